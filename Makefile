@@ -15,13 +15,18 @@ demo: ## simulate a small tumour and normal pair, call it, score it
 
 test: lint ## lint, then run every test
 	@scripts/setup.sh test
+	@scripts/test-peers.sh
 	cargo test --workspace --locked
 
-lint: ## check format, lints and, with cargo-deny, the crates we build from
-	@scripts/setup.sh build
+lint: ## check format, lints, language, documented constants and, with cargo-deny, the crates we build from
+	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/supply.sh
+	@scripts/plain-language.sh
+	@scripts/float-constants.sh
+	@scripts/model-tables.sh --check
+	@scripts/guide-words.py
 
 docs: ## the documentation as a book with search, in target/book
 	@scripts/setup.sh build docs

@@ -10,7 +10,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 pom=$here/peers/pom.xml
 cache=${GENUMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/genuma}
 
-"$here/../scripts/setup.sh" bench
+if [ "${1:-}" = --gatk-only ]; then
+  "$here/../scripts/setup.sh" test
+else
+  "$here/../scripts/setup.sh" bench
+fi
 
 version=$(sed -n 's/.*<gatk.version>\(.*\)<.*/\1/p' "$pom")
 # Named after the pom too: another list of libraries is another folder.

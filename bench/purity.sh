@@ -15,7 +15,7 @@ done
 genuma=${GENUMA:-target/release/genuma}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# What a key of an object has, or of the object that it names: KEY or KEY.value.
+# value FILE KEY PREFIX: the number after "KEY":PREFIX in a JSON file.
 value() { tr -d ' \n' <"$1" | sed -n "s/.*\"$2\":$3\([-0-9.e]*\|null\)[,}].*/\1/p"; }
 number() { # object of three numbers, as "value low high", or "- - -"
     tr -d ' \n' <"$1" | grep -o "\"$2\":{[^}]*}" | head -1 |
@@ -40,10 +40,10 @@ for kind in $kinds; do
                     --depth-tumor "${both%/*}" --depth-normal "${both#*/}" --purity "$purity" --seed "$own" $options -o "$work/pair"
                 "$genuma" check -q -t "$threads" --tumor "$work"/pair/tumor_?.fq.gz --normal "$work"/pair/normal_?.fq.gz \
                     --reference "$work/pair/genome.fa" --json "$work/pair.json" >/dev/null
-                made=$(tr -d ' \n' <"$work/pair/simulate.json" | sed -n 's/.*"tumor_content":{"lost":\([0-9.e-]*\),"ploidy":\([0-9.e-]*\).*/\2 \1/p')
+                made=$(tr -d ' \n' <"$work/pair/simulate.json" | sed -n 's/.*"tumor_content":{"loh_fraction":\([0-9.e-]*\),"ploidy":\([0-9.e-]*\).*/\2 \1/p')
                 made=${made:-2 0}
-                others=$(tr -d ' \n' <"$work/pair.json" | grep -o '"also":\[[^]]*\]' | grep -o '"less"' | wc -l)
-                lost=$(value "$work/pair.json" lost '' | tail -1)
+                others=$(tr -d ' \n' <"$work/pair.json" | grep -o '"alternatives":\[[^]]*\]' | grep -o '"delta_log_likelihood"' | wc -l)
+                lost=$(value "$work/pair.json" loh_fraction '' | tail -1)
                 # shellcheck disable=SC2046 # several words on purpose
                 printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$kind" "$both" "$own" "$purity" $(number "$work/pair.json" purity) \
                     "${made% *}" $(number "$work/pair.json" ploidy) "${made#* }" "${lost:--}" "$others"

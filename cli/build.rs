@@ -1,4 +1,5 @@
-//! Lets `src/memory.rs` see what C code asks of the C library's allocator.
+//! Links the C library's allocation functions to wrappers in `src/allocator.rs`, so that genuma counts memory that C
+//! code allocates.
 
 fn main() {
     for function in ["malloc", "calloc", "realloc"] {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds genuma so that a preloaded shim sees its calls, and runs a fault campaign against it (docs/reliability.md).
+# Builds genuma so that a preloaded shim sees its calls, and runs a fault campaign against it (docs/internals/reliability.md).
 #
 # usage: scripts/fuzz-faults.sh [--minutes N] [--jobs N] [--case NAME] [--trial TRIAL] [--json FILE] ...
 set -euo pipefail

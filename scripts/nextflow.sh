@@ -2,7 +2,7 @@
 # Runs Nextflow without plugins, fetching it at the first call: scripts/nextflow.sh run workflow/main.nf ...
 #
 # Nextflow and its libraries come from Maven Central (40 MB, once) into ~/.cache/genuma, or into the folder that GENUMA_CACHE
-# names. For local runs and Slurm; AWS Batch needs a plugin, hence an installed Nextflow (docs/cluster.md).
+# names. For local runs and Slurm; AWS Batch needs a plugin, hence an installed Nextflow (docs/guide/cluster.md).
 #
 # usage: scripts/nextflow.sh --fetch | ARGUMENTS OF NEXTFLOW
 set -euo pipefail

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what genuma needs on Debian or Ubuntu, and says nothing when all of it is there.
 #
-# usage: scripts/setup.sh build|test|bench|docs|dist ...
+# usage: scripts/setup.sh build|lint|test|bench|docs|dist ...
 set -euo pipefail
 
 # minibwa is C and is bound by bindgen (libclang).
 build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
+# What the checks of constants and of the guide run in.
+lint=(python3)
 # The tools that judge our files: VCF, BAM, k-mer counts, and the report in a browser; bzip2 unpacks test data.
 # QEMU and what fills its guests (scripts/numavm.sh): machines of several nodes to place memory on.
 test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 kmc jellyfish qemu-system-x86 busybox-static cpio zstd numactl)
@@ -21,19 +23,20 @@ docs=(python3-venv)
 bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
-  echo "usage: scripts/setup.sh build|test|bench|docs|dist ..." >&2
+  echo "usage: scripts/setup.sh build|lint|test|bench|docs|dist ..." >&2
   exit 2
 fi
 wanted=()
 for part in "$@"; do
   case $part in
     build) wanted+=("${build[@]}") ;;
+    lint) wanted+=("${lint[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     docs) wanted+=("${docs[@]}") ;;
     dist) wanted+=("${dist[@]}") ;;
     *)
-      echo "setup: no part '$part': say build, test, bench, docs or dist" >&2
+      echo "setup: no part '$part': say build, lint, test, bench, docs or dist" >&2
       exit 2
       ;;
   esac

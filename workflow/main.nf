@@ -1,11 +1,11 @@
 #!/usr/bin/env nextflow
 /*
- * Somatic mutations of many patients: each genuma call done in parts, each part a job.
+ * Somatic mutations of many patients: each genuma call is distributed, each of its tasks is a job.
  *
  *   nextflow run workflow/main.nf -profile slurm --input samplesheet.csv --reference ref.fa --outdir results
  *
  * What goes from process to process are receipts. The data stay in the call's run folder, in the work directory, which every
- * node sees (or in a bucket, where genuma itself reads and writes). docs/cluster.md says how it is used.
+ * node sees (or in a bucket, where genuma itself reads and writes). docs/guide/cluster.md says how it is used.
  */
 nextflow.enable.dsl = 2
 

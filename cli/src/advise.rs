@@ -1,4 +1,4 @@
-//! `genuma advise`: which strategy suits an aligner on this machine.
+//! `genuma advise`: recommends a memory strategy for an aligner on this machine.
 
 mod trials;
 
@@ -11,203 +11,205 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use genuma_machine::Topology;
-use genuma_machine::topology::{Source, Sysfs};
+use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::MachineProfile;
-use genuma_strategy::advisor::{self, Advice, Question};
-use genuma_strategy::application::preset;
-use genuma_strategy::instance::kill_all;
-use genuma_strategy::invocation::Index;
-use genuma_strategy::model::{Application, Machine};
-use genuma_strategy::replay::report::replay;
-use genuma_strategy::run::Plan;
-use genuma_strategy::sample::Sample;
-use genuma_strategy::{Invocation, Strategy, layout, replica};
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_strategy::advisor::{self, Advice, AdviceRequest};
+use genuma_strategy::aligner_presets::find_aligner_preset;
+use genuma_strategy::instance::kill_all_instances;
+use genuma_strategy::invocation::AlignerIndex;
+use genuma_strategy::model::{ApplicationModel, MachineModel};
+use genuma_strategy::read_sample::ReadSample;
+use genuma_strategy::replay::report::replay_table;
+use genuma_strategy::run::RunPlan;
+use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
+use genuma_work::publish::{AtomicFile, FileSet};
 use genuma_work::signals;
 use tracing::{info, warn};
 
-use crate::aligner::{self, Given};
-use crate::report::advice::{self, Case, words};
-use crate::{command, json, machine, voice};
-use trials::{Trials, Wish};
+use crate::external_aligner::{self, ReadArgs};
+use crate::report::advice::{self, AdvisedRun, text};
+use crate::{command_line, json_file, logging, machine_profile};
+use trials::{TrialRunner, TrialSettings};
 
-/// Say which memory strategy suits an aligner on this machine.
+/// Recommend a memory strategy for an aligner on this machine.
 ///
-/// The command is the aligner's own, as for `genuma run`. A model of the machine's memory predicts how long each strategy
-/// takes: how many instances, and where the memory of each lies. Then the best few, and always the plain run, are tried on
-/// the first reads, one after another, until it is clear which is fastest or the trials have had their share of the time.
-/// Their records are thrown away. The answer says what is gained, give or take, and may be to do nothing.
+/// Give the aligner's own command, as for `genuma run`. A model of the machine's memory predicts the run time of each
+/// strategy, that is, of each number of aligner instances and each memory policy. The best few strategies and the
+/// plain run (the command unchanged) are then tried on the first reads, one after another, until the fastest is clear or the trials have
+/// used their share of the time (--pilot-budget). The records of the trials are discarded. The answer states the
+/// expected gain with its uncertainty. It may be to do nothing, that is, the plain run.
 ///
-/// With --replay the advisor is scored on published run times: a table of two servers, aligners fitted on one and
-/// strategies chosen for the other, both ways, with and without simulated trials, beside simple rules. Regret is the
-/// time lost against the best strategy of the table.
+/// With --replay the advisor is scored on a table of published run times of two servers: it is fitted to the
+/// aligners' times on one server and chooses strategies for the other, in both directions, with and without simulated
+/// trials, and is compared with simple rules. Regret is the time lost against the best strategy of the table.
 #[derive(Debug, ClapArgs)]
 #[command(
-    about = "Say which memory strategy suits an aligner",
+    about = "Recommend a memory strategy for an aligner",
     after_help = "Examples:\n  \
     genuma advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
     genuma advise --machine server7/machine.json --explain advice.html -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
     genuma advise --replay strategy/data/lenis2017.csv"
 )]
 pub(crate) struct Args {
-    /// What `genuma probe` measured of this machine [default: the file that GENUMA_MACHINE names, else distances as the firmware
-    /// tells them]
+    /// Profile of this machine, the machine.json that `genuma probe` wrote [default: the file named by
+    /// GENUMA_MACHINE, else the node distances that the firmware reports]
     #[arg(long, value_name = "FILE", help_heading = "Method")]
     machine: Option<PathBuf>,
-    /// Time that trials may take, loading of indexes counted, as a share of the run; 0 for no trials
-    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = share, help_heading = "Method")]
+    /// Maximum time of the trials, with the loading of indexes, as a share of the run's time; 0 runs no trials
+    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = parse_share, help_heading = "Method")]
     pilot_budget: f64,
-    /// Strategies to choose among, beside the plain run [default: all that differ on this machine, up to 8 instances]
-    #[arg(long, value_name = "WORD", num_args = 1.., help_heading = "Method")]
+    /// Strategies to choose from, in addition to the plain run, such as bind or 4xbind [default: all that differ
+    /// on this machine, up to 8 instances]
+    #[arg(long, value_name = "STRATEGY", num_args = 1.., help_heading = "Method")]
     strategies: Vec<Strategy>,
 
-    /// Threads of all instances together [default: those that the command says, else all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    /// Threads of all instances together [default: the number in the command, else all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
 
     #[command(flatten)]
-    given: Given,
-    /// Score the advisor on this table of run times instead (columns: docs/advisor.md)
+    read_args: ReadArgs,
+    /// Score the advisor on this table of run times instead (its columns are described in docs/internals/advisor.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain"], help_heading = "Input")]
     replay: Option<PathBuf>,
 
-    /// Also write the answer as JSON
+    /// Also write the advice as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Also write a page that explains the answer
+    /// Also write an HTML page that explains the advice
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     explain: Option<PathBuf>,
 
-    /// The aligner and its arguments
+    /// Command line of the aligner
     #[arg(last = true, required_unless_present = "replay", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-fn share(word: &str) -> Result<f64, String> {
-    match word.parse::<f64>() {
+fn parse_share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
         Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
-        _ => Err("a share of the run from 0, such as 0.05".to_owned()),
+        _ => Err("give a share of the run's time of 0 or more, such as 0.05".to_owned()),
     }
 }
 
-/// Most instances that are thought of.
-const MOST_INSTANCES: u32 = 8;
-/// Reads that are looked at to tell how many there are.
-const LOOK: u64 = 32_000;
-/// Reads of a run of which nothing is known, because they come through a pipe.
-const UNKNOWN_READS: f64 = 100e6;
-/// Share of the run that `genuma run` lets trials take.
-const RUN_BUDGET: f64 = 0.02;
+/// Maximum number of aligner instances of a strategy that is considered.
+const MAX_INSTANCES: u32 = 8;
+/// Number of reads that are read to estimate the number of reads in the files.
+const READS_TO_ESTIMATE_TOTAL: u64 = 32_000;
+/// Assumed number of reads of the run when the reads come through a pipe, so that their number cannot be estimated.
+const ASSUMED_READS_OF_PIPE: f64 = 100e6;
+/// Share of the run's time that trials may take when `genuma run` chooses the strategy itself. Chosen: at most 2%
+/// lost.
+const AUTO_TRIAL_TIME_SHARE: f64 = 0.02;
 
-/// Advises, or scores the advisor.
+/// Prints the advice for an aligner command, or with --replay the advisor's score.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
-        return score(table);
+        return print_replay_score(table);
     }
-    let invocation = args.given.understand(&args.command)?;
-    invocation.check()?;
+    let invocation = args.read_args.parse_command(&args.command)?;
+    invocation.check_installed()?;
     let topology = Sysfs::new().topology()?;
-    let threads =
-        args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
+    let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
-        Some(path) => Some(machine::of_this(path, &topology)?),
-        None => machine::profile(None, &topology)?,
+        Some(path) => Some(machine_profile::load_matching_profile(path, &topology)?),
+        None => machine_profile::find_profile(None, &topology)?,
     };
-    interruptible();
-    let look = Sample::take(&invocation.reads, &invocation.aligned, LOOK)?;
-    let Some(case) = Case::new(&invocation, &topology, threads, profile.as_ref(), look.total)? else {
-        bail!(
-            "no node of this machine has both CPUs and memory for this process: there is nothing to choose"
-        );
+    stop_instances_on_interruption();
+    let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;
+    let Some(case) = AdvisedRun::new(&invocation, &topology, threads, profile.as_ref(), sample.estimated_total_reads)?
+    else {
+        bail!("this process may use no NUMA node that has both CPUs and memory: there is no strategy to choose");
     };
-    let all = layout::candidates(&topology, threads, MOST_INSTANCES);
-    let strategies = if args.strategies.is_empty() { &all } else { &args.strategies };
+    let candidates = cpu_layout::candidate_strategies(&topology, threads, MAX_INSTANCES);
+    let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
     let budget = (args.pilot_budget > 0.0).then_some(args.pilot_budget);
     let advice = case.ask(&invocation, &topology, strategies, budget)?;
-    let mut set = Set::default();
+    let mut set = FileSet::default();
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
     }
     if let Some(path) = &args.explain {
         let mut page = AtomicFile::create(path)?;
-        page.write_all(advice::render(&case, &advice).as_bytes())?;
-        set.add(page.complete()?);
+        page.write_all(advice::render_page(&case, &advice).as_bytes())?;
+        set.add(page.flush_buffer()?);
     }
     set.publish()?;
     if let Some(path) = &args.explain {
-        info!("{} is written", path.display());
+        info!("wrote {}", path.display());
     }
-    voice::print(words::table(&case, &advice))
+    logging::print_result(text::format_table(&case, &advice))
 }
 
-/// The strategy of a run for which none is asked, and why: within a fiftieth of the run's time, or else by the model alone.
-pub(crate) fn choose(
+/// Chooses a strategy for `genuma run --strategy auto`, and the reason in words. Trials take at most
+/// [`AUTO_TRIAL_TIME_SHARE`] of the run; when the reads cannot be sampled, the model alone decides.
+pub(crate) fn choose_strategy(
     invocation: &Invocation,
     topology: &Topology,
     threads: usize,
 ) -> anyhow::Result<(Strategy, String)> {
-    let plain = |why: &str| Ok((Strategy::PLAIN, why.to_owned()));
-    if topology.memory_nodes().len() < 2 {
-        return plain("one node: nothing to place");
+    let plain_run = |why: &str| Ok((Strategy::PLAIN, why.to_owned()));
+    if topology.allowed_memory_nodes().len() < 2 {
+        return plain_run("the machine has one NUMA node");
     }
-    let profile = machine::profile(None, topology)?;
-    interruptible();
-    // What is wrong with the reads is told when they are read.
-    let look = Sample::take(&invocation.reads, &invocation.aligned, LOOK).ok();
-    let total = look.as_ref().map_or(UNKNOWN_READS, |look| look.total);
-    let Some(case) = Case::new(invocation, topology, threads, profile.as_ref(), total)? else {
-        return plain("no node has both CPUs and memory");
+    let profile = machine_profile::find_profile(None, topology)?;
+    stop_instances_on_interruption();
+    // Errors in the reads are reported when the run reads them.
+    let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();
+    let total = sample.as_ref().map_or(ASSUMED_READS_OF_PIPE, |sample| sample.estimated_total_reads);
+    let Some(case) = AdvisedRun::new(invocation, topology, threads, profile.as_ref(), total)? else {
+        return plain_run("no node has both CPUs and memory");
     };
-    let budget = look.map(|_| RUN_BUDGET);
-    let strategies = layout::candidates(topology, threads, MOST_INSTANCES);
+    let budget = sample.map(|_| AUTO_TRIAL_TIME_SHARE);
+    let strategies = cpu_layout::candidate_strategies(topology, threads, MAX_INSTANCES);
     match case.ask(invocation, topology, &strategies, budget) {
-        Ok(advice) => Ok((advice.strategy, words::short(&case, &advice))),
+        Ok(advice) => Ok((advice.strategy, text::format_log_summary(&case, &advice))),
         Err(error) => {
-            warn!("a trial failed, so the plain run it is: {error:#}");
-            plain("a trial failed")
+            warn!("a trial failed, so the plain run is chosen: {error:#}");
+            plain_run("a trial failed")
         }
     }
 }
 
-/// An interrupted trial leaves nothing.
-fn interruptible() {
-    signals::on_interruption(Some(Box::new(|| {
-        kill_all();
-        replica::remove_all();
+/// On an interruption, stops the aligner instances and removes index copies, so that a trial leaves nothing behind.
+fn stop_instances_on_interruption() {
+    signals::set_interrupt_handler(Some(Box::new(|| {
+        kill_all_instances();
+        index_replicas::remove_all_replicas();
         None
     })));
 }
 
-impl Case {
-    /// None if no node has both CPUs and memory.
+impl AdvisedRun {
+    /// Describes the run that is to be advised on; `None` if no node has both CPUs and memory.
     fn new(
         invocation: &Invocation,
         topology: &Topology,
         threads: usize,
         profile: Option<&MachineProfile>,
         reads: f64,
-    ) -> anyhow::Result<Option<Case>> {
+    ) -> anyhow::Result<Option<AdvisedRun>> {
         let machine = match profile {
-            Some(profile) => Some(Machine::from_profile(profile)?),
-            None => Machine::from_topology(topology),
+            Some(profile) => Some(MachineModel::from_profile(profile)?),
+            None => MachineModel::from_topology(topology),
         };
         let Some(machine) = machine else { return Ok(None) };
         let source = match profile {
-            Some(_) => "as `genuma probe` measured it",
-            None => "by the distances that the firmware tells; `genuma probe` would measure them",
+            Some(_) => "measured by `genuma probe`",
+            None => "estimated from the node distances that the firmware reports; `genuma probe` measures it",
         };
-        let index_bytes = invocation.index.as_ref().map_or(Ok(0), Index::bytes)?;
-        Ok(Some(Case {
+        let index_bytes = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
+        Ok(Some(AdvisedRun {
             aligner: invocation.aligner.clone(),
-            command: aligner::plain(invocation, threads).join(" "),
+            command: external_aligner::plain_command(invocation, threads).join(" "),
             threads,
             source: source.to_owned(),
             machine,
-            application: preset(&invocation.aligner).application(index_bytes, reads),
+            application: find_aligner_preset(&invocation.aligner).to_application_model(index_bytes, reads),
         }))
     }
 
-    /// Asks the advisor; trials are real runs.
+    /// Returns the advisor's choice among the strategies. Trials run the aligner.
     fn ask(
         &self,
         invocation: &Invocation,
@@ -216,28 +218,32 @@ impl Case {
         budget: Option<f64>,
     ) -> anyhow::Result<Advice> {
         let threads = self.threads;
-        let refuse = |strategy: Strategy| {
+        let reason_to_refuse = |strategy: Strategy| {
             let seats = || {
-                Plan::check(invocation, strategy)?;
-                let seats = layout::seats(&strategy, topology, threads)?;
-                replica::fit(invocation, &seats, invocation.depends.block(threads).unwrap_or(0))?;
+                RunPlan::check_strategy(invocation, strategy)?;
+                let seats = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
+                index_replicas::check_memory_fits(
+                    invocation,
+                    &seats,
+                    invocation.depends.block_bases(threads).unwrap_or(0),
+                )?;
                 anyhow::Ok(())
             };
             seats().err().map(|error| error.to_string())
         };
-        let most = strategies.iter().map(|strategy| strategy.instances).max().unwrap_or(1);
-        let wanted = Cell::new(0);
-        let trials: RefCell<Option<Trials<'_>>> = RefCell::new(None);
-        let question = Question {
+        let max_instances = strategies.iter().map(|strategy| strategy.instances).max().unwrap_or(1);
+        let sample_reads = Cell::new(0);
+        let trials: RefCell<Option<TrialRunner<'_>>> = RefCell::new(None);
+        let question = AdviceRequest {
             machine: &self.machine,
             app: self.application,
             threads: u32::try_from(threads).unwrap_or(u32::MAX),
             strategies,
             budget,
         };
-        let expected = |app: &Application, plain: genuma_strategy::model::Prediction| {
-            let (reads, seconds) = trials::expected(app, plain, most, &self.machine);
-            wanted.set(reads);
+        let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
+            let (reads, seconds) = trials::expected_trial(app, plain_prediction, max_instances, &self.machine);
+            sample_reads.set(reads);
             seconds
         };
         let run = |strategy: Strategy| {
@@ -247,29 +253,34 @@ impl Case {
                 none => {
                     let reads = self.application.reads;
                     let budget = budget.unwrap_or(0.0);
-                    let wish = Wish { reads, most, budget, sample: wanted.get() };
-                    none.insert(Trials::new(invocation, topology, threads, &wish)?)
+                    let wish = TrialSettings {
+                        run_reads: reads,
+                        max_instances,
+                        time_share: budget,
+                        sample_reads: sample_reads.get(),
+                    };
+                    none.insert(TrialRunner::new(invocation, topology, threads, &wish)?)
                 }
             };
-            trials.run(strategy)
+            trials.run_trial(strategy)
         };
-        advisor::advise(&question, refuse, expected, run)
+        advisor::advise_strategy(&question, reason_to_refuse, expected, run)
     }
 }
 
-fn write_json(path: &Path, case: &Case, advice: &Advice, set: &mut Set) -> anyhow::Result<()> {
-    let all = serde_json::json!({
+fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut FileSet) -> anyhow::Result<()> {
+    let json = serde_json::json!({
         "genuma": env!("CARGO_PKG_VERSION"),
         "case": case,
         "advice": advice,
-        "in_words": words::decision(advice),
+        "in_words": text::describe_decision(advice),
     });
-    json::add(path, &all, set)
+    json_file::add_json_output(path, json_file::schema::ADVICE_SCHEMA, &json, set)
 }
 
-/// Prints how the advisor does on published run times.
-fn score(table: &Path) -> anyhow::Result<()> {
+/// Prints how much time the advisor loses on published run times.
+fn print_replay_score(table: &Path) -> anyhow::Result<()> {
     let name = table.display().to_string();
     let text = fs::read_to_string(table).with_context(|| format!("{name}: cannot read"))?;
-    voice::print(replay(&name, &text)?.to_string())
+    logging::print_result(replay_table(&name, &text)?.to_string())
 }

@@ -1,9 +1,9 @@
-//! `genuma align`: from reads to alignments.
+//! `genuma align`: aligns reads to a reference.
 
 mod lanes;
 mod outcome;
 mod scoring;
-mod unit;
+mod sequencing_unit;
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -12,241 +12,257 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use genuma_align::bgzf::Level;
-use genuma_align::engine::{
-    self, Engine, Genuma, Layout, Minibwa, Strobealign, genuma, minibwa, strobealign,
+use genuma_align::bgzf::CompressionLevel;
+use genuma_align::engine::{self, Engine, Genuma, Minibwa, ReadLayout, Strobealign, genuma, minibwa, strobealign};
+use genuma_align::header::{CommandProgram, ReadGroup, sam_header};
+use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
+use genuma_align::placement::{
+    self, LoadedIndex, MemoryMeasurements, PlacementRequest, plan_placement, residence_matches_placement,
 };
-use genuma_align::header::{Command, ReadGroup, header};
-use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
-use genuma_align::placement::{self, Loaded, Measured, Wish, as_chosen, plan};
-use genuma_align::sort::markdup::{Libraries, Marking};
+use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
 use genuma_align::sort::{self, BamFile, CramFile, Header, Sorter};
-use genuma_farm::seats;
+use genuma_farm::assign_cpu_slots;
 use genuma_machine::Topology;
-use genuma_machine::topology::{Source, Sysfs};
+use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::MachineProfile;
-use genuma_probe::profile::Kernel;
+use genuma_probe::profile::BandwidthKernel;
 use genuma_reads::fasta;
 use genuma_reads::{
-    Aligned, AlignedOptions, Cut, Genome, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions,
+    AlignedFile, AlignedOptions, BatchLimit, CramReference, ProgressCounters, ReadBatch, ReadLane, ReadStream,
+    StreamOptions,
 };
-use genuma_work::Watch;
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::ProgressListener;
+use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{debug, info, warn};
 
-use crate::call::budget;
-use crate::failure::{Usage, must_be_folder};
+use crate::call::memory_limits;
+use crate::errors::{UsageError, require_folder};
 use crate::index::EngineName;
-use crate::progress::Progress;
-use crate::{aligned, command, machine, multiqc, sizes, voice};
-use outcome::{Outcome, Placed, Seconds};
-use scoring::Scoring;
+use crate::progress::UnitProgress;
+use crate::{aligned_files, command_line, logging, machine_profile, multiqc, size_format};
+use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
+use scoring::ScoringArgs;
 
-/// Least memory for sorting: a block of records and what merges them.
-const LEAST_MEMORY: u64 = 64 << 20;
+/// Minimum memory for sorting (bytes): room for one block of records and the merge buffers.
+const MIN_SORT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Where the index is to lie.
+/// Memory placement of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Placement {
-    /// Copies where they fit easily, else spread
+enum IndexPlacement {
+    /// A copy on each node if the copies fit easily, else pages spread over all nodes
     Auto,
-    /// On the node of the thread that loads it
+    /// On the node of the thread that loads the index
     Local,
-    /// Evenly over all nodes, page by page
+    /// Pages spread evenly over all nodes
     Interleave,
-    /// Over all nodes by the kernel's weights
+    /// Pages spread over all nodes by the kernel's weights (weighted interleave)
     Weighted,
     /// A copy on each node
     Replicate,
 }
 
-impl From<Placement> for Wish {
-    fn from(placement: Placement) -> Wish {
+impl From<IndexPlacement> for PlacementRequest {
+    fn from(placement: IndexPlacement) -> PlacementRequest {
         match placement {
-            Placement::Auto => Wish::Auto,
-            Placement::Local => Wish::Local,
-            Placement::Interleave => Wish::Interleave,
-            Placement::Weighted => Wish::Weighted,
-            Placement::Replicate => Wish::Replicate,
+            IndexPlacement::Auto => PlacementRequest::Auto,
+            IndexPlacement::Local => PlacementRequest::Local,
+            IndexPlacement::Interleave => PlacementRequest::Interleave,
+            IndexPlacement::Weighted => PlacementRequest::Weighted,
+            IndexPlacement::Replicate => PlacementRequest::Replicate,
         }
     }
 }
 
 /// Align reads to a reference.
 ///
-/// Records come in the order of the reads, with minibwa and strobealign those of their own command lines: SAM on stdout, or in
-/// a file by that name (-o x.sam). -o x.bam or x.cram gives them sorted by coordinate, with an index, as `samtools sort` does, and
-/// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
+/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. With the engines minibwa and
+/// strobealign the records are those of minibwa's and strobealign's own programs. -o x.bam and -o x.cram write
+/// records sorted by coordinate, with an index, as `samtools sort` does. --mark-duplicates adds the flags of
+/// `samtools fixmate -m | samtools sort | samtools markdup` in the same pass.
 ///
-/// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
-/// read 1 and read 2 of one lane, or two, ... A BAM or CRAM file is a lane by itself: its reads as they were sequenced, mates
-/// together, whatever the order of the records. The reads of a lane do not influence those of another.
+/// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is standard input. One file is a lane of single reads. Two
+/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM or CRAM file is a lane of
+/// its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has them.
+/// The reads of one lane do not influence those of another.
 ///
-/// The reference is indexed once, by `genuma index`. The same reads give the same records whatever the threads, the memory
-/// and the placement.
+/// Index the reference once with `genuma index`. The same reads give the same records, whatever the number of
+/// threads, the memory and the placement.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Align reads to a reference",
     after_help = "Examples:\n  \
-    Pairs to a sorted BAM with duplicates marked:\n    \
+    Read pairs to a sorted BAM file with duplicates marked:\n    \
     genuma align ref.fa R_1.fq.gz R_2.fq.gz --mark-duplicates -R 'ID:r\\tSM:me' -o me.bam\n  \
-    Two lanes with a read group each:\n    \
+    Two lanes, each with its read group:\n    \
     genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
-    Interleaved pairs from a pipe, SAM to another:\n    \
+    Interleaved pairs from a pipe, SAM to another pipe:\n    \
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]
 pub(crate) struct Args {
-    /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
+    /// Reference genome, plain or gzip'd FASTA, next to the index that `genuma index` wrote
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane; or BAM or CRAM files
+    /// Reads: one file of single reads, or files of read 1 and read 2 in turn, lane after lane; or BAM or CRAM files
     #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane
+    /// Each file is one lane in which read 1 and read 2 alternate
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
-    /// Each file holds reads without mates: one file a lane
+    /// Each file is one lane of reads without mates
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. Without ID: that, PL and PU
-    /// by flowcell and lane in the names of the reads
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. Without ID the
+    /// fields ID, PL and PU are taken from flowcell and lane in the read names
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
-    /// x.sam, x.bam or x.cram; without it SAM goes to stdout
+    /// File for the records: x.sam, x.bam or x.cram [default: SAM on standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Mark duplicates, within the library (LB) of their read group; wants -o x.bam or x.cram
+    /// Mark duplicates, among the reads of one library (LB of the read group); needs -o x.bam or x.cram
     #[arg(long, help_heading = "Output")]
     mark_duplicates: bool,
-    /// Also write what was done, with times and places, as JSON
+    /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
 
-    /// Aligner
+    /// Aligner to use
     #[arg(long, value_enum, default_value_t = EngineName::Minibwa, help_heading = "Method")]
     engine: EngineName,
     #[command(flatten)]
-    scoring: Scoring,
+    scoring: ScoringArgs,
 
-    /// Threads that align [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    /// Threads that align [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Where the index lies on a machine with several nodes
-    #[arg(long, value_enum, default_value_t = Placement::Auto, help_heading = "Resources")]
-    placement: Placement,
-    /// machine.json of `genuma probe` on this machine, for --placement auto [default: what GENUMA_MACHINE names]
+    /// Memory placement of the index on a machine with several NUMA nodes
+    #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
+    placement: IndexPlacement,
+    /// Profile of this machine for --placement auto, the machine.json that `genuma probe` wrote [default: the file
+    /// named by GENUMA_MACHINE]
     #[arg(long, value_name = "FILE", help_heading = "Resources")]
     machine: Option<PathBuf>,
-    /// Memory for sorting, such as 8G or 512M (powers of 1024); what does not fit goes to the work folder
-    /// [default: a quarter of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Memory for sorting, such as 8G or 512M (powers of 1024); records that do not fit are spilled to the work
+    /// folder [default: a quarter of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Folder for what does not fit in memory [default: that of the output]
+    /// Folder for spilled records [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
 }
 
-/// Where records go.
-enum Target {
+/// Where the records are written.
+enum AlignmentOutput {
     Stdout,
     Sam(PathBuf),
     Bam(PathBuf),
     Cram(PathBuf),
 }
 
-impl Target {
-    /// Whether records are sorted for it.
+impl AlignmentOutput {
+    /// Whether the output is sorted by coordinate.
     fn is_sorted(&self) -> bool {
-        matches!(self, Target::Bam(_) | Target::Cram(_))
+        matches!(self, AlignmentOutput::Bam(_) | AlignmentOutput::Cram(_))
     }
 }
 
-/// What a run of any engine needs.
-struct Run<'a> {
+/// State of a run that does not depend on the engine.
+struct AlignRun<'a> {
     args: &'a Args,
-    target: Target,
-    groups: Vec<ReadGroup>,
+    target: AlignmentOutput,
+    read_groups: Vec<ReadGroup>,
     topology: Topology,
-    /// Of the machine, if it was probed.
-    measured: Option<Measured>,
+    /// Latency and bandwidth of the nodes, if a profile of this machine was found.
+    node_measurements: Option<MemoryMeasurements>,
     threads: usize,
-    /// For sorting (bytes).
-    memory: usize,
-    progress: Progress,
-    start: Instant,
+    /// Memory for sorting (bytes).
+    sort_memory_bytes: usize,
+    progress: UnitProgress,
+    started: Instant,
 }
 
-/// Reads, the first of them in hand.
-struct Opened {
+/// Reads with their first batch already read.
+struct OpenedReads {
     stream: ReadStream,
-    first: ReadBatch,
-    layouts: Vec<Layout>,
-    meter: Arc<Meter>,
+    first_batch: ReadBatch,
+    layouts: Vec<ReadLayout>,
+    meter: Arc<ProgressCounters>,
 }
 
-/// Aligns and writes.
+/// Aligns the reads and writes the records.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let target = args.target()?;
+    let target = args.parse_output()?;
     if args.engine != EngineName::Genuma && !args.scoring.is_default() {
-        return Err(Usage(
-            "options of bwa mem are for --engine genuma; the other engines have their defaults".into(),
+        return Err(UsageError(
+            "scoring options are only for --engine genuma; the other engines use their defaults".into(),
         )
         .into());
     }
-    let memory = if target.is_sorted() { args.sorting_memory()? } else { 0 };
-    let genome = Genome::of(Some(args.reference.clone()));
-    let options = AlignedOptions { work: Some(args.work_folder()), genome, ..AlignedOptions::default() };
-    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, options)?;
-    let groups = lanes::groups(&lanes::with_ids(&args.read_group, &lanes)?, lanes.len())?;
+    let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
+    let genome = CramReference::new(Some(args.reference.clone()));
+    let options =
+        AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
+    let (lanes, layouts) = lanes::parse_lanes(&args.reads, args.interleaved, args.single, options)?;
+    let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
-    let measured = machine::profile(args.machine.as_deref(), &topology)?.map(|profile| measured(&profile));
+    let measured =
+        machine_profile::find_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(ProgressCounters::default());
     let inflaters = (threads / 4).clamp(1, 8);
     let options = StreamOptions {
-        ahead: 4,
-        inflaters,
-        meter: Arc::clone(&meter),
-        ..StreamOptions::new(Cut::at_bases(PIECE))
+        batches_ahead: 4,
+        inflate_threads: inflaters,
+        progress: Arc::clone(&meter),
+        ..StreamOptions::new(BatchLimit::by_bases(DEFAULT_BATCH_BASES))
     };
     let mut stream = ReadStream::open(&lanes, options)?;
     let mut first = ReadBatch::new();
-    stream.fill(&mut first)?;
-    let progress = Progress::start();
-    let to_stdout = matches!(target, Target::Stdout);
-    let run = Run { args, target, groups, topology, measured, threads, memory, progress, start };
-    let reads = Opened { stream, first, layouts, meter };
-    let aligned: Vec<Aligned> = lanes.into_iter().filter_map(ReadLane::into_aligned).collect();
-    let done = match args.engine {
-        EngineName::Genuma => run.genuma(reads),
-        EngineName::Minibwa => run.minibwa(reads),
-        EngineName::Strobealign => run.strobealign(reads),
+    stream.fill_batch(&mut first)?;
+    let progress = UnitProgress::start();
+    let to_stdout = matches!(target, AlignmentOutput::Stdout);
+    let run = AlignRun {
+        args,
+        target,
+        read_groups: groups,
+        topology,
+        node_measurements: measured,
+        threads,
+        sort_memory_bytes: memory,
+        progress,
+        started: start,
     };
-    for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.tally()?))) {
-        aligned::tell_of(&file.path.display().to_string(), tally);
+    let reads = OpenedReads { stream, first_batch: first, layouts, meter };
+    let aligned: Vec<AlignedFile> = lanes.into_iter().filter_map(ReadLane::into_aligned).collect();
+    let done = match args.engine {
+        EngineName::Genuma => run.align_with_genuma(reads),
+        EngineName::Minibwa => run.align_with_minibwa(reads),
+        EngineName::Strobealign => run.align_with_strobealign(reads),
+    };
+    for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
+        aligned_files::log_record_counts_of_file(&file.path.display().to_string(), tally);
     }
     match done {
-        // Who reads it has seen enough.
+        // The reader of the pipe has closed it: this is no error.
         Err(error) if to_stdout && is_broken_pipe(&error) => Ok(()),
         Err(error) if to_stdout && error.is::<io::Error>() => Err(error.context("standard output")),
         done => done,
     }
 }
 
-/// What decides where an index lies.
-fn measured(profile: &MachineProfile) -> Measured {
-    let nodes = profile.topology.memory_nodes();
+/// Memory latency and bandwidth of each node, which decide the placement of the index.
+fn node_measurements(profile: &MachineProfile) -> MemoryMeasurements {
+    let nodes = profile.topology.allowed_memory_nodes();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
-    let latency = |(from, to)| Some(((from, to), profile.latency_between(from, to)?.median));
-    let bandwidth = |node| Some((node, profile.bandwidth_between(Kernel::Read, node, node)?.total.median));
-    Measured {
-        latency: pairs.filter_map(latency).collect(),
-        bandwidth: nodes.iter().filter_map(bandwidth).collect(),
+    let latency = |(from, to)| Some(((from, to), profile.dram_latency_between(from, to)?.median));
+    let bandwidth = |node| Some((node, profile.bandwidth_between(BandwidthKernel::Read, node, node)?.total.median));
+    MemoryMeasurements {
+        latency_ns: pairs.filter_map(latency).collect(),
+        bandwidth_gb_s: nodes.iter().filter_map(bandwidth).collect(),
     }
 }
 
@@ -255,16 +271,16 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 impl Args {
-    fn target(&self) -> Result<Target, Usage> {
+    fn parse_output(&self) -> Result<AlignmentOutput, UsageError> {
         let target = match &self.out {
-            None => Target::Stdout,
-            Some(path) if path.as_os_str() == "-" => Target::Stdout,
+            None => AlignmentOutput::Stdout,
+            Some(path) if path.as_os_str() == "-" => AlignmentOutput::Stdout,
             Some(path) => match path.extension().and_then(|e| e.to_str()) {
-                Some("sam") => Target::Sam(path.clone()),
-                Some("bam") => Target::Bam(path.clone()),
-                Some("cram") => Target::Cram(path.clone()),
+                Some("sam") => AlignmentOutput::Sam(path.clone()),
+                Some("bam") => AlignmentOutput::Bam(path.clone()),
+                Some("cram") => AlignmentOutput::Cram(path.clone()),
                 _ => {
-                    return Err(Usage(format!(
+                    return Err(UsageError(format!(
                         "-o {}: give a name that ends in .sam, .bam or .cram",
                         path.display()
                     )));
@@ -272,75 +288,82 @@ impl Args {
             },
         };
         if self.mark_duplicates && !target.is_sorted() {
-            return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam or x.cram".to_owned()));
+            return Err(UsageError("--mark-duplicates needs sorted records: add -o x.bam or x.cram".to_owned()));
         }
         Ok(target)
     }
 
-    /// Where what does not fit in memory goes.
+    /// Folder for spilled records: `--work`, else the folder of the output, else the system's temporary folder.
     fn work_folder(&self) -> PathBuf {
-        let beside = || match &self.out {
+        let output_folder = || match &self.out {
             Some(out) if out.as_os_str() != "-" => {
                 out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).into()
             }
             _ => std::env::temp_dir(),
         };
-        self.work.clone().unwrap_or_else(beside)
+        self.work.clone().unwrap_or_else(output_folder)
     }
 
-    /// Memory for sorting (bytes); also sees that the work folder is one.
-    fn sorting_memory(&self) -> anyhow::Result<usize> {
-        let free = || budget::available(Path::new("/")).map_or(1 << 30, |free| (free / 4).max(LEAST_MEMORY));
-        let memory = self.memory.map_or_else(free, budget::at_most_all);
-        if memory < LEAST_MEMORY {
-            let (have, need) = (sizes::show(memory), sizes::show(LEAST_MEMORY));
-            return Err(Usage(format!(
-                "{have} of memory are too little for sorting, which needs {need}: raise --memory"
+    /// Memory for sorting (bytes). Fails when the work folder is not a folder.
+    fn sort_memory_bytes(&self) -> anyhow::Result<usize> {
+        let free = || {
+            memory_limits::available_memory_bytes(Path::new("/"))
+                .map_or(1 << 30, |free| (free / 4).max(MIN_SORT_MEMORY_BYTES))
+        };
+        let memory = self.memory.map_or_else(free, memory_limits::cap_to_machine_memory);
+        if memory < MIN_SORT_MEMORY_BYTES {
+            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(MIN_SORT_MEMORY_BYTES));
+            return Err(UsageError(format!(
+                "{have} of memory is too little for sorting, which needs {need}: raise --memory"
             ))
             .into());
         }
         if let Some(work) = &self.work {
-            must_be_folder(work, &format!("--work {}", work.display()))?;
+            require_folder(work, &format!("--work {}", work.display()))?;
         }
-        debug!("{} of memory for sorting", sizes::show(memory));
+        debug!("{} of memory for sorting", size_format::format_bytes(memory));
         Ok(memory as usize)
     }
 }
 
-/// Bytes of files; those that are not there count nothing, as loading them will tell.
-fn bytes(paths: &[PathBuf]) -> u64 {
+/// Total size of files (bytes). A missing file counts 0: loading the index reports it.
+fn total_file_bytes(paths: &[PathBuf]) -> u64 {
     paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 
-impl Run<'_> {
-    fn genuma(self, reads: Opened) -> anyhow::Result<()> {
+impl AlignRun<'_> {
+    fn align_with_genuma(self, reads: OpenedReads) -> anyhow::Result<()> {
         let reference = self.args.reference.clone();
-        let options = self.args.scoring.options(self.ids())?;
+        let options = self.args.scoring.to_engine_options(self.read_group_ids())?;
         let threads = self.threads;
         let files = [genuma::index_path(&reference)];
-        self.align(reads, bytes(&files), || Genuma::load(&reference, &reference, options.clone(), threads))
+        self.align(reads, total_file_bytes(&files), || {
+            Genuma::load_index(&reference, &reference, options.clone(), threads)
+        })
     }
 
-    fn minibwa(self, reads: Opened) -> anyhow::Result<()> {
+    fn align_with_minibwa(self, reads: OpenedReads) -> anyhow::Result<()> {
         let reference = self.args.reference.clone();
-        let read_groups = self.ids();
+        let read_groups = self.read_group_ids();
         let threads = self.threads;
         let options = minibwa::Options { read_groups, ..minibwa::Options::default() };
-        let files = ["l2b", "mbw"].map(|extension| with_added(&reference, extension));
-        self.align(reads, bytes(&files), || Minibwa::load(&reference, &reference, options.clone(), threads))
+        let files = ["l2b", "mbw"].map(|extension| append_extension(&reference, extension));
+        self.align(reads, total_file_bytes(&files), || {
+            Minibwa::load_index(&reference, &reference, options.clone(), threads)
+        })
     }
 
-    fn strobealign(self, reads: Opened) -> anyhow::Result<()> {
+    fn align_with_strobealign(self, reads: OpenedReads) -> anyhow::Result<()> {
         let reference = self.args.reference.clone();
-        let read_groups = self.ids();
+        let read_groups = self.read_group_ids();
         let threads = self.threads;
-        // Its command line looks at the first file only.
-        let step = if reads.layouts.first() == Some(&Layout::Paired) { 2 } else { 1 };
-        let length = strobealign::read_length(reads.first.iter().step_by(step).map(|read| read.seq.len()));
+        // strobealign's own program estimates the read length from the first file only.
+        let step = if reads.layouts.first() == Some(&ReadLayout::Paired) { 2 } else { 1 };
+        let length = strobealign::mean_read_length(reads.first_batch.iter().step_by(step).map(|read| read.seq.len()));
         let options = strobealign::Options { read_groups, ..strobealign::Options::default() };
         let files = [strobealign::index_path(&reference, length), reference.clone()];
-        let aligned = self.align(reads, bytes(&files), || {
-            Strobealign::load(&reference, &reference, length, options.clone(), threads)
+        let aligned = self.align(reads, total_file_bytes(&files), || {
+            Strobealign::load_index(&reference, &reference, length, options.clone(), threads)
         });
         aligned.map_err(|error| match error.downcast_ref() {
             Some(engine::Error::NoIndex { path, .. }) => anyhow::anyhow!(
@@ -353,43 +376,45 @@ impl Run<'_> {
         })
     }
 
-    /// The identifier of each lane's read group; none where there are no groups.
-    fn ids(&self) -> Vec<String> {
-        self.groups.iter().map(|group| group.id().to_owned()).collect()
+    /// ID of each lane's read group; empty without read groups.
+    fn read_group_ids(&self) -> Vec<String> {
+        self.read_groups.iter().map(|group| group.id().to_owned()).collect()
     }
 
-    /// Loads, aligns, writes, and says what was done.
+    /// Loads the index, aligns, writes the records and reports the result.
     fn align<E: Engine>(
         self,
-        reads: Opened,
+        reads: OpenedReads,
         index_bytes: u64,
         load: impl Fn() -> Result<E, engine::Error> + Sync,
     ) -> anyhow::Result<()> {
-        self.progress.begins("load", None);
-        let plan = plan(self.args.placement.into(), &self.topology, self.measured.as_ref(), index_bytes);
+        self.progress.unit_started("load", None);
+        let plan =
+            plan_placement(self.args.placement.into(), &self.topology, self.node_measurements.as_ref(), index_bytes);
         let loading = Instant::now();
-        let engine = Loaded::load(&plan.choice, load).map_err(|error| match error {
+        let engine = LoadedIndex::load_copies(&plan.placement, load).map_err(|error| match error {
             placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
         })?;
-        let found = engine.found();
-        if let Err(error) = &found {
-            // As in a container that may not ask; nothing depends on the answer.
-            warn!("{error}: whether the index is where it was to be is not known");
+        let observed = engine.index_residence();
+        if let Err(error) = &observed {
+            // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
+            warn!("{error}: cannot check the memory placement of the index");
         }
-        let as_chosen = found.as_ref().ok().map(|found| as_chosen(&plan.choice, found));
-        let placed = Placed { as_chosen, plan, found: found.unwrap_or_default() };
-        info!("{}", placed.line());
-        if placed.as_chosen == Some(false) {
-            warn!("the index is not where it was to be: alignments are the same, but may take longer");
+        let residence_matches_placement =
+            observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
+        let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
+        info!("{}", placed.format_placement_line());
+        if placed.residence_matches_placement == Some(false) {
+            warn!("the index is not in the chosen memory: alignments are the same, but may take longer");
         }
         let load = loading.elapsed();
 
-        self.progress.begins("align", Some(Arc::clone(&reads.meter)));
+        self.progress.unit_started("align", Some(Arc::clone(&reads.meter)));
         let aligning = Instant::now();
-        let one = engine.nearest();
-        let contigs = one.contigs();
-        for name in (0..contigs.len()).filter_map(|number| contigs.name(number as i32)) {
+        let nearest = engine.nearest_copy();
+        let contigs = nearest.contigs();
+        for name in (0..contigs.len()).filter_map(|number| contigs.contig_name(number as i32)) {
             fasta::check_name(name.as_bytes()).map_err(|fault| {
                 anyhow::anyhow!(
                     "the index has a sequence \"{name}\", whose name {fault}, which SAM forbids: rename it in the reference, \
@@ -397,96 +422,109 @@ impl Run<'_> {
                 )
             })?;
         }
-        let sample = self.sample();
-        let line = command::line();
-        let command = Command { name: "genuma", version: env!("CARGO_PKG_VERSION"), line: &line };
-        let header = header(one.contigs(), &self.groups, one.program(), command);
-        let job = Job { engine: &engine, seats: seats(&self.topology, self.threads) };
-        let reads = Reads { stream: reads.stream, first: reads.first, layouts: reads.layouts };
-        let mut set = Set::default();
+        let sample = self.sample_name();
+        let line = command_line::quoted_command_line();
+        let command = CommandProgram { name: "genuma", version: env!("CARGO_PKG_VERSION"), command_line: &line };
+        let header = sam_header(nearest.contigs(), &self.read_groups, nearest.program(), command);
+        let workers = AlignWorkerPool { engine: &engine, cpu_slots: assign_cpu_slots(&self.topology, self.threads) };
+        let reads = AlignInput { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
+        let mut set = FileSet::default();
         let (aligned, align, sorted, sort) = match &self.target {
-            Target::Stdout => {
-                let mut out = voice::results()?;
-                let aligned = sam(&job, reads, &header, &mut out)?;
+            AlignmentOutput::Stdout => {
+                let mut out = logging::lock_stdout()?;
+                let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
-            Target::Sam(path) => {
+            AlignmentOutput::Sam(path) => {
                 let mut out = AtomicFile::create(path)?;
-                let aligned = sam(&job, reads, &header, &mut out)?;
-                set.add(out.complete()?);
+                let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
+                set.add(out.flush_buffer()?);
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
-            Target::Bam(path) => {
-                let file = BamFile::create(path, Header::sorted(&header)?, Level::default())?;
-                self.sorted(&job, reads, &header, |sorter| sorter.finish(file, &mut set))?
+            AlignmentOutput::Bam(path) => {
+                let file = BamFile::create(path, Header::sorted_by_coordinate(&header)?, CompressionLevel::default())?;
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish(file, &mut set))?
             }
-            Target::Cram(path) => {
-                let genome = Genome::of(Some(self.args.reference.clone()));
-                let file = CramFile::create(path, Header::sorted(&header)?, &genome)?;
-                self.sorted(&job, reads, &header, |sorter| sorter.finish_cram(file, &mut set))?
+            AlignmentOutput::Cram(path) => {
+                let genome = CramReference::new(Some(self.args.reference.clone()));
+                let file = CramFile::create(path, Header::sorted_by_coordinate(&header)?, &genome)?;
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish_cram(file, &mut set))?
             }
         };
-        let seconds = Seconds { load, align, sort, whole: self.start.elapsed() };
-        let outcome = Outcome { command: line, program: one.program(), placed, aligned, sorted, seconds };
+        let seconds = StageTimes { load, align, sort, total: self.started.elapsed() };
+        let outcome = AlignOutcome {
+            command: line,
+            program: nearest.program(),
+            placement: placed,
+            aligned,
+            sorted,
+            times: seconds,
+        };
         drop(self.progress);
         if let Some(path) = &self.args.json {
-            outcome.write(path, &mut set)?;
+            outcome.write_json(path, &mut set)?;
         }
         if let Some(prefix) = &self.args.multiqc {
-            let sections = multiqc::of_alignment(&outcome.columns(sample));
-            multiqc::add(prefix, &sections, &mut set)?;
+            let sections = multiqc::build_align_sections(&outcome.multiqc_row(sample));
+            multiqc::add_section_files(prefix, &sections, &mut set)?;
         }
         set.publish()?;
-        let out = self.args.out.as_deref().filter(|_| !matches!(self.target, Target::Stdout));
-        info!("{}", outcome.line(out));
+        let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
+        info!("{}", outcome.format_summary_line(out));
         Ok(())
     }
 
-    /// Whose reads they are: what the first read group that says so calls the sample, else the file.
-    fn sample(&self) -> String {
-        let named = self.groups.iter().find_map(|group| group.field("SM"));
+    /// Sample name for reports: the first SM of the read groups, else the file's name.
+    fn sample_name(&self) -> String {
+        let named = self.read_groups.iter().find_map(|group| group.tag_value("SM"));
         let file = || self.args.out.as_deref().unwrap_or(&self.args.reads[0]).file_stem();
         named.map_or_else(|| file().unwrap_or_default().to_string_lossy().into_owned(), str::to_owned)
     }
 
-    /// Aligns, sorts, and has `write` write the records. What was aligned and how long that took, and the same of sorting.
-    fn sorted<E: Engine>(
+    /// Aligns, sorts and writes the records with `write`. Returns the summary and time of aligning, and the summary
+    /// and time of sorting.
+    fn align_and_sort<E: Engine>(
         &self,
-        job: &Job<'_, E>,
-        reads: Reads,
+        workers: &AlignWorkerPool<'_, E>,
+        reads: AlignInput,
         header: &str,
         write: impl FnOnce(Sorter) -> Result<sort::Summary, sort::Error>,
-    ) -> anyhow::Result<(pipeline::Summary, Duration, Option<sort::Summary>, Duration)> {
+    ) -> anyhow::Result<(pipeline::AlignSummary, Duration, Option<sort::Summary>, Duration)> {
         let aligning = Instant::now();
-        let options = self.sorting(header);
+        let options = self.sort_options(header);
         let mut sorter = Sorter::new(&options);
-        let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
+        let aligned = workers.align_reads(reads, AlignOutput::Sorted(&mut sorter, options.markdup.clone()))?;
         let align = aligning.elapsed();
-        self.progress.begins("sort", None);
+        self.progress.unit_started("sort", None);
         let sorting = Instant::now();
         let sorted = write(sorter)?;
         Ok((aligned, align, Some(sorted), sorting.elapsed()))
     }
 
-    /// How records are sorted.
-    fn sorting(&self, header: &str) -> sort::Options {
+    /// Options of the sorter for this run.
+    fn sort_options(&self, header: &str) -> sort::Options {
         let marking = self.args.mark_duplicates.then(|| {
-            let libraries = Some(Libraries::from_header(header));
-            Arc::new(Marking { libraries, ..Marking::default() })
+            let libraries = Some(ReadGroupLibraries::from_header(header));
+            Arc::new(MarkdupOptions { libraries, ..MarkdupOptions::default() })
         });
-        sort::Options { memory: self.memory, threads: self.threads, work: self.args.work_folder(), marking }
+        sort::Options {
+            memory_bytes: self.sort_memory_bytes,
+            threads: self.threads,
+            work_dir: self.args.work_folder(),
+            markdup: marking,
+        }
     }
 }
 
-/// Aligns to SAM text.
-fn sam<E: Engine>(
-    job: &Job<'_, E>,
-    reads: Reads,
+/// Aligns and writes SAM text with its header.
+fn align_to_sam<E: Engine>(
+    workers: &AlignWorkerPool<'_, E>,
+    reads: AlignInput,
     header: &str,
     out: &mut dyn Write,
-) -> anyhow::Result<pipeline::Summary> {
+) -> anyhow::Result<pipeline::AlignSummary> {
     out.write_all(header.as_bytes())?;
-    let aligned = job.run(reads, Output::Sam(out)).map_err(|error| match error {
+    let aligned = workers.align_reads(reads, AlignOutput::Sam(out)).map_err(|error| match error {
         pipeline::Error::Write(error) => anyhow::Error::new(error),
         other => other.into(),
     })?;
@@ -494,8 +532,8 @@ fn sam<E: Engine>(
     Ok(aligned)
 }
 
-/// `path` with `.extension` behind all it has.
-fn with_added(path: &Path, extension: &str) -> PathBuf {
+/// Appends `.extension` to the whole name of a file.
+fn append_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(extension);

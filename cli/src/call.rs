@@ -1,13 +1,13 @@
-//! `genuma call`: from tumour and normal reads to somatic variants.
+//! `genuma call`: calls somatic variants from the reads of a tumour and of a normal.
 
-pub(crate) mod budget;
-mod lengths;
-mod outcome;
-pub(crate) mod outputs;
+pub(crate) mod memory_limits;
+mod read_lengths;
+mod summary;
+pub(crate) mod result_files;
 pub(crate) mod panel;
-pub(crate) mod room;
-pub(crate) mod tumours;
-pub(crate) mod watched;
+pub(crate) mod disk_space;
+pub(crate) mod sample_options;
+pub(crate) mod watcher;
 mod why;
 
 use std::fs;
@@ -18,297 +18,311 @@ use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_kmers::Devices;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{AlignedOptions, Genome, Lane, LaneFiles, check_lanes, check_lanes_once};
-use genuma_somatic::outcome::Outcome;
-use genuma_somatic::panel::Panel;
-use genuma_somatic::pipeline::{Finished, Job, Means, Params};
-use genuma_somatic::samples::Samples;
-use genuma_work::clock::process_cost;
-use genuma_work::unit::Store;
+use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
+use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::ledger::{OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use genuma_somatic::panel_of_normals::PanelOfNormals;
+use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
+use genuma_somatic::sample_names::SampleNames;
+use genuma_work::cost::process_cost;
+use genuma_work::unit::UnitStore;
 use tracing::{debug, info, warn};
 
-use crate::failure::Usage;
+use crate::distributed::planning::{self, PlanRequest};
+use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
-use crate::forecast::rates::MEASURED;
-use crate::parts::making::{self, Asked};
-use crate::report::markup::{counted, duration};
-use crate::{aligned, command, gpu, sizes, voice};
+use crate::forecast::rates::MEASURED_RATES;
+use crate::report::markup::{format_count_with_noun, format_duration};
+use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use outputs::{Outputs, Tables};
-use tumours::{Names, Tumours};
-use watched::Watched;
+use result_files::{CallOutputs, TablePaths};
+use sample_options::{SampleNameOptions, TumourReads};
+use watcher::CallWatcher;
 
-/// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
-const LEAST_TUMOUR: u32 = 2;
+/// Minimum number of occurrences of a k-mer in the tumour reads. Rarer k-mers are taken for sequencing errors.
+/// Chosen: the lowest count that is not a single read; likelihoods decide later.
+const MIN_TUMOUR_KMER_COUNT: u32 = 2;
 
 /// Call somatic variants from tumour and normal reads.
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
-/// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
-/// gzip'd, or BAM and CRAM in any order, whose alignments are not looked at; of any length from k up.
-/// The samples may differ in depth and in read length. Any of these may come from a pipe, or as `-`, if
-/// the work folder has room for a packed copy.
+/// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzip'd,
+/// or BAM or CRAM in any order, whose alignments are ignored. Reads may have any length from k up, and
+/// the samples may differ in depth and read length. An input file may be a pipe, or `-` for standard
+/// input, if the work folder has room for packed reads.
 ///
 /// Writes into the output folder, when all is done:
-///   somatic.vcf.gz   all calls, with index; FILTER is PASS or says why not
-///   contigs.fa       the assembled alleles
-///   supporting.bam   the reads behind the calls, with index (only with --reference)
-///   summary.json     what was run, depths, counts, time and memory
-///   report.html      the calls with their reads side by side: open it in a browser
-///   genuma_*_mqc.json  what MultiQC shows of it, if it is run over the folder
+///   somatic.vcf.gz     all calls, with index; FILTER is PASS, or the reasons why a call fails
+///   contigs.fa         the assembled alleles
+///   supporting.bam     the reads that support the calls, with index (only with --reference)
+///   summary.json       parameters, depths, counts, time and memory
+///   report.html        the calls and the reads behind them: open it in a browser
+///   genuma_*_mqc.json  a summary for MultiQC
 ///
-/// The same reads and parameters give the same calls, byte for byte, whatever the threads, the
-/// memory, and the lanes that the reads are split into.
+/// The same reads and parameters give the same calls, byte for byte, whatever the number of threads,
+/// the memory, and the lanes that the reads are split into.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Call somatic variants from tumour and normal reads",
     verbatim_doc_comment,
     after_help = "Examples:\n  \
-    One lane a sample, calls placed on a reference:\n    \
+    One lane per sample, calls placed on a reference:\n    \
     genuma call --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls\n  \
-    Two lanes of the tumour, at most 8 GiB of memory, k-mers that do not fit go to a fast disk:\n    \
+    Two lanes of the tumour, at most 8 GiB of memory, k-mers that do not fit spilled to a fast disk:\n    \
     genuma call --tumor T1_1.fq.gz T1_2.fq.gz T2_1.fq.gz T2_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa --memory 8G --work /scratch/me/work -o calls\n  \
-    Go on where an interrupted run stopped: the same command and\n    \
+    To resume an interrupted run, repeat the same command with\n    \
     --resume\n  \
-    On many machines, in 8 shards and 8 partitions, by Slurm (see also genuma step --help):\n    \
+    On many machines with Slurm, in 8 shards and 8 partitions (see also genuma step --help):\n    \
     genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa -o calls && sh run/submit.sh"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: Tumours<true>,
-    /// Reads of the normal of the same person, in the same way
+    tumor: TumourReads<true>,
+    /// Reads of the normal sample of the same person, given in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Name of the normal in the VCF and the BAM [default: the SM of BAM or CRAM, else NORMAL]
-    #[arg(long, value_name = "NAME", value_parser = tumours::name, help_heading = "Input")]
+    /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
+    #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     normal_name: Option<String>,
-    /// Name of the only tumour, as NAME= before its first file gives it
-    #[arg(long, value_name = "NAME", value_parser = tumours::name, help_heading = "Input")]
+    /// Name of the only tumour; NAME= before its first file does the same
+    #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     tumor_name: Option<String>,
-    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for all samples
+    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
-    /// Reference genome, plain or gzip'd FASTA, no index needed.
-    /// Without it calls are placed on the assembled contigs of the normal
+    /// Reference genome, plain or gzip'd FASTA, no index needed. Without it calls are placed on the assembled contigs
+    /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
-    /// Sequences that are looked for in both samples beside the reference, such as viruses: plain or gzip'd FASTA.
-    /// What is there of them is in summary.json
+    /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzip'd FASTA.
+    /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
-    /// Panel of normals: a table of `genuma table union --counts samples`, of this k. What is called and other people's normals have gets
-    /// the filter `panel`
+    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. Calls that
+    /// normals of other people have get the filter `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
 
-    /// Folder for the results; made when missing
+    /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: PathBuf,
-    /// Also write the small changes that pass as MAF, for what reads no VCF. Genes and consequences are not known to genuma and not in it
+    /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. genuma does not annotate
+    /// genes and consequences
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     maf: Option<PathBuf>,
-    /// Also write the structural variants that pass as BEDPE, a row for each junction
+    /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
-    /// Say what became of a variant, called or not: a VCF file, or one as CHROM:POS:REF>ALT; may be given several times.
-    /// The answers go to standard output and into why.txt
+    /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
+    /// times. The explanations go to standard output and to why.txt
     #[arg(long, value_name = "VARIANT", help_heading = "Output")]
     why: Vec<String>,
-    /// Lowest quality (Phred) of a call that passes
-    #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = quality, help_heading = "Output")]
+    /// Minimum somatic quality (Phred) of a call with FILTER PASS
+    #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = parse_quality, help_heading = "Output")]
     min_quality: f64,
-    /// Normals of the panel that have what recurs, at least [default: 2]
+    /// Minimum number of normals in the panel that have a variant for it to get the filter `panel` [default: 2]
     #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     panel_least: Option<u32>,
 
-    /// Length of k-mers in bases, 24 to 32: short ones need less depth, long ones tell repeats apart
+    /// Length of k-mers in bases, 24 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
     k: u32,
-    /// k-mers with a base below this quality (Phred) are not counted; 0 counts all
+    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
     min_base_quality: u8,
 
-    /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Folder for what does not fit in memory and for finished steps, best on a fast disk; removed at success
-    /// [default: .work in the output folder]
+    /// Work folder for data that does not fit in memory and for finished units, best on a fast disk; it is removed on
+    /// success [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
-    /// Most of that folder that k-mers which do not fit in memory, and a packed copy of the reads for later passes, may take, such
-    /// as 100G; where that is too little files are read more often [default: what is free there, less a twentieth and 1G at least]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads, such as 100G;
+    /// with too little space the input files are read more often [default: the free space there, less a twentieth and
+    /// at least 1G]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::Gpus,
-    /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
+    gpu: gpu::GpuArgs,
+    /// Resume an interrupted run: units that it finished are not computed again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
 
-    /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
-    /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4 or what this machine has, and
-    /// at most 16G]
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "maf", "bedpe"], help_heading = "In parts")]
+    /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
+    /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
+    /// and --memory are those of one task [default: 4 threads or what this machine has, and at most 16G]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "maf", "bedpe"], help_heading = "Distributed call")]
     plan: Option<String>,
-    /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
-    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "In parts")]
+    /// Number of shards of the reads; a shard consists of lanes, or of stretches of plain or BGZF files [default: one
+    /// for each 25 Gbases]
+    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "Distributed call")]
     shards: Option<u32>,
-    /// Partitions that the k-mers are counted in [default: as many as shards]
-    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "In parts")]
+    /// Number of partitions in which the k-mers are counted [default: as many as shards]
+    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "Distributed call")]
     parts: Option<u32>,
-    /// Also write a script for Slurm, submit.sh: each kind of step an array job
-    #[arg(long, requires = "plan", help_heading = "In parts")]
+    /// Also write submit.sh, a script that submits each step to Slurm as an array job
+    #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
 }
 
-fn quality(text: &str) -> Result<f64, String> {
+fn parse_quality(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(quality) if (0.0..=1000.0).contains(&quality) => Ok(quality),
         _ => Err("give a number from 0 to 1000".into()),
     }
 }
 
-/// Checks everything that can be known before work starts, calls, and writes the results.
+/// Runs `genuma call`: checks the input, runs all units, and writes the results. With `--plan` it only writes the
+/// plan of a distributed call.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let mut job = args.job()?;
+    let mut job = args.build_job()?;
     if let Some(run) = &args.plan {
-        budget::check(&job.means, inspect(&job)?)?;
+        memory_limits::check_memory_budget(&job.resources, check_inputs(&job)?)?;
         let Args { shards, parts, sbatch, out, .. } = &args;
-        return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
+        return planning::write_plan(
+            &job,
+            &PlanRequest { run, shards: *shards, num_partitions: *parts, sbatch: *sbatch, out },
+        );
     }
-    let panel = job.panel.as_ref().map(Panel::path);
-    let known = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel);
-    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(known);
+    let panel = job.panel.as_ref().map(PanelOfNormals::table_path);
+    let other_inputs = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel);
+    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(other_inputs);
     let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
-    let apart = folder::check_apart(&job.store.work, inputs.chain(tables).chain([args.out.as_path()]));
-    apart.map_err(|e| Usage(e.to_string()))?;
-    let reference = inspect(&job)?;
-    budget::check(&job.means, reference)?;
-    let folder = OutFolder::open(&args.out)?;
-    let work = WorkFolder::open(&job.store.work, args.resume)?;
-    heed_interruption(&job.store.work, &folder);
+    let checked =
+        folder::check_outside_work_folder(&job.store.work_folder, inputs.chain(tables).chain([args.out.as_path()]));
+    checked.map_err(|e| UsageError(e.to_string()))?;
+    let reference = check_inputs(&job)?;
+    memory_limits::check_memory_budget(&job.resources, reference)?;
+    let folder = OutputFolder::open(&args.out)?;
+    let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
+    clean_up_on_interruption(&job.store.work_folder, &folder);
 
-    let begun = room::scratch(&job.store.work, args.scratch).and_then(|scratch| {
-        job.means.scratch = scratch;
-        foretell(&job, reference)?;
-        Ok(Outputs::begin(&args.out, &args.tables())?)
+    let outputs = disk_space::choose_scratch_bytes(&job.store.work_folder, args.scratch).and_then(|scratch| {
+        job.resources.scratch = scratch;
+        log_forecast(&job, reference)?;
+        Ok(CallOutputs::create(&args.out, &args.table_paths())?)
     });
-    let done = begun.and_then(|outputs| call(&job, outputs));
-    aligned::tell(&job.lanes);
-    // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
-    let undivided = signals::undivided();
-    signals::on_interruption(None);
+    let done = outputs.and_then(|outputs| run_and_write(&job, outputs));
+    aligned_files::log_record_counts(&job.lanes);
+    // An interruption can end here too, because its handler removes files in use. The handler's message must then be
+    // the last one.
+    let undivided = signals::enter_critical_section();
+    signals::set_interrupt_handler(None);
     match &done {
         Ok(outcome) => {
             work.remove();
-            caution(outcome);
-            farewell(outcome, &args.out, start);
+            log_warnings(outcome);
+            log_result(outcome, &args.out, start);
         }
-        Err(_) if work.leave() => warn!("{}", folder::kept(&job.store.work)),
+        Err(_) if work.remove_unfinished() => warn!("{}", folder::resume_hint(&job.store.work_folder)),
         Err(_) => {}
     }
     drop(undivided);
     done.map(drop)
 }
 
-/// Writes the results of a call in parts into the folder `out`, which is made if it is missing, and says what was found.
-pub(crate) fn finish(
-    job: &Job,
+/// Writes the results of a distributed call into the folder `out`, which is created if it is missing, and logs a
+/// summary.
+pub(crate) fn write_distributed_results(
+    job: &CallJob,
     out: &Path,
-    watched: &Watched,
-    judge: impl FnOnce() -> Result<Finished, genuma_somatic::pipeline::Error>,
+    watched: &CallWatcher,
+    judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
-    let _folder = OutFolder::open(out)?;
-    let outputs = Outputs::begin(out, &Tables::default())?;
-    let outcome = outputs.write(job, &mut judge()?, watched)?;
-    caution(&outcome);
-    farewell(&outcome, out, start);
+    let _folder = OutputFolder::open(out)?;
+    let outputs = CallOutputs::create(out, &TablePaths::default())?;
+    let outcome = outputs.write_result_files(job, &mut judge()?, watched)?;
+    log_warnings(&outcome);
+    log_result(&outcome, out, start);
     Ok(())
 }
 
-/// Runs the units and writes the results.
-fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
-    let watched = Watched::start();
-    let mut finished = job.run(&watched)?;
-    gpu::tell(&job.means.devices);
-    let outcome = outputs.write(job, &mut finished, &watched)?;
-    if !finished.answers.is_empty() {
-        voice::print(why::told(&finished.answers))?;
+/// Runs the units in this process and writes the results.
+fn run_and_write(job: &CallJob, outputs: CallOutputs<'_>) -> anyhow::Result<CallSummary> {
+    let watched = CallWatcher::start();
+    let mut finished = job.run_call(&watched)?;
+    gpu::log_device_counts(&job.resources.devices);
+    let outcome = outputs.write_result_files(job, &mut finished, &watched)?;
+    if !finished.traces.is_empty() {
+        logging::print_result(why::format_answers(&finished.traces))?;
     }
     Ok(outcome)
 }
 
 impl Args {
-    fn tables(&self) -> Tables {
-        Tables { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
+    fn table_paths(&self) -> TablePaths {
+        TablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
     }
 
-    /// The job as the library wants it.
-    fn job(&self) -> anyhow::Result<Job> {
+    /// Translates the command line into a job of the library.
+    fn build_job(&self) -> anyhow::Result<CallJob> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
-        let genome = Genome::of(self.reference.clone());
-        // Steps run where that may not be.
+        let genome = CramReference::new(self.reference.clone());
+        // The steps of a distributed call run on machines where this folder may not exist.
         let options = AlignedOptions {
-            work: self.plan.is_none().then(|| work.clone()),
-            genome,
+            temp_folder: self.plan.is_none().then(|| work.clone()),
+            reference: genome,
             ..AlignedOptions::default()
         };
-        let names = Names { normal: self.normal_name.as_deref(), tumour: self.tumor_name.as_deref() };
-        let (samples, mut all) = self.tumor.lanes(&self.normal, names, self.interleaved, &options)?;
+        let names = SampleNameOptions { normal: self.normal_name.as_deref(), tumour: self.tumor_name.as_deref() };
+        let (samples, mut lanes) = self.tumor.samples_and_lanes(&self.normal, names, self.interleaved, &options)?;
         if self.plan.is_some() {
-            if samples.several() {
-                return Err(Usage("--plan: several tumours are called in one process, not in parts; lanes of one tumour go behind one --tumor".into()).into());
+            if samples.has_several_tumours() {
+                return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
             }
-            // Steps run in other folders.
-            all.iter_mut().try_for_each(absolute)?;
+            // The steps run in other current folders, so paths must be absolute.
+            lanes.iter_mut().try_for_each(make_lane_paths_absolute)?;
         }
-        let params = Params {
+        let params = CallParams {
             k: self.k,
             min_base_quality: self.min_base_quality,
-            least_tumour: LEAST_TUMOUR,
-            least_quality: self.min_quality,
+            min_tumour_count: MIN_TUMOUR_KMER_COUNT,
+            min_quality: self.min_quality,
         };
         let means = match self.plan {
-            // Those of one step, on machines that may be others.
-            Some(_) => Means {
-                threads: self.threads.map_or_else(|| command::all_or(None).min(STEP_THREADS), usize::from),
-                memory: self.memory.unwrap_or(STEP_MEMORY),
+            // These are the resources of one step, which may run on another machine.
+            Some(_) => Resources {
+                threads: self
+                    .threads
+                    .map_or_else(|| command_line::threads_or_all_cpus(None).min(MAX_STEP_THREADS), usize::from),
+                memory: self.memory.unwrap_or(DEFAULT_STEP_MEMORY_BYTES),
                 scratch: u64::MAX,
                 devices: Devices::default(),
             },
             None => {
-                let means = means(self.threads, self.memory, self.scratch)?;
-                let devices = self.gpu.choose(&all, self.k, means.threads, means.memory)?;
-                Means { devices, ..means }
+                let means = build_resources(self.threads, self.memory, self.scratch)?;
+                let devices = self.gpu.choose_counting_devices(&lanes, self.k, means.threads, means.memory)?;
+                Resources { devices, ..means }
             }
         };
-        let piped = all.iter().any(Lane::has_pipe);
+        let piped = lanes.iter().any(Lane::has_pipe);
         if piped && (self.plan.is_some() || self.resume) {
             let option = if self.resume { "--resume" } else { "--plan" };
-            let why = format!("{option}: reads from a pipe can be read once only: save them to files");
-            return Err(Usage(why).into());
+            let why = format!("{option}: reads from a pipe can be read only once: save them to files");
+            return Err(UsageError(why).into());
         }
         if piped {
-            check_lanes_once(&all)?
+            check_lanes_for_one_pass(&lanes)?
         } else {
-            check_lanes(&all)?
+            check_lanes(&lanes)?
         }
         let panel =
-            self.panel.as_deref().map(|table| panel::open(table, self.k, self.panel_least)).transpose()?;
-        let store = Store {
-            work,
-            fingerprint: fingerprint(
+            self.panel.as_deref().map(|table| panel::open_panel(table, self.k, self.panel_least)).transpose()?;
+        let store = UnitStore {
+            work_folder: work,
+            fingerprint: fingerprint_inputs(
                 &samples,
-                &all,
+                &lanes,
                 self.reference.as_deref(),
                 self.screen.as_deref(),
                 panel.as_ref(),
@@ -316,27 +330,29 @@ impl Args {
             )?,
             resume: self.resume,
         };
-        let why = why::questions(&self.why, self.reference.as_deref())?;
-        Ok(Job {
-            lanes: all,
+        let why = why::parse_questions(&self.why, self.reference.as_deref())?;
+        Ok(CallJob {
+            lanes,
             samples,
             reference: self.reference.clone(),
             screen: self.screen.clone(),
             params,
-            means,
+            resources: means,
             store,
-            why,
+            traced_variants: why,
             panel,
         })
     }
 }
 
-/// What a step of a call in parts may use when nobody says, at most: the machines that do it may have more than this one, or less.
-const STEP_THREADS: usize = 4;
-const STEP_MEMORY: u64 = 16 << 30;
+/// Default number of threads of one step of a distributed call. Steps run on machines that may be smaller than this
+/// one.
+const MAX_STEP_THREADS: usize = 4;
+/// Default memory budget of one step of a distributed call, in bytes.
+const DEFAULT_STEP_MEMORY_BYTES: u64 = 16 << 30;
 
-/// Makes the paths of a lane absolute.
-fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
+/// Replaces the paths of a lane's files by absolute paths.
+fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
     let make = |path: &mut PathBuf| {
         *path = std::path::absolute(&*path).with_context(|| path.display().to_string())?;
         Ok(())
@@ -346,172 +362,185 @@ fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
         LaneFiles::Interleaved(one) | LaneFiles::Single(one) => make(one),
         LaneFiles::Aligned(aligned) => {
             make(&mut aligned.path)?;
-            aligned.options.genome.path_mut().map_or(Ok(()), make)
+            aligned.options.reference.path_mut().map_or(Ok(()), make)
         }
     }
 }
 
-/// What a call may use when a user asks for this. What is free in the work folder is known when there is one.
+/// Builds the resources of a call from the options. The free space of the work folder is looked up later, when the
+/// folder exists.
 ///
 /// # Errors
-/// The memory is too little for the threads.
-fn means(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Means, Usage> {
-    let memory = memory.map_or_else(budget::usual, budget::at_most_all);
+/// The memory budget is too small for the number of threads.
+fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Resources, UsageError> {
+    let memory = memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
     let scratch = scratch.unwrap_or(u64::MAX);
-    let means = Means { threads: command::all_or(threads), memory, scratch, devices: Devices::default() };
-    budget::check(&means, None)?;
-    debug!("{} threads, {} of memory", means.threads, sizes::show(memory));
+    let means =
+        Resources { threads: command_line::threads_or_all_cpus(threads), memory, scratch, devices: Devices::default() };
+    memory_limits::check_memory_budget(&means, None)?;
+    debug!("{} threads, {} of memory", means.threads, size_format::format_bytes(memory));
     Ok(means)
 }
 
-/// Whether some of the reads can be read once only.
-fn piped(job: &Job) -> bool {
+/// Whether some of the reads come from a pipe, which can be read only once.
+fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
-/// Looks at the inputs for what would otherwise fail late, and says how many bases the reference has.
-fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
-    // What is in a pipe is seen when it is read.
-    let lengths = if piped(job) { Vec::new() } else { lengths::of_samples(&job.lanes)? };
+/// Checks the inputs for errors that would otherwise show up late. Returns the number of bases of the reference.
+fn check_inputs(job: &CallJob) -> anyhow::Result<Option<u64>> {
+    // The content of a pipe is unknown until it is read.
+    let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::longest_first_reads(&job.lanes)? };
     for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
-        let (name, normal) = (job.samples.word(sample), lengths[0]);
-        warn!("reads of the {name} have {length} bases, those of the normal {normal}: called all the same");
+        let (name, normal) = (job.samples.display_name(sample), lengths[0]);
+        warn!(
+            "reads of the {name} are {length} bp long, those of the normal {normal} bp: check that these are the right files; the call goes on"
+        );
     }
     let Some(path) = &job.reference else { return Ok(None) };
     Ok(Some(Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum()))
 }
 
-/// Says what the call will take, before it is begun. What an interrupted run has left to do is not known.
+/// Logs the expected time, memory and disk space of the call. For a resumed run nothing is logged, because the
+/// remaining work is unknown.
 ///
 /// # Errors
-/// It cannot be done with its means.
-fn foretell(job: &Job, reference: Option<u64>) -> anyhow::Result<()> {
-    if piped(job) {
-        info!("reads come from a pipe: what the call will take is not known");
+/// The call cannot be done with the given resources.
+fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
+    if has_piped_reads(job) {
+        info!("reads come from a pipe: time and memory of the call cannot be estimated");
         return Ok(());
     }
-    let panel = job.panel.as_ref().map(|panel| input::panel(panel.path())).transpose()?;
-    let given = input::of(&job.lanes, reference, panel, job.params.k, job.means.clone());
-    let forecast = given.forecast(&MEASURED);
+    let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
+    let input = input::measure_call_input(&job.lanes, reference, panel, job.params.k, job.resources.clone());
+    let forecast = input.forecast_call(&MEASURED_RATES);
     if let Some(why) = forecast.refused {
         bail!("{why}: {}", forecast.advice.join("; "));
     }
     if !job.store.resume {
         info!(
-            "planned: counting in {}; about {}, {} of memory and {} in the work folder (`genuma plan` says more)",
-            counted(forecast.partitions.into(), "partition"),
-            duration(forecast.wall_s()),
-            sizes::show(forecast.peak_bytes()),
-            sizes::show(forecast.scratch_bytes)
+            "planned: k-mers counted in {}; about {}, {} of memory and {} in the work folder (see `genuma plan`)",
+            format_count_with_noun(forecast.partitions.into(), "partition"),
+            format_duration(forecast.wall_s()),
+            size_format::format_bytes(forecast.peak_bytes()),
+            size_format::format_bytes(forecast.scratch_bytes)
         );
     }
     Ok(())
 }
 
-/// The output folder. One that this run made goes again when nothing was written into it.
-struct OutFolder<'a> {
+/// The output folder. If this run created the folder and wrote nothing into it, the folder is removed again.
+struct OutputFolder<'a> {
     path: &'a Path,
-    new: bool,
+    was_created: bool,
 }
 
-impl<'a> OutFolder<'a> {
-    /// Makes the folder when it is missing.
+impl<'a> OutputFolder<'a> {
+    /// Creates the folder if it is missing.
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
-        fs::create_dir_all(path)
-            .with_context(|| format!("{}: cannot make the output folder", path.display()))?;
-        Ok(OutFolder { path, new })
+        fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
+        Ok(OutputFolder { path, was_created: new })
     }
 }
 
-impl Drop for OutFolder<'_> {
+impl Drop for OutputFolder<'_> {
     fn drop(&mut self) {
-        if self.new {
-            // Not empty: then it stays, as it should.
+        if self.was_created {
+            // The folder stays if it contains files.
             let _ = fs::remove_dir(self.path);
         }
     }
 }
 
-/// What the calls depend on.
-fn fingerprint(
-    samples: &Samples,
+/// Fingerprint of the inputs and parameters that the calls depend on. A run is only resumed if its fingerprint is the
+/// same.
+fn fingerprint_inputs(
+    samples: &SampleNames,
     lanes: &[Lane],
     reference: Option<&Path>,
     screen: Option<&Path>,
-    panel: Option<&Panel>,
-    params: &Params,
+    panel: Option<&PanelOfNormals>,
+    params: &CallParams,
 ) -> anyhow::Result<String> {
-    let Params { k, min_base_quality, least_tumour, least_quality } = params;
+    let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
     let mut fingerprint = Fingerprint::new()
-        .parameter("k", k)
-        .parameter("min-base-quality", min_base_quality)
-        .parameter("least-tumour", least_tumour)
-        .parameter("min-quality", least_quality);
-    if *samples != Samples::default() {
-        fingerprint = fingerprint.parameter("samples", samples.names().join(" "));
+        .with_parameter("k", k)
+        .with_parameter("min-base-quality", min_base_quality)
+        .with_parameter("least-tumour", least_tumour)
+        .with_parameter("min-quality", least_quality);
+    if *samples != SampleNames::default() {
+        fingerprint = fingerprint.with_parameter("samples", samples.names().join(" "));
     }
     for lane in lanes {
         for path in lane.paths() {
-            let word = samples.word(lane.sample.into());
-            // No run takes up one that reads a pipe.
+            let label = samples.display_name(lane.sample.into());
+            // A run that reads a pipe cannot be resumed, so the name of the pipe is enough.
             fingerprint = match lane.has_pipe() {
-                true => fingerprint.parameter(&word, path.display()),
-                false => fingerprint.file(&word, path)?,
+                true => fingerprint.with_parameter(&label, path.display()),
+                false => fingerprint.with_file(&label, path)?,
             };
         }
     }
     let fingerprint = match reference {
-        Some(path) => fingerprint.file("reference", path)?,
-        None => fingerprint.parameter("reference", "none"),
+        Some(path) => fingerprint.with_file("reference", path)?,
+        None => fingerprint.with_parameter("reference", "none"),
     };
     let fingerprint = match screen {
-        Some(path) => fingerprint.file("screen", path)?,
+        Some(path) => fingerprint.with_file("screen", path)?,
         None => fingerprint,
     };
     let fingerprint = match panel {
-        Some(panel) => fingerprint.file("panel", &panel.table)?.parameter("panel-least", panel.least),
+        Some(panel) => fingerprint.with_file("panel", &panel.table)?.with_parameter("panel-least", panel.min_normals),
         None => fingerprint,
     };
-    Ok(fingerprint.lines())
+    Ok(fingerprint.into_text())
 }
 
-fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
-    let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.new);
-    signals::on_interruption(Some(Box::new(move || {
-        let stays = folder::leave(&folder);
-        drop(OutFolder { path: &out, new });
-        stays.then(|| folder::kept(&folder))
+fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
+    let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
+    signals::set_interrupt_handler(Some(Box::new(move || {
+        let stays = folder::remove_unfinished_files(&folder);
+        drop(OutputFolder { path: &out, was_created: new });
+        stays.then(|| folder::resume_hint(&folder))
     })));
 }
 
-/// What the user has to know before believing the calls: samples of two people, evidence left out.
-fn caution(outcome: &Outcome) {
-    if let Some(share) = outcome.strangers {
+/// Logs the warnings that a user must read before trusting the calls.
+fn log_warnings(outcome: &CallSummary) {
+    if let Some(share) = outcome.genotype_mismatch_rate {
         warn!(
-            "the samples look like two people's: at {:.3}% of the places known in both each has an allele that the other lacks; \
-             what is called is mostly how these people differ",
+            "the samples seem to come from two people: at {:.3}% of the sites covered in both, each has an allele that the other \
+             lacks, so most calls are germline differences; check for a sample swap",
             100.0 * share
         );
     }
-    for line in outcome.ledger.lines.iter().filter(|l| l.left_out && WEIGHING.contains(&&l.stage[..])) {
-        warn!("left out: {}: {}", line.what, line.count);
+    for line in &outcome.ledger.lines {
+        let count = line.count;
+        match &line.description[..] {
+            SHALLOW_NORMAL_LEDGER_LINE => warn!(
+                "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
+                 sequence the normal deeper, or expect missed variants"
+            ),
+            OTHER_SPECIES_LEDGER_LINE => warn!(
+                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped: check that both samples \
+                 are of the same species"
+            ),
+            _ => {}
+        }
     }
 }
 
-/// Units whose left-out lines are of evidence, where others leave out what says nothing.
-const WEIGHING: [&str; 3] = ["select", "recruit", "judge"];
-
-/// The last line: what was found, what it took, where it is.
-fn farewell(outcome: &Outcome, out: &Path, start: Instant) {
-    let passed = outputs::passed(outcome);
+/// Logs the last line: number of calls, time, memory, and the path of the report.
+fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
+    let passed = result_files::count_passed_by_class(outcome);
     let classes: Vec<String> = passed.iter().map(|(class, n)| format!("{n} {class}")).collect();
     info!(
-        "{} calls pass{}; {:.1} s, {} of memory at most; see {}",
+        "{} calls pass{}; {:.1} s, {} peak memory; see {}",
         passed.values().sum::<u64>(),
         if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
-        sizes::show(process_cost().peak_bytes),
-        out.join(outputs::REPORT).display()
+        size_format::format_bytes(process_cost().peak_bytes),
+        out.join(result_files::REPORT_FILE).display()
     );
 }

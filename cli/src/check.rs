@@ -1,150 +1,160 @@
-//! `genuma check`: whether two samples are a pair, in one pass over their reads.
+//! `genuma check`: compares a tumour sample with a normal sample before calling. It reads both samples once and
+//! estimates identity, contamination, purity, depth and damage.
 
-mod words;
+mod text;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{Checked, check};
-use genuma_pair::facts::PairFacts;
-use genuma_pair::library::facts::Libraries;
-use genuma_pair::sampled::SampleParams;
+use genuma_pair::check::{PairCheck, check_lanes};
+use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::sketch::SketchParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{AlignedOptions, Genome, Meter, check_lanes_once};
-use genuma_somatic::sites;
-use genuma_work::Watch;
-use genuma_work::clock::process_cost;
-use genuma_work::publish::Set;
+use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_for_one_pass};
+use genuma_somatic::root_positions;
+use genuma_work::ProgressListener;
+use genuma_work::cost::process_cost;
+use genuma_work::publish::FileSet;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::call::tumours::{Names, Tumours};
-use crate::progress::Progress;
-use crate::{aligned, command, json, multiqc, sizes, voice};
+use crate::call::sample_options::{SampleNameOptions, TumourReads};
+use crate::progress::UnitProgress;
+use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
 
-/// Say whether a tumour and a normal are a pair, before anything is called.
+/// Check whether a tumour and a normal are a pair, before calling.
 ///
-/// One person or two? How much of each is another person's? How pure is the tumour, and how many copies of its genome has it? How
-/// deep and even are the samples, how many pairs are copies, how damaged are they? All of that from the reads alone: nothing is aligned,
-/// no reference is needed, the species does not matter. Shallow samples will do to tell people apart; the rest wants depth, and what
-/// cannot be told is called so. `genuma call` tells the same, and more.
+/// Reports whether the samples come from one person, the contamination of each sample with DNA of other people, purity and ploidy of the
+/// tumour, and for each library depth, evenness, duplicates and damage. All results are estimated from the reads alone, without alignment
+/// or reference, for any species. Shallow samples are enough to compare people; the other estimates need more depth, and are reported as
+/// unknown where the depth is too low. `genuma call` reports the same and more.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Say whether a tumour and a normal are a pair, before anything is called",
+    about = "Check whether a tumour and a normal are a pair, before calling",
     after_help = "Examples:\n  \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
-    With the reference purity and ploidy are better known, and everything as JSON:\n    \
+    With a reference, for better purity and ploidy, and with JSON output:\n    \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json pair.json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: Tumours<true>,
-    /// Reads of the normal of the same person, in the same way
+    tumor: TumourReads<true>,
+    /// Reads of the normal sample of the same person, given in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for both samples
+    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
-    /// Reference genome, plain or gzip'd FASTA: sites that lie side by side tell purity and ploidy better. It is held in memory
+    /// Reference genome, plain or gzip'd FASTA: neighbouring sites make purity and ploidy more accurate. It is held in
+    /// memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 
-    /// Also write all facts as JSON
+    /// Also write all results as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
 
-    /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
 }
 
-/// What is sampled: places enough for shallow samples of large genomes. With all else up to 2 GB are taken.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 32_000_000 };
+/// Parameters of the k-mer sketch of `genuma check`: up to 8 million k-mers of small genomes and 32 million of large
+/// ones (about 2 GB of memory), enough for shallow samples of large genomes.
+const SKETCH_PARAMS: SketchParams =
+    SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 8_000_000, max_kmers: 32_000_000 };
 
-/// All that is told.
+/// Content of the file that `--json` names.
 #[derive(Serialize)]
-struct Told<'a> {
+struct CheckReport<'a> {
     command: String,
     version: &'static str,
-    /// Bases read of the normal and of the tumour.
+    /// Sequenced bases of the normal and of the tumour.
     bases: [u64; 2],
-    pair: &'a PairFacts,
-    library: &'a Libraries,
-    /// What there was in files of aligned reads; null where there are none.
+    pair: &'a PairSummary,
+    library: &'a PairLibraryMetrics,
+    /// Counts of records in BAM and CRAM input; null for FASTQ input.
     aligned: Value,
-    /// What tumours beyond the first are like, where there are several.
+    /// Results of the second and later tumours; absent if there is one tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    others: Vec<Other<'a>>,
+    other_tumours: Vec<OtherTumourReport<'a>>,
 }
 
-/// A tumour beyond the first.
+/// Results of the second or a later tumour, compared with the normal.
 #[derive(Serialize)]
-struct Other<'a> {
+struct OtherTumourReport<'a> {
     sample: &'a str,
     bases: [u64; 2],
-    pair: &'a PairFacts,
-    library: &'a Libraries,
+    pair: &'a PairSummary,
+    library: &'a PairLibraryMetrics,
 }
 
-/// Looks at the reads and prints what they say.
+/// Runs `genuma check`: reads the samples, prints the summary, and writes the JSON and MultiQC files.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let options = AlignedOptions { genome: Genome::of(args.reference.clone()), ..AlignedOptions::default() };
-    let (samples, lanes) = args.tumor.lanes(&args.normal, Names::default(), args.interleaved, &options)?;
-    check_lanes_once(&lanes)?;
+    let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
+    let (samples, lanes) =
+        args.tumor.samples_and_lanes(&args.normal, SampleNameOptions::default(), args.interleaved, &options)?;
+    check_lanes_for_one_pass(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
-    let threads = command::all_or(args.threads);
-    let (meter, progress) = (Arc::new(Meter::default()), Progress::start());
-    progress.begins("check", Some(meter.clone()));
-    let checked = check(&lanes, samples.tumours().len(), SAMPLE, threads, &meter)?;
-    let pair = |of: &Checked| {
-        let looked = &of.looked;
-        let places =
-            genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
-        looked.finish(&places.unwrap_or_default(), None)
+    let threads = command_line::threads_or_all_cpus(args.threads);
+    let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
+    progress.unit_started("check", Some(meter.clone()));
+    let checked = check_lanes(&lanes, samples.tumours().len(), SKETCH_PARAMS, threads, &meter)?;
+    let pair = |of: &PairCheck| {
+        let evidence = &of.evidence;
+        let positions = genome.as_ref().map(|genome| {
+            root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
+        });
+        evidence.summarise(&positions.unwrap_or_default(), None)
     };
-    let pairs: Vec<PairFacts> = checked.iter().map(pair).collect();
+    let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);
     let mut text = String::new();
     for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumours()) {
-        if samples.several() {
+        if samples.has_several_tumours() {
             text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
         }
-        text += &words::told(pair, &of.libraries, of.bases);
+        text += &text::format_summary(pair, &of.libraries, of.bases);
     }
-    voice::print(text)?;
-    let mut set = Set::default();
+    logging::print_result(text)?;
+    let mut set = FileSet::default();
     if let Some(path) = &args.json {
-        let all = || checked.iter().zip(&pairs);
-        let Some((first, pair)) = all().next() else { return Ok(()) };
-        let other = |((of, pair), sample)| -> Other<'_> {
-            let (of, pair): (&Checked, &PairFacts) = (of, pair);
+        let results = || checked.iter().zip(&pairs);
+        let Some((first, pair)) = results().next() else { return Ok(()) };
+        let other = |((of, pair), sample)| -> OtherTumourReport<'_> {
+            let (of, pair): (&PairCheck, &PairSummary) = (of, pair);
             let sample: &String = sample;
-            Other { sample, bases: of.bases, pair, library: &of.libraries }
+            OtherTumourReport { sample, bases: of.bases, pair, library: &of.libraries }
         };
-        let told = Told {
-            command: command::line(),
+        let report = CheckReport {
+            command: command_line::quoted_command_line(),
             version: env!("CARGO_PKG_VERSION"),
             bases: first.bases,
             pair,
             library: &first.libraries,
-            aligned: aligned::value(&lanes),
-            others: all().zip(samples.tumours()).skip(1).map(other).collect(),
+            aligned: aligned_files::record_counts_to_json(&lanes),
+            other_tumours: results().zip(samples.tumours()).skip(1).map(other).collect(),
         };
-        json::add(path, &serde_json::to_value(&told)?, &mut set)?;
+        json_file::add_json_output(path, json_file::schema::CHECK_SCHEMA, &serde_json::to_value(&report)?, &mut set)?;
     }
     if let Some(prefix) = &args.multiqc {
-        let looked: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
-        multiqc::add(prefix, &multiqc::of_pairs(samples.names(), &looked, prefix), &mut set)?;
+        let results: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
+        multiqc::add_section_files(
+            prefix,
+            &multiqc::build_check_sections(samples.names(), &results, prefix),
+            &mut set,
+        )?;
     }
     set.publish()?;
-    aligned::tell(&lanes);
+    aligned_files::log_record_counts(&lanes);
     let cost = process_cost();
-    info!("{:.1} s, {} of memory at most", start.elapsed().as_secs_f64(), sizes::show(cost.peak_bytes));
+    info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! `genuma completions`: what a shell needs to complete genuma's options.
+//! `genuma completions`: prints a shell's completion script.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::voice;
+use crate::logging;
 
-/// Print the completion script of a shell.
+/// Print the completion script for a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     genuma completions bash > ~/.local/share/bash-completion/completions/genuma\n  \
     genuma completions zsh  > ~/.zfunc/_genuma\n  \
     genuma completions fish > ~/.config/fish/completions/genuma.fish")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 
@@ -20,5 +20,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "genuma", &mut script);
-    voice::print(script)
+    logging::print_result(script)
 }

@@ -1,4 +1,4 @@
-//! `genuma count`: from reads to a table of k-mers and how often each sample has them.
+//! `genuma count`: counts the k-mers of one or several samples and writes them to a table or to text.
 
 pub(crate) mod outputs;
 mod resume;
@@ -8,58 +8,62 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
-use genuma_reads::{AlignedOptions, Genome, Lane, Layout, Meter, check_lanes, check_lanes_once};
-use genuma_work::Watch;
-use genuma_work::clock::{Clock, UnitCost, process_cost};
+use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, ScatteredReads, SortedKmers, min_memory};
+use genuma_reads::{
+    AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
+};
+use genuma_work::ProgressListener;
+use genuma_work::cost::{CostTimer, UnitCost, process_cost};
 use tracing::{debug, info};
 
-use crate::call::{budget, room};
-use crate::failure::{Usage, must_be_folder};
-use crate::note::Note;
-use crate::progress::Progress;
-use genuma_work::publish::Set;
+use crate::call::{disk_space, memory_limits};
+use crate::errors::{UsageError, require_folder};
+use crate::progress::UnitProgress;
+use crate::table_note::TableNote;
+use genuma_work::publish::FileSet;
 use genuma_work::{folder, signals};
 
-use crate::{aligned, command, gpu, multiqc, sizes};
-use outputs::{Outcome, Target};
-use resume::Resumable;
+use crate::{aligned_files, command_line, gpu, multiqc, size_format};
+use outputs::{CountOutcome, KmerOutput};
+use resume::ResumableCount;
 
-/// Bytes of the process that are not the counter's (measured: 40 MiB with two threads and two files), ...
-const BASE: u64 = 48 << 20;
-/// ... for the reads that a thread holds, ...
-const PER_THREAD: u64 = 12 << 20;
-/// ... and for an open file.
-const PER_FILE: u64 = 1 << 20;
+/// Memory of the process outside the counter (bytes). Measured: 40 MiB with two threads and two files, rounded up.
+const BASE_MEMORY_BYTES: u64 = 48 << 20;
+/// Memory outside the counter for the reads that each thread holds (bytes). Measured.
+const MEMORY_PER_THREAD_BYTES: u64 = 12 << 20;
+/// Memory outside the counter for each open input file (bytes). Measured.
+const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 
-/// Count the k-mers of one sample, or of several jointly.
+/// Count the k-mers of one sample, or of several samples jointly.
 ///
-/// A k-mer and its reverse complement are one: the smaller by the alphabet is written. K-mers with
-/// other letters than A, C, G and T are left out. Reads are FASTQ, plain, gzip'd or BGZF, or BAM or
-/// CRAM; mates need no special care, each file is read for itself.
+/// A k-mer and its reverse complement are counted together, as the alphabetically smaller of the two
+/// (canonical k-mer). K-mers with letters other than A, C, G and T are skipped. Reads are FASTQ, plain,
+/// gzip'd or BGZF, or BAM or CRAM. Files are counted independently: mate files need not be paired.
 ///
 /// Writes, in the order of the k-mers:
-///   -o x.gkt   a table that `genuma query` reads, on flash, without loading it
-///   -o x.tsv   text: the k-mer and a column for each sample
+///   -o x.gkt   a k-mer table on disk, which `genuma query` and `genuma table` read
+///   -o x.tsv   text: the k-mer, and a column with its count for each sample
 ///
-/// The same reads and parameters give the same bytes, whatever the threads and the memory.
+/// The same reads and parameters give the same bytes, whatever the number of threads and the memory.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Count the k-mers of one sample, or of several jointly",
+    about = "Count the k-mers of one sample, or of several samples jointly",
     verbatim_doc_comment,
     after_help = "Examples:\n  \
-    One sample, its table and its histogram:\n    \
+    The table and the k-mer spectrum of one sample:\n    \
     genuma count -k 31 --memory 8G S_1.fq.gz S_2.fq.gz -o S.gkt --histogram S.hist\n  \
-    Tumour and normal jointly; what does not fit in memory goes to a fast disk:\n    \
+    Tumour and normal jointly; k-mers that do not fit in memory are spilled to a fast disk:\n    \
     genuma count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz --normal N_*.fq.gz -o pair.gkt\n  \
     A trio:\n    \
     genuma count --sample mother=M_1.fq.gz,M_2.fq.gz --sample father=F_1.fq.gz,F_2.fq.gz \\\n      \
     --sample child=C_1.fq.gz,C_2.fq.gz -o trio.gkt\n  \
-    A long count that may be interrupted: begun, and later taken up, by the same command\n    \
+    A long count: if it is interrupted, the same command resumes it:\n    \
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub(crate) struct Args {
-    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is stdin, and pipes are read as well, unless with --resume
+    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is standard input. Pipes can be
+    /// read too, unless with
+    /// --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
     /// Reads of the tumour
@@ -68,73 +72,71 @@ pub(crate) struct Args {
     /// Reads of the normal
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Reads of a sample with a name; up to 8 samples, one option each or several of one name
-    #[arg(long, value_name = "NAME=READS,...", value_parser = named, help_heading = "Input")]
-    sample: Vec<Named>,
+    /// Reads of a named sample; up to 8 samples. Repeat the option for each sample, or to add files to a sample
+    #[arg(long, value_name = "NAME=READS,...", value_parser = parse_named_files, help_heading = "Input")]
+    sample: Vec<NamedFiles>,
 
-    /// Reference that CRAM was written against, plain or gzip'd FASTA
+    /// Reference that CRAM input was compressed against, plain or gzip'd FASTA
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 
-    /// x.gkt for a table, x.tsv for text
+    /// File for the k-mers: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: PathBuf,
-    /// Also write how many k-mers there are of each count: count, then a column for each sample; counts of 1023
-    /// and more in the last row
+    /// Also write the k-mer spectrum: a count, and for each sample the number of distinct k-mers with that count. The
+    /// last row has the k-mers with counts of 1023 and more
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     histogram: Option<PathBuf>,
-    /// Also write what was done, with times and sizes, as JSON
+    /// Also write statistics, times and sizes as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
 
     /// Length of k-mers in bases, 12 to 32
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(12..=32), help_heading = "Method")]
     k: u32,
-    /// Write k-mers that are there at least this often, all samples summed
+    /// Minimum count of a k-mer that is written, summed over all samples
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u32).range(1..), help_heading = "Method")]
     min_count: u32,
-    /// k-mers with a base below this quality (Phred) are not counted; 0 counts all
+    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
     min_base_quality: u8,
 
-    /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Folder for what does not fit in memory, best on a fast disk [default: that of the output]
+    /// Folder for data that does not fit in memory, best on a fast disk [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
     #[command(flatten)]
-    gpu: gpu::Gpus,
-    /// Keep finished steps on disk until all is done, and take up an interrupted run that did: the same command, repeated
-    /// until it is done. Threads and memory may be others. Needs room for all k-mers
+    gpu: gpu::GpuArgs,
+    /// Keep finished stages on disk until all is done, and resume an interrupted run: repeat the same command until
+    /// it succeeds. The number of threads and the memory may change. Needs disk space for all k-mers
     #[arg(long, help_heading = "Resources")]
     resume: bool,
 }
 
-/// Files of a sample.
-type Named = (String, Vec<PathBuf>);
+/// Name of a sample and its files.
+type NamedFiles = (String, Vec<PathBuf>);
 
-/// Reads `NAME=FILE,FILE`.
-fn named(text: &str) -> Result<Named, String> {
+/// Parses `NAME=FILE,FILE`.
+fn parse_named_files(text: &str) -> Result<NamedFiles, String> {
     match text.split_once('=') {
-        Some((name, files))
-            if !name.is_empty() && !files.is_empty() && !name.contains(char::is_whitespace) =>
-        {
+        Some((name, files)) if !name.is_empty() && !files.is_empty() && !name.contains(char::is_whitespace) => {
             Ok((name.to_owned(), files.split(',').map(PathBuf::from).collect()))
         }
         _ => Err("write NAME=FILE, or NAME=FILE,FILE and so on".into()),
     }
 }
 
-/// Counts and writes.
+/// Counts the k-mers and writes the results, with counters for at least as many samples as there are.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let samples = args.samples()?;
+    let samples = args.collect_samples()?;
     match samples.len() {
         1 => args.count::<1>(&samples),
         2 => args.count::<2>(&samples),
@@ -144,11 +146,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// All samples by their names: the normal first, then the tumour, then the others in the order given.
-    fn samples(&self) -> Result<Vec<Named>, Usage> {
-        let usual = [("reads", &self.reads), ("normal", &self.normal), ("tumor", &self.tumor)];
-        let usual = usual.into_iter().filter(|(_, files)| !files.is_empty());
-        let mut samples: Vec<Named> = usual.map(|(name, files)| (name.to_owned(), files.clone())).collect();
+    /// The samples with their names: the only one, or the normal, the tumour and then the named samples in the order
+    /// given.
+    fn collect_samples(&self) -> Result<Vec<NamedFiles>, UsageError> {
+        let unnamed = [("reads", &self.reads), ("normal", &self.normal), ("tumor", &self.tumor)];
+        let usual = unnamed.into_iter().filter(|(_, files)| !files.is_empty());
+        let mut samples: Vec<NamedFiles> = usual.map(|(name, files)| (name.to_owned(), files.clone())).collect();
         for (name, files) in &self.sample {
             match samples.iter_mut().find(|(other, _)| other == name) {
                 Some((_, all)) => all.extend_from_slice(files),
@@ -156,163 +159,166 @@ impl Args {
             }
         }
         if samples.len() > MAX_SAMPLES {
-            return Err(Usage(format!(
-                "{} samples: at most {MAX_SAMPLES} are counted jointly",
-                samples.len()
-            )));
+            return Err(UsageError(format!("{} samples: at most {MAX_SAMPLES} are counted jointly", samples.len())));
         }
         Ok(samples)
     }
 
     /// Folder of the output.
-    fn folder(&self) -> &Path {
+    fn output_folder(&self) -> &Path {
         self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// What the counter may use, of the memory of the process (bytes).
-    fn params(&self, files: usize) -> Result<CountParams, Usage> {
-        let threads = command::all_or(self.threads);
-        let memory = self.memory.map_or_else(budget::usual, budget::at_most_all);
-        let reserve = BASE + PER_THREAD * threads as u64 + PER_FILE * files as u64;
-        let least = reserve + 2 * least_memory(threads);
-        if memory < least {
-            let (have, need) = (sizes::show(memory), sizes::show(least));
-            return Err(Usage(format!(
-                "{have} of memory are too little: {threads} threads need {need} or more; raise --memory or lower --threads"
+    /// Parameters of the counter. Its memory is that of the process less what the other parts of the process use.
+    fn count_params(&self, files: usize) -> Result<CountParams, UsageError> {
+        let threads = command_line::threads_or_all_cpus(self.threads);
+        let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+        let reserve =
+            BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64 + MEMORY_PER_FILE_BYTES * files as u64;
+        let min_memory_bytes = reserve + 2 * min_memory(threads);
+        if memory < min_memory_bytes {
+            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
+            return Err(UsageError(format!(
+                "{have} of memory is too little: {threads} threads need {need} or more; raise --memory or lower --threads"
             )));
         }
-        debug!("{threads} threads, {} of memory", sizes::show(memory));
-        let work = self.work.clone().unwrap_or_else(|| self.folder().to_path_buf());
+        debug!("{threads} threads, {} of memory", size_format::format_bytes(memory));
+        let work = self.work.clone().unwrap_or_else(|| self.output_folder().to_path_buf());
         Ok(CountParams {
             k: self.k,
             min_base_quality: self.min_base_quality,
             threads,
-            memory: memory - reserve,
-            work,
-            scratch: u64::MAX,
-            part: Part::WHOLE,
+            memory_bytes: memory - reserve,
+            work_dir: work,
+            max_scratch_bytes: u64::MAX,
+            partition: Partition::WHOLE,
             devices: Devices::default(),
         })
     }
 
-    /// Counts with room for `S` samples, as many as there are or more.
-    fn count<const S: usize>(&self, samples: &[Named]) -> anyhow::Result<()> {
-        let target = Target::of(&self.out)?;
-        let genome = Genome::of(self.reference.clone());
-        let options = AlignedOptions { mates: false, genome, ..AlignedOptions::default() };
+    /// Counts with counters for `S` samples, `S` being at least the number of samples.
+    fn count<const S: usize>(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
+        let target = KmerOutput::from_path(&self.out)?;
+        let genome = CramReference::new(self.reference.clone());
+        let options = AlignedOptions { pair_mates: false, reference: genome, ..AlignedOptions::default() };
         let mut lanes = Vec::new();
         for ((_, files), sample) in samples.iter().zip(0u8..) {
-            lanes.extend(Lane::from_files(sample, files, Layout::Single, &options)?);
+            lanes.extend(Lane::from_files(sample, files, MateLayout::Single, &options)?);
         }
-        let params = self.params(lanes.len())?;
-        for folder in [self.folder(), &params.work] {
-            must_be_folder(folder, &folder.display().to_string())?;
+        let params = self.count_params(lanes.len())?;
+        for folder in [self.output_folder(), &params.work_dir] {
+            require_folder(folder, &folder.display().to_string())?;
         }
-        // What is to be resumed is read again.
+        // A resumed run reads the files again, so they may not be pipes.
         if self.resume {
             check_lanes(&lanes)?
         } else {
-            check_lanes_once(&lanes)?
+            check_lanes_for_one_pass(&lanes)?
         }
-        let devices = self.gpu.choose(&lanes, self.k, params.threads, params.memory)?;
+        let devices = self.gpu.choose_counting_devices(&lanes, self.k, params.threads, params.memory_bytes)?;
         let params = CountParams { devices, ..params };
-        let folder = resume::folder(&params.work, &self.out);
-        let outputs = [&self.out]
-            .into_iter()
-            .chain(&self.histogram)
-            .chain(&self.json)
-            .chain(&self.multiqc)
-            .map(PathBuf::as_path);
+        let folder = resume::work_folder_for(&params.work_dir, &self.out);
+        let outputs =
+            [&self.out].into_iter().chain(&self.histogram).chain(&self.json).chain(&self.multiqc).map(PathBuf::as_path);
         let inputs = lanes.iter().flat_map(Lane::paths);
-        folder::check_apart(&folder, inputs.chain(outputs)).map_err(|e| Usage(e.to_string()))?;
+        folder::check_outside_work_folder(&folder, inputs.chain(outputs)).map_err(|e| UsageError(e.to_string()))?;
         if !self.resume {
-            room::check(&params.work, room::needed(&lanes, params.memory))?;
-            folder::discard(&folder)?;
-            outputs::heed_interruption(None);
-            return self.write::<S>(&target, samples, &lanes, &params, None);
+            disk_space::check_free_space(
+                &params.work_dir,
+                disk_space::estimate_spill_bytes(&lanes, params.memory_bytes),
+            )?;
+            folder::remove_interrupted(&folder)?;
+            outputs::keep_finished_steps_on_interruption(None);
+            return self.count_and_write::<S>(&target, samples, &lanes, &params, None);
         }
-        let fingerprint = resume::fingerprint(&params, self.min_count, samples, &lanes)?;
-        let resumable = Resumable::open(folder.clone(), fingerprint)?;
-        outputs::heed_interruption(Some(folder));
-        let done = self.write::<S>(&target, samples, &lanes, &params, Some(&resumable));
-        let undivided = signals::undivided();
-        signals::on_interruption(None);
-        resumable.end(done.is_ok());
+        let fingerprint = resume::count_fingerprint(&params, self.min_count, samples, &lanes)?;
+        let resumable = ResumableCount::open(folder.clone(), fingerprint)?;
+        outputs::keep_finished_steps_on_interruption(Some(folder));
+        let done = self.count_and_write::<S>(&target, samples, &lanes, &params, Some(&resumable));
+        let undivided = signals::enter_critical_section();
+        signals::set_interrupt_handler(None);
+        resumable.finish(done.is_ok());
         drop(undivided);
         done
     }
 
-    /// Counts, or takes up a count, and writes the results.
-    fn write<const S: usize>(
+    /// Counts the k-mers, or resumes an earlier count, and writes the results.
+    fn count_and_write<const S: usize>(
         &self,
-        target: &Target,
-        samples: &[Named],
+        target: &KmerOutput,
+        samples: &[NamedFiles],
         lanes: &[Lane],
         params: &CountParams,
-        resumable: Option<&Resumable>,
+        resumable: Option<&ResumableCount>,
     ) -> anyhow::Result<()> {
-        let (start, progress, mut costs) = (Instant::now(), Progress::start(), Vec::new());
+        let (start, progress, mut costs) = (Instant::now(), UnitProgress::start(), Vec::new());
         let sorted = match resumable {
-            Some(resumable) => resumable.sorted::<S>(lanes, params, self.min_count, &progress, &mut costs)?,
-            None => self.sorted::<S>(lanes, params, &progress, &mut costs)?,
+            Some(resumable) => resumable.count_kmers::<S>(lanes, params, self.min_count, &progress, &mut costs)?,
+            None => self.count_kmers::<S>(lanes, params, &progress, &mut costs)?,
         };
-        progress.begins("write", None);
-        let clock = Clock::start();
+        progress.unit_started("write", None);
+        let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
-        let note = Note::new(self.k, self.min_count, self.min_base_quality, names);
-        let mut set = Set::default();
-        let written = target.write(&sorted, &note, params.memory, &mut set)?;
-        costs.push(clock.cost("write"));
+        let note = TableNote::new(self.k, self.min_count, self.min_base_quality, names);
+        let mut set = FileSet::default();
+        let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
+        costs.push(clock.stop("write"));
 
-        let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.shares);
+        let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.memory_by_node);
         let devices = &params.devices;
-        let outcome = Outcome { note, stats, spectra, shares, devices, written, costs };
+        let outcome = CountOutcome { note, stats, spectra, shares, devices, written, costs };
         if let Some(path) = &self.histogram {
-            outcome.histogram(path, &mut set)?;
+            outcome.write_histogram(path, &mut set)?;
         }
         if let Some(path) = &self.json {
-            outcome.json(path, samples, aligned::value(lanes), start.elapsed(), &mut set)?;
+            outcome.write_json(
+                path,
+                samples,
+                aligned_files::record_counts_to_json(lanes),
+                start.elapsed(),
+                &mut set,
+            )?;
         }
         if let Some(prefix) = &self.multiqc {
-            multiqc::add(prefix, &multiqc::of_counts(outcome.counted()), &mut set)?;
+            multiqc::add_section_files(prefix, &multiqc::build_count_sections(outcome.multiqc_rows()), &mut set)?;
         }
         set.publish()?;
         if resumable.is_none() {
-            signals::on_interruption(None);
+            signals::set_interrupt_handler(None);
         }
         drop(progress);
-        aligned::tell(lanes);
-        gpu::tell(&params.devices);
+        aligned_files::log_record_counts(lanes);
+        gpu::log_device_counts(&params.devices);
         info!(
-            "{} distinct {}-mers of {} are there {} times or more; {:.1} s, {} of memory at most; see {}",
-            outcome.written.entries,
+            "{} distinct {}-mers of {} have a count of {} or more; {:.1} s, {} of memory at most; wrote {}",
+            outcome.written.kmers,
             self.k,
             outcome.stats.distinct,
             self.min_count,
             start.elapsed().as_secs_f64(),
-            sizes::show(process_cost().peak_bytes),
+            size_format::format_bytes(process_cost().peak_bytes),
             self.out.display()
         );
         Ok(())
     }
 
-    /// Counts, and leaves nothing behind whatever happens.
-    fn sorted<const S: usize>(
+    /// Counts the k-mers without keeping finished stages: nothing is left behind on success, failure or interruption.
+    fn count_kmers<const S: usize>(
         &self,
         lanes: &[Lane],
         params: &CountParams,
-        progress: &Progress,
+        progress: &UnitProgress,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<Sorted<S>> {
-        let meter = Arc::new(Meter::default());
-        progress.begins("read", Some(meter.clone()));
-        let clock = Clock::start();
-        let scattered = Scattered::<S>::new(lanes, params, &meter)?;
-        costs.push(clock.cost("read"));
-        progress.begins("count", None);
-        let clock = Clock::start();
-        let sorted = scattered.count(self.min_count)?;
-        costs.push(clock.cost("count"));
+    ) -> anyhow::Result<SortedKmers<S>> {
+        let meter = Arc::new(ProgressCounters::default());
+        progress.unit_started("read", Some(meter.clone()));
+        let clock = CostTimer::start();
+        let scattered = ScatteredReads::<S>::new(lanes, params, &meter)?;
+        costs.push(clock.stop("read"));
+        progress.unit_started("count", None);
+        let clock = CostTimer::start();
+        let sorted = scattered.count_and_sort(self.min_count)?;
+        costs.push(clock.stop("count"));
         Ok(sorted)
     }
 }
@@ -323,9 +329,9 @@ mod tests {
 
     #[test]
     fn samples_are_named() {
-        assert_eq!(named("m=a.fq,b.fq"), Ok(("m".into(), vec!["a.fq".into(), "b.fq".into()])));
+        assert_eq!(parse_named_files("m=a.fq,b.fq"), Ok(("m".into(), vec!["a.fq".into(), "b.fq".into()])));
         for text in ["", "m", "=a", "m=", "m m=a"] {
-            assert!(named(text).unwrap_err().contains("NAME=FILE"), "{text}");
+            assert!(parse_named_files(text).unwrap_err().contains("NAME=FILE"), "{text}");
         }
     }
 }

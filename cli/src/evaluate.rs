@@ -1,23 +1,23 @@
-//! `genuma evaluate`: calls scored against the truth.
+//! `genuma evaluate`: scores calls against the truth.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_simulate::evaluate::{Filters, Inputs, Kinds, evaluate, render};
-use genuma_work::publish::AtomicFile;
+use genuma_simulate::evaluate::{ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_tables};
+use genuma_work::publish::FileSet;
 
-use crate::voice;
+use crate::{json_file, logging};
 
 /// Score calls against the truth.
 ///
-/// SNVs match by exact allele. Indels of 1-49 bp match by the same change of length within 25 bp after
-/// left-alignment. Some bases for some others count as the substitutions and indels that they come down to, whether truth
-/// or calls join them; with --reference near variants also match when they spell the same sequence together. Structural
-/// variants, written as sequence, symbolic alleles or breakends, match when both ends of
-/// an adjacency lie within 50 bp; an insertion when its position and its length (within 20%) do. Calls that did not
-/// pass their filters are ignored, but named where they would have been right. Calls that were made without a reference are
-/// placed on --reference by the sequence of their contigs first; those that cannot be are counted.
+/// SNVs match by exact allele. Indels of 1-49 bp match if they change the length equally, within 25 bp after
+/// left-alignment. Complex replacements are split into substitutions and indels before they are compared, in truth
+/// and calls alike. With --reference, groups of nearby variants also match if they spell the same sequence.
+/// Structural variants, written as sequence, symbolic alleles or breakends, match if both ends of the adjacency are
+/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls with a
+/// FILTER other than PASS are ignored, but listed if they would have matched. Calls that were made without a
+/// reference are first placed on --reference by the sequence of their contigs; calls that cannot be placed are
+/// counted.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
@@ -28,49 +28,52 @@ pub(crate) struct Args {
     truth: PathBuf,
     /// The calls: VCF of any caller, plain or gzip'd
     calls: PathBuf,
-    /// Genome, FASTA: alleles are left-aligned, false calls in repeats are told from others, and calls that were made without a
-    /// reference are placed by the sequence of their contigs
+    /// Reference genome, FASTA. It is used to left-align alleles, to distinguish false calls in repeats, and to place
+    /// calls that were made without a reference by the sequence of their contigs
     #[arg(long, value_name = "FASTA")]
     reference: Option<PathBuf>,
-    /// Sequences that calls made without a reference lie on, FASTA [default: contigs.fa beside the calls]
+    /// Contigs of calls that were made without a reference, FASTA [default: contigs.fa in the folder of the calls]
     #[arg(long, value_name = "FASTA")]
     contigs: Option<PathBuf>,
-    /// Germline variants: false calls among them are marked
+    /// Germline variants: false calls at these variants are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
-    /// What lies where, BED with names (repeats.bed of a human-like genome): false calls and misses are counted by name
+    /// Named regions, BED (repeats.bed of a human-like genome): false calls and missed variants are counted by region
+    /// name
     #[arg(long, value_name = "BED")]
     kinds: Option<PathBuf>,
-    /// Score all calls, not only those that passed their filters
+    /// Score all calls, not only those with FILTER PASS
     #[arg(long)]
     all_filters: bool,
-    /// Write everything as JSON, too
+    /// Also write all results as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Longest list of misses, and of false calls
+    /// Maximum number of missed variants, and of false calls, that are listed
     #[arg(long, value_name = "N", default_value_t = 100)]
     list: usize,
 }
 
-/// Scores and prints the tables on stdout.
+/// Scores the calls and prints the tables.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let outcome = evaluate(&Inputs {
+    let outcome = evaluate_calls(&EvaluationInputs {
         truth: &args.truth,
         calls: &args.calls,
         contigs: args.contigs.as_deref(),
         reference: args.reference.as_deref(),
         germline: args.germline.as_deref(),
-        filters: if args.all_filters { Filters::All } else { Filters::Pass },
+        filters: if args.all_filters { FilterMode::All } else { FilterMode::PassOnly },
     })?;
-    let kinds = args.kinds.as_deref().map(|path| Kinds::of(&outcome, path)).transpose()?;
+    let kinds = args.kinds.as_deref().map(|path| ErrorsByRegion::from_outcome(&outcome, path)).transpose()?;
     if let Some(path) = &args.json {
-        let mut file = AtomicFile::create(path)?;
+        let mut set = FileSet::default();
         let mut json = outcome.to_json();
         if let Some(kinds) = &kinds {
             json["kinds"] = serde_json::to_value(kinds)?;
         }
-        writeln!(file, "{json:#}")?;
-        file.finish()?;
+        json_file::add_json_output(path, json_file::schema::EVALUATION_SCHEMA, &json, &mut set)?;
+        set.publish()?;
     }
-    voice::print(render(&outcome, args.list) + &kinds.map(|kinds| kinds.render()).unwrap_or_default())
+    logging::print_result(
+        format_tables(&outcome, args.list) + &kinds.map(|kinds| kinds.format_table()).unwrap_or_default(),
+    )
 }

@@ -1,4 +1,4 @@
-//! What a result depends on, line by line: a resumed run must agree with the interrupted one in all of it.
+//! Lists everything that a result depends on. A run may resume only if its list equals that of the interrupted run.
 
 use std::fmt::{Display, Write};
 use std::fs;
@@ -7,49 +7,50 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context;
 
-/// Lines of version, parameters and files. Threads and memory do not show in a result.
+/// Lines with genuma's version, parameters and input files. Threads and memory are omitted, because results do not
+/// depend on them.
 pub(crate) struct Fingerprint(String);
 
 impl Fingerprint {
-    /// Of this version.
+    /// Starts with the version of this program.
     pub(crate) fn new() -> Self {
         Fingerprint(format!("genuma {}\n", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Adds a parameter.
-    pub(crate) fn parameter(mut self, name: &str, value: impl Display) -> Self {
-        // A string takes all that is written to it.
+    /// Adds a parameter with its value.
+    pub(crate) fn with_parameter(mut self, name: &str, value: impl Display) -> Self {
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{name} {value}");
         self
     }
 
-    /// Adds a file, by its name, its size, and when it was changed.
+    /// Adds a file with its path, size and modification time.
     ///
     /// # Errors
-    /// A file that cannot be looked at.
-    pub(crate) fn file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
-        let line = Fingerprint::of_file(role, path)?;
-        // A string takes all that is written to it.
+    /// The file's metadata cannot be read.
+    pub(crate) fn with_file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
+        let line = Fingerprint::describe_file(role, path)?;
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{line}");
         Ok(self)
     }
 
-    /// The line of a file.
+    /// The line that describes a file.
     ///
     /// # Errors
-    /// A file that cannot be looked at.
-    pub(crate) fn of_file(role: &str, path: &Path) -> anyhow::Result<String> {
-        let look = || -> std::io::Result<_> {
+    /// The file's metadata cannot be read.
+    pub(crate) fn describe_file(role: &str, path: &Path) -> anyhow::Result<String> {
+        let read_metadata = || -> std::io::Result<_> {
             let meta = fs::metadata(path)?;
             let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
             Ok((fs::canonicalize(path)?, meta.len(), changed))
         };
-        let (path, bytes, changed) = look().with_context(|| format!("{}: cannot read", path.display()))?;
+        let (path, bytes, changed) = read_metadata().with_context(|| format!("{}: cannot read", path.display()))?;
         Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
-    /// All lines.
-    pub(crate) fn lines(self) -> String {
+    /// The whole text.
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }

@@ -1,4 +1,5 @@
-//! What a call will take, and what earlier calls say of it: for `genuma plan`, and for `genuma call` before it begins.
+//! Predicts time, memory and disk space of a call, calibrated with earlier calls. Used by `genuma plan`, and by
+//! `genuma call` before it begins.
 
 pub(crate) mod calibrate;
 pub(crate) mod input;

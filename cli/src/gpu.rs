@@ -1,112 +1,121 @@
-//! `--gpu`: which devices count k-mers beside the threads.
+//! `--gpu`: chooses the devices that count k-mers in addition to the CPU threads.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use genuma_gpu::{Described, Device, Kind, Trial, find, has_device_files, rates};
-use genuma_kmers::{Devices, Expected, Gain, gain};
-use genuma_reads::{Estimate, Lane};
+use genuma_gpu::{
+    Device, DeviceDescription, DeviceKind, DeviceTestSettings, find_devices, has_device_files, measure_device_rates,
+};
+use genuma_kmers::{DeviceGain, Devices, ExpectedInput, estimate_gain};
+use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
-use crate::failure::Usage;
-use crate::report::markup::counted;
+use crate::errors::UsageError;
+use crate::report::markup::format_count_with_noun;
 
-/// The option.
+/// The option `--gpu`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Gpus {
-    /// Count k-mers on devices as well: `auto` where it is worth it, `off`, or those of these numbers or names, as `genuma topology`
-    /// shows them. The result is the same
+pub(crate) struct GpuArgs {
+    /// Also count k-mers on GPUs: `auto` if it saves time, `off`, or devices by the numbers or names that `genuma
+    /// topology` shows. The result is the same
     #[arg(long, value_name = "auto|off|DEVICE,...", default_value = "auto", help_heading = "Resources")]
-    gpu: Wish,
+    gpu: GpuChoice,
 }
 
-/// What is wished for.
+/// The value of `--gpu`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wish {
+enum GpuChoice {
     Auto,
     Off,
-    /// Devices, each by its number or a part of its name.
-    These(Vec<String>),
+    /// Devices, each given by its number or by a part of its name (lower case).
+    Named(Vec<String>),
 }
 
-impl FromStr for Wish {
+impl FromStr for GpuChoice {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text {
-            "auto" => Wish::Auto,
-            "off" => Wish::Off,
-            names => Wish::These(names.split(',').map(|name| name.trim().to_lowercase()).collect()),
+            "auto" => GpuChoice::Auto,
+            "off" => GpuChoice::Off,
+            names => GpuChoice::Named(names.split(',').map(|name| name.trim().to_lowercase()).collect()),
         })
     }
 }
 
-/// Least memory with which a device is taken without being asked for: its driver takes some hundred megabytes that nobody counts.
-const LEAST_MEMORY: u64 = 2 << 30;
+/// Minimum memory for counting (bytes) with which `auto` uses a device: its driver takes some hundred MB that the
+/// memory budget does not include. Chosen.
+const MIN_AUTO_MEMORY_BYTES: u64 = 2 << 30;
 
-impl Gpus {
-    /// The devices that are to count the k-mers of these lanes beside so many threads, in so many bytes of memory. Says in a line what was chosen, and why,
-    /// where there was a choice.
+impl GpuArgs {
+    /// The devices that count the k-mers of these lanes in addition to `threads` threads, with `memory` bytes for
+    /// counting. Logs the choice and the reason if there is a choice.
     ///
     /// # Errors
-    /// There are devices, but not the one that is asked for.
-    pub(crate) fn choose(&self, lanes: &[Lane], k: u32, threads: usize, memory: u64) -> anyhow::Result<Devices> {
-        self.among(|| Expected::of(&Estimate::of(lanes), k).kmers, threads, memory)
+    /// There are devices, but not a requested one.
+    pub(crate) fn choose_counting_devices(
+        &self,
+        lanes: &[Lane],
+        k: u32,
+        threads: usize,
+        memory: u64,
+    ) -> anyhow::Result<Devices> {
+        self.select_devices(|| ExpectedInput::from_estimate(&ReadEstimate::from_lanes(lanes), k).kmers, threads, memory)
     }
 
-    /// The same for so many k-mers, in words.
+    /// Describes the choice for this number of k-mers, for `genuma plan`.
     ///
     /// # Errors
-    /// As above.
-    pub(crate) fn words(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
+    /// There are devices, but not a requested one.
+    pub(crate) fn describe_choice(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
         let (why, devices) = match &self.gpu {
-            Wish::Off => return Ok("none, as --gpu says".into()),
-            Wish::Auto => worth_it(kmers, threads, memory),
-            Wish::These(names) => asked_for(names)?,
+            GpuChoice::Off => return Ok("none (--gpu off)".into()),
+            GpuChoice::Auto => find_worthwhile_devices(kmers, threads, memory),
+            GpuChoice::Named(names) => find_named_devices(names)?,
         };
         Ok(if devices.is_empty() { format!("none: {why}") } else { why })
     }
 
-    fn among(&self, kmers: impl FnOnce() -> u64, threads: usize, memory: u64) -> anyhow::Result<Devices> {
+    fn select_devices(&self, kmers: impl FnOnce() -> u64, threads: usize, memory: u64) -> anyhow::Result<Devices> {
         let (why, devices) = match &self.gpu {
-            Wish::Off => return Ok(Devices::default()),
-            // Nothing was asked for, and there is nothing.
-            Wish::Auto if !has_device_files() => {
+            GpuChoice::Off => return Ok(Devices::default()),
+            // No device was requested and the machine has none.
+            GpuChoice::Auto if !has_device_files() => {
                 debug!("no GPU: k-mers are counted by threads");
                 return Ok(Devices::default());
             }
-            Wish::Auto => worth_it(kmers(), threads, memory),
-            Wish::These(names) => asked_for(names)?,
+            GpuChoice::Auto => find_worthwhile_devices(kmers(), threads, memory),
+            GpuChoice::Named(names) => find_named_devices(names)?,
         };
         match devices.is_empty() {
-            true => info!("k-mers are counted by {} alone: {why}", counted(threads as u64, "thread")),
-            false => info!("k-mers are counted by {} beside {}", why, counted(threads as u64, "thread")),
+            true => info!("k-mers are counted by {} alone: {why}", format_count_with_noun(threads as u64, "thread")),
+            false => info!("k-mers are counted by {} and {}", why, format_count_with_noun(threads as u64, "thread")),
         }
         Ok(devices)
     }
 }
 
-/// Devices that gain something, and their names; else none, and why.
-fn worth_it(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
+/// The devices that are expected to save time, with their names; else no devices, and the reason.
+fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
     let none = |why: String| (why, Devices::default());
     if !has_device_files() {
         return none("there is no GPU".into());
     }
-    if !Gain::could_pay(kmers, threads) {
-        return none("they are too few for a GPU to gain anything".into());
+    if !DeviceGain::could_be_worthwhile(kmers, threads) {
+        return none("there are too few k-mers for a GPU to save time".into());
     }
-    if memory < LEAST_MEMORY {
-        return none("there is too little memory for the driver of a GPU".into());
+    if memory < MIN_AUTO_MEMORY_BYTES {
+        return none("there is too little memory for a GPU driver".into());
     }
-    let trial = match Trial::from_env() {
+    let trial = match DeviceTestSettings::from_env() {
         Ok(trial) => trial,
         Err(error) => return none(error.to_string()),
     };
-    let found = find();
+    let found = find_devices();
     let (mut names, mut devices, mut measured) = (Vec::new(), Vec::new(), Vec::new());
-    for described in found.devices.iter().filter(|device| may_gain(device)) {
+    for described in found.devices.iter().filter(|device| can_count_kmers(device)) {
         let opened = Device::open(described, &trial).and_then(|parts| {
-            let rates = parts.iter().map(rates).collect::<Result<Vec<_>, _>>()?;
+            let rates = parts.iter().map(measure_device_rates).collect::<Result<Vec<_>, _>>()?;
             Ok((parts, rates))
         });
         match opened {
@@ -115,53 +124,57 @@ fn worth_it(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
                 devices.extend(parts);
                 measured.extend(rates);
             }
-            Err(error) => warn!("{error}; it is not used"),
+            Err(error) => warn!("{error}; the device is not used"),
         }
     }
     if devices.is_empty() {
         let missing = found.missing.join("; ");
-        let why = if missing.is_empty() { "no GPU can be used by OpenCL".into() } else { missing };
+        let why = if missing.is_empty() { "OpenCL finds no usable GPU".into() } else { missing };
         return none(why);
     }
-    let gain = gain(kmers, threads, &measured);
-    let took = format!("{:.0} s expected with, {:.0} without", gain.with_s, gain.threads_s);
-    match gain.pays() {
+    let gain = estimate_gain(kmers, threads, &measured);
+    let took = format!("{:.0} s expected with GPU, {:.0} s without", gain.with_devices_s, gain.threads_s);
+    match gain.is_worthwhile() {
         true => (format!("{} ({took})", names.join(" and ")), Devices::new(devices)),
-        false => none(format!("{} would gain nothing ({took})", names.join(" and "))),
+        false => none(format!("{} would save no time ({took})", names.join(" and "))),
     }
 }
 
-/// Whether a device could gain anything: CPUs are busy already.
-fn may_gain(device: &Described) -> bool {
-    matches!(device.kind, Kind::Gpu | Kind::Accelerator) && device.atomics
+/// Whether a device can count k-mers faster than the CPUs alone: it is no CPU and has 64-bit atomics.
+fn can_count_kmers(device: &DeviceDescription) -> bool {
+    matches!(device.kind, DeviceKind::Gpu | DeviceKind::Accelerator) && device.has_int64_atomics
 }
 
-/// The devices of these numbers or names; none, and why, where there is no device at all or none of these can be used.
-fn asked_for(names: &[String]) -> anyhow::Result<(String, Devices)> {
-    let trial = Trial::from_env().map_err(|error| Usage(error.to_string()))?;
-    let found = find();
+/// The requested devices with their names; no devices, and the reason, if the machine has none or none of them can be
+/// opened.
+fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
+    let trial = DeviceTestSettings::from_env().map_err(|error| UsageError(error.to_string()))?;
+    let found = find_devices();
     if found.devices.is_empty() {
         return Ok((found.missing.join("; "), Devices::default()));
     }
-    let mut wanted: Vec<&Described> = Vec::new();
+    let mut chosen: Vec<&DeviceDescription> = Vec::new();
     for name in names {
-        let numbered = |device: &&Described| device.number.to_string() == *name;
-        let named = |device: &&Described| !name.is_empty() && device.name.to_lowercase().contains(name);
+        let numbered = |device: &&DeviceDescription| device.number.to_string() == *name;
+        let named = |device: &&DeviceDescription| !name.is_empty() && device.name.to_lowercase().contains(name);
         let devices = || found.devices.iter();
         let device = devices().find(numbered).or_else(|| devices().find(named)).ok_or_else(|| {
-            let there = found.devices.iter().map(|d| format!("{} ({})", d.number, d.name));
-            Usage(format!("--gpu {name}: no such device; there is {}", there.collect::<Vec<_>>().join(", ")))
+            let available = found.devices.iter().map(|d| format!("{} ({})", d.number, d.name));
+            UsageError(format!(
+                "--gpu {name}: no such device; the devices are {}",
+                available.collect::<Vec<_>>().join(", ")
+            ))
         })?;
-        if !wanted.contains(&device) {
-            wanted.push(device);
+        if !chosen.contains(&device) {
+            chosen.push(device);
         }
     }
     let (mut opened, mut why) = (Vec::new(), Vec::new());
     let mut names = Vec::new();
-    for described in wanted {
+    for described in chosen {
         match Device::open(described, &trial) {
             Ok(parts) => {
-                names.extend(parts.iter().map(|part| part.described().name.clone()));
+                names.extend(parts.iter().map(|part| part.description().name.clone()));
                 opened.extend(parts);
             }
             Err(error) => why.push(error.to_string()),
@@ -173,9 +186,9 @@ fn asked_for(names: &[String]) -> anyhow::Result<(String, Devices)> {
     })
 }
 
-/// Says what devices did, where there are any.
-pub(crate) fn tell(devices: &Devices) {
-    devices.told().into_iter().for_each(|line| info!("{line}"));
+/// Logs one line for each device on the counting that the device did.
+pub(crate) fn log_device_counts(devices: &Devices) {
+    devices.summary().into_iter().for_each(|line| info!("{line}"));
 }
 
 #[cfg(test)]
@@ -186,25 +199,25 @@ mod tests {
 
     #[test]
     fn wishes_are_read() {
-        let read = |text: &str| text.parse::<Wish>().expect("anything is a wish");
-        assert_eq!((read("auto"), read("off")), (Wish::Auto, Wish::Off));
-        assert_eq!(read("0, H100"), Wish::These(vec!["0".into(), "h100".into()]));
+        let read = |text: &str| text.parse::<GpuChoice>().expect("anything is a wish");
+        assert_eq!((read("auto"), read("off")), (GpuChoice::Auto, GpuChoice::Off));
+        assert_eq!(read("0, H100"), GpuChoice::Named(vec!["0".into(), "h100".into()]));
     }
 
     #[test]
     fn cpus_never_gain() {
-        let found = find();
-        let cpu = found.devices.iter().find(|device| device.kind == Kind::Cpu);
+        let found = find_devices();
+        let cpu = found.devices.iter().find(|device| device.kind == DeviceKind::Cpu);
         let Some(cpu) = cpu else {
-            // Past what is kept of passing tests.
+            // Written to stderr directly, because the test runner hides the output of passing tests.
             let _ = writeln!(std::io::stderr(), "skipped: no CPU is a device here: {:?}", found.missing);
             return;
         };
-        assert!(!may_gain(cpu));
+        assert!(!can_count_kmers(cpu));
         let mut card = cpu.clone();
-        card.kind = Kind::Gpu;
-        assert!(may_gain(&card));
-        card.atomics = false;
-        assert!(!may_gain(&card));
+        card.kind = DeviceKind::Gpu;
+        assert!(can_count_kmers(&card));
+        card.has_int64_atomics = false;
+        assert!(!can_count_kmers(&card));
     }
 }

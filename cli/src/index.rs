@@ -1,4 +1,4 @@
-//! `genuma index`: from a reference to what an aligner looks reads up in.
+//! `genuma index`: builds an aligner's index of a reference.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -6,36 +6,38 @@ use std::time::Instant;
 use clap::{ValueEnum, value_parser};
 use genuma_align::engine::{genuma, minibwa, strobealign};
 use genuma_reads::fasta::Reference;
-use genuma_work::Watch;
+use genuma_work::ProgressListener;
 use tracing::{info, warn};
 
-use crate::call::budget;
-use crate::progress::Progress;
-use crate::sizes;
+use crate::call::memory_limits;
+use crate::progress::UnitProgress;
+use crate::size_format;
 use genuma_work::signals;
 
-use crate::command;
+use crate::command_line;
 
-/// The aligners.
+/// The aligners of `genuma align`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineName {
-    /// genuma's own: seeds, and bases compared 32 at a time
+    /// genuma's own aligner: syncmer seeds and vectorised comparison, the smallest index
     Genuma,
-    /// Heng Li's successor of bwa-mem: the surest mapping qualities
+    /// minibwa, Heng Li's successor of bwa-mem: the most reliable mapping qualities
     Minibwa,
-    /// Fast, with seeds of two linked strobes
+    /// strobealign: fast, with strobemer seeds
     Strobealign,
 }
 
 /// Index a reference for `genuma align`.
 ///
-/// Writes beside the reference, for each engine its own files:
-///   genuma        ref.fa.gnm: 1.1 bytes a base; made in 1.8 of memory
-///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes a base; made in 11 of memory, 19 above 1 Gbp
-///   strobealign   ref.fa.rLENGTH.sti: 10 bytes a base; depends on the length of the reads
+/// Writes the index next to the reference. Each engine has its own files:
+///   genuma        ref.fa.gnm: 1.1 bytes per base; needs 1.8 bytes of memory per base to build
+///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes per base; needs 11 bytes of memory per base
+///                 to build, 19 above 1 Gbp
+///   strobealign   ref.fa.rLENGTH.sti: 10 bytes per base; depends on the length of the reads
 ///
-/// A small file with sums (.seal) tells a whole index of this reference from any other.
-/// `minibwa index` and `strobealign --create-index` make the same files as theirs here, without it.
+/// A small file with checksums (.seal) shows that an index is complete and belongs to this reference.
+/// The index files are identical to those of `minibwa index` and `strobealign --create-index`, which
+/// `genuma align` also accepts, although they have no .seal file.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Index a reference for `genuma align`",
@@ -48,14 +50,14 @@ pub(crate) struct Args {
     /// Reference genome, plain or gzip'd FASTA
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Aligner to index for
+    /// Aligner to build the index for
     #[arg(long, value_enum, default_value_t = EngineName::Minibwa)]
     engine: EngineName,
-    /// Length of the reads in bases (strobealign): about right is enough
+    /// Length of the reads in bases; an approximate value will do. Only strobealign uses it
     #[arg(long, value_name = "BP", default_value_t = 150, value_parser = value_parser!(u32).range(1..))]
     read_length: u32,
-    /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads())]
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
 }
 
@@ -63,63 +65,62 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let reference = &args.reference;
-    let threads = command::all_or(args.threads);
+    let threads = command_line::threads_or_all_cpus(args.threads);
     let length = args.read_length as usize;
-    // The engines take any text for a genome, and names that no SAM file may have.
+    // Checked here, because the engines accept any text as a genome, and sequence names that SAM forbids.
     let bases = Reference::read(reference)?.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
     if args.engine == EngineName::Minibwa
-        && let Some(free) = budget::available(Path::new("/"))
-        && let Some(told) = too_large(bases, free)
+        && let Some(free) = memory_limits::available_memory_bytes(Path::new("/"))
+        && let Some(warning) = index_memory_warning(bases, free)
     {
-        warn!("{told}");
+        warn!("{warning}");
     }
-    let made = match args.engine {
+    let index_files = match args.engine {
         EngineName::Genuma => vec![genuma::index_path(reference)],
-        EngineName::Minibwa => ["l2b", "mbw"].map(|extension| beside(reference, extension)).to_vec(),
+        EngineName::Minibwa => ["l2b", "mbw"].map(|extension| append_extension(reference, extension)).to_vec(),
         EngineName::Strobealign => vec![strobealign::index_path(reference, length)],
     };
     if args.engine == EngineName::Strobealign {
-        forget_on_interruption(&made);
+        remove_partial_files_on_interruption(&index_files);
     }
-    let progress = Progress::start();
-    progress.begins("index", None);
+    let progress = UnitProgress::start();
+    progress.unit_started("index", None);
     let built = match args.engine {
         EngineName::Genuma => genuma::build_index(reference, reference, threads),
         EngineName::Minibwa => minibwa::build_index(reference, reference, threads),
         EngineName::Strobealign => strobealign::build_index(reference, reference, length, threads),
     };
     drop(progress);
-    signals::on_interruption(None);
+    signals::set_interrupt_handler(None);
     built?;
-    let names: Vec<String> = made.iter().map(|path| path.display().to_string()).collect();
-    info!("{} made in {:.1} s", names.join(", "), start.elapsed().as_secs_f64());
+    let names: Vec<String> = index_files.iter().map(|path| path.display().to_string()).collect();
+    info!("wrote {} in {:.1} s", names.join(", "), start.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// What is to be told where minibwa's index of so many bases takes more memory to make than is free (bytes).
-fn too_large(bases: u64, free: u64) -> Option<String> {
+/// A warning if building minibwa's index of this many bases takes more memory than is free (bytes).
+fn index_memory_warning(bases: u64, free: u64) -> Option<String> {
     let needed = minibwa::index_memory(bases);
-    let (shown, free_shown) = (sizes::show(needed), sizes::show(free));
-    let told = || {
-        format!("minibwa's index takes {shown} of memory to make, {free_shown} are free: see --engine genuma")
-    };
-    (needed > free).then(told)
+    let (shown, free_shown) = (size_format::format_bytes(needed), size_format::format_bytes(free));
+    let warning =
+        || format!("building minibwa's index needs {shown} of memory, {free_shown} are free: see --engine genuma");
+    (needed > free).then(warning)
 }
 
-/// `path` with `.extension` behind all it has.
-fn beside(path: &Path, extension: &str) -> PathBuf {
+/// Appends `.extension` to the whole name of a file.
+fn append_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(extension);
     PathBuf::from(name)
 }
 
-/// Removes what strobealign has half written when a signal comes.
-fn forget_on_interruption(made: &[PathBuf]) {
-    let partial: Vec<PathBuf> = made.iter().map(|path| beside(path, "partial")).collect();
-    signals::on_interruption(Some(Box::new(move || {
+/// On an interruption, removes the partly written index files of strobealign.
+fn remove_partial_files_on_interruption(index_files: &[PathBuf]) {
+    let partial: Vec<PathBuf> = index_files.iter().map(|path| append_extension(path, "partial")).collect();
+    signals::set_interrupt_handler(Some(Box::new(move || {
         for path in &partial {
-            // What was not begun is not there.
+            // A file that was not created yet is missing.
             let _ = std::fs::remove_file(path);
         }
         None
@@ -132,8 +133,8 @@ mod tests {
 
     #[test]
     fn an_index_that_memory_cannot_hold_is_told_before_it_is_made() {
-        let told = "minibwa's index takes 54 GiB of memory to make, 16 GiB are free: see --engine genuma";
-        assert_eq!(too_large(3_050_000_000, 16 << 30).as_deref(), Some(told));
-        assert_eq!(too_large(100_000_000, 16 << 30), None);
+        let warning = "building minibwa's index needs 54 GiB of memory, 16 GiB are free: see --engine genuma";
+        assert_eq!(index_memory_warning(3_050_000_000, 16 << 30).as_deref(), Some(warning));
+        assert_eq!(index_memory_warning(100_000_000, 16 << 30), None);
     }
 }

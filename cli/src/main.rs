@@ -1,27 +1,28 @@
-//! The door: one file a verb.
+//! The genuma program: parses the command line and runs the chosen command. Each command is implemented in the module
+//! of its name.
 
 mod advise;
 mod align;
-mod aligned;
-mod aligner;
+mod aligned_files;
+mod external_aligner;
 mod call;
 mod check;
-mod command;
+mod command_line;
 mod completions;
 mod count;
 mod evaluate;
-mod failure;
+mod errors;
 mod fingerprint;
 mod forecast;
 mod gpu;
 mod index;
-mod json;
-mod machine;
+mod json_file;
+mod machine_profile;
 mod man;
-mod memory;
+mod allocator;
 mod multiqc;
-mod note;
-mod parts;
+mod table_note;
+mod distributed;
 mod plan;
 mod probe;
 mod progress;
@@ -29,13 +30,13 @@ mod query;
 mod report;
 mod run;
 mod simulate;
-mod sizes;
-mod stdout;
+mod size_format;
+mod stdout_state;
 mod step;
 mod table;
 mod topology;
 mod track;
-mod voice;
+mod logging;
 
 use std::process::ExitCode;
 
@@ -43,26 +44,26 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use genuma_work::signals;
 
-/// Somatic mutations from tumour and normal reads, without aligning the reads.
+/// Find somatic variants in tumour and normal reads, without aligning the reads.
 #[derive(Debug, Parser)]
 #[command(name = "genuma", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Start with `genuma call --help`. To try genuma without data of your own, simulate a pair:\n\n  \
+    after_help = "Start with `genuma call --help`. To try genuma without data of your own, simulate a tumour/normal pair:\n\n  \
     genuma simulate -o pair\n  \
     genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz \\\n    \
       --reference pair/genome.fa -o calls\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 129, 130 and 143 interrupted."
+    Exit codes: 0 success, 1 failure, 2 wrong usage; 129, 130 and 143 interrupted by a signal."
 )]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
     #[command(flatten)]
-    voice: voice::Voice,
+    verbosity: logging::Verbosity,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum Command {
     Call(Box<call::Args>),
     Check(check::Args),
     Step(step::Args),
@@ -84,38 +85,39 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    memory::hold_stack();
+    allocator::reserve_main_stack();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(asked) => return failure::answer(&asked),
+        Err(parse_error) => return errors::print_clap_message(&parse_error),
     };
-    cli.voice.set();
-    failure::heed_threads();
-    let done = signals::heed().context("signal handlers").and_then(|()| match cli.verb {
-        Verb::Call(args) => call::run(*args),
-        Verb::Check(args) => check::run(&args),
-        Verb::Step(args) => step::run(&args),
-        Verb::Plan(args) => plan::run(&args),
-        Verb::Count(args) => count::run(&args),
-        Verb::Query(args) => query::run(&args),
-        Verb::Table(args) => table::run(&args),
-        Verb::Index(args) => index::run(&args),
-        Verb::Align(args) => align::run(&args),
-        Verb::Run(args) => run::run(&args),
-        Verb::Advise(args) => advise::run(&args),
-        Verb::Track(args) => track::run(&args),
-        Verb::Simulate(args) => simulate::run(*args),
-        Verb::Evaluate(args) => evaluate::run(args),
-        Verb::Topology(args) => topology::run(&args),
-        Verb::Probe(args) => probe::run(&args),
-        Verb::Completions(args) => completions::run(&args),
-        Verb::Man(args) => man::run(&args),
-    });
-    // A signal that is being heeded ends the program itself.
-    let _undivided = signals::undivided();
-    match done {
+    cli.verbosity.init_logging();
+    errors::report_thread_spawn_failures();
+    let result =
+        signals::handle_signals().context("cannot install the signal handlers").and_then(|()| match cli.command {
+            Command::Call(args) => call::run(*args),
+            Command::Check(args) => check::run(&args),
+            Command::Step(args) => step::run(&args),
+            Command::Plan(args) => plan::run(&args),
+            Command::Count(args) => count::run(&args),
+            Command::Query(args) => query::run(&args),
+            Command::Table(args) => table::run(&args),
+            Command::Index(args) => index::run(&args),
+            Command::Align(args) => align::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Advise(args) => advise::run(&args),
+            Command::Track(args) => track::run(&args),
+            Command::Simulate(args) => simulate::run(*args),
+            Command::Evaluate(args) => evaluate::run(args),
+            Command::Topology(args) => topology::run(&args),
+            Command::Probe(args) => probe::run(&args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
+        });
+    // While a signal handler is running, wait: the handler ends the process itself.
+    let _undivided = signals::enter_critical_section();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error),
+        Err(error) => errors::report_error(&error),
     }
 }
 
@@ -129,32 +131,32 @@ mod tests {
 
     use super::*;
 
-    /// All pages below a folder.
-    fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    /// Appends all Markdown files below a folder to `pages`.
+    fn collect_markdown_files(folder: &Path, pages: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
             if entry.is_dir() {
-                pages(&entry, found);
+                collect_markdown_files(&entry, pages);
             } else if entry.extension().is_some_and(|e| e == "md") {
-                found.push(entry);
+                pages.push(entry);
             }
         }
     }
 
-    /// Commands in blocks of a page that begin with genuma, lines that go on joined.
-    fn commands(page: &str) -> Vec<String> {
-        let (mut commands, mut fenced, mut open): (Vec<String>, bool, bool) = (Vec::new(), false, false);
+    /// The genuma commands in the code blocks of a Markdown page. Lines continued with a backslash are joined.
+    fn genuma_commands_of_page(page: &str) -> Vec<String> {
+        let (mut commands, mut fenced, mut continued): (Vec<String>, bool, bool) = (Vec::new(), false, false);
         for line in page.lines() {
             if line.starts_with("```") {
                 fenced = !fenced;
                 continue;
             }
             let Some(text) = line.strip_prefix("    ").or(fenced.then_some(line)) else {
-                open = false;
+                continued = false;
                 continue;
             };
-            let goes_on = text.ends_with('\\');
+            let continues = text.ends_with('\\');
             let text = text.trim_end_matches('\\').trim();
-            if open {
+            if continued {
                 commands.last_mut().expect("a command").push_str(&format!(" {text}"));
             } else {
                 let begins = ["genuma ", "target/release/genuma "].iter().any(|name| text.starts_with(name));
@@ -163,13 +165,13 @@ mod tests {
                 }
                 commands.push(text.to_owned());
             }
-            open = goes_on;
+            continued = continues;
         }
         commands
     }
 
-    /// Words as a shell makes them of a command, up to a pipe, a redirection, another command or a comment.
-    fn words(command: &str) -> Vec<String> {
+    /// Splits a command into arguments as bash does, up to a pipe, a redirection, a second command or a comment.
+    fn split_like_shell(command: &str) -> Vec<String> {
         let ends = [" > ", " | ", " && ", " # ", " 2> ", " < ", " & ", "; "];
         let end = ends.iter().filter_map(|end| command.find(end)).min().unwrap_or(command.len());
         let shell = format!("set -f; printf '%s\\0' {}", &command[..end]);
@@ -180,27 +182,26 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_the_documentation_are_understood() {
+    fn commands_in_documentation_parse() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut found: Vec<PathBuf> =
-            ["README.md", "CONTRIBUTING.md"].iter().map(|name| root.join(name)).collect();
-        pages(&root.join("docs"), &mut found);
-        let (mut understood, mut not) = (0, Vec::new());
-        for page in found {
-            for command in commands(&fs::read_to_string(&page).expect("a page")) {
-                // Words that stand for others; the first line of a recording.
+        let mut pages: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md"].iter().map(|name| root.join(name)).collect();
+        collect_markdown_files(&root.join("docs"), &mut pages);
+        let (mut num_parsed, mut failures) = (0, Vec::new());
+        for page in pages {
+            for command in genuma_commands_of_page(&fs::read_to_string(&page).expect("a page")) {
+                // Skip commands with placeholders, and the first line of a topology recording.
                 if command.contains('…') || command.contains("...") || command == "genuma recording 1" {
                     continue;
                 }
-                understood += 1;
-                if let Err(error) = Cli::try_parse_from(words(&command))
+                num_parsed += 1;
+                if let Err(error) = Cli::try_parse_from(split_like_shell(&command))
                     && !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
                 {
-                    not.push(format!("{}: {command}\n{error}", page.display()));
+                    failures.push(format!("{}: {command}\n{error}", page.display()));
                 }
             }
         }
-        assert!(understood >= 80, "{understood} commands");
-        assert!(not.is_empty(), "{}", not.join("\n"));
+        assert!(num_parsed >= 80, "{num_parsed} commands");
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! `genuma probe`: what this machine's memory does, measured.
+//! `genuma probe`: measures the memory of this machine.
 
 mod summary;
 
@@ -8,52 +8,59 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
-use genuma_gpu::{Device, Trial, rates};
-use genuma_machine::topology::{Source, Sysfs};
-use genuma_probe::measure::{Machine, measure};
-use genuma_probe::native::Native;
-use genuma_probe::placement::{Outcome, check};
-use genuma_probe::plan::{Plan, Wish};
+use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
+use genuma_machine::topology::{Sysfs, TopologySource};
+use genuma_probe::local_machine::LocalMachine;
+use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::placement_check::{PlacementOutcome, check_placement};
+use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
-use genuma_probe::{MachineProfile, dmi};
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_probe::{MachineProfile, smbios};
+use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::info;
 
-use crate::progress::Steps;
-use crate::{report, voice};
+use crate::json_file::{JsonOutput, schema};
+use crate::progress::PlanProgress;
+use crate::{logging, report};
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
-/// Measures the latency of caches and of each node's memory from each node's CPUs, the bandwidth of each of these
-/// pairs and of memory spread over the nodes, latency under load, and what is left to each thread when many use one
-/// memory. Threads are pinned and the kernel is asked where the buffers are. Other programs disturb the numbers:
-/// their spread tells how much. Devices that OpenCL drives are measured at the end: copies to and from them, and
-/// changes at random places of their memory.
+/// Measures the latency of the caches, the latency and bandwidth of each node's memory from each node's
+/// CPUs, the bandwidth of memory interleaved over the nodes, latency under load, and the bandwidth of
+/// each thread when many threads use one node's memory. Threads are pinned, and the kernel is asked for
+/// the placement of the buffers. OpenCL devices are measured last: copies to and from them, and updates
+/// at random addresses of their memory. Other programs disturb the measurements; the reported spread
+/// shows how much.
 ///
 /// Writes into the output folder, when all is done:
-///   machine.json   every number with unit, repetitions, median and spread
-///   machine.html   the same drawn, with a word on what it means: open it in a browser
+///   machine.json   all measurements with unit, repetitions, median and spread
+///   machine.html   the same as charts with explanations: open it in a browser
 ///
-/// Where nothing else runs the whole takes a minute on a small machine and up to ten on a large one, and --quick under a
-/// minute where there are few nodes; how long is said at the start. What cannot be measured or read here is said, too.
+/// On an idle machine this takes one minute (small machine) to ten minutes (large machine), and with
+/// --quick less than a minute if there are few nodes. The expected time is shown at the start. What
+/// cannot be measured or read on this machine is listed at the end.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    about = "Measure this machine's memory: latency, bandwidth, contention",
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
     genuma probe --quick\n  \
     genuma probe -o server7\n  \
     genuma probe --from server7/machine.json -o server7\n  \
     genuma probe --placement\n\n\
-    Exit code of --placement: 1 when the kernel takes a wish and something is elsewhere all the same.")]
+    Exit code of --placement: 1 if the kernel accepts a request but places memory or threads elsewhere."
+)]
 pub(crate) struct Args {
     /// Measure less: fewer sizes, kernels and repetitions
     #[arg(long)]
     quick: bool,
-    /// Folder for the results; made when missing
+    /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Do not measure: draw the page of an earlier machine.json
+    /// Do not measure: write the page of an earlier machine.json
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     from: Option<PathBuf>,
-    /// Do not measure: ask for memory and threads in every way there is, and show where they came to be
+    /// Do not measure: request memory and threads with each placement, and show where the kernel put them
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
     /// Print JSON instead of a summary
@@ -61,64 +68,67 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Measures, draws or checks, and prints on stdout what came out.
+/// Measures the machine, loads an earlier profile or checks the placement, and prints the result.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.placement {
-        return placement(args.json);
+        return print_placement_check(args.json);
     }
     let profile = match &args.from {
-        Some(path) => MachineProfile::load(path)?,
-        None => measured(args.quick)?,
+        Some(path) => MachineProfile::read_file(path)?,
+        None => measure_machine(args.quick)?,
     };
-    write(&profile, &args.out, args.from.is_none())?;
+    write_results(&profile, &args.out, args.from.is_none())?;
     let mut text = Vec::new();
     match args.json {
-        true => profile.write(&mut text)?,
+        true => profile.write_json(&mut text)?,
         false => write!(text, "{}", summary::summary(&profile))?,
     }
-    voice::print(text)
+    logging::print_result(text)
 }
 
 /// Measures this machine.
-fn measured(quick: bool) -> anyhow::Result<MachineProfile> {
+fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
     let topology = Sysfs::new().topology()?;
-    let plan = Plan::new(&topology, &if quick { Wish::quick() } else { Wish::full() })?;
+    let plan =
+        MeasurementPlan::new(&topology, &if quick { PlanOptions::quick_plan() } else { PlanOptions::full_plan() })?;
     info!(
-        "measuring takes about {:.0} s where nothing else runs; other programs make it longer and its numbers worse",
+        "measuring takes about {:.0} s on an idle machine; other programs make it slower and less accurate",
         plan.expected_s().max(1.0)
     );
-    let machine = Machine {
-        theory: dmi::read(Path::new(dmi::TABLE)),
+    let machine = MachineDescription {
+        theory: smbios::read_theoretical_bandwidth(Path::new(smbios::SMBIOS_TABLE_PATH)),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()),
-        now: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
+        unix_time_s: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
         topology: topology.clone(),
     };
-    let steps = Steps::start(plan.expected_s());
-    let mut native = Native::new(&topology);
-    let watch = &mut |progress: &genuma_probe::measure::Progress| steps.at(progress.done_s, &progress.job);
+    let steps = PlanProgress::start(plan.expected_s());
+    let mut native = LocalMachine::new(&topology);
+    let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
+        steps.show_step(progress.done_s, &progress.next_job)
+    };
     let mut profile = measure(machine, &plan, &mut native, watch)?;
-    let (devices, missing) = devices();
+    let (devices, missing) = measure_devices();
     profile.devices = devices;
     profile.missing.extend(missing);
     Ok(profile)
 }
 
-/// Devices that OpenCL drives, measured, and what is wrong with those that cannot be.
-fn devices() -> (Vec<DeviceProfile>, Vec<String>) {
-    let found = genuma_gpu::find();
+/// Measures the OpenCL devices. Also returns the reasons why devices could not be measured.
+fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
+    let found = genuma_gpu::find_devices();
     let (mut devices, mut missing) = (Vec::new(), found.missing);
     for described in &found.devices {
-        let opened = Device::open(described, &Trial::default());
-        match opened.and_then(|parts| parts.iter().map(rates).collect::<Result<Vec<_>, _>>()) {
+        let opened = Device::open(described, &DeviceTestSettings::default());
+        match opened.and_then(|parts| parts.iter().map(measure_device_rates).collect::<Result<Vec<_>, _>>()) {
             Ok(measured) => devices.extend(measured.into_iter().map(|rates| DeviceProfile {
                 name: described.name.clone(),
                 kind: format!("{:?}", described.kind).to_lowercase(),
                 driver: described.driver.clone(),
-                memory: described.memory,
-                node: described.node,
-                to_gbs: rates.to_gbs,
-                from_gbs: rates.from_gbs,
-                random_mops: rates.random_mops,
+                memory_bytes: described.global_memory_bytes,
+                numa_node: described.numa_node,
+                copy_to_device_gbs: rates.copy_to_device_gbs,
+                copy_from_device_gbs: rates.copy_from_device_gbs,
+                atomic_updates_mops: rates.atomic_updates_mops,
             })),
             Err(error) => missing.push(error.to_string()),
         }
@@ -127,31 +137,34 @@ fn devices() -> (Vec<DeviceProfile>, Vec<String>) {
 }
 
 /// Writes the page, and the profile if it is new.
-fn write(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
-    let mut set = Set::default();
+fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
+    let mut set = FileSet::default();
     let mut page = AtomicFile::create(folder.join("machine.html"))?;
-    page.write_all(report::machine::render(profile).as_bytes())?;
-    set.add(page.complete()?);
+    page.write_all(report::machine::render_page(profile).as_bytes())?;
+    set.add(page.flush_buffer()?);
     if new {
         let mut json = AtomicFile::create(folder.join("machine.json"))?;
-        profile.write(&mut json)?;
-        set.add(json.complete()?);
+        profile.write_json(&mut json)?;
+        set.add(json.flush_buffer()?);
     }
     set.publish()?;
-    info!("{} is written", folder.join("machine.html").display());
+    info!("wrote {}", folder.join("machine.html").display());
     Ok(())
 }
 
-/// Asks for memory and threads in every way and shows where they came to be.
-fn placement(json: bool) -> anyhow::Result<()> {
-    let report = check(&Sysfs::new().topology()?);
-    let text =
-        if json { format!("{}\n", serde_json::to_string_pretty(&report)?) } else { report.to_string() };
-    voice::print(text)?;
-    match report.count(Outcome::Elsewhere) {
+/// Requests memory and threads with each placement and prints where the kernel put them.
+fn print_placement_check(json: bool) -> anyhow::Result<()> {
+    let report = check_placement(&Sysfs::new().topology()?);
+    let text = if json {
+        format!("{}\n", serde_json::to_string_pretty(&JsonOutput::new(schema::PLACEMENT_SCHEMA, &report))?)
+    } else {
+        report.to_string()
+    };
+    logging::print_result(text)?;
+    match report.count_rows(PlacementOutcome::Elsewhere) {
         0 => Ok(()),
-        1 => anyhow::bail!("one ask came out elsewhere: placement does not work here"),
-        n => anyhow::bail!("{n} asks came out elsewhere: placement does not work here"),
+        1 => anyhow::bail!("one request was placed elsewhere: memory placement does not work on this machine"),
+        n => anyhow::bail!("{n} requests were placed elsewhere: memory placement does not work on this machine"),
     }
 }

@@ -1,68 +1,68 @@
-//! Progress on stderr: bars on a terminal, else a line now and then.
+//! Shows progress on stderr: bars on a terminal, otherwise a log line every ten seconds.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use genuma_reads::Meter;
-use genuma_work::Watch;
+use genuma_reads::ProgressCounters;
+use genuma_work::ProgressListener;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tracing::{enabled, info};
 
-/// Between two lines when stderr is not a terminal.
-const LINE: Duration = Duration::from_secs(10);
-/// Between two looks at the meter on a terminal.
-const FRAME: Duration = Duration::from_millis(200);
+/// Interval of progress lines if stderr is not a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of updates of a progress bar.
+const FRAME_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The bars of this process; hidden when stderr is not a terminal.
-static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+/// The progress bars of this process; hidden if stderr is not a terminal.
+static PROGRESS_BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Writes to stderr without tearing the bars.
-pub(crate) fn above_bars<T>(write: impl FnOnce() -> T) -> T {
-    BARS.suspend(write)
+/// Runs `write`, which writes to stderr, while the progress bars are hidden.
+pub(crate) fn with_hidden_progress_bars<T>(write: impl FnOnce() -> T) -> T {
+    PROGRESS_BARS.suspend(write)
 }
 
-/// Shows which unit works and how far it is, until dropped.
-pub(crate) struct Progress {
-    unit: Arc<Mutex<Option<Unit>>>,
+/// Shows which unit is running and how far it is. Ends when dropped.
+pub(crate) struct UnitProgress {
+    unit: Arc<Mutex<Option<RunningUnit>>>,
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Shows how far a plan of known length is, until dropped.
-pub(crate) struct Steps {
-    all_s: f64,
-    began: Instant,
-    /// Absent when lines are written.
+/// Shows the progress of a plan with a known duration. Ends when dropped.
+pub(crate) struct PlanProgress {
+    total_s: f64,
+    started: Instant,
+    /// `None` if progress is shown as log lines.
     bar: Option<ProgressBar>,
-    /// When the last line was written.
-    line: Mutex<Option<Instant>>,
+    /// Time of the last log line.
+    last_line: Mutex<Option<Instant>>,
 }
 
-impl Steps {
-    /// Starts showing a plan of so many seconds, unless the user wants quiet.
+impl PlanProgress {
+    /// Starts showing a plan that takes `all_s` seconds, unless logging is quiet.
     pub(crate) fn start(all_s: f64) -> Self {
-        let shown = enabled!(tracing::Level::INFO) && !BARS.is_hidden();
+        let shown = enabled!(tracing::Level::INFO) && !PROGRESS_BARS.is_hidden();
         let bar = shown.then(|| {
             let style = ProgressStyle::with_template("{wide_bar} {percent}% {elapsed}, {eta} left {msg:44!}");
             let bar = ProgressBar::new(1000);
-            BARS.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+            PROGRESS_BARS.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
         });
-        Steps { all_s, began: Instant::now(), bar, line: Mutex::new(None) }
+        PlanProgress { total_s: all_s, started: Instant::now(), bar, last_line: Mutex::new(None) }
     }
 
-    /// So many seconds of the plan are done, and this is next.
-    pub(crate) fn at(&self, done_s: f64, next: &str) {
-        let share = (done_s / self.all_s.max(1e-9)).min(1.0);
+    /// Updates the display: `done_s` seconds of the plan are done, and `next` is the next step.
+    pub(crate) fn show_step(&self, done_s: f64, next: &str) {
+        let share = (done_s / self.total_s.max(1e-9)).min(1.0);
         if let Some(bar) = &self.bar {
             bar.set_position((share * 1000.0) as u64);
             bar.set_message(next.to_owned());
             return;
         }
-        let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if line.is_none_or(|last| last.elapsed() >= LINE) {
+        let mut line = self.last_line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL) {
             *line = Some(Instant::now());
-            let elapsed_s = self.began.elapsed().as_secs_f64();
+            let elapsed_s = self.started.elapsed().as_secs_f64();
             let left = match share {
                 0.0 => String::new(),
                 share => format!(", about {:.0} s left", elapsed_s * (1.0 / share - 1.0)),
@@ -72,7 +72,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for PlanProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -80,81 +80,81 @@ impl Drop for Steps {
     }
 }
 
-/// The unit at work.
-struct Unit {
+/// The running unit.
+struct RunningUnit {
     name: String,
-    meter: Option<Arc<Meter>>,
-    began: Instant,
-    /// Absent when lines are written.
+    meter: Option<Arc<ProgressCounters>>,
+    started: Instant,
+    /// `None` if progress is shown as log lines.
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
-    /// Starts showing, unless the user wants quiet.
+impl UnitProgress {
+    /// Starts showing progress, unless logging is quiet.
     pub(crate) fn start() -> Self {
         let unit = Arc::new(Mutex::new(None));
         let quiet = !enabled!(tracing::Level::INFO);
         let ticker = (!quiet).then(|| {
             let (stop, stopped) = channel::<()>();
             let unit = unit.clone();
-            let pause = if BARS.is_hidden() { LINE } else { FRAME };
+            let pause = if PROGRESS_BARS.is_hidden() { LINE_INTERVAL } else { FRAME_INTERVAL };
             let tick = move || {
                 while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                    if let Some(unit) = &*lock(&unit) {
+                    if let Some(unit) = &*lock_unit(&unit) {
                         unit.show();
                     }
                 }
             };
-            // Without a thread nothing is shown in between.
+            // If no thread can be started, only the start and end of units are shown.
             thread::Builder::new().spawn(tick).ok().map(|thread| (stop, thread))
         });
-        Progress { unit, ticker: ticker.flatten() }
+        UnitProgress { unit, ticker: ticker.flatten() }
     }
 
-    /// The unit at work is done.
+    /// Ends the running unit.
     fn end(&self) {
-        if let Some(unit) = lock(&self.unit).take() {
+        if let Some(unit) = lock_unit(&self.unit).take() {
             unit.end();
         }
     }
 }
 
-impl Watch for Progress {
-    fn begins(&self, name: &str, meter: Option<Arc<Meter>>) {
+impl ProgressListener for UnitProgress {
+    fn unit_started(&self, name: &str, meter: Option<Arc<ProgressCounters>>) {
         if self.ticker.is_none() {
             return;
         }
         self.end();
-        let bar = (!BARS.is_hidden()).then(|| BARS.add(bar(name, meter.is_some())));
+        let bar = (!PROGRESS_BARS.is_hidden()).then(|| PROGRESS_BARS.add(make_bar(name, meter.is_some())));
         if bar.is_none() {
             info!("{name} begins");
         }
-        *lock(&self.unit) = Some(Unit { name: name.to_owned(), meter, began: Instant::now(), bar });
+        *lock_unit(&self.unit) = Some(RunningUnit { name: name.to_owned(), meter, started: Instant::now(), bar });
     }
 }
 
-impl Drop for Progress {
+impl Drop for UnitProgress {
     fn drop(&mut self) {
         self.end();
         if let Some((stop, ticker)) = self.ticker.take() {
             drop(stop);
-            // A ticker that panicked has nothing more to show.
+            // A panicked ticker thread has nothing more to show.
             let _ = ticker.join();
         }
     }
 }
 
-impl Unit {
+impl RunningUnit {
     fn show(&self) {
         let (done, total, what) =
-            self.meter.as_ref().map_or((0, 0, ""), |m| (m.bytes_done(), m.bytes_total(), m.what()));
+            self.meter.as_ref().map_or((0, 0, ""), |m| (m.bytes_done(), m.bytes_total(), m.contents()));
         match &self.bar {
             Some(bar) if self.meter.is_some() => {
                 bar.set_length(total);
                 bar.set_position(done);
             }
             Some(bar) => bar.tick(),
-            None => info!("{}{}", self.name, line(done, total, what, self.began.elapsed())),
+            None => info!("{}{}", self.name, progress_text(done, total, what, self.started.elapsed())),
         }
     }
 
@@ -162,31 +162,26 @@ impl Unit {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        info!("{} took {:.1} s", self.name, self.began.elapsed().as_secs_f64());
+        info!("{} took {:.1} s", self.name, self.started.elapsed().as_secs_f64());
     }
 }
 
-/// `: 1.2 of 4.8 GB of reads, 60 MB/s, 60 s left`.
-fn line(done: u64, total: u64, what: &str, since: Duration) -> String {
+/// Progress of a unit as text: `: 1.2 of 4.8 GB of reads, 60 MB/s, 60 s left`.
+fn progress_text(done: u64, total: u64, what: &str, since: Duration) -> String {
     let seconds = since.as_secs_f64();
     if total == 0 {
         return format!(": {seconds:.0} s so far");
     }
     let rate = done as f64 / seconds.max(1e-3);
     let left = match (done, total.saturating_sub(done)) {
-        (_, 0) => "all read, at work on it".to_owned(),
+        (_, 0) => "all read, still processing".to_owned(),
         (0, _) => "time left unknown".to_owned(),
         (_, rest) => format!("{:.0} s left", rest as f64 / rate),
     };
-    format!(
-        ": {:.2} of {:.2} GB of {what}, {:.0} MB/s, {left}",
-        done as f64 / 1e9,
-        total as f64 / 1e9,
-        rate / 1e6
-    )
+    format!(": {:.2} of {:.2} GB of {what}, {:.0} MB/s, {left}", done as f64 / 1e9, total as f64 / 1e9, rate / 1e6)
 }
 
-fn bar(name: &str, metered: bool) -> ProgressBar {
+fn make_bar(name: &str, metered: bool) -> ProgressBar {
     let (bar, template) = if metered {
         (
             ProgressBar::new(0),
@@ -199,7 +194,7 @@ fn bar(name: &str, metered: bool) -> ProgressBar {
     bar.with_style(style).with_prefix(name.to_owned())
 }
 
-fn lock(unit: &Mutex<Option<Unit>>) -> MutexGuard<'_, Option<Unit>> {
+fn lock_unit(unit: &Mutex<Option<RunningUnit>>) -> MutexGuard<'_, Option<RunningUnit>> {
     unit.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -211,15 +206,15 @@ mod tests {
     fn lines_tell_rate_and_time_left() {
         let ten = Duration::from_secs(10);
         assert_eq!(
-            line(1_000_000_000, 4_000_000_000, "reads", ten),
+            progress_text(1_000_000_000, 4_000_000_000, "reads", ten),
             ": 1.00 of 4.00 GB of reads, 100 MB/s, 30 s left"
         );
         assert_eq!(
-            line(0, 4_000_000_000, "reads", ten),
+            progress_text(0, 4_000_000_000, "reads", ten),
             ": 0.00 of 4.00 GB of reads, 0 MB/s, time left unknown"
         );
-        let all = line(4_000_000_000, 4_000_000_000, "reads", ten);
-        assert_eq!(all, ": 4.00 of 4.00 GB of reads, 400 MB/s, all read, at work on it");
-        assert_eq!(line(0, 0, "reads", ten), ": 10 s so far");
+        let all = progress_text(4_000_000_000, 4_000_000_000, "reads", ten);
+        assert_eq!(all, ": 4.00 of 4.00 GB of reads, 400 MB/s, all read, still processing");
+        assert_eq!(progress_text(0, 0, "reads", ten), ": 10 s so far");
     }
 }

@@ -1,31 +1,31 @@
-//! `genuma query`: how often samples have the k-mers of sequences.
+//! `genuma query`: prints the counts of the k-mers of sequences.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::bail;
-use genuma_flash::{Answers, Cached, Options, Table};
+use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
-use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tracing::info;
 
-use crate::note::{Note, counts};
-use crate::{command, sizes, voice};
+use crate::table_note::{TableNote, decode_kmer_counts};
+use crate::{command_line, logging, size_format};
 
-/// K-mers looked up at once.
-const AT_ONCE: usize = 1 << 16;
-/// Reads under way in each thread.
-const DEPTH: usize = 64;
-/// Bases of sequences in memory at once, unless one alone has more.
-const BASES: u64 = 1 << 24;
-/// One in so many entries has room in the cache unless asked otherwise (a twentieth, as in cadenelli2019, section 5.4.4).
-const CACHED_ONE_IN: u64 = 20;
+/// Number of k-mers that are looked up together.
+const KMERS_PER_LOOKUP: usize = 1 << 16;
+/// Number of table reads that each thread has in flight.
+const READS_IN_FLIGHT_PER_THREAD: usize = 64;
+/// Bases of the sequences held in memory (a longer sequence is held whole).
+const BASES_PER_BATCH: u64 = 1 << 24;
+/// By default the cache has room for one in this many table entries: a twentieth (cadenelli2019, section 5.4.4).
+const CACHE_ONE_ENTRY_IN: u64 = 20;
 
 /// Look up k-mers in a table that `genuma count` made.
 ///
-/// Prints a line for every k-mer of the sequences: the sequence's name, where the k-mer starts in it (from 1), the k-mer as
-/// it stands there, and a count for each sample. K-mers that are not in the table have counts of 0. Windows with other
-/// letters than A, C, G and T are left out. What was found stays in memory, up to --cache, for when it is asked for again.
+/// Prints a line for each k-mer of the sequences: name of the sequence, position of the k-mer (from 1), the k-mer on
+/// the strand of the sequence, and a count for each sample. K-mers that are not in the table have counts of 0. K-mers
+/// with other letters than A, C, G and T are skipped. K-mers that were found stay in a cache in memory (--cache).
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Look up k-mers in a table that `genuma count` made",
@@ -37,22 +37,22 @@ pub(crate) struct Args {
     /// Table that `genuma count -o x.gkt` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
-    /// Sequences: FASTA or FASTQ, plain, gzip'd or BGZF; `-` is stdin
+    /// Sequences: FASTA or FASTQ, plain, gzip'd or BGZF; `-` is standard input
     #[arg(value_name = "SEQUENCES", required = true, num_args = 1..)]
     sequences: Vec<PathBuf>,
-    /// Threads that look up [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads())]
+    /// Threads that look up k-mers [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
-    /// Memory for k-mers that were found, such as 500M; 0 keeps none [default: room for a twentieth of the table's]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    /// Memory of the cache, such as 500M; 0 disables it [default: room for a twentieth of the table's k-mers]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes)]
     cache: Option<u64>,
 }
 
-/// Looks up and prints.
+/// Looks up the k-mers and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let stdout = voice::results()?;
-    match query(args, BufWriter::with_capacity(1 << 18, stdout)) {
-        // Who reads it has seen enough.
+    let stdout = logging::lock_stdout()?;
+    match look_up_sequences(args, BufWriter::with_capacity(1 << 18, stdout)) {
+        // The reader of the pipe has closed it: this is no error.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         Err(error) if error.is::<io::Error>() => Err(error.context("standard output")),
         done => done,
@@ -63,61 +63,64 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
-fn query(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
-    let table = Table::open(&args.table, &Options::default())?;
-    let Some(note) = Note::read(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
+fn look_up_sequences(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
+    let table = Table::open(&args.table, &TableOptions::default())?;
+    let Some(note) = TableNote::parse(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
         bail!("{}: is a table, but not of k-mer counts: make one with `genuma count`", args.table.display());
     };
-    let threads = command::all_or(args.threads);
+    let threads = command_line::threads_or_all_cpus(args.threads);
     let lanes: Vec<ReadLane> = args.sequences.iter().cloned().map(ReadLane::Single).collect();
-    let mut sequences = ReadStream::open(&lanes, StreamOptions::new(Cut::at_bases(BASES)))?;
+    let mut sequences = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(BASES_PER_BATCH)))?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;
 
-    let twentieth = || Cached::memory(table.len().div_ceil(CACHED_ONE_IN), table.value_bytes());
-    let cached = Cached::new(&table, args.cache.unwrap_or_else(twentieth))?;
-    let mut lookup = Lookup { cached, note: &note, threads, answers: Answers::new(), asked: 0, found: 0 };
-    let (mut batch, mut places, mut keys) = (ReadBatch::new(), Vec::new(), Vec::new());
-    while sequences.fill(&mut batch)? {
+    let twentieth =
+        || CachedTable::cache_bytes_for_entries(table.len().div_ceil(CACHE_ONE_ENTRY_IN), table.value_bytes());
+    let cached = CachedTable::new(&table, args.cache.unwrap_or_else(twentieth))?;
+    let mut lookup =
+        KmerLookup { cached, note: &note, threads, answers: LookupResults::new(), num_looked_up: 0, num_found: 0 };
+    let (mut batch, mut positions, mut keys) = (ReadBatch::new(), Vec::new(), Vec::new());
+    while sequences.fill_batch(&mut batch)? {
         for (number, sequence) in batch.iter().enumerate() {
             for (start, kmer) in kmers(sequence.seq, note.k) {
-                places.push((number, start));
+                positions.push((number, start));
                 keys.push(kmer.canonical());
-                if keys.len() == AT_ONCE {
-                    lookup.print(&batch, &mut places, &mut keys, &mut out)?;
+                if keys.len() == KMERS_PER_LOOKUP {
+                    lookup.look_up_and_print(&batch, &mut positions, &mut keys, &mut out)?;
                 }
             }
         }
-        lookup.print(&batch, &mut places, &mut keys, &mut out)?;
+        lookup.look_up_and_print(&batch, &mut positions, &mut keys, &mut out)?;
     }
     out.flush()?;
-    let (asked, found) = (lookup.asked, lookup.found);
-    let (remembered, room) = (lookup.cached.remembered(), lookup.cached.room());
+    let (num_looked_up, num_found) = (lookup.num_looked_up, lookup.num_found);
+    let (remembered, room) = (lookup.cached.num_hits(), lookup.cached.capacity_entries());
     info!(
-        "{asked} k-mers looked up, {found} found, {remembered} of them in the cache, which has room for {room}"
+        "{num_looked_up} k-mers looked up, {num_found} found, {remembered} of them in the cache, which has room for {room}"
     );
     Ok(())
 }
 
-/// Looks many k-mers up at once.
-struct Lookup<'a> {
-    cached: Cached<'a>,
-    note: &'a Note,
+/// Looks up k-mers in batches, through a cache.
+struct KmerLookup<'a> {
+    cached: CachedTable<'a>,
+    note: &'a TableNote,
     threads: usize,
-    answers: Answers,
-    asked: u64,
-    found: u64,
+    answers: LookupResults,
+    num_looked_up: u64,
+    num_found: u64,
 }
 
-impl Lookup<'_> {
-    /// Prints a line for each key, which is at a place (number of the sequence in its batch, start), and forgets them.
-    fn print(
+impl KmerLookup<'_> {
+    /// Looks up the keys and prints a line for each. `places` has the number of the sequence in its batch and the
+    /// start of each k-mer. Clears both lists.
+    fn look_up_and_print(
         &mut self,
         batch: &ReadBatch,
         places: &mut Vec<(usize, usize)>,
         keys: &mut Vec<u64>,
         out: &mut impl Write,
     ) -> anyhow::Result<()> {
-        self.cached.get_many(keys, self.threads, DEPTH, &mut self.answers)?;
+        self.cached.get_many(keys, self.threads, READS_IN_FLIGHT_PER_THREAD, &mut self.answers)?;
         let k = self.note.k as usize;
         for (&(number, start), answer) in places.iter().zip(self.answers.iter()) {
             let sequence = batch.read(number);
@@ -125,13 +128,13 @@ impl Lookup<'_> {
             write!(out, "\t{}\t", start + 1)?;
             out.write_all(&sequence.seq[start..start + k])?;
             match answer {
-                Some(value) => counts(value).try_for_each(|count| write!(out, "\t{count}"))?,
+                Some(value) => decode_kmer_counts(value).try_for_each(|count| write!(out, "\t{count}"))?,
                 None => self.note.samples.iter().try_for_each(|_| write!(out, "\t0"))?,
             }
             out.write_all(b"\n")?;
-            self.found += u64::from(answer.is_some());
+            self.num_found += u64::from(answer.is_some());
         }
-        self.asked += keys.len() as u64;
+        self.num_looked_up += keys.len() as u64;
         places.clear();
         keys.clear();
         Ok(())

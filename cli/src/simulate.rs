@@ -1,96 +1,102 @@
-//! `genuma simulate`: a tumour/normal pair with known somatic variants.
+//! `genuma simulate`: simulates tumour and normal reads with known somatic variants.
 
-mod dirt;
+mod library_args;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{Error, GenomeSource, Params, RecurrentParams, SomaticParams, Which, simulate, stream};
+use genuma_simulate::{
+    Error, GenomeSource, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate, stream_reads,
+};
 
-use crate::failure::Usage;
-use crate::{command, sizes, voice};
+use crate::errors::UsageError;
+use crate::{command_line, logging, size_format};
 
-/// Make tumour and normal reads with known somatic variants.
+/// Simulate tumour and normal reads with known somatic variants.
 ///
-/// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
-/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder; of a human-like genome repeats.bed, with capture
-/// targets.bed, with another person's reads foreign.vcf, with --recurrent recurrent.vcf. The same options and seed give the same bytes, whatever the number of threads.
+/// Writes into the output folder: genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz,
+/// normal_2.fq.gz, truth.vcf (somatic variants), germline.vcf, truth.bedpe (breakpoints) and simulate.json. Some
+/// options add repeats.bed (--genome-like), targets.bed (capture), foreign.vcf (reads of another person) and
+/// recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
 ///
-/// Without further options reads have nothing but wrong bases that their qualities tell of. --library adds what real
-/// libraries of a kind have; each part of it is an option of its own, which wins over the preset. docs/simulate.md has
-/// the models and what each preset sets.
+/// By default reads have only sequencing errors that agree with their base qualities. --library adds the artefacts of
+/// a kind of real library; each artefact also has an option of its own, which overrides the preset.
+/// docs/guide/simulate.md describes the presets, docs/internals/simulate.md the models.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    A genome of 1 Mbp, both samples at 30x, nothing but tumour cells in the tumour:\n    \
+    A genome of 1 Mbp, both samples at 30x, a tumour sample without normal cells:\n    \
     genuma simulate -o pair\n  \
-    The reads of its tumour alone, to be counted as they are made:\n    \
+    Only the reads of the tumour, counted while they are made:\n    \
     genuma simulate -o - --sample tumor | genuma count - -o tumor.gkt\n  \
-    Half of the cells normal, two subclones, 15% PCR duplicates, from a genome of your own:\n    \
+    Purity of 50%, two subclones, 15% PCR duplicates, from your own genome:\n    \
     genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
     No somatic variants at all, to count false calls:\n    \
     genuma simulate --snvs 0 --indels 0 --svs 0 -o same\n  \
-    Reads as they come from a fixed tissue, but with fewer duplicates:\n    \
+    Reads of fixed tissue (FFPE), but with fewer duplicates:\n    \
     genuma simulate --library ffpe --duplicates 0.2 -o fixed\n  \
     A panel at 500x from a genome of 5 Mbp:\n    \
     genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel\n  \
     A genome as large and repetitive as the human one, at 8x:\n    \
     genuma simulate --genome-like human --genome-length 3.1G --library wgs --depth-tumor 8 --depth-normal 8 -o human")]
 pub(crate) struct Args {
-    /// Folder to write into; `-` for the reads of one --sample on stdout and nothing else, as plain FASTQ in which mates alternate
+    /// Folder to write into; `-` writes only the reads of one --sample to standard output, as plain FASTQ in which
+    /// mates alternate
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Which sample goes to stdout
+    /// Sample whose reads go to standard output
     #[arg(long, value_name = "SAMPLE")]
-    sample: Option<OneSample>,
+    sample: Option<StreamedSample>,
     /// Reference genome, FASTA, plain or gzip'd; without it a genome is made
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
-    /// Bases of a made genome, such as 5000000, 300M or 3.1G (letters are powers of 1000)
-    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = sizes::parse_bases, conflicts_with = "genome")]
+    /// Bases of a made genome, such as 5000000, 300M or 3.1G (powers of 1000)
+    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = size_format::parse_bases, conflicts_with = "genome")]
     genome_length: u64,
-    /// Make a genome of 24 chromosomes whose repeats, satellites, duplications and gaps are as frequent as those of a species
-    /// that is well known; 1 Mbp at least, 3.1G is life-size
+    /// Make a genome of 24 chromosomes with repeats, satellites, duplications and gaps as frequent as in the genome
+    /// of this species; at least 1 Mbp, 3.1G is life-size
     #[arg(long, value_name = "SPECIES", conflicts_with_all = ["genome", "contigs", "repeats"])]
-    genome_like: Option<Species>,
+    genome_like: Option<MadeGenomeSpecies>,
     /// Contigs of a made genome
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
     contigs: usize,
-    /// Share of a made genome put in as repeats: families of diverged copies of all ages and, a tenth of it, recent
-    /// duplications; later copies cover some of the earlier ones [default: 0.33]
+    /// Share of a made genome that is inserted as repeats: families of diverged copies of all ages and, for a tenth
+    /// of it, recent duplications. Later copies overwrite some earlier ones [default: 0.33]
     #[arg(long, value_name = "SHARE", conflicts_with = "genome")]
     repeats: Option<f64>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Seed of the reads alone: other reads of the same patient and tumour, such as those of a later sample [default: --seed]
+    /// Seed of the reads alone: other reads of the same patient and tumour, such as those of a later sample [default:
+    /// --seed]
     #[arg(long, value_name = "SEED")]
     reads_seed: Option<u64>,
-    /// Threads [default: all]
-    #[arg(short, long, value_name = "N", value_parser = command::threads())]
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
 
     /// Somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     snvs: Option<usize>,
-    /// Somatic insertions and deletions of 1-50 bp [default: 150; with capture as the SNVs]
+    /// Somatic insertions and deletions of 1-50 bp [default: 150; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     indels: Option<usize>,
-    /// Somatic structural variants of 50 bp and more, of six classes in turn [default: 40; with capture as the SNVs]
+    /// Somatic structural variants of at least 50 bp, of six classes in turn [default: 40; with capture, fewer if the
+    /// targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     svs: Option<usize>,
-    /// Clusters of 2-5 SNVs and short indels within 3-120 bp of one haplotype, in addition
+    /// Additional clusters of 2-5 SNVs and short indels within 3-120 bp on one haplotype
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
     clusters: usize,
-    /// Substitutions of 2-3 adjacent bases, in addition
+    /// Additional substitutions of 2-3 adjacent bases
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
     mnvs: usize,
     /// Share of the indels that change the length of a tandem repeat or homopolymer
     #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, hide_default_value = true, help_heading = "Somatic variants")]
     tandem_share: f64,
-    /// Share of the tandem repeats that reads span (5 copies of 1-6 bases, 10-80 bases) that have another length in the tumour, in addition:
-    /// unstable microsatellites
+    /// Share of the short tandem repeats (at least 5 copies of 1-6 bases, 10-80 bases in total) whose length changes
+    /// in the tumour, in addition to the other variants: microsatellite instability
     #[arg(
         long,
         value_name = "SHARE",
@@ -99,14 +105,15 @@ pub(crate) struct Args {
         help_heading = "Somatic variants"
     )]
     unstable: f64,
-    /// Fewest bases between two somatic variants or breakpoints [default: 500; with capture 150]
+    /// Minimum distance of two somatic variants or breakpoints in bases [default: 500; with capture 150]
     #[arg(long, value_name = "BP", help_heading = "Somatic variants")]
     spacing: Option<usize>,
-    /// Longest structural variant (a quarter of the longest contig when that is less)
+    /// Length of the longest structural variant (a quarter of the longest contig if that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
-    /// Share of the tumour cells in each subclone, e.g. 0.3,0.2, or how many subclones of equal size, e.g. 2;
-    /// variants are dealt to founder and subclones alike. One of share 0 is not in this sample
+    /// Share of the tumour cells in each subclone, such as 0.3,0.2, or the number of subclones of equal size, such as
+    /// 2. Somatic variants are divided evenly among founder clone and subclones. A subclone of share 0 is absent from
+    /// this sample
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Somatic variants")]
     subclones: Vec<f64>,
 
@@ -116,14 +123,14 @@ pub(crate) struct Args {
     /// Germline indels per base
     #[arg(long, value_name = "RATE", default_value_t = 1e-4, help_heading = "Germline variants")]
     germline_indel_rate: f64,
-    /// Germline deletions and insertions of 50-2000 bp
+    /// Number of germline deletions and insertions of 50-2000 bp
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Germline variants")]
     germline_svs: usize,
 
-    /// Mean coverage of the tumour sample
+    /// Mean depth of the tumour sample
     #[arg(long, alias = "depth-tumour", value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
     depth_tumor: f64,
-    /// Mean coverage of the normal sample
+    /// Mean depth of the normal sample
     #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
     depth_normal: f64,
     /// Share of tumour cells in the tumour sample
@@ -133,13 +140,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     contamination: f64,
 
-    /// Length of a read [default: 150]
+    /// Length of a read in bases [default: 150]
     #[arg(long, value_name = "BASES", help_heading = "Sequencing")]
     read_length: Option<usize>,
-    /// Mean length of a fragment [default: 400]; if it is below the read length, reads run into adapters
+    /// Mean length of a fragment [default: 400]; if a fragment is shorter than the read, the read runs into the
+    /// adapter
     #[arg(long, value_name = "BP", help_heading = "Sequencing")]
     insert_mean: Option<f64>,
-    /// Standard deviation of the fragments' length [default: 60]
+    /// Standard deviation of the fragment length [default: 60]
     #[arg(long, value_name = "BP", help_heading = "Sequencing")]
     insert_sd: Option<f64>,
     /// Share of the pairs that are PCR duplicates [default: 0]
@@ -148,47 +156,49 @@ pub(crate) struct Args {
     /// Mean probability that a base is read wrongly [default: 0.003]
     #[arg(long, value_name = "RATE", help_heading = "Sequencing")]
     error_rate: Option<f64>,
-    /// Let read names tell where both mates come from: NAME,CONTIG,FIRST,LAST,STRAND of read 1, then of read 2 (bases
-    /// of the reference, from 1; `*` where a breakpoint or a long insertion leaves no one place)
+    /// Write the true positions of both mates into the read names: NAME,CONTIG,FIRST,LAST,STRAND of read 1, then of
+    /// read 2 (1-based positions on the reference; `*` if a breakpoint or a long insertion leaves no single position)
     #[arg(long, help_heading = "Sequencing")]
     true_positions: bool,
 
-    /// Places of the genome at which a share of the molecules of every sample, 5-40% and more in one library than in another, show
-    /// the same wrong base: artefacts that recur. The same ones for the same genome, whatever --seed; also written as recurrent.vcf
+    /// Number of genome positions with a recurrent artefact: a share of the molecules of every sample (5-40%, higher
+    /// in some libraries than in others) has the same wrong base. The positions depend on the genome and
+    /// --recurrent-seed, not on --seed; they are written to recurrent.vcf
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Library")]
     recurrent: usize,
-    /// Seed of these places
+    /// Seed of the positions of recurrent artefacts
     #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "Library")]
     recurrent_seed: u64,
 
     #[command(flatten)]
-    dirt: dirt::Dirt,
+    library_args: library_args::LibraryArgs,
 }
 
-/// Species whose genome a made one may be like.
+/// Species that a made genome can imitate.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Species {
+enum MadeGenomeSpecies {
     /// Alu and L1 of all ages, centromeres, segmental duplications, sex chromosomes, gaps
     Human,
 }
 
-/// Coverage of the mitochondrial genome where the other one is like the human one.
-const HUMAN_MITOCHONDRION: f64 = 1000.0;
-/// Somatic variants are as far apart as this in captured targets, which have little room (bp).
-const SPACING_IN_TARGETS: usize = 150;
+/// Depth of the mitochondrial genome when the made genome imitates the human one.
+const HUMAN_MITOCHONDRIAL_DEPTH: f64 = 1000.0;
+/// Default minimum distance of somatic variants in captured targets, which have little room (bp).
+const MIN_SPACING_IN_TARGETS_BP: usize = 150;
 
 impl Args {
-    /// Shares of the subclones; one whole number is their count, and the founder keeps as much as each of them.
-    fn subclones(&self) -> Vec<f64> {
+    /// Shares of the subclones. A single whole number is the number of subclones, all as large as the founder clone.
+    fn subclone_shares(&self) -> Vec<f64> {
         match *self.subclones {
             [count] if count >= 1.0 && count.fract() == 0.0 => vec![1.0 / (count + 1.0); count as usize],
             _ => self.subclones.clone(),
         }
     }
 
-    fn params(&self) -> Params {
-        let mut params = Params { seed: self.seed, reads_seed: self.reads_seed, ..Params::default() };
-        self.dirt.preset(&mut params);
+    fn to_params(&self) -> SimulationParams {
+        let mut params =
+            SimulationParams { seed: self.seed, reads_seed: self.reads_seed, ..SimulationParams::default() };
+        self.library_args.apply_preset(&mut params);
         params.genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
             None if self.genome_like.is_some() => GenomeSource::Human { length: self.genome_length as usize },
@@ -205,7 +215,7 @@ impl Args {
         params.samples.purity = self.purity;
         params.samples.contamination = self.contamination;
         if self.recurrent > 0 {
-            params.recurrent = RecurrentParams { places: self.recurrent, seed: self.recurrent_seed };
+            params.recurrent = RecurrentErrorParams { places: self.recurrent, seed: self.recurrent_seed };
         }
         params.unstable.share = self.unstable;
         params.linked.clusters = self.clusters;
@@ -221,22 +231,22 @@ impl Args {
             reads.machine.read_lengths.clear();
         }
         if self.genome_like.is_some() {
-            params.samples.mitochondrion = HUMAN_MITOCHONDRION;
+            params.samples.mitochondrion = HUMAN_MITOCHONDRIAL_DEPTH;
         }
-        self.dirt.apply(&mut params);
-        let usual = SomaticParams::default();
+        self.library_args.apply_options(&mut params);
+        let defaults = SomaticParams::default();
         if let Some(capture) = &mut params.capture {
             capture.fewer_variants = self.snvs.or(self.indels).or(self.svs).is_none();
         }
-        let spacing = if params.capture.is_some() { SPACING_IN_TARGETS } else { usual.spacing };
+        let spacing = if params.capture.is_some() { MIN_SPACING_IN_TARGETS_BP } else { defaults.spacing };
         params.somatic = SomaticParams {
-            snvs: self.snvs.unwrap_or(usual.snvs),
-            indels: self.indels.unwrap_or(usual.indels),
-            svs: self.svs.unwrap_or(usual.svs),
+            snvs: self.snvs.unwrap_or(defaults.snvs),
+            indels: self.indels.unwrap_or(defaults.indels),
+            svs: self.svs.unwrap_or(defaults.svs),
             tandem_share: self.tandem_share,
             spacing: self.spacing.unwrap_or(spacing),
             largest_sv: self.largest_sv,
-            subclones: self.subclones(),
+            subclones: self.subclone_shares(),
         };
         params
     }
@@ -244,49 +254,52 @@ impl Args {
 
 /// A sample of the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OneSample {
+enum StreamedSample {
     Tumor,
     Normal,
 }
 
-/// Simulates and says on stderr what was made.
+/// Simulates the pair and logs a summary.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let params = args.params();
-    if args.dirt.names_off_target() && params.capture.is_none() {
-        return Err(Usage(
+    let params = args.to_params();
+    if args.library_args.has_off_target() && params.capture.is_none() {
+        return Err(UsageError(
             "--off-target needs targets: give --capture, --targets or a --library with them".into(),
         )
         .into());
     }
-    let threads = command::all_or(args.threads);
+    let threads = command_line::threads_or_all_cpus(args.threads);
     let start = Instant::now();
     let sample = match (args.out == Path::new("-"), args.sample) {
         (false, None) => None,
-        (true, Some(OneSample::Tumor)) => Some(Which::Tumor),
-        (true, Some(OneSample::Normal)) => Some(Which::Normal),
+        (true, Some(StreamedSample::Tumor)) => Some(SampleRole::Tumor),
+        (true, Some(StreamedSample::Normal)) => Some(SampleRole::Normal),
         (true, None) => {
-            return Err(Usage("-o - is for one sample: add --sample tumor or --sample normal".into()).into());
+            return Err(UsageError(
+                "-o - writes the reads of one sample: add --sample tumor or --sample normal".into(),
+            )
+            .into());
         }
-        (false, Some(_)) => return Err(Usage("--sample is for -o -: a folder gets both".into()).into()),
+        (false, Some(_)) => return Err(UsageError("--sample needs -o -: a folder gets both samples".into()).into()),
     };
     if let Some(sample) = sample {
-        return match stream(&params, sample, &mut voice::results()?, threads) {
-            // Who reads it has seen enough.
+        return match stream_reads(&params, sample, &mut logging::lock_stdout()?, threads) {
+            // The reader of the pipe has closed it: this is no error.
             Err(Error::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(Error::Write(error)) => Err(anyhow::Error::new(error).context("standard output")),
             done => done.map(drop).map_err(Into::into),
         };
     }
-    let made = simulate(&params, &args.out, threads)?;
+    let summary = simulate(&params, &args.out, threads)?;
     tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
         args.out.display(),
-        made.genome_length,
-        made.germline_variants,
-        made.somatic_small,
-        made.somatic_structural,
-        made.tumor_pairs,
-        made.normal_pairs,
+        summary.genome_length,
+        summary.germline_variants,
+        summary.somatic_small,
+        summary.somatic_structural,
+        summary.tumor_pairs,
+        summary.normal_pairs,
         start.elapsed().as_secs_f64(),
     );
     Ok(())
@@ -296,62 +309,62 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use genuma_simulate::{Adapter, Preset, TargetSource};
+    use genuma_simulate::{Adapter, LibraryPreset, TargetSource};
 
     #[derive(Parser)]
-    struct Door {
+    struct TestCli {
         #[command(flatten)]
         args: Args,
     }
 
-    fn params(options: &str) -> Params {
+    fn parse_params(options: &str) -> SimulationParams {
         let words = ["simulate", "-o", "x"].into_iter().chain(options.split_whitespace());
-        Door::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).args.params()
+        TestCli::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).args.to_params()
     }
 
     #[test]
     fn without_options_all_is_as_the_library_has_it() {
-        let text = |p: &Params| serde_json::to_string(p).expect("JSON");
-        assert_eq!(text(&params("")), text(&Params::default()));
+        let text = |p: &SimulationParams| serde_json::to_string(p).expect("JSON");
+        assert_eq!(text(&parse_params("")), text(&SimulationParams::default()));
     }
 
     #[test]
     fn what_is_given_wins_over_the_preset() {
-        let old = params("--library old");
+        let old = parse_params("--library old");
         assert_eq!(
             (old.library, old.sequencing.machine.read_lengths.as_slice()),
-            (Some(Preset::Old), &[100, 76][..])
+            (Some(LibraryPreset::Old), &[100, 76][..])
         );
         assert_eq!((old.sequencing.error_rate, old.sequencing.duplicates), (0.006, 0.2));
-        let other = params("--library old --read-length 90 --error-rate 0.01 --quality-tails 0 --two-colour");
+        let other = parse_params("--library old --read-length 90 --error-rate 0.01 --quality-tails 0 --two-colour");
         assert_eq!(other.sequencing.read_lengths(), [90]);
         assert_eq!((other.sequencing.error_rate, other.sequencing.machine.quality_tails), (0.01, 0.0));
         assert!(other.sequencing.machine.two_colour && !old.sequencing.machine.two_colour);
         assert_eq!(other.sequencing.library, old.sequencing.library);
-        let wgs = params("--library wgs --binned-qualities=false --adapter nextera");
+        let wgs = parse_params("--library wgs --binned-qualities=false --adapter nextera");
         assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
         assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
     }
 
     #[test]
     fn genomes_like_the_human_one_have_a_mitochondrion() {
-        let human = params("--genome-like human --genome-length 3.1G");
+        let human = parse_params("--genome-like human --genome-length 3.1G");
         assert!(matches!(human.genome, GenomeSource::Human { length: 3_100_000_000 }));
         assert_eq!(human.samples.mitochondrion, 1000.0);
-        assert_eq!(params("--genome-like human --mitochondrion 0").samples.mitochondrion, 0.0);
+        assert_eq!(parse_params("--genome-like human --mitochondrion 0").samples.mitochondrion, 0.0);
         let refused = ["--contigs 4", "--repeats 0.5", "--genome x.fa"];
         for other in refused {
             let words = ["simulate", "-o", "x", "--genome-like", "human"].into_iter();
-            assert!(Door::try_parse_from(words.chain(other.split(' '))).is_err(), "{other}");
+            assert!(TestCli::try_parse_from(words.chain(other.split(' '))).is_err(), "{other}");
         }
     }
 
     #[test]
     fn capture_leaves_room_for_variants() {
-        let panel = params("--library panel");
+        let panel = parse_params("--library panel");
         assert_eq!(panel.somatic.spacing, 150);
         assert!(panel.capture.as_ref().is_some_and(|c| c.fewer_variants && c.targets == TargetSource::Panel));
-        let asked = params("--library exome --snvs 20 --spacing 90 --off-target 0.2 --targets t.bed");
+        let asked = parse_params("--library exome --snvs 20 --spacing 90 --off-target 0.2 --targets t.bed");
         assert_eq!((asked.somatic.snvs, asked.somatic.indels, asked.somatic.spacing), (20, 150, 90));
         let capture = asked.capture.expect("targets");
         assert!(!capture.fewer_variants && capture.off_target == 0.2);

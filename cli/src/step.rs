@@ -1,37 +1,39 @@
-//! `genuma step`: one step of a call in parts.
+//! `genuma step`: does one task of a distributed call.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use genuma_somatic::parts::{Kind, Parts, Step, Stepping};
-use genuma_somatic::pipeline::{Job, Means};
-use genuma_storage::Depot;
-use genuma_storage::object::{self, Object};
-use genuma_work::clock::process_cost;
+use genuma_somatic::distributed_call::{DistributedCall, Step, StepKind, StepRunner};
+use genuma_somatic::pipeline::{CallJob, Resources};
+use genuma_storage::RunStore;
+use genuma_storage::step_output::{self, StepOutput};
+use genuma_work::cost::process_cost;
 use genuma_work::folder::WorkFolder;
 use genuma_work::signals;
-use genuma_work::unit::Store;
+use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
-use crate::call::finish;
-use crate::call::watched::Watched;
-use crate::failure::Usage;
-use crate::parts::{PLAN, RunPlan};
-use crate::{command, sizes, voice};
+use crate::call::watcher::CallWatcher;
+use crate::call::write_distributed_results;
+use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
+use crate::errors::UsageError;
+use crate::{command_line, logging, size_format};
 
-/// Do one step of a call that was planned with `genuma call --plan`, on any machine that sees the place of the run.
+/// Do one task of a distributed call, planned with `genuma call --plan`, on any machine that can access the run
+/// store.
 ///
-/// The steps are, in this order: scatter (one a shard), count (one a partition), pick, label (one a shard), assemble, place, recruit
-/// (one a shard), finish. All of one name may run at once; those of the next need all of them. Each leaves one object in the place of
-/// the run, whole or not at all: it may be killed and done again, or done twice at once. What is done already is not done again.
+/// The steps are, in this order: scatter (one task per shard), count (one per partition), pick, label (one per
+/// shard), assemble, place, recruit (one per shard), finish. All tasks of a step may run at once; a step needs all
+/// tasks of the steps before it. Each task but `finish` writes one object to the run store, atomically: a task may be
+/// killed and repeated, or done twice at once. A task that is already done is skipped.
 ///
-/// Without a name: says what is done.
+/// Without a step, prints the progress of the call.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Do one step of a call in parts, on any machine",
+    about = "Do one task of a distributed call, on any machine",
     after_help = "Examples:\n  \
-    Plan a call in 4 shards and 8 partitions, and do it on this machine:\n    \
+    Plan a call with 4 shards and 8 partitions, and do all its tasks on this machine:\n    \
     genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa -o calls\n    \
     for i in 1 2 3 4; do genuma step run scatter $i; done\n    \
@@ -40,110 +42,111 @@ use crate::{command, sizes, voice};
     genuma step run assemble; genuma step run place\n    \
     for i in 1 2 3 4; do genuma step run recruit $i; done\n    \
     genuma step run finish\n  \
-    What is done of it:\n    \
+    Show the progress:\n    \
     genuma step run"
 )]
 pub(crate) struct Args {
-    /// Place of the run: a folder, s3://bucket/prefix or gs://bucket/prefix
+    /// Run store: a folder, s3://bucket/prefix or gs://bucket/prefix
     run: String,
-    /// Step to do; without it, what is done is told
+    /// Step to do; without it the progress of the call is printed
     #[arg(value_parser = ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"])]
     step: Option<String>,
-    /// Of which shard or partition, from 1 on; steps that there is one of need none
+    /// Number of the shard or partition, from 1 on; not needed for steps of one task
     #[arg(value_name = "NUMBER")]
     number: Option<u32>,
-    /// Do it again, even if it is done
+    /// Do the task again even if it is done
     #[arg(long)]
     again: bool,
-    /// Folder for the results of `finish`, if not the one that was planned
+    /// Folder for the results of `finish`, instead of the planned one
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
     /// Threads [default: as planned]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: as planned]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: as planned]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Folder for what has no room in memory, best on a disk of this machine; the step works in a folder of its own in there
-    /// [default: $TMPDIR, else the folder of the run, else /tmp]
+    /// Folder for data that does not fit in memory, best on a local disk; the task creates its own work folder in it
+    /// [default: $TMPDIR, else the folder of the run store, else /tmp]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
 }
 
-/// Does the step, or tells what is done.
+/// Does the task, or prints the progress of the call.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let base = base(args)?;
-    let depot = Depot::open(&args.run, &base)?;
-    let Some(plan) = RunPlan::find(&depot)? else {
-        bail!("{depot}: holds no {PLAN}: plan the call with genuma call --plan {}", args.run);
+    let base = scratch_base(args)?;
+    let depot = RunStore::open(&args.run, &base)?;
+    let Some(plan) = DistributedPlan::load(&depot)? else {
+        bail!("{depot}: contains no {PLAN_OBJECT_NAME}: plan the call with genuma call --plan {}", args.run);
     };
-    let Some(name) = &args.step else { return tell(&plan, &depot) };
-    let step = step(name, args.number, &plan.call)?;
-    check(&plan, step)?;
-    if step.kind != Kind::Finish && !args.again && is_done(&plan, &depot, step)? {
-        info!("{step}: done already");
+    let Some(name) = &args.step else { return print_progress(&plan, &depot) };
+    let step = parse_step(name, args.number, &plan.call)?;
+    check_inputs_unchanged(&plan, step)?;
+    if step.kind != StepKind::Finish && !args.again && is_done(&plan, &depot, step)? {
+        info!("{step}: is already done");
         return Ok(());
     }
     let start = Instant::now();
     let work = base.join(format!(
         ".genuma-{}-{}-{:08x}",
-        step.object().unwrap_or("finish".into()),
+        step.object_name().unwrap_or("finish".into()),
         std::process::id(),
-        random()
+        random_number()
     ));
     let folder = WorkFolder::open(&work, false)?;
-    heed_interruption(&work);
-    let done = work_on(args, &plan, &depot, step, &work);
-    let undivided = signals::undivided();
-    signals::on_interruption(None);
+    leave_work_folder_on_interruption(&work);
+    let done = run_step(args, &plan, &depot, step, &work);
+    let undivided = signals::enter_critical_section();
+    signals::set_interrupt_handler(None);
     folder.remove();
     drop(undivided);
     let left = done?;
     info!(
         "{step}: done in {:.1} s, {} of memory at most{left}",
         start.elapsed().as_secs_f64(),
-        sizes::show(process_cost().peak_bytes)
+        size_format::format_bytes(process_cost().peak_bytes)
     );
     Ok(())
 }
 
-/// Does it; what is left says how many bytes its object has.
-fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) -> anyhow::Result<String> {
-    let planned = plan.of(step.kind)?;
-    let means = Means {
+/// Does the task. Returns the end of the final message: the size of the object, or a note about the run store.
+fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, work: &Path) -> anyhow::Result<String> {
+    let planned = plan.find_step_plan(step.kind)?;
+    let means = Resources {
         threads: args.threads.map_or(planned.threads, usize::from),
         memory: args.memory.unwrap_or(planned.memory_mb << 20),
         scratch: u64::MAX,
         devices: Default::default(),
     };
-    let watched = Watched::start();
-    let stepping = Stepping { parts: &plan.call, depot, means: means.clone(), work, watch: &watched };
-    if step.kind != Kind::Finish {
-        stepping.run(step)?;
-        let object = plan.call.done(depot, step)?;
+    let watched = CallWatcher::start();
+    let runner =
+        StepRunner { call: &plan.call, store: depot, resources: means.clone(), work_dir: work, progress: &watched };
+    if step.kind != StepKind::Finish {
+        runner.run_step(step)?;
+        let object = plan.call.find_step_object(depot, step)?;
         return Ok(object.map_or_else(String::new, |object| {
-            format!("; {} in {}", sizes::show(object.bytes()), object.name())
+            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.name())
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
-    let job = Job {
+    let job = CallJob {
         panel: plan.call.panel.clone(),
         lanes: plan.lanes.clone(),
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
         screen: plan.call.screen.clone(),
         params: plan.call.params.clone(),
-        means,
-        store: Store { work: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
-        why: Vec::new(),
+        resources: means,
+        store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
+        traced_variants: Vec::new(),
     };
-    finish(&job, out, &watched, || stepping.finish())?;
-    Ok(format!("; the place of the run, {depot}, is not needed any more"))
+    write_distributed_results(&job, out, &watched, || runner.run_finish_step())?;
+    Ok(format!("; the run store {depot} is no longer needed"))
 }
 
-/// Where a step makes a folder of its own.
-fn base(args: &Args) -> anyhow::Result<PathBuf> {
+/// Folder in which a task creates its work folder.
+fn scratch_base(args: &Args) -> anyhow::Result<PathBuf> {
     let base = match (&args.work, std::env::var_os("TMPDIR")) {
         (Some(work), _) => work.clone(),
         (None, Some(folder)) => folder.into(),
@@ -153,84 +156,84 @@ fn base(args: &Args) -> anyhow::Result<PathBuf> {
     std::path::absolute(&base).with_context(|| base.display().to_string())
 }
 
-fn random() -> u32 {
+fn random_number() -> u32 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as u32
 }
 
-fn step(name: &str, number: Option<u32>, parts: &Parts) -> Result<Step, Usage> {
-    // The parser knows the names.
-    let kind = Kind::of_name(name).ok_or_else(|| Usage(format!("{name}: no such step")))?;
-    let tasks = parts.tasks(kind);
+fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result<Step, UsageError> {
+    // The parser accepts known names only.
+    let kind = StepKind::from_command_line_name(name).ok_or_else(|| UsageError(format!("{name}: no such step")))?;
+    let tasks = call.num_steps_of_kind(kind);
     let number = match number {
         Some(number) => number,
         None if tasks == 1 => 1,
-        None => return Err(Usage(format!("{name}: which? Give a number, 1 to {tasks}"))),
+        None => return Err(UsageError(format!("{name}: give the number of the task, 1 to {tasks}"))),
     };
     if !(1..=tasks).contains(&number) {
-        return Err(Usage(format!("{name} {number}: there are 1 to {tasks} of this run")));
+        return Err(UsageError(format!("{name} {number}: the tasks of this run have numbers 1 to {tasks}")));
     }
     Ok(Step { kind, number })
 }
 
-/// Fails when a file that the step reads changed since the run was planned.
-fn check(plan: &RunPlan, step: Step) -> anyhow::Result<()> {
-    if step.kind == Kind::Scatter {
+/// Fails if a file that the step reads has changed since the run was planned.
+fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<()> {
+    if step.kind == StepKind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
             lane.paths()
-                .try_for_each(|path| plan.check(&plan.call.samples.word(lane.sample.into()), path))?;
+                .try_for_each(|path| plan.check_unchanged(&plan.call.samples.display_name(lane.sample.into()), path))?;
         }
     }
-    let Parts { reference, screen, panel, .. } = &plan.call;
+    let DistributedCall { reference, screen, panel, .. } = &plan.call;
     if let Some(path) = reference
-        && matches!(step.kind, Kind::Count | Kind::Pick | Kind::Place | Kind::Finish)
+        && matches!(step.kind, StepKind::Count | StepKind::Pick | StepKind::Place | StepKind::Finish)
     {
-        plan.check("reference", path)?;
+        plan.check_unchanged("reference", path)?;
     }
     if let Some(panel) = panel
-        && step.kind == Kind::Finish
+        && step.kind == StepKind::Finish
     {
-        plan.check("panel", &panel.table)?;
+        plan.check_unchanged("panel", &panel.table)?;
     }
     match screen {
-        Some(path) if matches!(step.kind, Kind::Count | Kind::Finish) => plan.check("screen", path),
+        Some(path) if matches!(step.kind, StepKind::Count | StepKind::Finish) => plan.check_unchanged("screen", path),
         _ => Ok(()),
     }
 }
 
-/// Whether there is an object of the step that others can use.
-fn is_done(plan: &RunPlan, depot: &Depot, step: Step) -> anyhow::Result<bool> {
-    match plan.call.done(depot, step) {
+/// Whether the run store has a valid object of the task.
+fn is_done(plan: &DistributedPlan, depot: &RunStore, step: Step) -> anyhow::Result<bool> {
+    match plan.call.find_step_object(depot, step) {
         Ok(object) => Ok(object.is_some()),
-        Err(error @ (object::Error::Damaged { .. } | object::Error::Foreign { .. })) => {
-            warn!("{error}: so it is done now");
+        Err(error @ (step_output::Error::Damaged { .. } | step_output::Error::OtherRun { .. })) => {
+            warn!("{error}; the task is done again");
             Ok(false)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Says what is done.
-fn tell(plan: &RunPlan, depot: &Depot) -> anyhow::Result<()> {
+/// Prints how many tasks of each step are done.
+fn print_progress(plan: &DistributedPlan, depot: &RunStore) -> anyhow::Result<()> {
     let mut text = String::new();
-    for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::Finish) {
-        let objects: Vec<Option<Object>> =
-            plan.call.steps(kind).map(|step| plan.call.done(depot, step)).collect::<Result<_, _>>()?;
-        let done: Vec<&Object> = objects.iter().flatten().collect();
-        // The sum of nothing is less than 0.
+    for kind in StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish) {
+        let objects: Vec<Option<StepOutput>> = plan
+            .call
+            .steps_of_kind(kind)
+            .map(|step| plan.call.find_step_object(depot, step))
+            .collect::<Result<_, _>>()?;
+        let done: Vec<&StepOutput> = objects.iter().flatten().collect();
+        // The sum of an empty iterator of floats is -0.
         let cpu_s = done.iter().fold(0.0, |sum, object| sum + object.cost().cpu_s);
-        let bytes: u64 = done.iter().map(|object| object.bytes()).sum();
-        let missing: Vec<String> = (1..)
-            .zip(&objects)
-            .filter(|(_, object)| object.is_none())
-            .map(|(n, _): (u32, _)| n.to_string())
-            .collect();
+        let bytes: u64 = done.iter().map(|object| object.len_bytes()).sum();
+        let missing: Vec<String> =
+            (1..).zip(&objects).filter(|(_, object)| object.is_none()).map(|(n, _): (u32, _)| n.to_string()).collect();
         text += &format!(
             "{:<9} {:>4} of {:<4} {cpu_s:>9.1} CPU s  {:>9}",
-            kind.name(),
+            kind.command_line_name(),
             done.len(),
             objects.len(),
-            sizes::show(bytes)
+            size_format::format_bytes(bytes)
         );
         text += &if missing.is_empty() || missing.len() == objects.len() {
             "\n".to_owned()
@@ -240,20 +243,20 @@ fn tell(plan: &RunPlan, depot: &Depot) -> anyhow::Result<()> {
     }
     text += &format!(
         "results   {}\n",
-        if plan.out.join(crate::call::outputs::REPORT).exists() {
+        if plan.out.join(crate::call::result_files::REPORT_FILE).exists() {
             plan.out.display().to_string()
         } else {
-            "not there yet".into()
+            "not written yet".into()
         }
     );
-    voice::print(text)?;
+    logging::print_result(text)?;
     Ok(())
 }
 
-fn heed_interruption(work: &Path) {
+fn leave_work_folder_on_interruption(work: &Path) {
     let work = work.to_path_buf();
-    signals::on_interruption(Some(Box::new(move || {
-        genuma_work::folder::leave(&work);
-        Some("the same command does it again".to_owned())
+    signals::set_interrupt_handler(Some(Box::new(move || {
+        genuma_work::folder::remove_unfinished_files(&work);
+        Some("repeat the command to do the task again".to_owned())
     })));
 }

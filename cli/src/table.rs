@@ -1,7 +1,7 @@
-//! `genuma table`: what several tables of k-mers have together, and what one has of its own.
+//! `genuma table`: combines, filters and describes k-mer tables.
 
-mod ahead;
-mod cuts;
+mod read_ahead;
+mod kmer_ranges;
 mod info;
 mod merge;
 mod rule;
@@ -14,381 +14,384 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Subcommand, value_parser};
-use genuma_flash::Scan;
+use genuma_flash::TableScan;
 use genuma_kmers::MAX_SAMPLES;
-use genuma_work::clock::process_cost;
-use genuma_work::publish::Set;
+use genuma_work::cost::process_cost;
+use genuma_work::publish::FileSet;
 use tracing::{info, warn};
 
-use crate::call::budget;
-use crate::count::outputs::{Target, heed_interruption, spec};
-use crate::failure::{Usage, must_be_folder};
-use crate::note::{Made, Note};
-use crate::{command, sizes};
-use ahead::{Feed, READERS};
-use cuts::Stretch;
-use merge::{Entries, Merger, NONE};
-use rule::{Counts, Operation, Rule};
-use write::Out;
+use crate::call::memory_limits;
+use crate::count::outputs::{KmerOutput, keep_finished_steps_on_interruption, table_spec};
+use crate::errors::{UsageError, require_folder};
+use crate::table_note::{TableDerivation, TableNote};
+use crate::{command_line, size_format};
+use kmer_ranges::KmerRange;
+use merge::{NO_KMER, TableKmerCounts, TableMerger};
+use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
+use rule::{CombineRule, CountMode, SetOperation};
+use write::SharedOutput;
 
-/// Bytes of the process beside what tables are read and written in, ...
-const BASE: u64 = 40 << 20;
-/// ... and for each thread, with what it writes from.
-const PER_THREAD: u64 = 3 << 20;
-/// Pages of all tables together in a stretch, at most where none of them has less than one.
-const PAGES: u64 = 128;
-/// Bytes of a page.
-const PAGE: u64 = 4096;
+/// Memory of the process without buffers for tables (bytes). Measured.
+const BASE_MEMORY_BYTES: u64 = 40 << 20;
+/// Memory of each thread with its output buffers (bytes). Measured.
+const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
+/// Maximum number of pages of all tables together in one k-mer range, if each table has at least one page.
+const MAX_PAGES_PER_RANGE: u64 = 128;
+/// Size of a table page (bytes).
+const PAGE_BYTES: u64 = 4096;
 
-/// Combine, filter and describe tables of k-mers that `genuma count` made.
+/// Combine, filter and describe k-mer tables that `genuma count` made.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Combine, filter and describe tables of k-mers that `genuma count` made",
+    about = "Combine, filter and describe k-mer tables that `genuma count` made",
     after_help = "Examples:\n  \
-    A panel of normals: in how many of them each k-mer is, of those that two or more have\n    \
+    A panel of normals: the number of normals with each k-mer, if at least two have it:\n    \
     genuma table union --counts samples --min 2 normals/*.gkt -o panel.gkt\n  \
-    What the child has and neither parent:\n    \
+    The k-mers of a child that neither parent has:\n    \
     genuma table subtract child.gkt mother.gkt father.gkt -o new.gkt\n  \
-    As text, and only what is there ten times or more:\n    \
+    The k-mers with counts of at least 10, as text:\n    \
     genuma table filter --min 10 S.gkt -o S.tsv"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: TableCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// The k-mers of any table
-    Union(Several),
-    /// The k-mers that are in all tables
-    Intersect(Several),
-    /// The k-mers of the first table that no other has
-    Subtract(Several),
-    /// The k-mers of a table with counts between limits
-    Filter(One),
-    /// What a table says of itself
+enum TableCommand {
+    /// Write the k-mers that are in any of the tables
+    Union(CombineArgs),
+    /// Write the k-mers that are in all tables
+    Intersect(CombineArgs),
+    /// Write the k-mers of the first table that are in no other table
+    Subtract(CombineArgs),
+    /// Write the k-mers of a table whose counts are within limits
+    Filter(FilterArgs),
+    /// Describe a table
     Info(info::Args),
 }
 
-/// Combine tables into one.
-///
-/// Tables have to be of one k. They are read once, in order, each page of them checked; of memory some MiB a thread and
-/// a filter of 12 bits a k-mer of the result are used. The same tables give the same bytes, whatever the threads and the
-/// memory.
+/// Arguments of `union`, `intersect` and `subtract`.
 #[derive(Debug, clap::Args)]
-struct Several {
-    /// Tables that `genuma count` or `genuma table` made
+struct CombineArgs {
+    /// Tables that `genuma count` or `genuma table` made, all with the same k
     #[arg(value_name = "TABLE", required = true, num_args = 1..)]
     tables: Vec<PathBuf>,
-    /// x.gkt for a table, x.tsv for text
+    /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// What the counts of the result are, sample by sample where tables have several [default: union sum,
-    /// intersect min, subtract first]
-    #[arg(long, value_name = "WHICH")]
-    counts: Option<Counts>,
-    /// Counts below this are taken as 0 where the tables are read
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
-    least: u32,
-    /// Counts above this are taken as 0 where the tables are read
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
-    most: Option<u32>,
+    /// How the counts of the tables are combined, sample by sample if the tables have several samples [default: sum
+    /// for union, min for intersect, first for subtract]
+    #[arg(long, value_name = "MODE")]
+    counts: Option<CountMode>,
+    /// Treat lower counts in the input tables as 0
+    #[arg(long = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    min_input_count: u32,
+    /// Treat higher counts in the input tables as 0
+    #[arg(long = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    max_input_count: Option<u32>,
     /// Names of the result's samples, in the order of the tables
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     names: Vec<String>,
     #[command(flatten)]
-    limits: Limits,
+    limits: CountLimits,
     #[command(flatten)]
-    means: Means,
+    resources: ResourceArgs,
 }
 
-/// Keep the k-mers of a table whose counts are between limits.
+/// Arguments of `filter`.
 #[derive(Debug, clap::Args)]
-struct One {
+struct FilterArgs {
     /// Table that `genuma count` or `genuma table` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
-    /// x.gkt for a table, x.tsv for text
+    /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// Compare the counts of this sample, or of these together [default: all samples summed]
+    /// Samples whose counts, summed, are compared with the limits [default: all samples]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sample: Vec<String>,
     #[command(flatten)]
-    limits: Limits,
+    limits: CountLimits,
     #[command(flatten)]
-    means: Means,
+    resources: ResourceArgs,
 }
 
-/// Which k-mers are written.
+/// Limits of the counts of the k-mers that are written.
 #[derive(Debug, Clone, Copy, clap::Args)]
-struct Limits {
-    /// Write k-mers with counts of this at least, all samples of the result summed
+struct CountLimits {
+    /// Minimum count of a k-mer that is written, summed over the samples of the result
     #[arg(long, value_name = "N", default_value_t = 1)]
     min: u64,
-    /// Write k-mers with counts of this at most, all samples of the result summed
+    /// Maximum count of a k-mer that is written, summed over the samples of the result
     #[arg(long, value_name = "N")]
     max: Option<u64>,
 }
 
-/// What may be used.
+/// Resources that the command may use.
 #[derive(Debug, Clone, Copy, clap::Args)]
-struct Means {
-    /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+struct ResourceArgs {
+    /// Threads [default: all CPUs]
+    #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
 }
 
-/// Combines, filters or tells.
+/// Combines, filters or describes tables.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
-        What::Union(several) => several.run(Operation::Union),
-        What::Intersect(several) => several.run(Operation::Intersect),
-        What::Subtract(several) => several.run(Operation::Subtract),
-        What::Filter(one) => one.run(),
-        What::Info(args) => info::run(args),
+        TableCommand::Union(several) => several.run(SetOperation::Union),
+        TableCommand::Intersect(several) => several.run(SetOperation::Intersect),
+        TableCommand::Subtract(several) => several.run(SetOperation::Subtract),
+        TableCommand::Filter(one) => one.run(),
+        TableCommand::Info(args) => info::run(args),
     }
 }
 
-/// The note of a table of k-mer counts.
-fn note_of(scan: &Scan) -> anyhow::Result<Note> {
-    Note::read(scan.note())
+/// The note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
+fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
+    TableNote::parse(scan.note())
         .filter(|note| note.value_bytes() == scan.value_bytes())
-        .filter(|_| scan.range().is_none_or(|(_, last)| last < NONE))
+        .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < NO_KMER))
         .with_context(|| {
-            format!(
-                "{}: is a table, but not of k-mer counts: make one with `genuma count`",
-                scan.path().display()
-            )
+            format!("{}: is a table, but not of k-mer counts: make one with `genuma count`", scan.path().display())
         })
 }
 
-/// A table with what it says of itself.
-struct Table {
-    scan: Scan,
-    note: Note,
+/// An open table with its note.
+struct OpenTable {
+    scan: TableScan,
+    note: TableNote,
 }
 
-/// Tables that are to become one.
-struct Job<'a> {
-    tables: Vec<Table>,
-    rule: Rule,
-    note: Note,
+/// Tables to combine, and how.
+struct CombineJob<'a> {
+    tables: Vec<OpenTable>,
+    rule: CombineRule,
+    note: TableNote,
     out: &'a Path,
-    means: Means,
+    resources: ResourceArgs,
 }
 
-impl Several {
-    fn run(&self, operation: Operation) -> anyhow::Result<()> {
-        let usual = match operation {
-            Operation::Union | Operation::Filter => Counts::Sum,
-            Operation::Intersect => Counts::Min,
-            Operation::Subtract => Counts::First,
+impl CombineArgs {
+    fn run(&self, operation: SetOperation) -> anyhow::Result<()> {
+        let default_counts = match operation {
+            SetOperation::Union | SetOperation::Filter => CountMode::Sum,
+            SetOperation::Intersect => CountMode::Min,
+            SetOperation::Subtract => CountMode::First,
         };
-        let counts = self.counts.unwrap_or(usual);
-        let of_first = matches!(counts, Counts::First | Counts::Difference);
-        if (operation == Operation::Subtract && !of_first)
-            || (operation != Operation::Subtract && counts == Counts::Difference)
+        let counts = self.counts.unwrap_or(default_counts);
+        let of_first = matches!(counts, CountMode::First | CountMode::Difference);
+        if (operation == SetOperation::Subtract && !of_first)
+            || (operation != SetOperation::Subtract && counts == CountMode::Difference)
         {
             let (counts, name) = (counts.name(), operation.name());
-            return Err(Usage(format!(
-                "--counts {counts} is no choice of {name}: see `genuma table {name} --help`"
+            return Err(UsageError(format!(
+                "--counts {counts} cannot be used with {name}: see `genuma table {name} --help`"
             ))
             .into());
         }
-        if operation != Operation::Union && self.tables.len() < 2 {
-            return Err(Usage(format!("{}: give two tables or more", operation.name())).into());
+        if operation != SetOperation::Union && self.tables.len() < 2 {
+            return Err(UsageError(format!("{}: give two tables or more", operation.name())).into());
         }
-        let most = self.most.unwrap_or(u32::MAX);
-        if most < self.least {
-            return Err(Usage(format!("--most {most} is below --least {}", self.least)).into());
+        let max_input_count = self.max_input_count.unwrap_or(u32::MAX);
+        if max_input_count < self.min_input_count {
+            return Err(
+                UsageError(format!("--most {max_input_count} is below --least {}", self.min_input_count)).into()
+            );
         }
-        let tables = open(&self.tables, self.means)?;
-        let plain = counts == Counts::First && operation != Operation::Union;
-        if counts.by_sample() && !plain {
-            same_samples(&tables)?;
+        let tables = open_tables(&self.tables, self.resources)?;
+        let counts_of_first = counts == CountMode::First && operation != SetOperation::Union;
+        if counts.needs_equal_samples() && !counts_of_first {
+            check_same_samples(&tables)?;
         }
         let mut starts = vec![0];
         starts.extend(tables.iter().scan(0, |end, table| {
             *end += table.note.samples.len();
             Some(*end)
         }));
-        let samples = self.names_of(&tables, counts, plain)?;
-        let rule = Rule {
+        let samples = self.result_sample_names(&tables, counts, counts_of_first)?;
+        let rule = CombineRule {
             operation,
             counts,
-            given: self.least..=most,
-            wanted: self.limits.range()?,
-            of: Vec::new(),
-            samples: samples.len(),
-            starts,
+            input_counts: self.min_input_count..=max_input_count,
+            output_counts: self.limits.range()?,
+            filter_samples: Vec::new(),
+            num_samples: samples.len(),
+            row_starts: starts,
         };
-        let all_given = rule.given == (1..=u32::MAX);
-        let kept = tables
+        let all_given = rule.input_counts == (1..=u32::MAX);
+        let lowest_min_count = tables
             .iter()
             .map(|table| table.note.min_count)
             .min()
-            .filter(|_| all_given && counts != Counts::Difference);
-        let fewest = if counts == Counts::Samples { None } else { kept };
-        let min_count = fewest.unwrap_or(1).max(u32::try_from(self.limits.min).unwrap_or(u32::MAX)).max(1);
+            .filter(|_| all_given && counts != CountMode::Difference);
+        let inherited_min_count = if counts == CountMode::Samples { None } else { lowest_min_count };
+        let min_count = inherited_min_count.unwrap_or(1).max(u32::try_from(self.limits.min).unwrap_or(u32::MAX)).max(1);
         let first = &tables[0].note;
-        let mut note = Note::new(first.k, min_count, first.min_base_quality, samples);
-        note.made = Some(made(&tables, operation, counts));
-        tell_differences(&tables);
-        Job { tables, rule, note, out: &self.out, means: self.means }.run()
+        let mut note = TableNote::new(first.k, min_count, first.min_base_quality, samples);
+        note.made = Some(provenance(&tables, operation, counts));
+        warn_about_differences(&tables);
+        CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
 
     /// Names of the result's samples.
-    fn names_of(&self, tables: &[Table], counts: Counts, plain: bool) -> anyhow::Result<Vec<String>> {
+    fn result_sample_names(
+        &self,
+        tables: &[OpenTable],
+        counts: CountMode,
+        counts_of_first: bool,
+    ) -> anyhow::Result<Vec<String>> {
         let names = match counts {
-            Counts::Columns => columns(tables),
-            Counts::Samples => vec![Made::SAMPLES.to_owned()],
+            CountMode::Columns => column_names(tables),
+            CountMode::Samples => vec![TableDerivation::COUNTS_OF_SAMPLES.to_owned()],
             _ => {
                 let first = &tables[0].note.samples;
-                let same = plain || tables.iter().all(|table| table.note.samples == *first);
+                let same = counts_of_first || tables.iter().all(|table| table.note.samples == *first);
                 if same || first.len() > 1 { first.clone() } else { vec![counts.name()] }
             }
         };
         if names.len() > MAX_SAMPLES {
             let (n, most) = (names.len(), MAX_SAMPLES);
-            return Err(Usage(format!(
-                "{n} samples: a table has {most} at most; --counts samples, sum, max or min need no more"
+            return Err(UsageError(format!(
+                "{n} samples: a table has at most {most}; use --counts samples, sum, max or min"
             ))
             .into());
         }
         if !self.names.is_empty() {
             if self.names.len() != names.len() {
                 let (given, wanted) = (self.names.len(), names.len());
-                return Err(Usage(format!("--names: {given} names for {wanted} samples")).into());
+                return Err(UsageError(format!("--names: {given} names for {wanted} samples")).into());
             }
-            unique(&self.names, "give each sample another name")?;
+            check_names(&self.names, "give each sample another name")?;
             return Ok(self.names.clone());
         }
-        unique(&names, "name the samples with --names")?;
+        check_names(&names, "name the samples with --names")?;
         Ok(names)
     }
 }
 
-impl One {
+impl FilterArgs {
     fn run(&self) -> anyhow::Result<()> {
-        let tables = open(std::slice::from_ref(&self.table), self.means)?;
+        let tables = open_tables(std::slice::from_ref(&self.table), self.resources)?;
         let samples = &tables[0].note.samples;
-        let place = |name: &String| {
+        let sample_index = |name: &String| {
             let place = samples.iter().position(|sample| sample == name);
             place.ok_or_else(|| {
                 let (table, there) = (self.table.display(), samples.join(", "));
-                Usage(format!("{table}: has no sample {name}, but {there}"))
+                UsageError(format!("{table}: has no sample {name}; its samples are {there}"))
             })
         };
-        let of = self.sample.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-        let rule = Rule {
-            operation: Operation::Filter,
-            counts: Counts::Columns,
-            given: 1..=u32::MAX,
-            wanted: self.limits.range()?,
-            of,
-            samples: samples.len(),
-            starts: vec![0, samples.len()],
+        let filter_samples = self.sample.iter().map(sample_index).collect::<Result<Vec<_>, _>>()?;
+        let rule = CombineRule {
+            operation: SetOperation::Filter,
+            counts: CountMode::Columns,
+            input_counts: 1..=u32::MAX,
+            output_counts: self.limits.range()?,
+            filter_samples,
+            num_samples: samples.len(),
+            row_starts: vec![0, samples.len()],
         };
         let mut note = tables[0].note.clone();
         if self.sample.is_empty() {
             note.min_count = note.min_count.max(u32::try_from(self.limits.min).unwrap_or(u32::MAX));
         }
-        Job { tables, rule, note, out: &self.out, means: self.means }.run()
+        CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
 }
 
-impl Limits {
-    fn range(self) -> Result<std::ops::RangeInclusive<u64>, Usage> {
+impl CountLimits {
+    fn range(self) -> Result<std::ops::RangeInclusive<u64>, UsageError> {
         match self.max {
-            Some(max) if max < self.min => Err(Usage(format!("--max {max} is below --min {}", self.min))),
+            Some(max) if max < self.min => Err(UsageError(format!("--max {max} is below --min {}", self.min))),
             max => Ok(self.min..=max.unwrap_or(u64::MAX)),
         }
     }
 }
 
-/// Stretches for which there is room at a time.
-fn slots(threads: usize) -> usize {
-    threads + READERS + 1
+/// Number of k-mer ranges that are in memory at a time.
+fn num_range_slots(threads: usize) -> usize {
+    threads + NUM_READING_THREADS + 1
 }
 
-/// How often the bytes of a stretch are held: as they were read, and by each thread unpacked, half merged and merged.
-fn copies(threads: usize) -> u64 {
-    (slots(threads) + 3 * threads) as u64
+/// How many times the pages of one k-mer range are in memory: as read, and in each thread unpacked, partly merged and
+/// merged.
+fn num_range_copies(threads: usize) -> u64 {
+    (num_range_slots(threads) + 3 * threads) as u64
 }
 
-/// Most pages of each table in a stretch, where there are so many bytes for all: by the tables' sizes, so that they go on together.
-fn steps(scans: &[Scan], threads: usize, memory: u64) -> Vec<u64> {
-    let all: u64 = scans.iter().map(Scan::pages).sum();
-    let room = (memory / 2 / (copies(threads) * PAGE)).min(PAGES);
-    let step = |scan: &Scan| u128::from(room) * u128::from(scan.pages()) / u128::from(all.max(1));
+/// Maximum pages of each table in a k-mer range, with `memory` bytes for all ranges. Proportional to the tables'
+/// sizes, so that all tables end together.
+fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64> {
+    let all: u64 = scans.iter().map(TableScan::num_pages).sum();
+    let max_pages = (memory / 2 / (num_range_copies(threads) * PAGE_BYTES)).min(MAX_PAGES_PER_RANGE);
+    let step = |scan: &TableScan| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
     scans.iter().map(|scan| (step(scan) as u64).max(1)).collect()
 }
 
-impl Means {
-    /// Bytes for reading and writing.
-    fn room(self, tables: usize) -> Result<u64, Usage> {
-        let threads = command::all_or(self.threads);
-        let memory = self.memory.map_or_else(budget::usual, budget::at_most_all);
-        let reserve = BASE + PER_THREAD * threads as u64;
-        let least = reserve + (16 << 20) + 2 * tables as u64 * copies(threads) * PAGE;
-        if memory < least {
-            let (have, need) = (sizes::show(memory), sizes::show(least));
-            return Err(Usage(format!(
-                "{have} of memory are too little: {tables} tables need {need} or more: raise --memory"
+impl ResourceArgs {
+    /// Memory for reading and writing (bytes).
+    fn usable_memory_bytes(self, tables: usize) -> Result<u64, UsageError> {
+        let threads = command_line::threads_or_all_cpus(self.threads);
+        let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+        let reserve = BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64;
+        let min_memory_bytes = reserve + (16 << 20) + 2 * tables as u64 * num_range_copies(threads) * PAGE_BYTES;
+        if memory < min_memory_bytes {
+            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
+            return Err(UsageError(format!(
+                "{have} of memory is too little: {tables} tables need {need} or more: raise --memory"
             )));
         }
         Ok(memory - reserve)
     }
 }
 
-/// Opens tables, all of one k.
-fn open(paths: &[PathBuf], means: Means) -> anyhow::Result<Vec<Table>> {
-    means.room(paths.len())?;
-    let mut tables = Vec::<Table>::with_capacity(paths.len());
+/// Opens tables, which must have the same k.
+fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec<OpenTable>> {
+    resources.usable_memory_bytes(paths.len())?;
+    let mut tables = Vec::<OpenTable>::with_capacity(paths.len());
     for path in paths {
-        let scan = Scan::open(path)?;
-        let note = note_of(&scan)?;
+        let scan = TableScan::open(path)?;
+        let note = read_count_note(&scan)?;
         if let Some(first) = tables.first()
             && first.note.k != note.k
         {
             let (path, k, other, first) = (path.display(), note.k, paths[0].display(), first.note.k);
-            return Err(Usage(format!(
-                "{path}: has {k}-mers, {other} has {first}-mers: count the reads with one -k"
+            return Err(UsageError(format!(
+                "{path}: has {k}-mers, {other} has {first}-mers: count all reads with the same -k"
             ))
             .into());
         }
-        tables.push(Table { scan, note });
+        tables.push(OpenTable { scan, note });
     }
     Ok(tables)
 }
 
-/// Fails when tables have different samples, which cannot be combined sample by sample.
-fn same_samples(tables: &[Table]) -> Result<(), Usage> {
+/// Fails if tables have different samples, because their counts are combined sample by sample.
+fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
     let first = &tables[0];
     let other = tables.iter().find(|table| {
         let samples = &table.note.samples;
         samples.len() != first.note.samples.len() || (samples.len() > 1 && *samples != first.note.samples)
     });
     other.map_or(Ok(()), |other| {
-        let [a, b] = [other, first]
-            .map(|table| (table.scan.path().display().to_string(), table.note.samples.join(", ")));
-        Err(Usage(format!(
+        let [a, b] =
+            [other, first].map(|table| (table.scan.path().display().to_string(), table.note.samples.join(", ")));
+        Err(UsageError(format!(
             "{} has samples {}, {} has {}: samples are combined one by one; use --counts samples or columns",
             a.0, a.1, b.0, b.1
         )))
     })
 }
 
-/// All samples of all tables, by names of their own: where tables share one, that of the table's file is put before it.
-fn columns(tables: &[Table]) -> Vec<String> {
-    let all: Vec<&String> = tables.iter().flat_map(|table| &table.note.samples).collect();
-    let shared = |name: &String| all.iter().filter(|other| **other == name).count() > 1;
-    let named = |table: &Table| {
+/// Names of all samples of all tables. A name that occurs in several tables is prefixed by the name of its table's
+/// file.
+fn column_names(tables: &[OpenTable]) -> Vec<String> {
+    let all_names: Vec<&String> = tables.iter().flat_map(|table| &table.note.samples).collect();
+    let shared = |name: &String| all_names.iter().filter(|other| **other == name).count() > 1;
+    let named = |table: &OpenTable| {
         let file = table.scan.path().file_stem().unwrap_or_default().to_string_lossy();
         let file = file.replace(char::is_whitespace, "_");
         let alone = table.note.samples.len() == 1;
@@ -402,146 +405,151 @@ fn columns(tables: &[Table]) -> Vec<String> {
     tables.iter().flat_map(named).collect()
 }
 
-fn unique(names: &[String], what: &str) -> Result<(), Usage> {
+fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {
     let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
     let odd = names.iter().find(|name| name.is_empty() || name.contains(char::is_whitespace));
     match (twice, odd) {
-        (Some((_, name)), _) => Err(Usage(format!("two samples would be named {name}: {what}"))),
-        (_, Some(name)) => Err(Usage(format!("'{name}' is no name of a sample: {what}"))),
+        (Some((_, name)), _) => Err(UsageError(format!("two samples would be named {name}: {what}"))),
+        (_, Some(name)) => Err(UsageError(format!("'{name}' is not a valid sample name: {what}"))),
         _ => Ok(()),
     }
 }
 
-/// How the result came of the tables. Panels stay one when their counts are added up.
-fn made(tables: &[Table], operation: Operation, counts: Counts) -> Made {
-    let panels: Option<u64> = tables.iter().map(|table| table.note.panel_of()).sum();
-    let of: usize = tables.iter().map(|table| table.note.samples.len()).sum();
-    let added = panels.filter(|_| operation == Operation::Union && counts == Counts::Sum);
-    let counts = if added.is_some() { Made::SAMPLES.to_owned() } else { counts.name() };
-    let samples = added.unwrap_or(of as u64);
-    Made { operation: operation.name().to_owned(), counts, tables: tables.len() as u64, samples }
+/// How the result was made, for its note. A sum of panels of normals is a panel of normals again.
+fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) -> TableDerivation {
+    let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
+    let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
+    let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
+    let counts = if added.is_some() { TableDerivation::COUNTS_OF_SAMPLES.to_owned() } else { counts.name() };
+    let samples = added.unwrap_or(num_samples as u64);
+    TableDerivation { operation: operation.name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
 
-/// Warns of tables that were made in different ways.
-fn tell_differences(tables: &[Table]) {
+/// Warns of tables that were made with different parameters.
+fn warn_about_differences(tables: &[OpenTable]) {
     let first = &tables[0];
-    type Setting = (&'static str, fn(&Note) -> u64);
+    type Setting = (&'static str, fn(&TableNote) -> u64);
     let each: [Setting; 3] = [
-        ("least counts (--min-count)", |note| note.min_count.into()),
-        ("least base qualities (--min-base-quality)", |note| note.min_base_quality.into()),
-        ("kinds of counts (panel 0, other 1)", |note| u64::from(note.panel_of().is_none())),
+        ("minimum counts (--min-count)", |note| note.min_count.into()),
+        ("minimum base qualities (--min-base-quality)", |note| note.min_base_quality.into()),
+        ("kinds of counts (panel 0, other 1)", |note| u64::from(note.num_panel_samples().is_none())),
     ];
     for (what, of) in each {
         if let Some(other) = tables.iter().find(|table| of(&table.note) != of(&first.note)) {
             let (a, b) = (first.scan.path().display(), other.scan.path().display());
             let (of_a, of_b) = (of(&first.note), of(&other.note));
             warn!(
-                "{a} and {b} have different {what}: {of_a} and {of_b}; k-mers may be missing in one for that alone"
+                "{a} and {b} have different {what}: {of_a} and {of_b}; k-mers may be missing in one table for this reason alone"
             );
         }
     }
 }
 
-impl Job<'_> {
-    /// Makes the result.
+impl CombineJob<'_> {
+    /// Combines the tables and writes the result.
     fn run(self) -> anyhow::Result<()> {
         let start = Instant::now();
-        let Job { tables, rule, note, out, means } = self;
-        let target = Target::of(out)?;
+        let CombineJob { tables, rule, note, out, resources: means } = self;
+        let target = KmerOutput::from_path(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        must_be_folder(folder, &folder.display().to_string())?;
+        require_folder(folder, &folder.display().to_string())?;
         for table in &tables {
-            apart(table.scan.path(), out)?;
+            check_output_is_not_input(table.scan.path(), out)?;
         }
-        heed_interruption(None);
+        keep_finished_steps_on_interruption(None);
         let n = tables.len();
-        let room = means.room(n)?;
-        let scans: Vec<Scan> = tables.into_iter().map(|table| table.scan).collect();
-        let all: u64 = scans.iter().map(Scan::len).sum();
-        let threads = command::all_or(means.threads);
-        let steps = steps(&scans, threads, room);
-        let held = copies(threads) * steps.iter().sum::<u64>() * PAGE;
-        let spec = genuma_flash::Spec { memory: room.saturating_sub(held), ..spec(&note, all)? };
-        let feed = Feed::new(&scans, &steps, slots(threads))?;
-        let ((), done) = write::all(&target, &note, spec, |out| {
+        let usable_bytes = means.usable_memory_bytes(n)?;
+        let scans: Vec<TableScan> = tables.into_iter().map(|table| table.scan).collect();
+        let all: u64 = scans.iter().map(TableScan::len).sum();
+        let threads = command_line::threads_or_all_cpus(means.threads);
+        let steps = pages_per_range(&scans, threads, usable_bytes);
+        let range_bytes = num_range_copies(threads) * steps.iter().sum::<u64>() * PAGE_BYTES;
+        let spec = genuma_flash::TableSpec {
+            memory_bytes: usable_bytes.saturating_sub(range_bytes),
+            ..table_spec(&note, all)?
+        };
+        let feed = KmerRangeQueue::new(&scans, &steps, num_range_slots(threads))?;
+        let ((), done) = write::write_output(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
-                for _ in 0..READERS {
-                    std::thread::Builder::new()
-                        .name("read".to_owned())
-                        .spawn_scoped(scope, || feed.read())?;
+                for _ in 0..NUM_READING_THREADS {
+                    std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, || feed.run_reader())?;
                 }
-                let work = || combine(&rule, &scans, &feed, &out);
-                let begun = (0..threads).map(|_| {
-                    std::thread::Builder::new().name("combine".to_owned()).spawn_scoped(scope, work)
-                });
+                let work = || combine_ranges(&rule, &scans, &feed, &out);
+                let begun = (0..threads)
+                    .map(|_| std::thread::Builder::new().name("combine".to_owned()).spawn_scoped(scope, work));
                 let begun: Vec<_> = begun.collect();
                 let ended = begun.into_iter().map(|thread| {
-                    thread.map_err(anyhow::Error::from).and_then(|thread| {
-                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                    })
+                    thread
+                        .map_err(anyhow::Error::from)
+                        .and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 });
                 let ended: Vec<anyhow::Result<()>> = ended.collect();
-                feed.stop();
+                feed.stop_reading();
                 ended.into_iter().collect()
             })
         })?;
-        let mut set = Set::default();
+        let mut set = FileSet::default();
         set.add(done.file);
         set.publish()?;
-        genuma_work::signals::on_interruption(None);
+        genuma_work::signals::set_interrupt_handler(None);
         info!(
             "{} of {all} {}-mers of {n} {} written; {:.1} s, {} of memory at most; see {}",
-            done.entries,
+            done.kmers,
             note.k,
             if n == 1 { "table" } else { "tables" },
             start.elapsed().as_secs_f64(),
-            sizes::show(process_cost().peak_bytes),
+            size_format::format_bytes(process_cost().peak_bytes),
             out.display()
         );
         Ok(())
     }
 }
 
-/// Combines stretches as they come, in one of several threads.
-fn combine(rule: &Rule, scans: &[Scan], feed: &Feed<'_>, out: &Out<'_, '_>) -> anyhow::Result<()> {
-    let mut writer = out.writer()?;
-    let mut merger = Merger::default();
-    let mut pieces: Vec<Entries> = vec![Entries::default(); scans.len()];
+/// Combines k-mer ranges as they are read, in one of several threads.
+fn combine_ranges(
+    rule: &CombineRule,
+    scans: &[TableScan],
+    feed: &KmerRangeQueue<'_>,
+    out: &SharedOutput<'_, '_>,
+) -> anyhow::Result<()> {
+    let mut writer = out.thread_writer()?;
+    let mut merger = TableMerger::default();
+    let mut entries: Vec<TableKmerCounts> = vec![TableKmerCounts::default(); scans.len()];
     let mut ranges = vec![0..0; scans.len()];
-    while let Some((number, slot)) = feed.next() {
+    while let Some((number, slot)) = feed.next_range() {
         let unpacked = slot.and_then(|slot| {
-            let Stretch { low, high, ref shares } = slot.stretch;
+            let KmerRange { low, high, table_pages: ref shares } = slot.kmer_range;
             for (table, scan) in scans.iter().enumerate() {
-                let piece = &mut pieces[table];
-                piece.clear();
-                scan.unpack(&slot.raw[table], &shares[table].firsts, piece)?;
-                ranges[table] = merge::range_of(piece, low, high);
+                let piece = &mut entries[table];
+                piece.remove_all_entries();
+                scan.unpack_entries(&slot.raw_pages[table], &shares[table].first_kmers, piece)?;
+                ranges[table] = merge::entry_range_of_kmers(piece, low, high);
             }
-            feed.give_back(slot);
+            feed.return_slot(slot);
             Ok(())
         });
         if let Err(error) = unpacked {
-            // Of several faults the first is told, whichever was found first.
-            let first = writer.stop(number);
-            feed.stop();
+            // The error of the earliest range is reported, whichever error occurred first.
+            let first = writer.stop_at_range(number);
+            feed.stop_reading();
             return if first { Err(error.into()) } else { Ok(()) };
         }
-        merger.merge(rule, &mut pieces, &ranges);
-        if !writer.add(number, &merger.runs(), rule.samples) {
-            feed.stop();
+        merger.merge_range(rule, &mut entries, &ranges);
+        if !writer.write_range(number, &merger.merged_runs(), rule.num_samples) {
+            feed.stop_reading();
             return Ok(());
         }
     }
-    writer.finish();
+    writer.finish_thread_output();
     Ok(())
 }
 
-/// Fails when the output is a table that is read.
-fn apart(table: &Path, out: &Path) -> Result<(), Usage> {
-    let place = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    match place(out) {
-        Some(same) if place(table) == Some(same) => {
-            Err(Usage(format!("-o {}: is read as well: give the result another name", out.display())))
+/// Fails if the output is one of the input tables.
+fn check_output_is_not_input(table: &Path, out: &Path) -> Result<(), UsageError> {
+    let file_id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    match file_id(out) {
+        Some(same) if file_id(table) == Some(same) => {
+            Err(UsageError(format!("-o {}: is also an input: give the result another name", out.display())))
         }
         _ => Ok(()),
     }

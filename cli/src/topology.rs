@@ -1,22 +1,23 @@
-//! `genuma topology`: what this machine, or another, is made of.
+//! `genuma topology`: shows the topology of this or another machine.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_gpu::{Described, Found, Kind};
-use genuma_machine::topology::{Recorded, Synthetic, Sysfs};
-use genuma_machine::{Source, Topology};
+use genuma_gpu::{DeviceDescription, DeviceKind, DiscoveredDevices};
+use genuma_machine::topology::{RecordedMachine, SyntheticMachine, Sysfs};
+use genuma_machine::{Topology, TopologySource};
 use genuma_work::publish::AtomicFile;
 use serde::Serialize;
 
-use crate::{sizes, voice};
+use crate::json_file::{JsonOutput, schema};
+use crate::{logging, size_format};
 
-/// Show the nodes, CPUs, caches and memory of a machine.
+/// Show the NUMA nodes, CPUs, caches and memory of a machine.
 ///
-/// Tells of each NUMA node its CPUs, memory and huge pages, of all nodes their distances and what firmware says of
-/// latency and bandwidth, and what this process may use when that is less than there is. What could not be read is
-/// listed at the end, with what was assumed instead. Of this machine the devices that OpenCL drives are shown as well.
+/// Shows CPUs, memory and huge pages of each NUMA node, the distances of nodes, latency and bandwidth that the
+/// firmware reports, and the limits of this process if it may not use the whole machine. The end of the output lists
+/// what could not be read, and what was assumed instead. For this machine OpenCL devices are shown too.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma topology\n  \
@@ -31,51 +32,57 @@ pub(crate) struct Args {
     /// Show the machine of a recording instead of this one
     #[arg(long, value_name = "RECORDING", conflicts_with = "synthetic")]
     from: Option<PathBuf>,
-    /// Show a machine that is described, such as '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node'
+    /// Show a described machine, such as '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node'
     #[arg(long, value_name = "TEXT")]
     synthetic: Option<String>,
-    /// Record this machine in a text file, too; no names of hosts, users or control groups go into it
+    /// Also record this machine in a text file; the recording has no names of hosts, users or control groups
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "synthetic"])]
     record: Option<PathBuf>,
 }
 
-/// What is shown as JSON.
+/// The JSON output.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct TopologyJson {
     #[serde(flatten)]
     topology: Topology,
     #[serde(skip_serializing_if = "Option::is_none")]
-    devices: Option<Found>,
+    devices: Option<DiscoveredDevices>,
 }
 
-/// Prints the topology on stdout.
+/// Prints the topology.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    // First, so that a machine that cannot be understood leaves a recording all the same.
+    // Recorded first, so that a machine whose files cannot be interpreted still leaves a recording.
     if let Some(path) = &args.record {
         let mut file = AtomicFile::create(path)?;
-        file.write_all(Recorded::of(&Sysfs::new()).to_text().as_bytes())?;
-        file.finish()?;
+        file.write_all(RecordedMachine::record_system(&Sysfs::new()).to_text().as_bytes())?;
+        file.publish()?;
     }
-    let source: Box<dyn Source> = match (&args.from, &args.synthetic) {
-        (Some(path), _) => Box::new(Recorded::open(path)?),
-        (None, Some(text)) => Box::new(text.parse::<Synthetic>()?),
+    let source: Box<dyn TopologySource> = match (&args.from, &args.synthetic) {
+        (Some(path), _) => Box::new(RecordedMachine::open(path)?),
+        (None, Some(text)) => Box::new(text.parse::<SyntheticMachine>()?),
         (None, None) => Box::new(Sysfs::new()),
     };
     let topology = source.topology()?;
-    // Of another machine nobody can say.
-    let found = (args.from.is_none() && args.synthetic.is_none()).then(genuma_gpu::find);
+    // The devices of another machine are unknown.
+    let found = (args.from.is_none() && args.synthetic.is_none()).then(genuma_gpu::find_devices);
     let text = match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&Shown { topology, devices: found })?),
-        false => topology.table() + &found.as_ref().map_or_else(String::new, table),
+        true => format!(
+            "{}\n",
+            serde_json::to_string_pretty(&JsonOutput::new(
+                schema::TOPOLOGY_SCHEMA,
+                TopologyJson { topology, devices: found }
+            ))?
+        ),
+        false => topology.format_table() + &found.as_ref().map_or_else(String::new, devices_table),
     };
-    voice::print(text)
+    logging::print_result(text)
 }
 
-/// Devices under each other, and what is missing.
-fn table(found: &Found) -> String {
+/// Lists the devices and the reasons why others are missing.
+fn devices_table(found: &DiscoveredDevices) -> String {
     let mut text = String::from("\ndevices\n");
     for device in &found.devices {
-        text += &format!("  {}\n", line(device));
+        text += &format!("  {}\n", device_line(device));
     }
     for missing in &found.missing {
         text += &format!("  {missing}\n");
@@ -83,20 +90,21 @@ fn table(found: &Found) -> String {
     text
 }
 
-/// A device in a line.
-pub(crate) fn line(device: &Described) -> String {
-    let Described { number, name, kind, driver, memory, units, .. } = device;
+/// Describes a device in one line.
+pub(crate) fn device_line(device: &DeviceDescription) -> String {
+    let DeviceDescription { number, name, kind, driver, global_memory_bytes: memory, compute_units: units, .. } =
+        device;
     let kind = match kind {
-        Kind::Gpu => "GPU",
-        Kind::Accelerator => "accelerator",
-        Kind::Cpu => "the CPUs as a device",
-        Kind::Other => "device",
+        DeviceKind::Gpu => "GPU",
+        DeviceKind::Accelerator => "accelerator",
+        DeviceKind::Cpu => "the CPUs as a device",
+        DeviceKind::Other => "device",
     };
     let memory_of = if device.shares_memory { "of the host's memory" } else { "of its own memory" };
-    let node = device.node.map_or(String::new(), |node| format!(", on node {node}"));
-    let atomics = if device.atomics { "" } else { ", no 64-bit atomics: cannot count" };
+    let node = device.numa_node.map_or(String::new(), |node| format!(", on node {node}"));
+    let atomics = if device.has_int64_atomics { "" } else { ", no 64-bit atomics: cannot count k-mers" };
     format!(
         "{number}  {name}: {kind}, {units} units, {} {memory_of}{node}{atomics}; {driver}",
-        sizes::show(*memory)
+        size_format::format_bytes(*memory)
     )
 }

@@ -1,15 +1,14 @@
-//! Other programs find nothing wrong with the results.
-
-mod common;
+//! The results of a call are accepted by other programs: bcftools, samtools, GATK, cyvcf2, pysam, vcftools and MAF
+//! converters.
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{called, data, gunzip, installed, run, scratch, skipped};
+use crate::common::{called, data, gunzip, installed, python_peer, run, scratch};
 
-/// Runs a program that must succeed without a word of warning; what it wrote to stdout.
+/// Runs a program that must succeed without warnings; returns its standard output.
 #[track_caller]
-fn satisfied(program: &Path, args: &[&str]) -> String {
+fn run_without_warnings(program: &Path, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().expect("a program that starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
@@ -28,18 +27,15 @@ fn bcftools_reads_checks_and_finds_the_calls() {
     let Some(bcftools) = installed("bcftools") else { return };
     let (vcf, genome) = (result("somatic.vcf.gz"), data().folder.join("genome.fa"));
     let genome = genome.to_str().expect("UTF-8");
-    let records = |args: &[&str]| satisfied(&bcftools, args).lines().count();
+    let records = |args: &[&str]| run_without_warnings(&bcftools, args).lines().count();
     let all = records(&["view", "-H", &vcf]);
     assert!(all >= 60, "{all} records");
-    // By the index, sequence by sequence.
-    assert_eq!(
-        records(&["view", "-H", "-r", "chr1", &vcf]) + records(&["view", "-H", "-r", "chr2", &vcf]),
-        all
-    );
-    let normalised = satisfied(&bcftools, &["norm", "--check-ref", "e", "-f", genome, &vcf]);
+    // Query the calls through the index, one sequence after another.
+    assert_eq!(records(&["view", "-H", "-r", "chr1", &vcf]) + records(&["view", "-H", "-r", "chr2", &vcf]), all);
+    let normalised = run_without_warnings(&bcftools, &["norm", "--check-ref", "e", "-f", genome, &vcf]);
     assert_eq!(normalised.lines().filter(|l| !l.starts_with('#')).count(), all);
-    assert!(satisfied(&bcftools, &["stats", &vcf]).contains(&format!("number of records:\t{all}")));
-    let samples = satisfied(&bcftools, &["query", "-l", &vcf]);
+    assert!(run_without_warnings(&bcftools, &["stats", &vcf]).contains(&format!("number of records:\t{all}")));
+    let samples = run_without_warnings(&bcftools, &["query", "-l", &vcf]);
     assert_eq!(samples, "NORMAL\nTUMOR\n");
 }
 
@@ -47,17 +43,17 @@ fn bcftools_reads_checks_and_finds_the_calls() {
 fn samtools_reads_the_supporting_reads() {
     let Some(samtools) = installed("samtools") else { return };
     let bam = result("supporting.bam");
-    satisfied(&samtools, &["quickcheck", "-v", &bam]);
-    let count = |args: &[&str]| -> u64 { satisfied(&samtools, args).trim().parse().expect("a count") };
+    run_without_warnings(&samtools, &["quickcheck", "-v", &bam]);
+    let count = |args: &[&str]| -> u64 { run_without_warnings(&samtools, args).trim().parse().expect("a count") };
     assert!(count(&["view", "-c", "-r", "TUMOR", &bam]) > 500);
     assert!(count(&["view", "-c", &bam, "chr1"]) > 100);
 }
 
 #[test]
 fn gatk_validates_the_calls() {
-    let Some(gatk) = common::gatk() else { return };
-    // GATK wants a dictionary beside the reference.
-    let folder = common::scratch("gatk");
+    let Some(gatk) = crate::common::gatk() else { return };
+    // GATK needs a sequence dictionary next to the reference.
+    let folder = crate::common::scratch("gatk");
     let genome = folder.join("genome.fa");
     for name in ["genome.fa", "genome.fa.fai"] {
         std::fs::copy(data().folder.join(name), folder.join(name)).expect("a copy");
@@ -71,20 +67,15 @@ fn gatk_validates_the_calls() {
     run(&["ValidateVariants", "-V", &result("somatic.vcf.gz"), "-R", genome]);
 }
 
-/// What a script of Python says that needs a module; nothing where that is missing.
-fn by_python(module: &str, script: &str, args: &[&str]) -> Option<String> {
-    let python = installed("python3")?;
-    let found = Command::new(&python).args(["-c", &format!("import {module}")]).output().expect("python3");
-    if !found.status.success() {
-        skipped(&format!("python3 has no module {module}"));
-        return None;
-    }
-    Some(satisfied(&python, &[&["-c", script], args].concat()))
+/// Output of a Python script that uses the modules of scripts/python-peers.txt; `None` if they could not be installed.
+fn run_python(script: &str, args: &[&str]) -> Option<String> {
+    let python = python_peer("python")?;
+    Some(run_without_warnings(&python, &[&["-c", script], args].concat()))
 }
 
-/// Records of the VCF, and how many passed.
+/// Number of records of the VCF, and how many passed.
 fn records() -> [usize; 2] {
-    let filters = common::filters(called());
+    let filters = crate::common::filters(called());
     [filters.len(), filters.iter().filter(|filter| *filter == "PASS").count()]
 }
 
@@ -100,7 +91,7 @@ for v in all:
     float(v.INFO['TLOD']), float(v.INFO['NLOD'])
 print(vcf.samples, len(all), sum(v.FILTER is None for v in all))
 ";
-    let Some(said) = by_python("cyvcf2", script, &[&result("somatic.vcf.gz")]) else { return };
+    let Some(said) = run_python(script, &[&result("somatic.vcf.gz")]) else { return };
     let [all, passed] = records();
     assert_eq!(said, format!("['NORMAL', 'TUMOR'] {all} {passed}\n"));
 }
@@ -115,7 +106,7 @@ bam = pysam.AlignmentFile(sys.argv[2])
 print(sum(1 for _ in bam.fetch(until_eof=True)) > 1000, [g['SM'] for g in bam.header['RG']])
 ";
     let args = [&*result("somatic.vcf.gz"), &*result("supporting.bam")];
-    let Some(said) = by_python("pysam", script, &args) else { return };
+    let Some(said) = run_python(script, &args) else { return };
     let [all, _] = records();
     assert_eq!(said, format!("['NORMAL', 'TUMOR'] {all} {all}\nTrue ['NORMAL', 'TUMOR']\n"));
 }
@@ -127,19 +118,16 @@ fn vcftools_reads_the_calls_as_of_an_earlier_version() {
     let text = String::from_utf8(gunzip(&called().join("somatic.vcf.gz"))).expect("UTF-8");
     let vcf = folder.join("calls.vcf");
     std::fs::write(&vcf, text.replacen("VCFv4.3", "VCFv4.2", 1)).expect("a file");
-    let output = Command::new(vcftools)
-        .current_dir(&folder)
-        .args(["--vcf", "calls.vcf", "--freq"])
-        .output()
-        .expect("vcftools");
+    let output =
+        Command::new(vcftools).current_dir(&folder).args(["--vcf", "calls.vcf", "--freq"]).output().expect("vcftools");
     let said = String::from_utf8_lossy(&output.stderr);
-    // It warns of commas in descriptions, which are allowed.
+    // vcftools warns of commas in descriptions, which the VCF specification allows.
     assert!(output.status.success(), "{said}");
     let frequencies = std::fs::read_to_string(folder.join("out.frq")).expect("out.frq");
     assert_eq!(frequencies.lines().count(), records()[0] + 1);
 }
 
-/// Rows of a MAF with these columns.
+/// Rows of a MAF, reduced to the columns that both MAFs must agree on.
 fn rows(maf: &str) -> std::collections::BTreeSet<Vec<String>> {
     const COLUMNS: [&str; 12] = [
         "Chromosome",
@@ -155,8 +143,7 @@ fn rows(maf: &str) -> std::collections::BTreeSet<Vec<String>> {
         "n_ref_count",
         "n_alt_count",
     ];
-    let mut lines =
-        maf.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    let mut lines = maf.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
     let names = lines.next().expect("names of columns");
     let at = COLUMNS.map(|name| names.iter().position(|own| *own == name).expect(name));
     lines.map(|row| at.map(|i| row[i].trim_start_matches("chr").to_owned()).to_vec()).collect()
@@ -164,13 +151,13 @@ fn rows(maf: &str) -> std::collections::BTreeSet<Vec<String>> {
 
 #[test]
 fn a_converter_makes_the_same_maf() {
-    let Some(converter) = installed("vcf2maf-py") else { return };
+    let Some(converter) = python_peer("vcf2maf-py") else { return };
     let folder = scratch("converted");
-    let [own, theirs, vcf] = ["own.maf", "theirs.maf", "pass.vcf"]
-        .map(|name| folder.join(name).to_str().expect("UTF-8").to_owned());
+    let [own, theirs, vcf] =
+        ["own.maf", "theirs.maf", "pass.vcf"].map(|name| folder.join(name).to_str().expect("UTF-8").to_owned());
     let out = folder.join("calls");
-    run(data().call_with(&out, &["--maf", &own])).well();
-    // It takes what stands in angle brackets, and ends, for inserted bases.
+    run(data().call_with(&out, &["--maf", &own])).assert_success();
+    // The converter takes text in angle brackets, and END, for inserted bases.
     let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     let small = |line: &&str| {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -179,7 +166,7 @@ fn a_converter_makes_the_same_maf() {
     std::fs::write(&vcf, text.lines().filter(small).map(|line| format!("{line}\n")).collect::<String>())
         .expect("a file");
     let args = ["vcf2maf", &vcf, "-o", &theirs, "--tumor-id", "TUMOR", "--normal-id", "NORMAL"];
-    // It warns that nobody has annotated the file, as is so.
+    // The converter warns that the file is not annotated, which is true.
     let output = Command::new(converter).args(args).output().expect("vcf2maf-py");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let [own, theirs] = [own, theirs].map(|path| rows(&std::fs::read_to_string(path).expect("a MAF")));

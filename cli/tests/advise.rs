@@ -1,6 +1,4 @@
-//! `genuma advise`: answers for a real aligner, the score on published run times, and what is refused.
-
-mod common;
+//! `genuma advise`: advice for a real aligner, the score on published run times, and refused input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,32 +6,31 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use genuma_machine::Topology;
-use genuma_machine::topology::{Source, Synthetic, Sysfs};
-use genuma_probe::measure::{Machine, measure};
-use genuma_probe::model::Model;
-use genuma_probe::plan::{Plan, Wish};
-use genuma_probe::profile::Theory;
+use genuma_machine::topology::{SyntheticMachine, Sysfs, TopologySource};
+use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::plan::{MeasurementPlan, PlanOptions};
+use genuma_probe::profile::TheoreticalBandwidth;
+use genuma_probe::simulated_machine::SimulatedMachine;
 
-use common::{Ended, data, genuma, installed, names, run, scratch};
+use crate::common::{RunOutput, data, genuma, installed, names, run, scratch};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../strategy/data/lenis2017.csv");
 
-/// A folder with a genome, its index of bwa, and reads; none without bwa.
+/// A folder with a genome, bwa's index of it, and reads; `None` if bwa is not installed.
 fn folder() -> Option<&'static Path> {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     installed("bwa")?;
     Some(MADE.get_or_init(|| {
         let folder = data().folder.clone();
-        let made =
-            Command::new("bwa").args(["index", "genome.fa"]).current_dir(&folder).output().expect("bwa");
+        let made = Command::new("bwa").args(["index", "genome.fa"]).current_dir(&folder).output().expect("bwa");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         folder
     }))
 }
 
-/// Runs `genuma VERB …` in the folder, with a folder of its own for temporary files, which must be empty in the end.
+/// Runs `genuma COMMAND …` in the folder, with its own folder for temporary files, which must be empty afterwards.
 #[track_caller]
-fn in_folder(folder: &Path, name: &str, args: &[&str]) -> Ended {
+fn in_folder(folder: &Path, name: &str, args: &[&str]) -> RunOutput {
     let temporary = scratch(name);
     let output = genuma()
         .args(args)
@@ -44,12 +41,12 @@ fn in_folder(folder: &Path, name: &str, args: &[&str]) -> Ended {
         .expect("genuma starts");
     assert!(names(&temporary).is_empty(), "left: {:?}", names(&temporary));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 const BWA: [&str; 8] = ["--", "bwa", "mem", "-t", "{threads}", "genome.fa", "tumor_1.fq.gz", "tumor_2.fq.gz"];
 
-/// The line of a table that begins with a word, cut at blanks.
+/// The fields of the table line that begins with a word, split at blanks.
 fn line<'a>(table: &'a str, word: &str) -> Vec<&'a str> {
     let of = |line: &&str| line.split_whitespace().next() == Some(word);
     table.lines().find(of).unwrap_or_else(|| panic!("{word}: {table}")).split_whitespace().collect()
@@ -57,16 +54,13 @@ fn line<'a>(table: &'a str, word: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_score_is_printed() {
-    let said = run(["advise", "--replay", TABLE]).well().stdout;
+    let said = run(["advise", "--replay", TABLE]).assert_success().stdout;
     for aligner in ["bowtie2", "bwa-mem", "gem", "snap"] {
         assert_eq!(said.lines().filter(|line| line.starts_with(aligner)).count(), 4, "{said}");
     }
     let per_cent = |name: &str| -> Vec<f64> {
         let line = said.lines().find(|line| line.starts_with(name)).expect(name);
-        line[name.len()..]
-            .split_whitespace()
-            .map(|p| p.trim_end_matches('%').parse().expect("a share"))
-            .collect()
+        line[name.len()..].split_whitespace().map(|p| p.trim_end_matches('%').parse().expect("a share")).collect()
     };
     let model = per_cent("model only, both");
     assert!(model[0] <= 4.0 && model[1] <= 40.0, "{model:?}");
@@ -81,10 +75,9 @@ fn a_real_aligner_is_tried() {
     let out = scratch("tried");
     let (json, page) = (out.join("advice.json"), out.join("advice.html"));
     let outputs = ["--json", json.to_str().expect("UTF-8"), "--explain", page.to_str().expect("UTF-8")];
-    let asked =
-        ["advise", "--threads", "2", "--pilot-budget", "1000", "--strategies", "2xdefault", "default"];
-    let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).well();
-    // Strategy, prediction, its interval, measured seconds, trials, verdict.
+    let asked = ["advise", "--threads", "2", "--pilot-budget", "1000", "--strategies", "2xdefault", "default"];
+    let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).assert_success();
+    // Columns: strategy, prediction, interval, measured seconds, trials, verdict.
     for strategy in ["default", "2xdefault"] {
         let cells = line(&ended.stdout, strategy);
         let number = |i: usize| cells[i].parse::<f64>().unwrap_or_else(|_| panic!("{cells:?}"));
@@ -92,27 +85,21 @@ fn a_real_aligner_is_tried() {
         assert!(number(5) > 0.0 && number(6) >= 1.0, "{cells:?}");
     }
     assert_eq!(ended.stdout.matches("advised").count(), 1, "{}", ended.stdout);
-    assert!(
-        ended.stdout.contains("Do nothing: ") || ended.stdout.contains("Run it with --strategy 2xdefault")
-    );
+    assert!(ended.stdout.contains("Do nothing: ") || ended.stdout.contains("Run it with --strategy 2xdefault"));
     let told: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("JSON");
     let advice = &told["advice"];
     assert_eq!(told["case"]["aligner"], "bwa mem");
     assert!(["default", "2xdefault"].contains(&advice["strategy"].as_str().expect("a word")));
-    assert!(
-        advice["spent_s"].as_f64() > Some(0.0) && advice["spent_s"].as_f64() <= advice["budget_s"].as_f64()
-    );
+    assert!(advice["spent_s"].as_f64() > Some(0.0) && advice["spent_s"].as_f64() <= advice["budget_s"].as_f64());
     let considered = advice["considered"].as_array().expect("a list");
     assert!(considered.iter().all(|one| !one["measured"].as_array().expect("trials").is_empty()), "{told}");
-    // 200 kbp 30-fold in pairs of 150 bp or so: the sample has them all or estimates them.
+    // 200 kbp at 30x in pairs of 150 bp: the sample has all reads, or their number is estimated.
     let reads = told["case"]["application"]["reads"].as_f64().expect("a number");
-    let counted = common::records(&common::gunzip(&folder.join("tumor_1.fq.gz"))).len() as f64 * 2.0;
+    let counted = crate::common::records(&crate::common::gunzip(&folder.join("tumor_1.fq.gz"))).len() as f64 * 2.0;
     assert!((reads / counted).ln().abs() < 0.7, "{reads} {counted}");
     let page = fs::read_to_string(&page).expect("a page");
     assert!(
-        page.contains("A strategy for bwa mem")
-            && page.contains("class=\"measured\"")
-            && page.ends_with("</html>\n")
+        page.contains("A strategy for bwa mem") && page.contains("class=\"measured\"") && page.ends_with("</html>\n")
     );
 }
 
@@ -120,10 +107,10 @@ fn a_real_aligner_is_tried() {
 fn without_time_there_are_no_trials() {
     let Some(folder) = folder() else { return };
     for (budget, said) in
-        [("0", "No trials: the model alone decided."), ("1e-9", "No trials: the first would take more than")]
+        [("0", "No trials: the model decided alone."), ("1e-9", "No trials: the first would take more than")]
     {
         let asked = ["advise", "--threads", "2", "--strategies", "2xdefault", "--pilot-budget", budget];
-        let ended = in_folder(folder, "untried-tmp", &[&asked[..], &BWA].concat()).well();
+        let ended = in_folder(folder, "untried-tmp", &[&asked[..], &BWA].concat()).assert_success();
         assert!(ended.stdout.contains(said), "{}", ended.stdout);
         assert_eq!(line(&ended.stdout, "2xdefault")[5..7], ["-", "0"]);
     }
@@ -132,14 +119,10 @@ fn without_time_there_are_no_trials() {
 #[test]
 fn what_cannot_be_had_is_said() {
     let Some(folder) = folder() else { return };
-    // More instances than threads.
+    // There are more instances than threads.
     let asked = ["advise", "--threads", "2", "--pilot-budget", "0", "--strategies", "8xdefault"];
-    let ended = in_folder(folder, "refused-tmp", &[&asked[..], &BWA].concat()).well();
-    assert!(
-        ended.stdout.contains("8xdefault      cannot be had: more instances than threads"),
-        "{}",
-        ended.stdout
-    );
+    let ended = in_folder(folder, "refused-tmp", &[&asked[..], &BWA].concat()).assert_success();
+    assert!(ended.stdout.contains("8xdefault      not possible: more instances than threads"), "{}", ended.stdout);
     assert!(ended.stdout.contains("Do nothing"), "{}", ended.stdout);
 }
 
@@ -148,10 +131,10 @@ fn a_run_on_one_node_asks_nobody() {
     let Some(folder) = folder() else { return };
     let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
     if nodes.trim() != "0" {
-        return common::skipped("this machine has several nodes");
+        return crate::common::skipped("this machine has several nodes");
     }
-    let ended = in_folder(folder, "auto-tmp", &[&["run"][..], &BWA].concat()).well();
-    assert!(ended.stderr.contains("strategy default: one node: nothing to place"), "{}", ended.stderr);
+    let ended = in_folder(folder, "auto-tmp", &[&["run"][..], &BWA].concat()).assert_success();
+    assert!(ended.stderr.contains("strategy default: the machine has one NUMA node"), "{}", ended.stderr);
     assert!(ended.stdout.lines().filter(|line| !line.starts_with('@')).count() > 1000);
 }
 
@@ -163,7 +146,7 @@ fn what_is_wrong_is_one_line() {
     let no_profile = out.join("no.json");
     fs::write(&no_profile, "{}").expect("a file");
     let other = out.join("other.json");
-    profile(elsewhere(), &other);
+    profile(other_machine(), &other);
     let missing = text(&out.join("missing.json"));
     let with = |args: &[&str], command: &[&str]| -> Vec<String> {
         [&["advise"], args, &["--"], command].concat().iter().map(|arg| (*arg).to_owned()).collect()
@@ -175,14 +158,14 @@ fn what_is_wrong_is_one_line() {
     for (args, code, said) in [
         (with(&["--machine", &missing], bwa), 1, missing.as_str()),
         (with(&["--machine", &text(&no_profile)], bwa), 1, "no.json"),
-        (with(&["--machine", &text(&other)], bwa), 1, "of another machine"),
-        (with(&[], &["no-such-aligner", "{reads}"]), 2, "no reads: name them with --reads"),
+        (with(&["--machine", &text(&other)], bwa), 1, "describes another machine"),
+        (with(&[], &["no-such-aligner", "{reads}"]), 2, "no reads are given: add --reads"),
         (with(&["--reads", "tumor_1.fq.gz"], &["no-such-aligner", "{reads}"]), 1, "no such program on PATH"),
         (with(&[], &["bwa", "mem", "--nonsense", "genome.fa", "tumor_1.fq.gz"]), 2, "--nonsense"),
         (with(&[], &no_reads), 1, "nowhere.fq"),
         (with(&[], &no_index), 1, "the index of bwa mem is missing"),
         (with(&[], &piped), 1, "no sample of its reads can be taken"),
-        (with(&["--pilot-budget=-1"], bwa), 2, "a share of the run from 0"),
+        (with(&["--pilot-budget=-1"], bwa), 2, "give a share of the run's time"),
         (with(&["--strategies", "4xfast"], bwa), 2, "4xfast"),
         (vec!["advise".to_owned()], 2, "COMMAND"),
         (vec!["advise".to_owned(), "--replay".to_owned(), text(&no_profile)], 1, "line 1"),
@@ -198,22 +181,22 @@ fn what_is_wrong_is_one_line() {
     }
 }
 
-/// A profile with invented figures of a machine.
+/// Writes a profile with invented measurements.
 fn profile(topology: Topology, path: &Path) {
-    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
-    let machine = Machine {
+    let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
+    let machine = MachineDescription {
         topology: topology.clone(),
-        theory: Theory::default(),
+        theory: TheoreticalBandwidth::default(),
         host: Some("model".into()),
-        now: None,
+        unix_time_s: None,
     };
-    let profile = measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).expect("a profile");
-    profile.write(&mut fs::File::create(path).expect("a file")).expect("a profile");
+    let profile = measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+    profile.write_json(&mut fs::File::create(path).expect("a file")).expect("a profile");
 }
 
-/// One that has other nodes than any that tests run on.
-fn elsewhere() -> Topology {
-    "16 nodes x 2 cores, 8 GiB".parse::<Synthetic>().expect("a machine").topology().expect("a topology")
+/// A topology with other nodes than any machine that runs the tests.
+fn other_machine() -> Topology {
+    "16 nodes x 2 cores, 8 GiB".parse::<SyntheticMachine>().expect("a machine").topology().expect("a topology")
 }
 
 #[test]
@@ -223,7 +206,7 @@ fn a_profile_of_this_machine_is_used() {
     profile(Sysfs::new().topology().expect("this machine"), &path);
     let machine = path.to_str().expect("UTF-8");
     let asked = ["advise", "--machine", machine, "--pilot-budget", "0"];
-    let ended = in_folder(folder, "profiled-tmp", &[&asked[..], &BWA].concat()).well();
-    assert!(ended.stdout.contains("as `genuma probe` measured it"), "{}", ended.stdout);
+    let ended = in_folder(folder, "profiled-tmp", &[&asked[..], &BWA].concat()).assert_success();
+    assert!(ended.stdout.contains("measured by `genuma probe`"), "{}", ended.stdout);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
 }

@@ -1,44 +1,42 @@
-//! `genuma index` and `genuma align`: the outputs agree with one another and with samtools, and say what they are.
-
-mod common;
+//! `genuma index` and `genuma align`: the output formats agree with one another and with samtools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{data, genuma, gunzip, installed, names, records, run, scratch};
+use crate::common::{data, genuma, gunzip, installed, names, records, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A folder with the genome of the made data and its indexes.
+/// A folder with the simulated genome and its indexes.
 fn reference() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
         let path = scratch("reference").join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
-        let said = run(["index", text(&path)]).well().stderr;
-        assert!(said.contains("genome.fa.l2b") && said.contains("genome.fa.mbw made in"), "{said}");
-        run(["index", "--engine", "strobealign", "--read-length", "150", text(&path)]).well();
-        run(["index", "--engine", "genuma", text(&path)]).well();
+        let said = run(["index", text(&path)]).assert_success().stderr;
+        assert!(said.contains("genome.fa.l2b") && said.contains("genome.fa.mbw in"), "{said}");
+        run(["index", "--engine", "strobealign", "--read-length", "150", text(&path)]).assert_success();
+        run(["index", "--engine", "genuma", text(&path)]).assert_success();
         path
     })
 }
 
-/// The files of the made normal, both mates.
+/// Both mate files of the simulated normal.
 fn mates() -> [&'static str; 2] {
     [text(&data().normal[0]), text(&data().normal[1])]
 }
 
-/// Aligns pairs with further options.
-fn align(options: &[&str]) -> common::Ended {
+/// Aligns the pairs of the normal with further options.
+fn align(options: &[&str]) -> crate::common::RunOutput {
     run(["align", text(reference()), mates()[0], mates()[1]].iter().chain(options))
 }
 
-/// Lines of SAM text but for the command in the header.
+/// Lines of SAM text without the header's command line.
 fn lines(sam: &str) -> Vec<&str> {
     sam.lines().filter(|line| !line.starts_with("@PG\tID:genuma\t")).collect()
 }
@@ -53,30 +51,24 @@ fn samtools(args: &[&str]) -> String {
 fn the_same_records_whatever_the_threads_and_wherever_they_go() {
     let folder = scratch("same");
     for engine in ["genuma", "minibwa", "strobealign"] {
-        let one = align(&["--engine", engine, "-t", "1"]).well();
-        assert!(
-            one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"),
-            "{}",
-            &one.stdout[..200]
-        );
+        let one = align(&["--engine", engine, "-t", "1"]).assert_success();
+        assert!(one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"), "{}", &one.stdout[..200]);
         let program = if engine == "genuma" { "genuma-mapper" } else { engine };
         assert!(one.stdout.contains(&format!("\n@PG\tID:{program}\tPN:{program}\tVN:")));
         assert!(one.stdout.contains(&format!("\n@PG\tID:genuma\tPN:genuma\tPP:{program}\tVN:")));
         let records = lines(&one.stdout).iter().filter(|line| !line.starts_with('@')).count();
-        let reads: usize = data().normal.iter().map(|file| common::records(&gunzip(file)).len()).sum();
+        let reads: usize = data().normal.iter().map(|file| crate::common::records(&gunzip(file)).len()).sum();
         assert!(records >= reads, "{records} records of {reads} reads");
         let last = one.stderr.lines().last().expect("a last word");
-        for part in
-            [&format!("{} pairs in ", reads / 2), "% of reads mapped, ", "% properly paired, insert size "]
-        {
+        for part in [&format!("{} pairs in ", reads / 2), "% of reads mapped, ", "% properly paired, insert size "] {
             assert!(last.contains(part), "{last}");
         }
         for threads in ["2", "8"] {
-            let other = align(&["--engine", engine, "-t", threads]).well().stdout;
+            let other = align(&["--engine", engine, "-t", threads]).assert_success().stdout;
             assert!(lines(&other) == lines(&one.stdout), "{engine}, {threads} threads");
         }
         let path = folder.join(format!("{engine}.sam"));
-        align(&["--engine", engine, "-o", text(&path)]).well();
+        align(&["--engine", engine, "-o", text(&path)]).assert_success();
         assert!(lines(&fs::read_to_string(path).expect("SAM")) == lines(&one.stdout), "{engine}, to a file");
     }
     assert_eq!(names(&folder), ["genuma.sam", "minibwa.sam", "strobealign.sam"]);
@@ -90,8 +82,8 @@ fn a_sorted_bam_is_that_of_samtools() {
     let folder = scratch("sorted");
     let path = |name: &str| folder.join(name);
     let (bam, json) = (path("ours.bam"), path("run.json"));
-    align(&["-o", text(&path("ours.sam"))]).well();
-    let said = align(&["-o", text(&bam), "--json", text(&json), "--memory", "64M"]).well();
+    align(&["-o", text(&path("ours.sam"))]).assert_success();
+    let said = align(&["-o", text(&bam), "--json", text(&json), "--memory", "64M"]).assert_success();
     assert!(said.stdout.is_empty() && said.stderr.contains("; see "), "{}", said.stderr);
     samtools(&["quickcheck", text(&bam)]);
     samtools(&["sort", "--no-PG", "-o", text(&path("theirs.bam")), text(&path("ours.sam"))]);
@@ -106,13 +98,8 @@ fn a_sorted_bam_is_that_of_samtools() {
     let mapped: u64 = samtools(&["view", "-c", "-F", "2308", text(&bam)]).trim().parse().expect("a number");
     assert_eq!(said["reads"]["mapped"], mapped);
     assert_eq!((said["engine"]["name"].as_str(), &said["duplicates"]), (Some("minibwa"), &Value::Null));
-    assert!(
-        said["seconds"]["align"].as_f64() > Some(0.0) && said["worker_seconds"]["map"].as_f64() > Some(0.0)
-    );
-    assert!(
-        said["placement"]["copies"][0]["pages"].as_object().is_some_and(|nodes| !nodes.is_empty()),
-        "{said}"
-    );
+    assert!(said["seconds"]["align"].as_f64() > Some(0.0) && said["worker_seconds"]["map"].as_f64() > Some(0.0));
+    assert!(said["placement"]["copies"][0]["pages"].as_object().is_some_and(|nodes| !nodes.is_empty()), "{said}");
 }
 
 #[test]
@@ -124,12 +111,11 @@ fn a_cram_holds_what_the_bam_holds() {
     let path = |name: &str| folder.join(name);
     for engine in ["genuma", "minibwa", "strobealign"] {
         for (name, threads) in [("x.bam", "2"), ("x.cram", "2"), ("y.cram", "5")] {
-            let group =
-                ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--engine", engine, "-t", threads];
-            align(&[&group[..], &["-o", text(&path(name))]].concat()).well();
+            let group = ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--engine", engine, "-t", threads];
+            align(&[&group[..], &["-o", text(&path(name))]].concat()).assert_success();
         }
         samtools(&["quickcheck", text(&path("x.cram"))]);
-        // samtools gives the read group behind all other tags, and adds MD if it is not told otherwise.
+        // samtools writes the read group after all other tags, and adds MD unless told otherwise.
         let lines = |name: &str| -> Vec<String> {
             let file = path(name);
             let view = ["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&file)];
@@ -146,25 +132,20 @@ fn a_cram_holds_what_the_bam_holds() {
         let file = format!("\tUR:file://{}", text(&reference().canonicalize().expect("a path")));
         assert!(sequences.iter().all(|line| line.contains("\tM5:") && line.ends_with(&file)), "{crams}");
         let others = |text: &str| -> Vec<String> {
-            let lines =
-                text.lines().filter(|line| !line.starts_with("@SQ") && !line.starts_with("@PG\tID:genuma\t"));
+            let lines = text.lines().filter(|line| !line.starts_with("@SQ") && !line.starts_with("@PG\tID:genuma\t"));
             lines.map(str::to_owned).collect()
         };
         assert_eq!(others(&crams), others(&header("x.bam")));
         let bytes = |name: &str| fs::read(path(name)).expect("a file");
-        // All but the command in the header, which is a container of its own.
+        // Everything except the header's command line, which is in a container of its own.
         let records = |name: &str| {
             let cram = bytes(name);
             let length = i32::from_le_bytes(cram[26..30].try_into().expect("4 bytes")) as usize;
             cram[cram.len().min(26 + length)..].to_vec()
         };
-        assert!(
-            records("x.cram").len() > 1_000 && records("x.cram").ends_with(&records("y.cram")[200..]),
-            "{engine}"
-        );
-        let index = |name: &str| {
-            samtools(&["view", "-c", "-T", text(reference()), text(&path(name)), "chr1:1000-3000"])
-        };
+        assert!(records("x.cram").len() > 1_000 && records("x.cram").ends_with(&records("y.cram")[200..]), "{engine}");
+        let index =
+            |name: &str| samtools(&["view", "-c", "-T", text(reference()), text(&path(name)), "chr1:1000-3000"]);
         assert_eq!(index("x.cram"), index("x.bam"));
     }
     assert_eq!(names(&folder), ["x.bam", "x.bam.bai", "x.cram", "x.cram.crai", "y.cram", "y.cram.crai"]);
@@ -176,7 +157,8 @@ fn duplicates_are_marked_within_their_library() {
         return;
     }
     let folder = scratch("marked");
-    // The same reads in two lanes, under other names: all of the second are copies, unless it is of another library.
+    // The same reads in two lanes under other names: all reads of the second lane are duplicates, unless it is
+    // another library.
     let renamed: Vec<PathBuf> = data()
         .normal
         .iter()
@@ -193,7 +175,7 @@ fn duplicates_are_marked_within_their_library() {
         let bam = folder.join("out.bam");
         let groups = ["ID:a\\tSM:s\\tLB:one", &format!("ID:b\\tSM:s\\tLB:{library}")];
         let files = [text(&renamed[0]), text(&renamed[1]), "-R", groups[0], "-R", groups[1]];
-        align(&[&files[..], &["--mark-duplicates", "-o", text(&bam)]].concat()).well();
+        align(&[&files[..], &["--mark-duplicates", "-o", text(&bam)]].concat()).assert_success();
         samtools(&["quickcheck", text(&bam)]);
         let count = |options: &[&str]| {
             let command = [&["view", "-c"], options, &[text(&bam)]].concat();
@@ -211,15 +193,14 @@ fn duplicates_are_marked_within_their_library() {
 fn pipes_in_and_out() {
     let folder = scratch("pipes");
     let (one, two) = (gunzip(&data().normal[0]), gunzip(&data().normal[1]));
-    let mixed: Vec<u8> =
-        records(&one).iter().zip(records(&two)).flat_map(|(a, b)| [*a, b].concat()).collect();
+    let mixed: Vec<u8> = records(&one).iter().zip(records(&two)).flat_map(|(a, b)| [*a, b].concat()).collect();
     let path = folder.join("mixed.fq");
     fs::write(&path, &mixed).expect("a file");
-    let from_file = run(["align", "--interleaved", text(reference()), text(&path)]).well().stdout;
-    assert!(lines(&from_file) == lines(&align(&[]).well().stdout), "a small lane is one block either way");
+    let from_file = run(["align", "--interleaved", text(reference()), text(&path)]).assert_success().stdout;
+    assert!(lines(&from_file) == lines(&align(&[]).assert_success().stdout), "a small lane is one block either way");
     for engine in ["genuma", "minibwa", "strobealign"] {
         let command = ["align", "--interleaved", "--engine", engine, text(reference())];
-        let file = run(command.iter().chain(&[text(&path)])).well().stdout;
+        let file = run(command.iter().chain(&[text(&path)])).assert_success().stdout;
         let piped = genuma()
             .args(command)
             .arg("-")
@@ -228,7 +209,7 @@ fn pipes_in_and_out() {
             .expect("genuma starts");
         assert!(lines(&String::from_utf8(piped.stdout).expect("SAM")) == lines(&file), "{engine}");
     }
-    // Who reads has seen enough.
+    // The reader closes the pipe early.
     let mut child = genuma()
         .args(["align", text(reference()), mates()[0], mates()[1]])
         .stdout(Stdio::piped())
@@ -241,7 +222,8 @@ fn pipes_in_and_out() {
     assert!(ended.status.code() == Some(0) && !said.contains("error"), "{said}");
 }
 
-/// Runs a program without a call of the system: it fails as in a container, or as where nobody has written it (seccomp).
+/// Runs a program with one system call blocked by seccomp. The call fails as in a container, or as on a kernel
+/// without it.
 const WITHOUT: &str = r#"
 import ctypes, os, struct, sys
 error, call = int(sys.argv[1]), {"x86_64": 279, "aarch64": 239}[os.uname().machine]  # move_pages

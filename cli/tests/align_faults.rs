@@ -1,6 +1,4 @@
-//! `genuma align` with what cannot be used: one line that says what, where and what to do; nothing left under final names.
-
-mod common;
+//! `genuma align` with unusable input: one line that says what, where and what to do, and no files under final names.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{data, genuma, gunzip, gzip, names, records, run, scratch};
+use crate::common::{data, genuma, gunzip, gzip, names, records, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn text(path: &Path) -> &str {
@@ -24,14 +22,14 @@ fn reference() -> &'static Path {
 fn indexed(folder: &Path) -> PathBuf {
     let path = folder.join("genome.fa");
     fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
-    run(["index", text(&path)]).well();
-    run(["index", "--engine", "strobealign", text(&path)]).well();
-    run(["index", "--engine", "genuma", text(&path)]).well();
+    run(["index", text(&path)]).assert_success();
+    run(["index", "--engine", "strobealign", text(&path)]).assert_success();
+    run(["index", "--engine", "genuma", text(&path)]).assert_success();
     path
 }
 
-/// Asserts that it ends with `code` and one line of error that has all of `parts`, and leaves nothing in `folder` but what
-/// was there.
+/// Asserts that genuma exits with `code` and one error line that contains all of `parts`, and adds nothing to
+/// `folder`.
 #[track_caller]
 fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
     let before = names(folder);
@@ -55,8 +53,8 @@ fn wishes_that_cannot_be_fulfilled() {
     for (args, words) in [
         (&[reference, reads, "-o", "x.vcf"][..], "give a name that ends in .sam, .bam or .cram"),
         (&[reference, reads, "--mark-duplicates"], "add -o x.bam or x.cram"),
-        (&[reference, reads, "-B", "3"], "options of bwa mem are for --engine genuma"),
-        (&[reference, reads, "--ignore-alt"], "options of bwa mem are for --engine genuma"),
+        (&[reference, reads, "-B", "3"], "scoring options are only for --engine genuma"),
+        (&[reference, reads, "--ignore-alt"], "scoring options are only for --engine genuma"),
         (&[reference, reads, "--engine", "genuma", "-A", "0"], "a match must have a score"),
         (&[reference, reads, reads, reads], "has no mate file"),
         (&[reference, reads, "-R", "SM:x"], "has no ID"),
@@ -120,20 +118,21 @@ fn reads_that_are_odd_are_aligned() {
         let odd = folder.join("odd.fq");
         let out = folder.join("odd.sam");
         let command = ["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&out)];
-        // The index of strobealign is that for the mean length.
+        // strobealign's index is chosen by the mean read length.
         if engine == "strobealign" {
             let ended = run(command);
-            let words = "no index for reads of 20060 bp; make it with `genuma index --engine strobealign --read-length 20060";
+            let words =
+                "no index for reads of 20060 bp; make it with `genuma index --engine strobealign --read-length 20060";
             assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
-            run(["index", "--engine", engine, "--read-length", "20060", text(reference())]).well();
+            run(["index", "--engine", engine, "--read-length", "20060", text(reference())]).assert_success();
         }
-        // genuma's own has a longest read.
+        // The engine genuma has a maximum read length.
         if engine == "genuma" {
             let words = "read long: longer than 2000 bp: align it with --engine minibwa";
             refused(&folder, &command[1..5], 1, &[words]);
             continue;
         }
-        run(command).well();
+        run(command).assert_success();
         let sam = fs::read_to_string(&out).expect("SAM");
         let flags: Vec<(&str, &str)> = sam
             .lines()
@@ -144,7 +143,7 @@ fn reads_that_are_odd_are_aligned() {
         let expected = [("zero", "4"), ("one", "4"), ("unknown", "4"), ("long", "0"), ("plain", "0")];
         assert_eq!(flags, expected, "{engine}");
         let bam = folder.join("odd.bam");
-        run(["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&bam)]).well();
+        run(["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&bam)]).assert_success();
     }
 }
 
@@ -172,13 +171,13 @@ fn indexes_that_are_not_the_right_ones() {
         refused(&[extension, "no index", &format!("genuma index --engine {engine}")]);
         fs::write(&index, whole).expect("a file");
     }
-    // The reference is another one than it was.
+    // The reference was changed after it was indexed.
     let genome = fs::read_to_string(&path).expect("a genome");
     fs::write(&path, genome.replacen("ACG", "ATG", 5)).expect("a file");
     for engine in ["genuma", "minibwa", "strobealign"] {
         refused(&folder, &["--engine", engine, text(&path), reads], 1, &["not an index of", "as it is now"]);
     }
-    // Nothing of a reference that is none.
+    // There is no index of this reference.
     fs::write(folder.join("none.fa"), "ACGT\n").expect("a file");
     let before = names(&folder);
     for engine in ["genuma", "minibwa", "strobealign"] {
@@ -195,18 +194,14 @@ fn a_full_disk() {
     let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
     let ended = genuma().args(["align", reference, reads]).stdout(full).output().expect("genuma starts");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(
-        ended.status.code() == Some(1) && said.contains("error: standard output: No space left"),
-        "{said}"
-    );
-    // Files may not grow beyond a limit: what the system then says differs, what becomes of the files does not.
+    assert!(ended.status.code() == Some(1) && said.contains("error: standard output: No space left"), "{said}");
+    // A limit on file sizes instead of a full disk: the system's error differs, but the effect on files is the same.
     for out in ["out.sam", "out.bam"] {
         let script = format!(
             "trap '' XFSZ; ulimit -f 64; exec {} align {reference} {reads} -o {out}",
             env!("CARGO_BIN_EXE_genuma")
         );
-        let ended =
-            Command::new("bash").args(["-c", &script]).current_dir(&folder).output().expect("a shell");
+        let ended = Command::new("bash").args(["-c", &script]).current_dir(&folder).output().expect("a shell");
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.code() == Some(1) && said.contains("File too large"), "{said}");
         assert!(said.contains(out), "{said}");
@@ -218,7 +213,7 @@ fn a_full_disk() {
 fn an_interrupted_run_leaves_nothing() {
     let folder = scratch("interrupted");
     for (out, signal, code) in [("out.sam", Signal::INT, 130), ("out.bam", Signal::TERM, 143)] {
-        // Reads that never end: a pipe whose other end stays open.
+        // Endless reads: a pipe whose other end stays open.
         let mut child = genuma()
             .args(["align", text(reference()), "-", "-o", text(&folder.join(out))])
             .stdin(Stdio::piped())
@@ -228,7 +223,7 @@ fn an_interrupted_run_leaves_nothing() {
         let mut stdin = child.stdin.take().expect("a pipe");
         let feed = std::thread::spawn(move || {
             let reads = gunzip(&data().normal[0]);
-            // It ends when genuma does.
+            // Writing fails when genuma exits.
             while stdin.write_all(&reads).is_ok() {}
         });
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));

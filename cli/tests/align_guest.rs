@@ -1,5 +1,5 @@
-//! In a guest of four nodes, `genuma align` puts its index where it was asked to, and its workers on all nodes; the records are
-//! the same wherever the index is.
+//! In a virtual machine of four nodes, `genuma align` places its index as requested and its workers on all nodes; the
+//! records do not depend on the placement.
 
 mod common;
 #[path = "../../hardware/machine/tests/guest/mod.rs"]
@@ -13,7 +13,7 @@ use common::{Data, run};
 use guest::Guest;
 use serde_json::Value;
 
-/// Wishes, and what is made of them there.
+/// Requested placements, and the placements that result on that machine.
 const WISHES: [(&str, &str); 5] = [
     ("local", "local"),
     ("interleave", "interleaved over nodes 0-3"),
@@ -22,14 +22,14 @@ const WISHES: [(&str, &str); 5] = [
     ("auto", "a copy on each of nodes 0-3"),
 ];
 
-/// Those that show where their arrays are.
+/// Engines that report the addresses of their arrays.
 const ENGINES: [&str; 2] = ["minibwa", "genuma"];
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Pages by node of each copy, with the node it is for.
+/// Number of pages by node of each copy of the index, with the node that the copy is for.
 fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {
     let copies = said["placement"]["copies"].as_array().expect("copies");
     copies
@@ -43,14 +43,14 @@ fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {
 
 #[test]
 fn the_index_is_where_it_was_asked_to_be() {
-    // Two million bases: an index of a thousand pages.
-    let data = Data::of_normal("guest", "1");
+    // Two million bases: an index of about a thousand pages.
+    let data = Data::simulate_normal_only("guest", "1");
     let genome = data.folder.join("genome.fa");
-    let reads = data.unpacked();
+    let reads = data.write_unpacked_normal();
     let expected = ENGINES.map(|engine| {
-        run(["index", "--engine", engine, text(&genome)]).well();
+        run(["index", "--engine", engine, text(&genome)]).assert_success();
         let here = ["align", "--engine", engine, text(&genome), text(&reads[0]), text(&reads[1])];
-        let here = run(here).well().stdout;
+        let here = run(here).assert_success().stdout;
         let records: String = here.split_inclusive('\n').filter(|line| !line.starts_with('@')).collect();
         assert!(records.lines().count() > 10_000);
         let expected = data.folder.join(format!("{engine}.sam"));
@@ -61,10 +61,8 @@ fn the_index_is_where_it_was_asked_to_be() {
     let index = ["l2b", "mbw", "l2b.seal", "gnm", "gnm.seal"]
         .map(|extension| data.folder.join(format!("genome.fa.{extension}")));
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let files: Vec<&Path> = [program, &genome]
-        .into_iter()
-        .chain(expected.iter().chain(&index).chain(&reads).map(AsRef::as_ref))
-        .collect();
+    let files: Vec<&Path> =
+        [program, &genome].into_iter().chain(expected.iter().chain(&index).chain(&reads).map(AsRef::as_ref)).collect();
     let wishes: Vec<&str> = WISHES.iter().map(|(wish, _)| *wish).collect();
     let command = format!(
         "for engine in {}; do for wish in {}; do \
@@ -78,10 +76,8 @@ fn the_index_is_where_it_was_asked_to_be() {
     let Some(outcome) = guest.run("the_index_is_where_it_was_asked_to_be", &files, &command) else { return };
     assert_eq!(outcome.status, 0, "{}", outcome.output);
 
-    let lines =
-        |head: &str| outcome.output.lines().filter_map(|line| line.strip_prefix(head)).collect::<Vec<_>>();
-    let runs: Vec<Value> =
-        lines("JSON ").iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = |head: &str| outcome.output.lines().filter_map(|line| line.strip_prefix(head)).collect::<Vec<_>>();
+    let runs: Vec<Value> = lines("JSON ").iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(runs.len(), ENGINES.len() * WISHES.len());
     for ((wish, chosen), said) in WISHES.iter().cycle().zip(&runs) {
         assert_eq!(said["placement"]["chosen"], *chosen, "{wish}: {said}");
@@ -103,10 +99,7 @@ fn the_index_is_where_it_was_asked_to_be() {
                 let own: Vec<Option<u64>> = copies.iter().map(|(node, _)| *node).collect();
                 assert_eq!(own, [0, 1, 2, 3].map(Some));
                 for (node, pages) in &copies {
-                    assert_eq!(
-                        pages.keys().cloned().collect::<Vec<_>>(),
-                        [node.expect("a node").to_string()]
-                    );
+                    assert_eq!(pages.keys().cloned().collect::<Vec<_>>(), [node.expect("a node").to_string()]);
                 }
             }
         }

@@ -1,15 +1,13 @@
-//! Other programs find nothing wrong with what `genuma align` writes: Picard's ValidateSamFile (within GATK) and samtools, on SAM,
-//! sorted BAM and CRAM, of single and paired reads, in one lane and two, with duplicates marked, from all engines.
-
-mod common;
+//! The output of `genuma align` is accepted by Picard's ValidateSamFile (within GATK) and samtools: SAM, sorted BAM
+//! and CRAM, single and paired reads, one and two lanes, with marked duplicates, from all engines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{data, gatk, gunzip, installed, records, run, scratch};
+use crate::common::{data, gatk, gunzip, installed, records, run, scratch};
 
-/// Every so many pairs one end, or both, are of no known place.
+/// One of this many pairs has one or both mates that map nowhere.
 const EVERY: usize = 9;
 const GROUPS: [&str; 2] = ["ID:a\\tSM:me\\tLB:one\\tPL:ILLUMINA", "ID:b\\tSM:me\\tLB:two\\tPL:ILLUMINA"];
 
@@ -17,15 +15,15 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Standard output of a program that must succeed and must not warn.
-fn said(program: &Path, args: &[&str]) -> String {
+/// Standard output of a program that must succeed without warnings.
+fn run_without_warnings(program: &Path, args: &[&str]) -> String {
     let ended = Command::new(program).args(args).output().expect("a program that starts");
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success() && !err.contains("[W::") && !err.contains("[E::"), "{args:?}: {err}{out}");
     out.into_owned()
 }
 
-/// Bases that no genome has.
+/// Bases that occur in no genome.
 fn noise(seed: usize) -> Vec<u8> {
     let next = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -40,8 +38,8 @@ fn record(name: usize, bases: &[u8]) -> Vec<u8> {
     [format!("@{name}\n").as_bytes(), bases, b"\n+\n", &vec![b'F'; bases.len()], b"\n"].concat()
 }
 
-/// Writes the made reads, every so often one of noise in read 1, in read 2, in both; halves of two reads; half noise; only N; one
-/// base; and one pair twice. Paths of both mates.
+/// Writes the simulated reads, and in between pairs with noise in read 1, in read 2 or in both, halves of two reads,
+/// half noise, only N, one base, and one pair twice. Returns the paths of both mate files.
 fn reads(folder: &Path) -> [PathBuf; 2] {
     let mates = [0, 1].map(|mate: usize| gunzip(&data().normal[mate]));
     let bases = |mate: &[u8]| -> Vec<Vec<u8>> {
@@ -64,8 +62,7 @@ fn reads(folder: &Path) -> [PathBuf; 2] {
     }
     [0, 1].map(|mate| {
         let path = folder.join(format!("reads_{}.fq", mate + 1));
-        let fastq: Vec<u8> =
-            mates[mate].iter().enumerate().flat_map(|(pair, bases)| record(pair, bases)).collect();
+        let fastq: Vec<u8> = mates[mate].iter().enumerate().flat_map(|(pair, bases)| record(pair, bases)).collect();
         fs::write(&path, fastq).expect("a file");
         path
     })
@@ -79,9 +76,9 @@ fn valid(engine: &str) {
         fs::copy(data().folder.join(name), folder.join(name)).expect("a copy");
     }
     let genome = text(&genome);
-    run(["index", "--engine", engine, "--read-length", "150", genome]).well();
-    // Picard wants a dictionary beside the reference.
-    said(&gatk, &["CreateSequenceDictionary", "-R", genome]);
+    run(["index", "--engine", engine, "--read-length", "150", genome]).assert_success();
+    // Picard needs a sequence dictionary next to the reference.
+    run_without_warnings(&gatk, &["CreateSequenceDictionary", "-R", genome]);
     let mates = reads(&folder);
     let [one, two] = mates.each_ref().map(|path| text(path));
     let again = [1, 2].map(|mate| text(&data().normal[mate - 1]));
@@ -95,32 +92,32 @@ fn valid(engine: &str) {
         let out = folder.join(name);
         let out = text(&out);
         let mark: &[&str] = if marked { &["--mark-duplicates"] } else { &[] };
-        run([&["align", "--engine", engine, "-o", out, genome], reads, mark].concat()).well();
+        run([&["align", "--engine", engine, "-o", out, genome], reads, mark].concat()).assert_success();
 
-        said(&samtools, &["quickcheck", "-v", out]);
+        run_without_warnings(&samtools, &["quickcheck", "-v", out]);
         let count = |options: &[&str]| -> u64 {
-            let counted = said(&samtools, &[&["view", "-c"], options, &[out]].concat());
+            let counted = run_without_warnings(&samtools, &[&["view", "-c"], options, &[out]].concat());
             counted.trim().parse().expect("a number")
         };
         let all = count(&["-F", "2304"]);
         assert!(count(&["-f", "4"]) > all / 50, "{name}: some are unmapped");
-        // strobealign never writes a read in parts.
+        // strobealign writes no supplementary records.
         assert_eq!(count(&["-f", "2048"]) > 0, engine != "strobealign", "{name}: some are in parts");
         assert_eq!(count(&["-f", "1024"]) > 0, marked, "{name}");
         if !name.starts_with("single") {
             assert!(count(&["-f", "8", "-F", "4"]) > all / 100, "{name}: some have no mapped mate");
         }
-        let statistics = said(&samtools, &["stats", out]);
+        let statistics = run_without_warnings(&samtools, &["stats", out]);
         let sorted = u8::from(!name.ends_with(".sam"));
         assert!(statistics.contains(&format!("\nSN\tis sorted:\t{sorted}\n")), "{statistics}");
         assert!(statistics.contains(&format!("\nSN\tsequences:\t{all}\n")), "{statistics}");
 
         let mut validate = vec!["ValidateSamFile", "--QUIET", "true", "-I", out];
-        // Picard can look at the reference in its order only.
+        // Picard reads the reference only in its own order.
         if sorted == 1 {
             validate.extend(["-R", genome]);
         }
-        let found = said(&gatk, &validate);
+        let found = run_without_warnings(&gatk, &validate);
         assert!(found.contains("No errors found"), "{engine} {name}: {found}");
     }
 }

@@ -1,6 +1,5 @@
-//! Reads that were aligned are called, counted, checked, tracked and aligned as those of FASTQ are.
-
-mod common;
+//! BAM, CRAM and BINSEQ files are called, counted, checked, tracked and aligned like the FASTQ files with the same
+//! reads.
 
 use std::fs;
 use std::io::Write;
@@ -8,38 +7,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::common::{Data, RunOutput, assert_same, called, data, genuma, gunzip, installed, records, run, scratch};
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
-use common::{Data, Ended, assert_same, called, data, genuma, gunzip, installed, records, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The genome of the made data with its index, and both samples aligned to it and sorted: the normal, then the tumour.
+/// The simulated genome with its index, and both samples aligned to it and sorted: first the normal, then the tumour.
 fn aligned() -> &'static (PathBuf, [PathBuf; 2]) {
     static MADE: OnceLock<(PathBuf, [PathBuf; 2])> = OnceLock::new();
     MADE.get_or_init(|| {
         let folder = scratch("aligned");
         let reference = folder.join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &reference).expect("a copy");
-        run(["index", text(&reference)]).well();
-        let made = [("normal", "NORMAL", &data().normal), ("tumour", "TUMOR", &data().tumor)].map(
-            |(name, sample, mates)| {
+        run(["index", text(&reference)]).assert_success();
+        let made =
+            [("normal", "NORMAL", &data().normal), ("tumour", "TUMOR", &data().tumor)].map(|(name, sample, mates)| {
                 let bam = folder.join(format!("{name}.bam"));
                 let group = format!("ID:{name}\\tSM:{sample}");
                 let mates = [text(&mates[0]), text(&mates[1])];
-                run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).well();
+                run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).assert_success();
                 bam
-            },
-        );
+            });
         (reference, made)
     })
 }
 
-/// The made data, its reads in these files: the normal's, then the tumour's.
-fn of(files: [PathBuf; 2]) -> Data {
+/// The simulated pair, with these files as reads: first the normal's, then the tumour's.
+fn data_with_reads(files: [PathBuf; 2]) -> Data {
     let [normal, tumour] = files;
     Data { normal: vec![normal], tumor: vec![tumour], ..data().clone() }
 }
@@ -53,48 +51,38 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// Lines of what a call says of its ledger that tell of aligned reads.
+/// The ledger lines of a call about aligned reads.
 fn told(out: &Path) -> Vec<(String, u64)> {
     let summary = json(&out.join("summary.json"));
     let line = |line: &Value| {
-        (line["what"].as_str().expect("words").to_owned(), line["count"].as_u64().expect("a number"))
+        (line["description"].as_str().expect("words").to_owned(), line["count"].as_u64().expect("a number"))
     };
-    let all = summary["ledger"]["lines"].as_array().expect("lines").iter().map(line);
-    all.filter(|(what, _)| {
-        ["records", "hard-clipped", "not in the file"].iter().any(|word| what.contains(word))
-    })
-    .collect()
+    let all = summary["stages"].as_array().expect("lines").iter().map(line);
+    all.filter(|(what, _)| ["records", "hard-clipped", "not in the file"].iter().any(|word| what.contains(word)))
+        .collect()
 }
 
 #[test]
 fn calls_are_those_of_fastq_whatever_the_order_of_records() {
     let (_, sorted) = aligned();
     let out = scratch("sorted");
-    run(of(sorted.clone()).call_with(&out, &["--threads", "3"])).well();
+    run(data_with_reads(sorted.clone()).call_with(&out, &["--threads", "3"])).assert_success();
     assert_same(&out, called());
     let lines = told(&out);
-    assert!(
-        lines.iter().any(|(what, n)| what == "tumour: records of aligned reads" && *n > 10_000),
-        "{lines:?}"
-    );
-    assert!(
-        lines.iter().any(|(what, n)| what == "tumour: supplementary records, skipped" && *n > 0),
-        "{lines:?}"
-    );
-    assert!(
-        !lines.iter().any(|(what, _)| what.contains("not in the file") || what.contains("clipped")),
-        "{lines:?}"
-    );
+    assert!(lines.iter().any(|(what, n)| what == "tumour: records of aligned reads" && *n > 10_000), "{lines:?}");
+    assert!(lines.iter().any(|(what, n)| what == "tumour: supplementary records, skipped" && *n > 0), "{lines:?}");
+    assert!(!lines.iter().any(|(what, _)| what.contains("not in the file") || what.contains("clipped")), "{lines:?}");
 
     if installed("samtools").is_none() {
         return;
     }
-    // Sorted by name by another program, which says so of flags too, and read without a copy; the other sample stays FASTQ.
+    // One sample sorted by name by another program, with other flags, and read without packed reads; the other sample
+    // is FASTQ.
     let by_name = scratch("by-name").join("tumour.bam");
     samtools(&["sort", "-n", "-o", text(&by_name), text(&sorted[1])]);
     let out = scratch("mixed");
     let mixed = Data { tumor: vec![by_name], ..data().clone() };
-    run(mixed.call_with(&out, &["--threads", "2", "--scratch", "0", "--memory", "1G"])).well();
+    run(mixed.call_with(&out, &["--threads", "2", "--scratch", "0", "--memory", "1G"])).assert_success();
     assert_same(&out, called());
 }
 
@@ -111,14 +99,14 @@ fn cram_is_called_as_what_it_was_made_of() {
         samtools(&["view", "-O", &options, "-T", text(reference), "-o", text(&to), text(from)]);
         to
     };
-    // One thread goes from the one file to the other with the same hands.
+    // One thread reads one file after the other with the same buffers.
     let out = scratch("cram-then-bam");
-    let mixed = of([cram("3.0", &sorted[0]), sorted[1].clone()]);
-    run(mixed.call_with(&out, &["--threads", "1"])).well();
+    let mixed = data_with_reads([cram("3.0", &sorted[0]), sorted[1].clone()]);
+    run(mixed.call_with(&out, &["--threads", "1"])).assert_success();
     assert_same(&out, called());
-    // Some of the genome in lower case, as its repeats often are, and without an index; the calls are those of the very reference.
+    // Parts of the genome in lower case, as repeats often are, and without an index: the calls are the same.
     fs::create_dir(folder.join("masked")).expect("a folder");
-    // Outputs name the file.
+    // Outputs contain the file name.
     let masked = folder.join("masked/genome.fa");
     let mut bases = fs::read(reference).expect("a genome");
     let at = bases.iter().position(|&b| b == b'\n').expect("a line");
@@ -126,31 +114,22 @@ fn cram_is_called_as_what_it_was_made_of() {
     fs::write(&masked, &bases).expect("a file");
     let crams = [cram("3.0", &sorted[0]), cram("3.1", &sorted[1])];
     let out = scratch("from-cram");
-    let data = Data { reference: Some(masked.clone()), ..of(crams.clone()) };
-    run(data.call_with(&out, &["--threads", "3"])).well();
+    let data = Data { reference: Some(masked.clone()), ..data_with_reads(crams.clone()) };
+    run(data.call_with(&out, &["--threads", "3"])).assert_success();
     assert_same(&out, called());
 
-    // Decoded as samtools does it, alignments and all else aside.
+    // Counts of the reads as samtools decodes them.
     let counted = |file: &Path, more: &[&str]| {
         let tsv = folder.join("counted.tsv");
-        run([&["count", text(file), "-o", text(&tsv)], more].concat()).well();
+        run([&["count", text(file), "-o", text(&tsv)], more].concat()).assert_success();
         fs::read(tsv).expect("a table")
     };
     let fastq = folder.join("samtools.fq");
-    samtools(&[
-        "fastq",
-        "--reference",
-        text(reference),
-        "-0",
-        text(&fastq),
-        "-o",
-        text(&fastq),
-        text(&crams[1]),
-    ]);
+    samtools(&["fastq", "--reference", text(reference), "-0", text(&fastq), "-o", text(&fastq), text(&crams[1])]);
     let with = ["--reference", text(reference)];
     assert!(counted(&crams[1], &with) == counted(&fastq, &[]));
 
-    // What is wrong with the reference is told.
+    // Errors in the reference are reported.
     let said = |reference: Option<&Path>| {
         let tsv = folder.join("none.tsv");
         let mut args = vec!["count", text(&crams[0]), "-o", text(&tsv)];
@@ -161,7 +140,7 @@ fn cram_is_called_as_what_it_was_made_of() {
     };
     let told = said(None);
     assert!(
-        told.contains("is CRAM that cannot be read without its reference: give that with --reference"),
+        told.contains("is CRAM that cannot be decoded without its reference: give the reference with --reference"),
         "{told}"
     );
     let mut other = bases.clone();
@@ -170,7 +149,7 @@ fn cram_is_called_as_what_it_was_made_of() {
     let differs = folder.join("differs.fa");
     fs::write(&differs, &other).expect("a file");
     let told = said(Some(&differs));
-    assert!(told.contains("was written against another reference (their sums differ at record "), "{told}");
+    assert!(told.contains("was made with another reference (checksums differ at record "), "{told}");
     fs::write(&differs, &bases[..at + 50]).expect("a file");
     let told = said(Some(&differs));
     assert!(told.contains("bases and not ") && told.contains("sequence \""), "{told}");
@@ -197,14 +176,14 @@ fn reads_of_pipes_are_called_by_way_of_their_copy() {
         for (pipe, file) in pairs.map(|(pipe, file)| (pipe.clone(), file.clone())) {
             std::thread::spawn(move || {
                 let mut pipe = fs::File::options().write(true).open(pipe).expect("a pipe");
-                // Who has no room for it hangs up.
+                // The reader closes the pipe if it has no room.
                 let _ = std::io::copy(&mut fs::File::open(file).expect("a file"), &mut pipe);
             });
         }
     };
     feed();
     let out = scratch("piped");
-    run(through.call_with(&out, &["--threads", "2"])).well();
+    run(through.call_with(&out, &["--threads", "2"])).assert_success();
     assert_same(&out, called());
 
     feed();
@@ -212,8 +191,7 @@ fn reads_of_pipes_are_called_by_way_of_their_copy() {
     let ended = run(through.call_with(&out, &["--threads", "2", "--memory", "1G", "--scratch", "2M"]));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("reads from a pipe cannot be read again")
-            && ended.stderr.contains("--scratch 1G"),
+        ended.stderr.contains("reads from a pipe cannot be read again") && ended.stderr.contains("--scratch 1G"),
         "{}",
         ended.stderr
     );
@@ -224,8 +202,8 @@ fn reads_of_pipes_are_called_by_way_of_their_copy() {
     }
 }
 
-/// A run with such bytes on a pipe as its standard input, the first of them one by one.
-fn fed(args: &[&str], bytes: &[u8]) -> Ended {
+/// Runs genuma with these bytes on a pipe as standard input, the first bytes one by one.
+fn run_with_stdin(args: &[&str], bytes: &[u8]) -> RunOutput {
     let mut child = genuma()
         .args(args)
         .stdin(Stdio::piped())
@@ -239,7 +217,7 @@ fn fed(args: &[&str], bytes: &[u8]) -> Ended {
             let (slow, rest) = bytes.split_at(bytes.len().min(40));
             for byte in slow {
                 std::thread::sleep(std::time::Duration::from_millis(2));
-                // Whoever has met an error hangs up.
+                // genuma closes the pipe after an error.
                 let _ = stdin.write_all(&[*byte]);
             }
             let _ = stdin.write_all(rest);
@@ -247,7 +225,7 @@ fn fed(args: &[&str], bytes: &[u8]) -> Ended {
         child.wait_with_output().expect("an end")
     });
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 #[test]
@@ -269,54 +247,49 @@ fn bam_and_cram_of_pipes_are_read_as_those_of_files() {
         std::thread::spawn(move || fs::copy(file, pipe).expect("all is read"));
     }
     let out = scratch("aligned-piped");
-    run(of(pipes).call_with(&out, &["--threads", "2"])).well();
+    run(data_with_reads(pipes).call_with(&out, &["--threads", "2"])).assert_success();
     assert_same(&out, called());
 
     let tsv = folder.join("counted.tsv");
     let expected = counted(&folder, &[&sorted[0]]);
     let count = ["count", "-", "-o", text(&tsv), "-t", "2"];
-    fed(&count, &bam).well();
+    run_with_stdin(&count, &bam).assert_success();
     assert!(fs::read(&tsv).expect("a table") == expected);
     let file = fs::File::open(&sorted[0]).expect("a file");
     fs::remove_file(&tsv).expect("a table");
     assert!(genuma().args(count).stdin(file).status().expect("genuma starts").success());
     assert!(fs::read(&tsv).expect("a table") == expected);
     let align = |file| ["align", text(reference), file, "-q"];
-    let alignments = |sam: String| {
-        sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let plain = alignments(run(align(text(&sorted[0]))).well().stdout);
-    assert!(alignments(fed(&align("-"), &bam).well().stdout) == plain && plain.len() > 1000);
+    let alignments =
+        |sam: String| sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>();
+    let plain = alignments(run(align(text(&sorted[0]))).assert_success().stdout);
+    assert!(alignments(run_with_stdin(&align("-"), &bam).assert_success().stdout) == plain && plain.len() > 1000);
     if with_cram {
         let cram = fs::read(&cram).expect("a file");
         let with = [&count[..], &["--reference", text(reference)]].concat();
-        fed(&with, &cram).well();
+        run_with_stdin(&with, &cram).assert_success();
         assert!(fs::read(&tsv).expect("a table") == counted(&folder, &[&sorted[1]]));
-        let ended = fed(&with, &cram[..cram.len() - 38]);
-        assert!(
-            ended.code == Some(1) && ended.stderr.contains("-: has no end-of-file block"),
-            "{}",
-            ended.stderr
-        );
+        let ended = run_with_stdin(&with, &cram[..cram.len() - 38]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("-: has no end-of-file block"), "{}", ended.stderr);
     }
-    // What was cut off between two blocks shows at the end.
+    // Data that is cut off between two blocks is noticed at the end of the file.
     fs::remove_file(&tsv).expect("a table");
     for args in [&count[..], &align("-")] {
         for cut in [28, 100] {
-            let ended = fed(args, &bam[..bam.len() - cut]);
+            let ended = run_with_stdin(args, &bam[..bam.len() - cut]);
             assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
             assert!(ended.stderr.contains("-: has no end-of-file block"), "{args:?}: {}", ended.stderr);
         }
     }
     assert!(!tsv.exists());
-    // What is read more than once is no pipe, and nothing else than these is taken from one.
-    let ended = fed(&[&count[..], &["--resume"]].concat(), &bam);
+    // Commands that read their input more than once refuse pipes.
+    let ended = run_with_stdin(&[&count[..], &["--resume"]].concat(), &bam);
     assert!(ended.code != Some(0) && !tsv.exists(), "{}", ended.stderr);
     let cbq = folder.join("reads.cbq");
     binseq(&cbq, &[b"@a\nACGT\n+\nFFFF\n"], CBQ);
-    let ended = fed(&count, &fs::read(&cbq).expect("a file"));
+    let ended = run_with_stdin(&count, &fs::read(&cbq).expect("a file"));
     assert!(ended.code == Some(1) && ended.stderr.contains("CBQ"), "{}", ended.stderr);
-    let ended = fed(&count, b"");
+    let ended = run_with_stdin(&count, b"");
     assert!(ended.code == Some(1) && ended.stderr.contains("is empty"), "{}", ended.stderr);
 }
 
@@ -324,9 +297,10 @@ fn bam_and_cram_of_pipes_are_read_as_those_of_files() {
 fn a_call_in_parts_reads_them_whole() {
     let (_, sorted) = aligned();
     let (plan, out) = (scratch("plan"), scratch("parts"));
-    let args = of(sorted.clone()).call_with(&out, &["--plan", text(&plan), "--shards", "2", "--parts", "1"]);
-    run(args).well();
-    let step = |step: &[&str]| run(["step", text(&plan)].iter().chain(step)).well();
+    let args =
+        data_with_reads(sorted.clone()).call_with(&out, &["--plan", text(&plan), "--shards", "2", "--parts", "1"]);
+    run(args).assert_success();
+    let step = |step: &[&str]| run(["step", text(&plan)].iter().chain(step)).assert_success();
     let each = |name: &str| ["1", "2"].into_iter().for_each(|shard| drop(step(&[name, shard])));
     each("scatter");
     step(&["count", "1"]);
@@ -347,16 +321,16 @@ fn missing_mates_are_told_and_their_reads_taken() {
     }
     let (_, sorted) = aligned();
     let folder = scratch("missing");
-    // Half of the normal's contigs: mates that lie on others are gone. And what is on the reverse strand of the tumour.
+    // Half of the normal's contigs, so that mates on other contigs are missing; and the reads of the tumour on the
+    // reverse strand.
     let [normal, tumour] = ["normal.bam", "tumour.bam"].map(|name| folder.join(name));
     samtools(&["view", "-b", "-F", "4", "-q", "1", "-o", text(&normal), text(&sorted[0])]);
     samtools(&["view", "-b", "-F", "2064", "-o", text(&tumour), text(&sorted[1])]);
     let out = scratch("with-missing");
-    let said = run(of([normal, tumour]).call_with(&out, &["--threads", "2"])).well().stderr;
+    let said = run(data_with_reads([normal, tumour]).call_with(&out, &["--threads", "2"])).assert_success().stderr;
     let lines = told(&out);
     let lost = |sample: &str| {
-        let what =
-            format!("{sample}: mates that are not in the file: their reads are taken without them (such as ");
+        let what = format!("{sample}: reads whose mate is not in the file, used without it (such as ");
         lines.iter().find(|line| line.0.starts_with(&what)).map_or(0, |line| line.1)
     };
     assert!(lost("tumour") > 10_000 && lost("normal") > 0, "{lines:?}");
@@ -371,17 +345,17 @@ fn other_verbs_say_the_same_of_them() {
     let [one, two] = [text(&data().tumor[0]), text(&data().tumor[1])];
     let [normal, bam] = [text(&sorted[0]), text(&sorted[1])];
     let (ours, theirs) = (path("bam.tsv"), path("fastq.tsv"));
-    run(["count", bam, "-o", text(&ours), "--json", text(&path("count.json"))]).well();
-    run(["count", one, two, "-o", text(&theirs)]).well();
+    run(["count", bam, "-o", text(&ours), "--json", text(&path("count.json"))]).assert_success();
+    run(["count", one, two, "-o", text(&theirs)]).assert_success();
     assert!(fs::read(&ours).expect("a table") == fs::read(&theirs).expect("a table"));
     let records = &json(&path("count.json"))["aligned"][0]["records"];
-    assert!(records["supplementary"].as_u64().expect("a number") > 0 && records["lost"]["reads"] == 0);
+    assert!(records["supplementary"].as_u64().expect("a number") > 0 && records["mate_missing"]["num_reads"] == 0);
 
     let fastq = [text(&data().normal[0]), text(&data().normal[1])];
     let check = |tumour: &[&str], normal: &[&str], name: &str| {
         let (json, out) = (path(name), ["check", "--tumor"]);
         let args = [&out[..], tumour, &["--normal"], normal, &["--json", text(&json)]].concat();
-        run(args).well();
+        run(args).assert_success();
         let mut value = self::json(&json);
         let map = value.as_object_mut().expect("an object");
         map.remove("command");
@@ -393,13 +367,13 @@ fn other_verbs_say_the_same_of_them() {
     let calls = called().join("somatic.vcf.gz");
     let track = |reads: &[&str]| {
         let args = [&["track", text(&calls), "--reference", text(reference)], reads].concat();
-        run(args).well().stdout
+        run(args).assert_success().stdout
     };
     assert_eq!(track(&[bam]), track(&[one, two]));
 
-    // Collated, as reads come: then alignments are the same too, in the same order.
+    // Collated reads keep their order, so that the alignments have the same order too.
     let sam = |reads: &[&str]| {
-        let said = run([&["align", text(reference)], reads].concat()).well().stdout;
+        let said = run([&["align", text(reference)], reads].concat()).assert_success().stdout;
         let records = said.lines().filter(|line| !line.starts_with('@'));
         records.map(str::to_owned).collect::<Vec<_>>()
     };
@@ -421,23 +395,23 @@ fn other_verbs_say_the_same_of_them() {
     assert_eq!(names(&from_sorted), names(&by_mate));
     if installed("samtools").is_some() {
         let (sam_file, collated) = (path("collated.sam"), path("collated.bam"));
-        run(["align", text(reference), one, two, "-o", text(&sam_file)]).well();
+        run(["align", text(reference), one, two, "-o", text(&sam_file)]).assert_success();
         samtools(&["view", "-b", "-o", text(&collated), text(&sam_file)]);
         assert!(sam(&[text(&collated)]) == by_mate);
     }
 }
 
-/// What a file of CBQ, VBQ or BQ is made with.
+/// Options of a CBQ, VBQ or BQ file.
 #[derive(Clone, Copy)]
 struct Made {
     format: Format,
     names: bool,
     qualities: bool,
-    /// Of VBQ: blocks are packed. Those of CBQ are.
+    /// VBQ: blocks are compressed. Those of CBQ always are.
     packed: bool,
-    /// Of VBQ and BQ: a word of each record that says nothing.
+    /// VBQ and BQ: each record has a flag word, which genuma ignores.
     flags: bool,
-    /// Of VBQ and BQ: bits of a base. There is no N of two.
+    /// VBQ and BQ: bits per base. Two bits cannot encode N.
     bits: BitSize,
     block: usize,
 }
@@ -463,7 +437,7 @@ fn fields<'a>(fastq: &[&'a [u8]]) -> Vec<[&'a [u8]; 3]> {
     fastq.iter().map(fields).collect()
 }
 
-/// Writes reads, or pairs, in one of these formats.
+/// Writes reads or pairs in one of these formats.
 fn binseq(path: &Path, mates: &[&[u8]], of: Made) {
     let file = fs::File::create(path).expect("a file");
     let all: Vec<_> = mates.iter().map(|fastq| fields(&records(fastq))).collect();
@@ -486,10 +460,10 @@ fn binseq(path: &Path, mates: &[&[u8]], of: Made) {
     writer.finish().expect("an end");
 }
 
-/// Both samples of the made data in one of these formats: the normal, then the tumour.
-fn both(folder: &Path, of: Made) -> [PathBuf; 2] {
+/// Both simulated samples in one of these formats: first the normal, then the tumour.
+fn binseq_pair(folder: &Path, of: Made) -> [PathBuf; 2] {
     [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
-        // By no name that says so.
+        // The file name does not show the format.
         let path = folder.join(format!("{name}.reads"));
         let mates = [gunzip(&mates[0]), gunzip(&mates[1])];
         binseq(&path, &[&mates[0], &mates[1]], of);
@@ -497,7 +471,7 @@ fn both(folder: &Path, of: Made) -> [PathBuf; 2] {
     })
 }
 
-/// Mates of the normal with other bases, by their places in the file.
+/// Mates of the normal with bases changed by a function of their position in the file.
 fn mates_with(base: impl Fn(usize, u8) -> u8) -> [Vec<u8>; 2] {
     let mut mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
     for fastq in &mut mates {
@@ -512,7 +486,7 @@ fn mates_with(base: impl Fn(usize, u8) -> u8) -> [Vec<u8>; 2] {
     mates
 }
 
-/// Mates without N, which has no place in two bits.
+/// Mates with every N replaced, because two bits cannot encode N.
 fn without_n() -> [Vec<u8>; 2] {
     mates_with(|_, base| if base == b'N' { b'A' } else { base })
 }
@@ -529,7 +503,7 @@ fn as_files(folder: &Path, mates: &[Vec<u8>; 2]) -> [PathBuf; 2] {
 /// Records of aligned reads.
 fn sam(reads: &[&Path], more: &[&str]) -> Vec<String> {
     let reads: Vec<&str> = reads.iter().map(|path| text(path)).collect();
-    let said = run([&["align", text(&aligned().0)], &reads[..], more].concat()).well().stdout;
+    let said = run([&["align", text(&aligned().0)], &reads[..], more].concat()).assert_success().stdout;
     said.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect()
 }
 
@@ -537,12 +511,12 @@ fn sam(reads: &[&Path], more: &[&str]) -> Vec<String> {
 fn counted(folder: &Path, files: &[&Path]) -> Vec<u8> {
     let tsv = folder.join("counted.tsv");
     let files: Vec<&str> = files.iter().map(|path| text(path)).collect();
-    run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).well();
+    run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).assert_success();
     fs::read(tsv).expect("a table")
 }
 
-/// Looks whether somebody else's aligner gets of a file what it gets of FASTQ.
-fn dealt_to_bwa(folder: &Path, reads: &Path, fastq: &[PathBuf; 2]) {
+/// Asserts that an external aligner gets the same input from this file as from FASTQ.
+fn assert_bwa_gets_same_reads(folder: &Path, reads: &Path, fastq: &[PathBuf; 2]) {
     if installed("bwa").is_none() {
         return;
     }
@@ -555,18 +529,18 @@ fn dealt_to_bwa(folder: &Path, reads: &Path, fastq: &[PathBuf; 2]) {
     };
     bwa(&["index", text(&reference)]);
     let plain = bwa(&["mem", text(&reference), text(&fastq[0]), text(&fastq[1])]);
-    let dealt = run(["run", "-q", "--", "bwa", "mem", "-p", text(&reference), text(reads)]).well().stdout;
-    let records =
-        |sam: &str| sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>();
+    let dealt = run(["run", "-q", "--", "bwa", "mem", "-p", text(&reference), text(reads)]).assert_success().stdout;
+    let records = |sam: &str| sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>();
     assert!(records(&plain).len() > 1000 && records(&dealt) == records(&plain), "{}", reads.display());
 }
 
-/// Looks whether both samples in a format are called, counted and aligned as the FASTQ that they were made of; N, pairs and single reads, and some kinds of the format, aligned.
-fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
+/// Asserts that both samples in a format are called, counted and aligned like the FASTQ files that they were made
+/// from. `kinds` are further variants of the format that are aligned.
+fn assert_equal_to_fastq(name: &str, of: Made, kinds: &[Made]) {
     let folder = scratch(name);
-    let made = both(&folder, of);
+    let made = binseq_pair(&folder, of);
     let out = scratch(&format!("from-{name}"));
-    run(crate::of(made.clone()).call_with(&out, &["--threads", "3"])).well();
+    run(data_with_reads(made.clone()).call_with(&out, &["--threads", "3"])).assert_success();
     assert_same(&out, called());
 
     let mates = mates_with(|at, base| if at % 97 < 3 { b'N' } else { base });
@@ -577,11 +551,11 @@ fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
         binseq(&path, &[&mates[0], &mates[1]], kind);
         assert!(sam(&[&path], &[]) == expected, "kind {i}");
     }
-    dealt_to_bwa(&folder, &folder.join("n.reads"), &paths);
+    assert_bwa_gets_same_reads(&folder, &folder.join("n.reads"), &paths);
     let single = folder.join("single.reads");
     binseq(&single, &[&mates[0]], of);
     assert!(sam(&[&single], &[]) == sam(&[&paths[0]], &["--single"]));
-    // Without names reads are numbered, without qualities they have none: which aligning takes, and calling does not.
+    // Reads without names are numbered. Reads without qualities can be aligned, but not called.
     let bare = folder.join("bare.reads");
     binseq(&bare, &[&mates[0], &mates[1]], Made { names: false, qualities: false, ..of });
     let bases = |lines: &[String]| -> Vec<String> {
@@ -590,7 +564,7 @@ fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
     let bared = sam(&[&bare], &[]);
     assert!(bases(&bared) == bases(&expected));
     assert!(bared[0].starts_with("1\t") && bared[0].split('\t').nth(10) == Some("*"), "{}", bared[0]);
-    let ended = run(crate::of([bare, made[1].clone()]).call_with(&scratch(&format!("bare-{name}")), &[]));
+    let ended = run(data_with_reads([bare, made[1].clone()]).call_with(&scratch(&format!("bare-{name}")), &[]));
     assert!(
         ended.code != Some(0) && ended.stderr.contains("has no qualities: give reads with qualities"),
         "{}",
@@ -603,13 +577,13 @@ fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
 
 #[test]
 fn cbq_is_called_counted_and_aligned_as_what_it_was_made_of() {
-    is_what_it_was_made_of("cbq", CBQ, &[CBQ, Made { block: 30_000, ..CBQ }]);
+    assert_equal_to_fastq("cbq", CBQ, &[CBQ, Made { block: 30_000, ..CBQ }]);
 }
 
 #[test]
 fn vbq_is_called_counted_and_aligned_as_what_it_was_made_of() {
     let plain = Made { packed: false, flags: true, block: 3_000, ..VBQ };
-    is_what_it_was_made_of("vbq", VBQ, &[VBQ, plain, Made { packed: true, block: 30_000, ..plain }]);
+    assert_equal_to_fastq("vbq", VBQ, &[VBQ, plain, Made { packed: true, block: 30_000, ..plain }]);
 }
 
 #[test]
@@ -618,10 +592,10 @@ fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
     let mates = without_n();
     let fasta = [0, 1].map(|mate| {
         let path = folder.join(format!("{mate}.fa"));
-        let reads =
-            fields(&records(&mates[mate])).iter().enumerate().fold(String::new(), |all, (i, read)| {
-                all + &format!(">{}\n{}\n", i + 1, String::from_utf8_lossy(read[1]))
-            });
+        let reads = fields(&records(&mates[mate]))
+            .iter()
+            .enumerate()
+            .fold(String::new(), |all, (i, read)| all + &format!(">{}\n{}\n", i + 1, String::from_utf8_lossy(read[1])));
         fs::write(&path, reads).expect("a file");
         path
     });
@@ -630,25 +604,23 @@ fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
     let path = folder.join("x.reads");
     let bare = Made { names: false, qualities: false, ..VBQ };
     let two = Made { bits: BitSize::Two, ..bare };
-    for of in
-        [BQ, Made { flags: true, bits: BitSize::Two, ..BQ }, two, Made { flags: true, packed: false, ..two }]
-    {
+    for of in [BQ, Made { flags: true, bits: BitSize::Two, ..BQ }, two, Made { flags: true, packed: false, ..two }] {
         binseq(&path, &[&mates[0], &mates[1]], of);
         assert!(sam(&[&path], &[]) == pairs, "{}", of.format.extension());
         binseq(&path, &[&mates[0]], of);
         assert!(sam(&[&path], &[]) == single, "{}", of.format.extension());
     }
-    // Two bits with qualities are reads as any.
+    // Two-bit files with qualities can be called like FASTQ.
     binseq(&path, &[&mates[0], &mates[1]], Made { bits: BitSize::Two, ..VBQ });
     let files = as_files(&folder, &mates);
     assert!(counted(&folder, &[&path]) == counted(&folder, &[&files[0], &files[1]]));
-    // What is told where qualities are wanted.
+    // The error where qualities are required.
     binseq(&path, &[&mates[0], &mates[1]], BQ);
     let ended = run(["count", text(&path), "-o", text(&folder.join("none.tsv"))]);
     assert!(ended.code == Some(1) && ended.stderr.contains("has no qualities"), "{}", ended.stderr);
 }
 
-/// A file that is damaged again and again, and counted.
+/// A file that is damaged in many ways and counted each time.
 struct Faulty {
     path: PathBuf,
     tsv: PathBuf,
@@ -657,7 +629,7 @@ struct Faulty {
 
 impl Faulty {
     fn new(folder: &Path, name: &str, of: Made) -> Faulty {
-        // A thousand pairs, of several blocks: it is counted often.
+        // A thousand pairs in several blocks, because the file is counted often.
         let few = |fastq: Vec<u8>| records(&fastq)[..1000].concat();
         let mates = without_n().map(few);
         let path = folder.join(name);
@@ -676,7 +648,7 @@ impl Faulty {
         bytes
     }
 
-    /// Counting it fails with these words, and leaves nothing.
+    /// Asserts that counting fails with these words and leaves no files.
     fn failed(&self, bytes: &[u8], words: &[&str]) {
         fs::write(&self.path, bytes).expect("a file");
         let ended = run(["count", text(&self.path), "-o", text(&self.tsv)]);
@@ -690,7 +662,7 @@ impl Faulty {
         );
     }
 
-    /// Whatever byte of these is another one, there is an error or a table, and no panic.
+    /// Asserts that changing any of these bytes leads to an error or to a table, but never to a panic.
     fn survives(&self, at: impl Iterator<Item = usize>) {
         for at in at {
             fs::write(&self.path, self.changed(at, &[self.whole[at] ^ 0x55])).expect("a file");
@@ -712,14 +684,14 @@ fn cbq_that_is_not_whole_is_told() {
     assert_eq!(&whole[first..first + 3], b"BLK");
     file.failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
     file.failed(&whole[..first], &["no end-of-file block"]);
-    // One block is gone.
+    // One block is missing.
     let gone = [&whole[..64], &whole[first..]].concat();
-    file.failed(&gone, &["the index counts other records than there are"]);
+    file.failed(&gone, &["the number of records in the index is wrong"]);
     file.failed(&file.changed(7, &[9]), &["its version is not 1"]);
     file.failed(&file.changed(first, b"X"), &["record ", "its block has no header"]);
-    file.failed(&file.changed(64 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
+    file.failed(&file.changed(64 + 8, &[255; 8]), &["record 1", "a length of its block is invalid"]);
     file.failed(&file.changed(64 + 80, &[1]), &["record 1", "a length of its block"]);
-    file.failed(&file.changed(64 + 96, &[0; 4]), &["record 1", "a column of its block cannot be unpacked"]);
+    file.failed(&file.changed(64 + 96, &[0; 4]), &["record 1", "a column of its block cannot be decompressed"]);
     file.survives((8..64).step_by(5).chain(64..64 + 96));
     unlike_mates_are_told(&file, CBQ);
 }
@@ -734,38 +706,38 @@ fn vbq_that_is_not_whole_is_told() {
     file.failed(&whole[..20], &["record 1", "truncated"]);
     file.failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
     file.failed(&whole[..first], &["no end-of-file block"]);
-    // One block is gone, or there twice; the index is gone, and its end is not.
-    let other = ["the index counts other records than there are"];
+    // One block is missing or duplicated; the index is missing, but its end is not.
+    let other = ["the number of records in the index is wrong"];
     file.failed(&[&whole[..32], &whole[first..]].concat(), &other);
     file.failed(&[&whole[..first], &whole[32..]].concat(), &other);
     let end = &whole[whole.len() - 16..];
-    file.failed(&[&whole[..first], end].concat(), &["the file ends in the middle of it"]);
+    file.failed(&[&whole[..first], end].concat(), &["the file ends inside the record"]);
     file.failed(&[&whole[..first], end, end].concat(), &["its block has no header"]);
     let index = whole.len() - 16 - file.number(whole.len() - 16);
     assert_eq!(&whole[index..index + 8], b"VBQINDEX");
-    file.failed(&[&whole[..index + 40], end].concat(), &["a length of the index cannot be one"]);
-    file.failed(&file.changed(index + 32, &[0; 4]), &["the index cannot be unpacked"]);
+    file.failed(&[&whole[..index + 40], end].concat(), &["a length of the index is invalid"]);
+    file.failed(&file.changed(index + 32, &[0; 4]), &["the index cannot be decompressed"]);
     file.failed(&file.changed(4, &[9]), &["its version is not 1"]);
-    file.failed(&file.changed(5, &[0; 8]), &["a length that cannot be one"]);
-    file.failed(&file.changed(5, &[255; 8]), &["a length that cannot be one"]);
-    file.failed(&file.changed(5, &[1]), &["record 1", "its block cannot be unpacked"]);
+    file.failed(&file.changed(5, &[0; 8]), &["an invalid length"]);
+    file.failed(&file.changed(5, &[255; 8]), &["an invalid length"]);
+    file.failed(&file.changed(5, &[1]), &["record 1", "its block cannot be decompressed"]);
     file.failed(&file.changed(16, &[3]), &["neither 2 bits nor 4"]);
-    file.failed(&file.changed(17, &[7]), &["a kind of records that there is not"]);
+    file.failed(&file.changed(17, &[7]), &["an unknown kind of records"]);
     file.failed(&file.changed(first, b"X"), &["record ", "its block has no header"]);
-    file.failed(&file.changed(32 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
-    file.failed(&file.changed(32 + 16, &[0; 4]), &["record 1", "a length of its block cannot be one"]);
-    file.failed(&file.changed(32 + 16, &[1, 0]), &["record 2", "its block has more than its records"]);
-    file.failed(&file.changed(32 + 32, &[0; 4]), &["record 1", "its block cannot be unpacked"]);
+    file.failed(&file.changed(32 + 8, &[255; 8]), &["record 1", "a length of its block is invalid"]);
+    file.failed(&file.changed(32 + 16, &[0; 4]), &["record 1", "a length of its block is invalid"]);
+    file.failed(&file.changed(32 + 16, &[1, 0]), &["record 2", "its block has data after its records"]);
+    file.failed(&file.changed(32 + 32, &[0; 4]), &["record 1", "its block cannot be decompressed"]);
     file.survives((4..20).chain((32..32 + 60).step_by(3)).chain((index..whole.len()).step_by(7)));
 
-    // Blocks that are not packed show what is in records: two lengths, bases, qualities, the header with its length.
+    // Uncompressed blocks expose the fields of records: two lengths, bases, qualities, the header with its length.
     let plain = Faulty::new(&folder, "plain.vbq", Made { packed: false, block: 200_000, ..VBQ });
     let (bases, record) = (plain.number(64), 64);
     let header = record + 16 + 8 * bases.div_ceil(16) + bases;
     plain.failed(&plain.changed(record, &[255; 8]), &["record 1", "longer than its block"]);
     plain.failed(&plain.changed(record + 3, &[1]), &["record 1", "longer than its block"]);
     plain.failed(&plain.changed(header, &[255; 8]), &["record 1", "longer than its block"]);
-    plain.failed(&plain.changed(record + 16, &[0x44]), &["record 1", "a base that there is not"]);
+    plain.failed(&plain.changed(record + 16, &[0x44]), &["record 1", "an invalid base"]);
     plain.failed(&plain.changed(header - 1, &[7]), &["record 1", "in the qualities is outside"]);
     plain.failed(&plain.changed(15, &[0]), &["record 1", "a mate in a file of single reads"]);
     plain.survives((record..record + 20).step_by(3).chain((header - 4..header + 12).step_by(3)));
@@ -785,31 +757,27 @@ fn bq_that_is_not_whole_is_told() {
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     };
     failed(&whole[..20], &["record 1", "truncated"]);
-    failed(&whole[..40], &["record 1", "the file ends in the middle of it"]);
-    failed(&whole[..whole.len() - 1], &["the file ends in the middle of it"]);
+    failed(&whole[..40], &["record 1", "the file ends inside the record"]);
+    failed(&whole[..whole.len() - 1], &["the file ends inside the record"]);
     failed(&file.changed(4, &[9]), &["its version is not 1"]);
-    failed(&file.changed(5, &[0; 4]), &["a length that cannot be one"]);
-    failed(&file.changed(5, &[255; 4]), &["a length that cannot be one"]);
+    failed(&file.changed(5, &[0; 4]), &["an invalid length"]);
+    failed(&file.changed(5, &[255; 4]), &["an invalid length"]);
     failed(&file.changed(13, &[3]), &["neither 2 bits nor 4"]);
-    failed(&file.changed(14, &[3]), &["a kind of records that there is not"]);
-    // Read 2 is another length.
-    failed(&file.changed(9, &[255, 1]), &["the file ends in the middle of it"]);
-    // Half bytes that are not.
+    failed(&file.changed(14, &[3]), &["an unknown kind of records"]);
+    // The length of read 2 is wrong.
+    failed(&file.changed(9, &[255, 1]), &["the file ends inside the record"]);
+    // Nibbles that encode no base.
     let four = Faulty::new(&scratch("bq-four"), "x.bq", BQ);
     fs::write(&file.path, four.changed(32, &[0x90])).expect("a file");
     let ended = run(["align", text(&aligned().0), text(&file.path)]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("a base that there is not"), "{}", ended.stderr);
+    assert!(ended.code == Some(1) && ended.stderr.contains("an invalid base"), "{}", ended.stderr);
 }
 
-/// Mates of two templates.
+/// Asserts that mates of different templates are reported.
 fn unlike_mates_are_told(file: &Faulty, of: Made) {
     let mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
     let other = String::from_utf8(mates[1].clone()).expect("text").replacen("@", "@other", 1);
     binseq(&file.path, &[&mates[0], other.as_bytes()], of);
     let ended = run(["align", text(&aligned().0), text(&file.path)]);
-    assert!(
-        ended.code == Some(1) && ended.stderr.contains("mates must come in the same order"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.code == Some(1) && ended.stderr.contains("mates must come in the same order"), "{}", ended.stderr);
 }

@@ -1,19 +1,17 @@
-//! Input and places that cannot be used: one line that says what, where and what to do; nothing left under final names.
-
-mod common;
+//! Unusable input and output locations: one line that says what, where and what to do, and no files under final
+//! names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Data, RESULTS, called, data, gunzip, gzip, names, records, run, scratch};
+use crate::common::{Data, RESULTS, called, data, gunzip, gzip, names, records, run, scratch};
 
-/// Asserts that a call ends with `code` and one line of error that has all of `parts`, and leaves no result.
+/// Asserts that a call exits with `code` and one error line that contains all of `parts`, and leaves no result.
 #[track_caller]
 fn refused(args: &[String], code: i32, parts: &[&str]) {
     let ended = run(args);
-    let out =
-        args.iter().position(|a| a == "-o").map(|i| PathBuf::from(&args[i + 1])).expect("an output folder");
+    let out = args.iter().position(|a| a == "-o").map(|i| PathBuf::from(&args[i + 1])).expect("an output folder");
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     let errors: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("error: ")).collect();
     let [error] = errors[..] else { panic!("one line of error, not {errors:?}") };
@@ -25,7 +23,7 @@ fn refused(args: &[String], code: i32, parts: &[&str]) {
     assert!(left.iter().all(|name| !name.contains("partial")), "{left:?}");
 }
 
-/// The data with another file of the tumour's read 1.
+/// The simulated data with another file for the tumour's read 1.
 fn with_first(file: PathBuf) -> Data {
     let mut other = data().clone();
     other.tumor[0] = file;
@@ -47,11 +45,7 @@ fn damaged_gzip() {
     flipped[middle..middle + 64].fill(0x5a);
     fs::write(&corrupt, flipped).expect("a file");
     let out = folder.join("out");
-    refused(
-        &with_first(truncated).call(&out),
-        1,
-        &["truncated.fq.gz: record ", "truncated, copy or make it again"],
-    );
+    refused(&with_first(truncated).call(&out), 1, &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
     refused(&with_first(corrupt).call(&out), 1, &["corrupt.fq.gz: record "]);
     assert!(!out.exists(), "a folder made in vain goes again");
 }
@@ -61,7 +55,7 @@ fn records_that_are_not_right() {
     let folder = scratch("records");
     let fastq = gunzip(&data().tumor[0]);
     let all = records(&fastq);
-    // Late in the file, where only the whole pass over the reads comes upon it.
+    // Late in the file, where only the pass over all reads finds it.
     let at = all.len() - 5;
     let changed = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
         let mut record = all[at].to_vec();
@@ -119,11 +113,7 @@ fn references_that_are_none() {
     };
     refused(&made("empty.fa", b"").call(&out), 1, &["empty.fa: is empty"]);
     refused(&made("no.fa", b"ACGT\n").call(&out), 1, &["no.fa: line 1: ", "instead of '>'"]);
-    refused(
-        &made("twice.fa", b">a\nAC\n>a\nAC\n").call(&out),
-        1,
-        &["twice.fa: line 3: ", "\"a\" was used on line 1"],
-    );
+    refused(&made("twice.fa", b">a\nAC\n>a\nAC\n").call(&out), 1, &["twice.fa: line 3: ", "\"a\" was used on line 1"]);
     let missing = Data { reference: Some(folder.join("none.fa")), ..data().clone() };
     refused(&missing.call(&out), 1, &["none.fa: cannot read"]);
 }
@@ -141,12 +131,12 @@ fn references_of_any_making_are_used() {
         let genome = folder.join(name);
         fs::write(&genome, bytes).expect("a file");
         let out = folder.join(format!("{name}.calls"));
-        run(Data { reference: Some(genome), ..data().clone() }.call(&out)).well();
+        run(Data { reference: Some(genome), ..data().clone() }.call(&out)).assert_success();
         assert_eq!(calls(&out), calls(called()), "{name}");
     }
     let genome = gzip(folder.join("genome.fa.gz"), fasta.as_bytes());
     let out = folder.join("gzip.calls");
-    run(Data { reference: Some(genome), ..data().clone() }.call(&out)).well();
+    run(Data { reference: Some(genome), ..data().clone() }.call(&out)).assert_success();
     assert_eq!(calls(&out), calls(called()));
 }
 
@@ -157,11 +147,13 @@ fn samples_of_different_read_length_are_called_with_a_warning() {
     let long = Data::simulate("long", &size);
     let short = Data::simulate("short", &[size.as_slice(), &shorter].concat());
     let swapped = Data { normal: short.normal, ..long };
-    let ended = run(swapped.call(&scratch("lengths"))).well();
+    let ended = run(swapped.call(&scratch("lengths"))).assert_success();
     let warnings: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("warning: ")).collect();
     assert_eq!(
         warnings,
-        ["genuma: warning: reads of the tumour have 150 bases, those of the normal 100: called all the same"]
+        [
+            "genuma: warning: reads of the tumour are 150 bp long, those of the normal 100 bp: check that these are the right files; the call goes on"
+        ]
     );
 }
 
@@ -173,7 +165,7 @@ fn options_out_of_range() {
     refused(&["-k", "33"], &["33 is not in 24..=32"]);
     refused(&["--threads", "0"], &["0 is not in 1.."]);
     refused(&["--memory", "lots"], &["'lots' is not a size", "such as 8G"]);
-    refused(&["--memory", "100k"], &["of memory are too little", "raise --memory or lower --threads"]);
+    refused(&["--memory", "100k"], &["of memory is too little", "raise --memory or lower --threads"]);
     refused(&["--min-quality", "-1"], &["unexpected argument"]);
     refused(&["--min-quality", "NaN"], &["a number from 0 to 1000"]);
     refused(&["-v", "-q"], &["cannot be used with"]);
@@ -184,26 +176,24 @@ fn options_out_of_range() {
 fn places_that_cannot_be_written_to() {
     let folder = scratch("places");
     fs::write(folder.join("file"), "x").expect("a file");
-    refused(&data().call(&folder.join("file")), 1, &["file: cannot make the output folder"]);
-    refused(&data().call(Path::new("/proc/genuma")), 1, &["/proc/genuma: cannot make the output folder"]);
+    refused(&data().call(&folder.join("file")), 1, &["file: cannot create the output folder"]);
+    refused(&data().call(Path::new("/proc/genuma")), 1, &["/proc/genuma: cannot create the output folder"]);
     let work = folder.join("file/work");
     let out = folder.join("out");
     refused(&data().call_with(&out, &["--work", text(&work)]), 1, &["file/work: cannot use the work folder"]);
     assert!(!out.exists());
 }
 
-/// A file system of a few pages, or a word on why there is none.
+/// A file system of a few pages; if it cannot be mounted, the reason is reported.
 struct Tiny(PathBuf);
 
 impl Tiny {
     fn mount(folder: PathBuf, size: &str) -> Option<Tiny> {
         fs::create_dir_all(&folder).expect("a folder");
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
-            .arg(&folder)
-            .output();
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&folder).output();
         if !mount.is_ok_and(|m| m.status.success()) {
-            common::skipped("a small file system cannot be mounted here (not root, or a container)");
+            crate::common::skipped("a small file system cannot be mounted here (not root, or a container)");
             return None;
         }
         Some(Tiny(folder))
@@ -212,7 +202,7 @@ impl Tiny {
 
 impl Drop for Tiny {
     fn drop(&mut self) {
-        // The next run clears the folder, or says why it cannot.
+        // The next run removes the folder, or reports why it cannot.
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -232,10 +222,10 @@ fn no_space_left() {
         let options = ["--work", text(&work)];
         refused(&data().call_with(&out.0, &options), 1, &["tiny/", "cannot write: No space left"]);
         assert_eq!(names(&out.0), [""; 0]);
-        // What was worked out is not lost.
+        // Finished units are not lost.
         let resumed = folder.join("resumed");
-        let ended = run(data().call_with(&resumed, &["--resume", "--work", text(&work)])).well();
+        let ended = run(data().call_with(&resumed, &["--resume", "--work", text(&work)])).assert_success();
         assert!(!ended.stderr.contains("count begins"), "{}", ended.stderr);
-        common::assert_same(&resumed, called());
+        crate::common::assert_same(&resumed, called());
     }
 }

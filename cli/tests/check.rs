@@ -1,11 +1,9 @@
-//! Whether two samples are a pair: told of pairs that are, and of those that are not.
-
-mod common;
+//! `genuma check`: distinguishes pairs of one person from pairs of relatives and of two people.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Data, Ended, run, scratch};
+use crate::common::{Data, RunOutput, run, scratch};
 use serde_json::Value;
 
 fn simulated(name: &str, options: &[&str]) -> Data {
@@ -18,23 +16,23 @@ fn files(paths: &[PathBuf]) -> impl Iterator<Item = String> + '_ {
     paths.iter().map(|path| path.to_str().expect("UTF-8").to_owned())
 }
 
-fn checked(tumour: &[PathBuf], normal: &[PathBuf], json: &Path, options: &[&str]) -> (Ended, Value) {
+fn checked(tumour: &[PathBuf], normal: &[PathBuf], json: &Path, options: &[&str]) -> (RunOutput, Value) {
     let mut args = vec!["check".to_owned(), "--tumor".to_owned()];
     args.extend(files(tumour));
     args.push("--normal".to_owned());
     args.extend(files(normal));
     args.extend(["--json".to_owned(), json.to_str().expect("UTF-8").to_owned()]);
     args.extend(options.iter().map(|&option| option.to_owned()));
-    let ended = run(args).well();
+    let ended = run(args).assert_success();
     let told = serde_json::from_slice(&fs::read(json).expect("facts")).expect("JSON");
     (ended, told)
 }
 
-fn of(data: &Data, options: &[&str]) -> (Ended, Value) {
+fn of(data: &Data, options: &[&str]) -> (RunOutput, Value) {
     checked(&data.tumor, &data.normal, &data.folder.join("pair.json"), options)
 }
 
-/// Whether the interval of an estimate is around a value, and how far the estimate is off.
+/// Asserts that the interval of an estimate contains the true value; returns the distance of the estimate from it.
 #[track_caller]
 fn assert_about(estimate: &Value, truth: f64, off: f64) {
     let [value, low, high] = ["value", "low", "high"].map(|key| estimate[key].as_f64().expect("a number"));
@@ -45,19 +43,19 @@ fn assert_about(estimate: &Value, truth: f64, off: f64) {
 #[test]
 fn one_person_is_told_from_two_and_from_relatives() {
     let cases: [(&str, &[&str], &str, &str); 4] = [
-        ("one", &["--purity", "0.7", "--seed", "31"], "same", "one"),
-        ("two", &["--foreign-normal", "1", "--seed", "32"], "strangers", "TWO"),
+        ("one", &["--purity", "0.7", "--seed", "31"], "same", "same person"),
+        ("two", &["--foreign-normal", "1", "--seed", "32"], "unrelated", "DIFFERENT PEOPLE"),
         (
             "child",
             &["--foreign-normal", "1", "--foreign-kin", "parent", "--seed", "33"],
             "relatives",
-            "TWO, close relatives",
+            "DIFFERENT PEOPLE, close relatives",
         ),
         (
             "sibling",
             &["--foreign-normal", "1", "--foreign-kin", "sibling", "--seed", "34"],
             "relatives",
-            "TWO, close relatives",
+            "DIFFERENT PEOPLE, close relatives",
         ),
     ];
     for (name, options, relation, word) in cases {
@@ -65,8 +63,8 @@ fn one_person_is_told_from_two_and_from_relatives() {
         let (ended, told) = of(&data, &[]);
         assert_eq!(told["pair"]["identity"]["relation"], relation, "{name}: {}", told["pair"]["identity"]);
         let line = ended.stdout.lines().next().expect("a line");
-        assert!(line.starts_with("person") && line.contains(word), "{name}: {line}");
-        // Of two people nothing is said of another's share, nor of a tumour.
+        assert!(line.starts_with("identity") && line.contains(word), "{name}: {line}");
+        // For two people neither contamination nor a tumour is reported.
         assert_eq!(told["pair"]["tumour"].is_null(), relation != "same");
         assert_eq!(told["pair"]["contamination"][0].is_null(), relation != "same");
     }
@@ -75,10 +73,9 @@ fn one_person_is_told_from_two_and_from_relatives() {
 #[test]
 fn shallow_samples_tell_people_apart() {
     let size = ["--genome-length", "16000000", "--svs", "0", "--depth-tumor", "0.5", "--depth-normal", "0.5"];
-    for (name, more, relation) in [
-        ("shallow-one", &[] as &[&str], "same_or_relatives"),
-        ("shallow-two", &["--foreign-normal", "1"], "different"),
-    ] {
+    for (name, more, relation) in
+        [("shallow-one", &[] as &[&str], "same_or_relatives"), ("shallow-two", &["--foreign-normal", "1"], "different")]
+    {
         let data = Data::simulate(name, &[size.as_slice(), &["--seed", "35"], more].concat());
         let (_, told) = of(&data, &[]);
         assert_eq!(told["pair"]["identity"]["relation"], relation, "{}", told["pair"]["identity"]);
@@ -87,8 +84,7 @@ fn shallow_samples_tell_people_apart() {
 
 #[test]
 fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples() {
-    let options =
-        ["--foreign-tumor", "0.08", "--purity", "0.6", "--snvs", "40", "--indels", "10", "--seed", "36"];
+    let options = ["--foreign-tumor", "0.08", "--purity", "0.6", "--snvs", "40", "--indels", "10", "--seed", "36"];
     let data = simulated("mixed", &options);
     let genome = data.folder.join("genome.fa");
     let genome = ["--reference", genome.to_str().expect("UTF-8")];
@@ -96,12 +92,12 @@ fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples()
     let [normal, tumour] = [0, 1].map(|s| &told["pair"]["contamination"][s]["share"]);
     assert_about(normal, 0.0, 0.012);
     assert_about(tumour, 0.08, 0.02);
-    assert!(ended.stdout.contains("tumour, mixed     MUCH of another person"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("contamination of the tumour HIGH: "), "{}", ended.stdout);
     assert_about(&told["pair"]["tumour"]["ploidy"], 2.0, 0.1);
     let (again, other) = of(&data, &[&genome[..], &["--threads", "3"]].concat());
     assert_eq!(again.stdout, ended.stdout);
     assert_eq!([&other["pair"], &other["library"]], [&told["pair"], &told["library"]]);
-    // The samples swapped: the same of each.
+    // With swapped samples the results are swapped.
     let json = data.folder.join("swapped.json");
     let (_, swapped) = checked(&data.normal, &data.tumor, &json, &[]);
     assert_about(&swapped["pair"]["contamination"][0]["share"], 0.08, 0.02);
@@ -111,8 +107,7 @@ fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples()
 #[test]
 fn of_several_tumours_each_is_told_as_if_it_were_the_only_one() {
     let size = ["--genome-length", "600000", "--contigs", "2", "--svs", "0", "--depth-tumor", "25"];
-    let made =
-        |name: &str, more: &[&str]| Data::simulate(name, &[&size[..], &["--seed", "37"], more].concat());
+    let made = |name: &str, more: &[&str]| Data::simulate(name, &[&size[..], &["--seed", "37"], more].concat());
     let first = made("of-two", &["--purity", "0.9"]);
     let second = made("of-two-mixed", &["--purity", "0.5", "--reads-seed", "5", "--foreign-tumor", "0.1"]);
     let file = |name: &str| first.folder.join(name);
@@ -123,8 +118,8 @@ fn of_several_tumours_each_is_told_as_if_it_were_the_only_one() {
     let named = format!("later={}", more[1]);
     more[1] = &named;
     let (ended, told) = checked(&first.tumor, &first.normal, &file("both.json"), &more);
-    assert!(one.get("others").is_none());
-    let others = told["others"].as_array().expect("others");
+    assert!(one.get("other_tumours").is_none());
+    let others = told["other_tumours"].as_array().expect("others");
     assert_eq!((others.len(), &others[0]["sample"]), (1, &Value::from("later")));
     for (alone, facts) in [(&one, &told), (&two, &others[0])] {
         for key in ["bases", "pair", "library"] {
@@ -134,15 +129,14 @@ fn of_several_tumours_each_is_told_as_if_it_were_the_only_one() {
     assert_ne!(one["pair"], two["pair"]);
     let lines: Vec<&str> = ended.stdout.lines().filter(|l| *l == "TUMOR_1" || *l == "later").collect();
     assert_eq!(lines, ["TUMOR_1", "later"]);
-    assert_eq!(ended.stdout.lines().filter(|line| line.starts_with("person ")).count(), 2);
+    assert_eq!(ended.stdout.lines().filter(|line| line.starts_with("identity ")).count(), 2);
 }
 
 #[test]
 fn purity_and_copies_are_those_that_were_made() {
     for (name, purity, seed) in [("lost-half", 0.5, "41"), ("lost-most", 0.8, "42")] {
         let size = ["--genome-length", "2500000", "--contigs", "10", "--svs", "0", "--aneuploidy", "0.4"];
-        let data =
-            Data::simulate(name, &[&size[..], &["--purity", &purity.to_string(), "--seed", seed]].concat());
+        let data = Data::simulate(name, &[&size[..], &["--purity", &purity.to_string(), "--seed", seed]].concat());
         let made = fs::read(data.folder.join("simulate.json")).expect("parameters");
         let made: Value = serde_json::from_slice(&made).expect("JSON");
         let made = &made["made"]["tumor_content"];
@@ -151,17 +145,18 @@ fn purity_and_copies_are_those_that_were_made() {
         let tumour = &told["pair"]["tumour"];
         assert_about(&tumour["purity"], purity, 0.05);
         assert_about(&tumour["ploidy"], made["ploidy"].as_f64().expect("a number"), 0.1);
-        let [found, lost] = [&tumour["lost"], &made["lost"]].map(|share| share.as_f64().expect("a share"));
+        let [found, lost] =
+            [&tumour["loh_fraction"], &made["loh_fraction"]].map(|share| share.as_f64().expect("a share"));
         assert!((found - lost).abs() < 0.05, "{lost} of the genome is told as {found}");
-        // Without the reference nobody knows which places lie side by side.
+        // Without a reference, neighbouring sites are unknown.
         let (without, told) = of(&data, &[]);
         assert!(told["pair"]["tumour"]["purity"].is_null());
         assert!(
-            without.stdout.contains("purity            not told: without a reference"),
+            without.stdout.contains("purity                      not determined: without a reference"),
             "{}",
             without.stdout
         );
-        assert!(ended.stdout.contains("\nlost  ") == (lost > 0.0), "{}", ended.stdout);
+        assert!(ended.stdout.contains("\nLOH  ") == (lost > 0.0), "{}", ended.stdout);
     }
 }
 
@@ -177,12 +172,8 @@ fn real_halves_are_one_person_and_samples_of_other_places_no_pair() {
     };
     let folder = scratch("real-pairs");
     for set in ["n_12878", "n_hg002a", "n_hg002b", "v_three"] {
-        let (_, told) = checked(
-            &sample(set, "tumor"),
-            &sample(set, "normal"),
-            &folder.join(set).with_extension("json"),
-            &[],
-        );
+        let (_, told) =
+            checked(&sample(set, "tumor"), &sample(set, "normal"), &folder.join(set).with_extension("json"), &[]);
         assert_eq!(told["pair"]["identity"]["relation"], "same", "{set}");
     }
     let (_, told) =
@@ -208,7 +199,7 @@ fn what_is_no_pair_of_samples_is_refused() {
     };
     let odd = error(&["--tumor", &one, "--normal", &three, &four]);
     assert!(odd.contains("a_1.fq"), "{odd}");
-    // Reads that say nothing are no error: nothing can be told of them.
-    let told = run(["check", "--tumor", &one, &two, "--normal", &three, &four]).well();
-    assert!(told.stdout.starts_with("person            not told"), "{}", told.stdout);
+    // Reads without information are no error: the results are reported as unknown.
+    let told = run(["check", "--tumor", &one, &two, "--normal", &three, &four]).assert_success();
+    assert!(told.stdout.starts_with("identity                    not determined"), "{}", told.stdout);
 }

@@ -1,6 +1,5 @@
-//! `genuma count` and `genuma query`: the same answers from table and text, whatever the threads and the memory.
-
-mod common;
+//! `genuma count` and `genuma query`: table and text have the same counts, whatever the number of threads and the
+//! memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{genuma, gzip, names, run, scratch};
+use crate::common::{genuma, gzip, names, run, scratch};
 
 const K: usize = 31;
 
-/// FASTQ of reads from both strands of one genome, with a letter that is no base in each; `seed` makes other reads.
+/// FASTQ of reads from both strands of one genome, each with a letter that is no base. `seed` selects other reads.
 fn fastq(seed: u64, reads: usize) -> String {
     let mut state = 7u64;
     let mut below = move |n: u64| {
@@ -46,7 +45,7 @@ fn revcomp(seq: &[u8]) -> Vec<u8> {
     seq.iter().rev().map(other).collect()
 }
 
-/// Counts of each k-mer in the samples given as FASTQ text, seen at least `least` times in all of them together.
+/// Counts of each k-mer in samples given as FASTQ text, if its summed count is at least `least`.
 fn expected<const S: usize>(samples: [&str; S], least: u32) -> BTreeMap<String, [u32; S]> {
     let mut counts = BTreeMap::<String, [u32; S]>::new();
     for (sample, text) in samples.iter().enumerate() {
@@ -86,17 +85,17 @@ fn text_and_table_hold_every_kmer() {
     let [normal, tumor] = [0, 1].map(|i| write(&folder, &format!("{i}.fq"), &reads[i]));
     let (tsv, gkt) = (folder.join("pair.tsv"), folder.join("pair.gkt"));
     let input = ["count", "--normal", name(&normal), "--tumor", name(&tumor), "-o"];
-    run(input.iter().chain(&[name(&tsv)])).well();
+    run(input.iter().chain(&[name(&tsv)])).assert_success();
     let expected = expected([&reads[0], &reads[1]], 2);
     assert!(expected.len() > 4000);
     assert_eq!(fs::read_to_string(&tsv).expect("text"), text(["normal", "tumor"], &expected));
 
     let (hist, json) = (folder.join("hist"), folder.join("json"));
-    run(input.iter().chain(&[name(&gkt), "--histogram", name(&hist), "--json", name(&json)])).well();
-    // A sequence with all that is there, absent k-mers between, and the letters of foreign windows.
+    run(input.iter().chain(&[name(&gkt), "--histogram", name(&hist), "--json", name(&json)])).assert_success();
+    // A sequence that contains all counted k-mers, absent k-mers between them, and N.
     let sequence = expected.keys().map(String::as_str).collect::<Vec<_>>().join("N");
     let fasta = write(&folder, "all.fa", &format!(">all of them\n{sequence}\n>none\n{}\n", "AC".repeat(20)));
-    let answers = run(["query", name(&gkt), name(&fasta)]).well().stdout;
+    let answers = run(["query", name(&gkt), name(&fasta)]).assert_success().stdout;
     let mut lines = answers.lines();
     assert_eq!(lines.next(), Some("sequence\tposition\tkmer\tnormal\ttumor"));
     for (i, (kmer, [normal, tumor])) in expected.iter().enumerate() {
@@ -104,21 +103,16 @@ fn text_and_table_hold_every_kmer() {
         assert_eq!(lines.next(), Some(&line[..]));
     }
     let none: Vec<&str> = lines.collect();
-    // The same whatever is remembered; asked for twice, with room for all, most are remembered once: keys fall on sets of places as they like.
-    // Files of the same bytes would be refused.
+    // The result does not depend on the cache. Repeated lookups with a cache for all k-mers find most of them there,
+    // but collisions evict some. Files of the same bytes would be refused.
     let copy = fs::read_to_string(&fasta).expect("sequences").replace("of them", "once more");
     let copy = write(&folder, "again.fa", &copy);
     for (cache, remembered) in [("0", 0..=0), ("1G", expected.len() * 99 / 100..=expected.len())] {
-        let twice = run(["query", "--cache", cache, name(&gkt), name(&fasta), name(&copy)]).well();
+        let twice = run(["query", "--cache", cache, name(&gkt), name(&fasta), name(&copy)]).assert_success();
         assert_eq!(twice.stdout, format!("{answers}{}", answers.split_once('\n').expect("lines").1));
-        let told =
-            twice.stderr.split_once(&format!("{} found, ", 2 * expected.len())).expect("what was found").1;
+        let told = twice.stderr.split_once(&format!("{} found, ", 2 * expected.len())).expect("what was found").1;
         let of_cache = told.split_once(" of them in the cache").expect("what was remembered").0;
-        assert!(
-            remembered.contains(&of_cache.parse().expect("a number")),
-            "{remembered:?}: {}",
-            twice.stderr
-        );
+        assert!(remembered.contains(&of_cache.parse().expect("a number")), "{remembered:?}: {}", twice.stderr);
     }
     assert_eq!(none.len(), 40 - K + 1);
     assert!(none.iter().all(|line| line.starts_with("none\t") && line.ends_with("\t0\t0")), "{none:?}");
@@ -137,17 +131,12 @@ fn text_and_table_hold_every_kmer() {
     }
 }
 
-/// `genuma count` that reads `input` from its standard input; how it ended.
+/// Runs `genuma count` with `input` on its standard input.
 fn piped(args: &[&str], input: &str) -> std::process::Output {
-    let mut child = genuma()
-        .arg("count")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let mut child =
+        genuma().arg("count").args(args).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // What refuses to read does not read to the end.
+    // genuma stops reading after an error.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("an end")
@@ -167,7 +156,7 @@ fn pipes_are_read_once() {
         assert_eq!(fs::read_to_string(&out).expect("text"), expected);
         fs::remove_file(&out).expect("it was there");
     }
-    // What ends early, holds nothing, or would have to be read twice is told, and nothing is written.
+    // Input that is truncated, empty or must be read twice is reported, and nothing is written.
     let half = &reads[0][..reads[0].len() / 2 - 40];
     for (args, input, word) in [
         (&["-"][..], half, "error: "),
@@ -180,7 +169,7 @@ fn pipes_are_read_once() {
         assert!(ended.status.code() == Some(1) && said.contains(word), "{args:?}: {said}");
         assert_eq!(names(&folder), ["0.fq", "1.fq"]);
     }
-    // A fault elsewhere is told although the pipe, which has begun, never ends.
+    // An error in another file is reported although the pipe, whose reading has begun, never ends.
     let broken = write(&folder, "broken.fq", &(reads[1].clone() + &fastq(3, 30_000) + "@r\nACGT\n+\nIII\n"));
     let mut child = genuma()
         .args(["count", "--normal", "-", "--tumor", name(&broken), "-t", "2", "-o", name(&out)])
@@ -208,14 +197,14 @@ fn threads_memory_and_packing_do_not_show() {
         (&plain, &["-t", "1", "--memory", "80M"][..]),
         (&packed, &["-t", "3"]),
         (&plain, &["--memory", "1G"]),
-        // More than any machine has here: what is not used is not asked for.
+        // More than any test machine has: memory that is not needed is not allocated.
         (&plain, &["--memory", "4T"]),
     ]
     .into_iter()
     .enumerate()
     {
         let out = folder.join(format!("{i}.gkt"));
-        run(["count", name(file), "-o", name(&out)].iter().chain(options)).well();
+        run(["count", name(file), "-o", name(&out)].iter().chain(options)).assert_success();
         tables.push(fs::read(out).expect("a table"));
     }
     assert!(tables.windows(2).all(|two| two[0] == two[1]));
@@ -224,7 +213,7 @@ fn threads_memory_and_packing_do_not_show() {
 #[test]
 fn the_least_memory_does_not_show() {
     let folder = scratch("least");
-    // 1,020,000 k-mers, nearly all of them different: filters that do not all fit where memory is least.
+    // 1,020,000 mostly distinct k-mers: with little memory, not all filters fit.
     let mut state = 7u64;
     let mut base = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -257,7 +246,7 @@ fn samples_have_names_and_files() {
     let both = format!("b={},{}", name(&a), name(&b));
     let other = format!("a={}", name(&c));
     let args = ["--min-count", "3", "-o", name(&out)];
-    run(["count", "--sample", &both, "--sample", &other].iter().chain(&args)).well();
+    run(["count", "--sample", &both, "--sample", &other].iter().chain(&args)).assert_success();
     let joined = reads[0].clone() + &reads[1];
     let expected = text(["b", "a"], &expected([&joined, &reads[2]], 3));
     assert_eq!(fs::read_to_string(out).expect("text"), expected);
@@ -268,17 +257,16 @@ fn extreme_reads_are_counted() {
     let folder = scratch("extreme");
     let one = |seq: &str, times: usize| format!("@r\n{seq}\n+\n{}\n", "I".repeat(seq.len())).repeat(times);
     let repeated = fastq(3, 1).lines().nth(1).expect("a read").replace('N', "A");
-    let cases =
-        [one(&"A".repeat(100), 20_000), one(&repeated, 20_000), one(&"N".repeat(100), 50), one("ACGT", 9)];
+    let cases = [one(&"A".repeat(100), 20_000), one(&repeated, 20_000), one(&"N".repeat(100), 50), one("ACGT", 9)];
     for (i, reads) in cases.iter().enumerate() {
         let (file, out) = (write(&folder, "a.fq", reads), folder.join("x.tsv"));
-        run(["count", name(&file), "-o", name(&out), "--memory", "100M"]).well();
+        run(["count", name(&file), "-o", name(&out), "--memory", "100M"]).assert_success();
         let text = fs::read_to_string(out).expect("text");
         assert_eq!(text, self::text(["reads"], &expected([reads], 2)), "case {i}");
     }
 }
 
-/// Asserts that a run ends with `code` and one line of error that has all of `parts`.
+/// Asserts that a run exits with `code` and one error line that contains all of `parts`.
 #[track_caller]
 fn refused(args: &[&str], code: i32, parts: &[&str]) {
     let ended = run(args);
@@ -310,7 +298,7 @@ fn faults_are_told_and_leave_nothing() {
 
     refused(&["query", x, reads], 1, &["x.gkt", "cannot open"]);
     refused(&["query", reads, reads], 1, &["a.fq"]);
-    run(["count", reads, "-o", x]).well();
+    run(["count", reads, "-o", x]).assert_success();
     let mut table = fs::read(&out).expect("a table");
     table[5000] ^= 4;
     fs::write(&out, table).expect("written");
@@ -324,7 +312,7 @@ fn a_killed_count_is_no_harm_to_the_next() {
     gzip(reads.clone(), fastq(5, 60_000).as_bytes());
     let out = folder.join("x.gkt");
     let args = ["count", name(&reads), "-o", name(&out), "--memory", "90M"];
-    run(args).well();
+    run(args).assert_success();
     let whole = fs::read(&out).expect("a table");
     fs::remove_file(&out).expect("removed");
     for pause in [5, 50, 100, 150, 200, 300] {
@@ -336,7 +324,7 @@ fn a_killed_count_is_no_harm_to_the_next() {
             assert!(fs::read(&out).expect("a table") == whole, "a table appears whole or not at all");
             fs::remove_file(&out).expect("removed");
         }
-        run(args).well();
+        run(args).assert_success();
         assert!(fs::read(&out).expect("a table") == whole, "killed after {pause} ms");
         fs::remove_file(&out).expect("removed");
         assert_eq!(names(&folder), ["a.fq.gz"]);

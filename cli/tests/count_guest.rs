@@ -1,5 +1,5 @@
-//! In a guest of four nodes, `genuma count` keeps its threads on all nodes and the memory of each bin on the node it belongs to; the
-//! k-mers are the same as on this machine.
+//! In a virtual machine of four nodes, `genuma count` keeps its threads on all nodes and the memory of each bin on
+//! its node; the k-mers are the same as on this machine.
 
 mod common;
 #[path = "../../hardware/machine/tests/guest/mod.rs"]
@@ -15,19 +15,19 @@ use serde_json::Value;
 
 #[test]
 fn bins_are_on_the_nodes_of_their_threads() {
-    let data = Data::of_normal("count-guest", "8");
-    let reads = data.unpacked();
-    // Text: what a table knows of absent k-mers depends on the memory.
+    let data = Data::simulate_normal_only("count-guest", "8");
+    let reads = data.write_unpacked_normal();
+    // Text, because the table's filter for absent k-mers depends on the memory.
     let expected = data.folder.join("expected.tsv");
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let mut here = vec!["count".to_owned(), "-o".to_owned(), text(&expected)];
     here.extend(reads.iter().map(|path| text(path)));
-    run(here.iter().map(String::as_str)).well();
+    run(here.iter().map(String::as_str)).assert_success();
     let md5 = Command::new("md5sum").stdin(fs::File::open(&expected).expect("there")).output().expect("run");
 
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
     let files: Vec<&Path> = std::iter::once(program).chain(reads.iter().map(AsRef::as_ref)).collect();
-    // With six threads two nodes have twice as many; in the second run little stays in memory.
+    // With six threads, two nodes have two threads each; in the second run most data is spilled.
     let command = "for with in '-t 4 --memory 300M' '-t 6 --memory 130M'; do \
            ./genuma count $with --json x.json -o x.tsv reads_1.fq reads_2.fq || exit 1; \
            echo \"JSON $(tr -d '\\n' <x.json)\"; echo \"MD5 $(md5sum <x.tsv)\"; \
@@ -47,7 +47,7 @@ fn bins_are_on_the_nodes_of_their_threads() {
         assert_eq!(number("node"), [0, 1, 2, 3]);
         assert_eq!(number("threads"), threads);
         assert_eq!(number("bytes_elsewhere"), [0; 4], "{nodes:?}");
-        // As many bins on each as threads.
+        // Each node has as many bins as threads.
         let here = number("bytes_here");
         let (bytes, all): (u64, u64) = (here.iter().sum(), threads.iter().sum());
         let fair = |(here, threads): (&u64, u64)| here.abs_diff(bytes * threads / all) < bytes / 8;

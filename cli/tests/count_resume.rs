@@ -1,4 +1,5 @@
-//! `genuma count --resume`: killed anywhere, the same command goes on to the same bytes; what is damaged is told.
+//! `genuma count --resume`: a count killed at any time resumes with the same command and gives the same bytes;
+//! damaged files are reported.
 
 mod common;
 
@@ -8,12 +9,12 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use common::{Ended, data, genuma, names, run, scratch};
+use common::{RunOutput, data, genuma, names, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 const WORK: &str = ".x.gkt.work";
 
-/// A count of the pair into `folder`.
+/// Arguments of a count of the pair into `folder`.
 fn count(folder: &Path, options: &[&str]) -> Vec<String> {
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let mut args = vec!["count".to_owned(), "--tumor".to_owned()];
@@ -25,32 +26,28 @@ fn count(folder: &Path, options: &[&str]) -> Vec<String> {
     args
 }
 
-/// The table of a count that nothing disturbs and that keeps no steps.
+/// The table of an undisturbed count without finished stages.
 fn expected() -> &'static [u8] {
     static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let folder = scratch("undisturbed");
-        run(count(&folder, &[])).well();
+        run(count(&folder, &[])).assert_success();
         assert_eq!(names(&folder), ["x.gkt"]);
         fs::read(folder.join("x.gkt")).expect("a table")
     })
 }
 
-/// Asserts that the table is there, that of an undisturbed count, and nothing else.
+/// Asserts that the folder has only the table, and that it is that of an undisturbed count.
 #[track_caller]
 fn assert_done(folder: &Path) {
     assert_eq!(names(folder), ["x.gkt"]);
     assert!(fs::read(folder.join("x.gkt")).expect("a table") == expected(), "{}", folder.display());
 }
 
-/// Starts a resumable count in a new folder and ends it by a signal when the names in the folder and those in its work
-/// folder say so; the folder, the names left in the work folder, and the last words.
-fn ended_at(
-    point: &str,
-    signal: Signal,
-    now: impl Fn(&[String], &[String]) -> bool,
-) -> (PathBuf, Vec<String>, String) {
-    // On a busy machine a step may be over before the signal comes.
+/// Starts a resumable count in a new folder and sends a signal when a condition on the names in the folder and in its
+/// work folder holds. Returns the folder, the names left in the work folder, and the last message.
+fn ended_at(point: &str, signal: Signal, now: impl Fn(&[String], &[String]) -> bool) -> (PathBuf, Vec<String>, String) {
+    // On a busy machine a stage may end before the signal arrives.
     for _ in 0..10 {
         let folder = scratch(point);
         let mut child = genuma()
@@ -82,7 +79,7 @@ fn ended_at(
     panic!("{point} is over before a signal comes");
 }
 
-/// Names in a folder whose files come and go.
+/// Names in a folder whose files change meanwhile.
 fn names_now(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -96,7 +93,7 @@ fn in_bins(work: &[String]) -> bool {
     has(work, "read.unit") && !has(work, "count.unit")
 }
 
-/// Kills a count that has its reads in bins and has not counted them; the folder.
+/// Kills a count that has its reads in bins but has not counted them; returns the folder.
 fn killed_in_bins(point: &str) -> PathBuf {
     ended_at(point, Signal::KILL, |_, work| in_bins(work)).0
 }
@@ -110,20 +107,18 @@ fn a_count_killed_anywhere_goes_on_to_the_same_bytes() {
         ("in-bins", |_, work| in_bins(work)),
         ("counting", |_, work| has(work, "count.bins") && !has(work, "count.unit")),
         ("counted", |_, work| has(work, "count.unit")),
-        ("writing", |folder, work| {
-            folder.iter().any(|name| name.starts_with(".x.gkt.")) && has(work, "count.unit")
-        }),
+        ("writing", |folder, work| folder.iter().any(|name| name.starts_with(".x.gkt.")) && has(work, "count.unit")),
     ];
     for (point, now) in points {
         let (folder, left, _) = ended_at(point, Signal::KILL, now);
         let (read, counted) = (has(&left, "read.unit"), has(&left, "count.unit"));
         let json = folder.with_extension("json");
-        // With other threads and memory.
+        // Resume with another number of threads and other memory.
         let options = ["--resume", "-t", "2", "--memory", "200M", "--json", json.to_str().expect("UTF-8")];
-        let said = run(count(&folder, &options)).well().stderr;
+        let said = run(count(&folder, &options)).assert_success().stderr;
         assert_eq!(said.contains("nothing to resume"), !read && !counted, "{point}: {said}");
         assert_eq!(said.contains("all reads are in bins already"), read && !counted, "{point}: {said}");
-        assert_eq!(said.contains("all k-mers are counted already"), counted, "{point}: {said}");
+        assert_eq!(said.contains("all k-mers have been counted already"), counted, "{point}: {said}");
         assert_eq!(said.contains("read begins"), !read && !counted, "{point}: {said}");
         assert_eq!(said.contains("count begins"), !counted, "{point}: {said}");
         assert_done(&folder);
@@ -139,7 +134,7 @@ fn a_count_killed_anywhere_goes_on_to_the_same_bytes() {
 fn a_count_is_killed_and_taken_up_until_it_is_done() {
     let (folder, _, _) = ended_at("again", Signal::KILL, |_, work| has(work, "read.bins"));
     let mut kills = 0;
-    // Each run is given half as much time again as that before, whatever it is at then.
+    // Each run is given half as much time again as the run before.
     let pauses = std::iter::successors(Some(Duration::from_millis(40)), |&pause| Some(pause * 3 / 2));
     for pause in pauses {
         let mut child = genuma().args(count(&folder, &["--resume", "-q"])).spawn().expect("it starts");
@@ -157,15 +152,15 @@ fn a_count_is_killed_and_taken_up_until_it_is_done() {
 #[test]
 fn an_interrupted_count_says_what_it_keeps() {
     let (folder, mut left, said) = ended_at("interrupted", Signal::INT, |_, work| in_bins(work));
-    // Other threads go on until the process ends, so a line of theirs may follow.
+    // Other threads run until the process ends, so that they may log a line after this one.
     let word = said.lines().find(|line| line.contains("warning: interrupted")).unwrap_or_default();
     assert!(word.contains(WORK) && word.contains("--resume"), "{said}");
-    // What counting has begun is there or not, as the signal came; it is made anew.
+    // The file that counting has begun may or may not exist; it is written again.
     left.retain(|name| name != "count.bins");
     assert_eq!(left, ["genuma.lock", "read.bins", "read.unit"]);
-    // A count that is not to be resumed begins anew and says so.
-    let said = run(count(&folder, &[])).well().stderr;
-    assert!(said.contains("what an interrupted run finished is dropped"), "{said}");
+    // A count without --resume starts again and says so.
+    let said = run(count(&folder, &[])).assert_success().stderr;
+    assert!(said.contains("the results of an interrupted run are discarded"), "{said}");
     assert!(said.contains("read begins"), "{said}");
     assert_done(&folder);
 }
@@ -174,13 +169,13 @@ fn an_interrupted_count_says_what_it_keeps() {
 fn steps_can_be_on_another_disk() {
     let (folder, scratch) = (scratch("beside"), scratch("other-disk"));
     fs::write(scratch.join("thesis.tex"), "x").expect("a file");
-    run(count(&folder, &["--resume", "--work", scratch.to_str().expect("UTF-8")])).well();
+    run(count(&folder, &["--resume", "--work", scratch.to_str().expect("UTF-8")])).assert_success();
     assert_done(&folder);
     assert_eq!(names(&scratch), ["thesis.tex"]);
 }
 
 #[track_caller]
-fn refused(ended: &Ended, parts: &[&str]) {
+fn refused(ended: &RunOutput, parts: &[&str]) {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let errors: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("error: ")).collect();
     assert_eq!(errors.len(), 1, "{}", ended.stderr);
@@ -205,8 +200,8 @@ fn another_count_does_not_take_it_up() {
         _ => arg,
     });
     refused(&run(renamed), &["now normal", "then normal"]);
-    // All of them left the steps where they are.
-    let said = run(count(&folder, &["--resume"])).well().stderr;
+    // None of these runs removed the finished stages.
+    let said = run(count(&folder, &["--resume"])).assert_success().stderr;
     assert!(said.contains("all reads are in bins already"), "{said}");
     assert_done(&folder);
 }
@@ -238,6 +233,6 @@ fn damage_is_told_and_nothing_comes_of_it() {
         fs::remove_file(&bins).expect("removed");
         refuse("bins", "No such file");
     }
-    run(count(&read, &[])).well();
+    run(count(&read, &[])).assert_success();
     assert_done(&read);
 }

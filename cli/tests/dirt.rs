@@ -1,12 +1,10 @@
-//! What libraries bring along: called through adapters, fold-backs, damage, copies and uneven depth, at 60x and 30x.
-
-mod common;
+//! Calls of realistic libraries with adapters, fold-back reads, damage, duplicates and uneven depth, at 60x and 30x.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{Data, filters, gunzip, run, scratch};
+use crate::common::{Data, filters, gunzip, run, scratch};
 use serde_json::Value;
 
 const SIZE: [&str; 6] = ["--genome-length", "300000", "--contigs", "2", "--depth-tumor", "60"];
@@ -41,7 +39,7 @@ fn scores(data: &Data, out: &Path) -> ([[f64; 2]; 3], String) {
         "--json".to_owned(),
         file(&scored),
     ];
-    let tables = run(arguments).well().stdout;
+    let tables = run(arguments).assert_success().stdout;
     let report = json(&scored);
     let score = |class: &str| {
         ["recall", "precision"].map(|score| report["classes"][class]["all"][score].as_f64().expect("a score"))
@@ -49,43 +47,45 @@ fn scores(data: &Data, out: &Path) -> ([[f64; 2]; 3], String) {
     (["SNV", "INDEL", "SV"].map(score), tables)
 }
 
-/// Calls a pair of a library and expects recall and precision of at least these, for SNVs, indels and structural variants.
-fn holds(library: &str, least: [[f64; 2]; 3]) {
+/// Calls a simulated pair of a library and asserts minimum recall and precision of SNVs, indels and structural
+/// variants.
+fn assert_accuracy(library: &str, least: [[f64; 2]; 3]) {
     let data = simulate(library, "6", &[&["--library", library], &SOME]);
     let out = scratch(&format!("{library}-calls"));
-    let ended = run(data.call(&out)).well();
+    let ended = run(data.call(&out)).assert_success();
     assert!(!ended.stderr.contains("two people"), "{}", ended.stderr);
     let (scores, tables) = scores(&data, &out);
     let enough = scores.as_flattened().iter().zip(least.as_flattened()).all(|(score, least)| score >= least);
     assert!(enough, "{library}: {scores:?} where {least:?} is asked\n{tables}");
 }
 
-/// Two samplings of the same cells: at most so many records pass.
-fn is_no_tumour(library: &str, most: usize) {
+/// Calls two samples of the same cells and asserts a maximum number of records that pass.
+fn assert_few_calls(library: &str, most: usize) {
     let data = simulate(&format!("{library}-same"), "7", &[&["--library", library], &NONE]);
     let out = scratch(&format!("{library}-same-calls"));
-    run(data.call(&out)).well();
+    run(data.call(&out)).assert_success();
     let passed = filters(&out).iter().filter(|f| *f == "PASS").count();
     assert!(passed <= most, "{library}: {passed} pass");
 }
 
 #[test]
 fn a_whole_genome_library() {
-    holds("wgs", [[0.97, 0.98], [0.94, 0.97], [0.9, 0.95]]);
-    is_no_tumour("wgs", 1);
+    assert_accuracy("wgs", [[0.97, 0.98], [0.94, 0.97], [0.9, 0.95]]);
+    assert_few_calls("wgs", 1);
 }
 
 #[test]
 fn fixed_tissue() {
-    // Two fifths of the pairs are copies and coverage is uneven: some places have next to no molecules of the normal.
-    holds("ffpe", [[0.6, 0.95], [0.5, 0.95], [0.9, 0.95]]);
-    is_no_tumour("ffpe", 1);
+    // Two fifths of the pairs are duplicates and the depth is uneven: some loci have hardly any molecules of the
+    // normal.
+    assert_accuracy("ffpe", [[0.6, 0.95], [0.5, 0.95], [0.9, 0.95]]);
+    assert_few_calls("ffpe", 1);
 }
 
 #[test]
 fn a_library_that_folds_back() {
-    holds("transposase", [[0.93, 0.97], [0.9, 0.93], [0.9, 0.95]]);
-    is_no_tumour("transposase", 1);
+    assert_accuracy("transposase", [[0.93, 0.97], [0.9, 0.93], [0.9, 0.95]]);
+    assert_few_calls("transposase", 1);
 }
 
 #[test]
@@ -93,17 +93,18 @@ fn what_is_amplified_costs_what_its_reads_cost() {
     let size = ["--amplifications", "2", "--snvs", "20", "--indels", "0", "--svs", "0"];
     let data = simulate("amplified", "8", &[&["--library", "wgs"], &size]);
     let out = scratch("amplified-calls");
-    run(data.call(&out)).well();
-    let lines = json(&out.join("summary.json"))["ledger"]["lines"].clone();
+    run(data.call(&out)).assert_success();
+    let lines = json(&out.join("summary.json"))["stages"].clone();
     let count = |what: &str| {
-        let line = lines.as_array().expect("lines").iter().find(|l| l["what"] == what);
+        let line = lines.as_array().expect("lines").iter().find(|l| l["description"] == what);
         line.and_then(|l| l["count"].as_u64()).unwrap_or_else(|| panic!("no line {what}"))
     };
-    // Most of the tumour's pairs lie in two amplified spans. Those with errors that recur there are taken up, but not all.
-    let (read, taken) = (count("tumour: pairs read"), count("pairs with such k-mers"));
+    // Most of the tumour's pairs are from two amplified regions. Only some of the pairs with recurrent errors there
+    // are assembled.
+    let (read, taken) = (count("tumour: pairs read"), count("pairs with candidate k-mers"));
     assert!(read > 80_000 && taken * 4 < read, "{taken} of {read} pairs taken up");
     let (scores, tables) = scores(&data, &out);
-    // A slip that one molecule in fifty has is no indel where there are hundreds of molecules.
+    // Slippage in one of fifty molecules is no indel, even with hundreds of molecules.
     for [recall, precision] in &scores[..2] {
         assert!(*recall >= 0.9 && *precision >= 0.95, "{tables}");
     }
@@ -114,7 +115,7 @@ fn neighbouring_bases_are_one_record_and_clusters_are_phased() {
     let linked = ["--snvs", "0", "--indels", "0", "--svs", "0", "--mnvs", "20", "--clusters", "15"];
     let data = simulate("linked", "11", &[&["--library", "wgs"], &linked]);
     let out = scratch("linked-calls");
-    run(data.call(&out)).well();
+    run(data.call(&out)).assert_success();
     let truth = fs::read_to_string(data.folder.join("truth.vcf")).expect("a truth");
     let truth = passing(&truth);
     let calls = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
@@ -146,12 +147,11 @@ fn another_species_ends_with_a_warning() {
     let mut data = simulate("species", "12", &[&["--library", "wgs"], &NONE]);
     data.tumor = simulate("other-species", "13", &[&["--library", "wgs"], &NONE]).tumor;
     let out = scratch("species-calls");
-    let ended = run(data.call(&out)).well();
-    assert!(ended.stderr.contains("is it of another species?"), "{}", ended.stderr);
-    let lines = json(&out.join("summary.json"))["ledger"]["lines"].clone();
-    let select: Vec<&Value> =
-        lines.as_array().expect("lines").iter().filter(|l| l["stage"] == "select").collect();
-    // All that is not of the person's genome: 300,000 bases, but for what the ends of its contigs have not.
+    let ended = run(data.call(&out)).assert_success();
+    assert!(ended.stderr.contains("check that both samples are of the same species"), "{}", ended.stderr);
+    let lines = json(&out.join("summary.json"))["stages"].clone();
+    let select: Vec<&Value> = lines.as_array().expect("lines").iter().filter(|l| l["stage"] == "select").collect();
+    // All reads that are not from the person's genome: 300,000 bases, less what the contig ends lack.
     let left_out = select[0]["count"].as_u64().expect("a count");
     assert!(select.len() == 1 && (290_000..330_000).contains(&left_out), "{select:?}");
     assert!(!filters(&out).iter().any(|f| f == "PASS"), "{:?}", filters(&out));
@@ -161,21 +161,20 @@ fn another_species_ends_with_a_warning() {
 fn two_people_are_told() {
     let strangers = simulate("swapped", "9", &[&["--library", "wgs", "--foreign-normal", "1"], &NONE]);
     let out = scratch("swapped-calls");
-    let ended = run(strangers.call(&out)).well();
+    let ended = run(strangers.call(&out)).assert_success();
     assert!(ended.stderr.contains("two people"), "{}", ended.stderr);
-    assert!(json(&out.join("summary.json"))["strangers"].as_f64().is_some_and(|share| share > 0.0));
-    // Not of a tenth of another person's reads: that is contamination.
+    assert!(json(&out.join("summary.json"))["genotype_mismatch_rate"].as_f64().is_some_and(|share| share > 0.0));
+    // A tenth of another person's reads in the normal is contamination, and not reported as foreign sequence.
     let touched = simulate("touched", "9", &[&["--library", "wgs", "--foreign-normal", "0.1"], &NONE]);
     let out = scratch("touched-calls");
-    let ended = run(touched.call(&out)).well();
+    let ended = run(touched.call(&out)).assert_success();
     assert!(!ended.stderr.contains("two people"), "{}", ended.stderr);
-    assert!(json(&out.join("summary.json"))["strangers"].is_null());
+    assert!(json(&out.join("summary.json"))["genotype_mismatch_rate"].is_null());
 }
 
 #[test]
 fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
-    let size =
-        ["--genome-like", "human", "--genome-length", "1.2M", "--depth-tumor", "4", "--depth-normal", "4"];
+    let size = ["--genome-like", "human", "--genome-length", "1.2M", "--depth-tumor", "4", "--depth-normal", "4"];
     let some = ["--snvs", "60", "--indels", "10", "--svs", "4", "--spacing", "200"];
     let data = Data::simulate("human", &[&size[..], &some].concat());
     let read = |name: &str| fs::read_to_string(data.folder.join(name)).expect("text");
@@ -183,13 +182,12 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
     let contigs: Vec<&str> = index.lines().filter_map(|l| l.split('\t').next()).collect();
     assert_eq!((contigs.len(), contigs[0], contigs[22], contigs[24]), (25, "chr1", "chrX", "chrM"));
     let bases = read("genome.fa");
-    let count =
-        |base| bases.lines().filter(|l| !l.starts_with('>')).map(|l| l.matches(base).count()).sum::<usize>();
+    let count = |base| bases.lines().filter(|l| !l.starts_with('>')).map(|l| l.matches(base).count()).sum::<usize>();
     assert!((36_000..60_000).contains(&count('N')), "{}", count('N'));
     let report = json(&data.folder.join("simulate.json"));
     assert_eq!(report["parameters"]["genome"]["human"]["length"], 1_200_000);
     assert_eq!(report["parameters"]["samples"]["mitochondrion"], 1000.0);
-    // What there is once has one allele.
+    // Sequence that exists once has one allele.
     let truths = [read("germline.vcf"), read("truth.vcf")].concat();
     for record in truths.lines().filter(|l| !l.starts_with('#')) {
         let columns: Vec<&str> = record.split('\t').collect();
@@ -197,34 +195,31 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
         assert_eq!(columns[9] == "1", alone, "{record}");
     }
     assert!(["chrX", "chrY"].iter().all(|c| truths.contains(&format!("\n{c}\t"))));
-    // Germline variants are false calls, and all of them lie somewhere.
+    // Germline variants are false calls, and each has a named region.
     let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
     let scores = scratch("kinds").join("scores.json");
-    let scored =
-        ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--kinds", &file("repeats.bed"), "--json"]
-            .map(str::to_owned);
-    let said = run(scored.into_iter().chain([scores.to_str().expect("UTF-8").to_owned()])).well().stdout;
+    let scored = ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--kinds", &file("repeats.bed"), "--json"]
+        .map(str::to_owned);
+    let said = run(scored.into_iter().chain([scores.to_str().expect("UTF-8").to_owned()])).assert_success().stdout;
     assert!(said.contains("\nalu ") && said.contains("\nelsewhere "), "{said}");
     let scores = json(&scores);
-    let sum = |kinds: &Value| {
-        kinds["false_calls"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>()
-    };
+    let sum =
+        |kinds: &Value| kinds["false_calls"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>();
     let counted: u64 = scores["kinds"].as_object().expect("kinds").values().map(sum).sum();
     assert_eq!(counted, scores["false_calls"].as_array().expect("false calls").len() as u64);
 }
 
 #[test]
 fn fixed_tissue_is_called_without_a_reference() {
-    // The normal's reads end within flanks of contigs here, which once ended the call.
+    // Regression: reads of the normal that ended within flanks of contigs once ended the call.
     let folder = scratch("fixed-bare");
     let out = folder.to_str().expect("UTF-8");
-    let made =
-        ["--genome-length", "600000", "--library", "ffpe", "--depth-tumor", "52", "--depth-normal", "26"];
-    run(["simulate", "--seed", "16", "-o", out].iter().chain(&made)).well();
+    let made = ["--genome-length", "600000", "--library", "ffpe", "--depth-tumor", "52", "--depth-normal", "26"];
+    run(["simulate", "--seed", "16", "-o", out].iter().chain(&made)).assert_success();
     let reads = |sample: &str| [1, 2].map(|mate| format!("{out}/{sample}_{mate}.fq.gz"));
     let ([t1, t2], [n1, n2]) = (reads("tumor"), reads("normal"));
     let calls = folder.join("calls");
     let calls = calls.to_str().expect("UTF-8");
-    run(["call", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", calls, "--threads", "2"]).well();
+    run(["call", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", calls, "--threads", "2"]).assert_success();
     assert!(filters(Path::new(calls)).iter().any(|filter| filter == "PASS"));
 }

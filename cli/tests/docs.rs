@@ -1,18 +1,16 @@
-//! Commands that the documentation shows, run as they stand there.
-
-mod common;
+//! Runs the commands of the documentation as they are written there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Data, called, data, installed, scratch, skipped};
+use crate::common::{Data, called, data, installed, scratch, skipped};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
 }
 
-/// A block of commands, and the lines that have to be in what they say.
+/// A block of commands, and the lines that their output must contain.
 #[derive(Default)]
 struct Block {
     line: usize,
@@ -20,7 +18,7 @@ struct Block {
     said: Vec<String>,
 }
 
-/// Fenced blocks of `sh`, each with the `text` behind it.
+/// Fenced blocks of `sh`, each with the `text` block after it.
 fn fenced(page: &str) -> Vec<Block> {
     let (mut blocks, mut fence): (Vec<Block>, Option<&str>) = (Vec::new(), None);
     for (number, line) in page.lines().enumerate() {
@@ -45,11 +43,10 @@ fn fenced(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Runs commands in a shell that finds genuma, in `folder`, and gives back all they say.
+/// Runs commands with a shell that finds genuma, in `folder`; returns success and all output.
 fn shell(folder: &Path, commands: &str) -> (bool, String) {
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let path =
-        format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").expect("PATH"));
+    let path = format!("{}:{}", program.parent().expect("a folder").display(), std::env::var("PATH").expect("PATH"));
     let mut bash = Command::new("bash");
     bash.args(["-euc", &format!("exec 2>&1\n{commands}")]).current_dir(folder).env("PATH", path);
     let output = bash.output().expect("bash starts");
@@ -62,18 +59,18 @@ fn the_tutorial_does_what_it_says() {
         return;
     }
     let folder = scratch("tutorial");
-    let page = fs::read_to_string(root().join("docs/tutorial.md")).expect("the tutorial");
+    let page = fs::read_to_string(root().join("docs/guide/tutorial.md")).expect("the tutorial");
     fs::create_dir_all(folder.join("docs")).expect("a folder");
     std::os::unix::fs::symlink(root().join("docs/tutorial"), folder.join("docs/tutorial")).expect("a link");
     let blocks = fenced(&page);
     assert!(blocks.len() >= 9, "{} blocks", blocks.len());
     for block in blocks {
         let (well, said) = shell(&folder, &block.commands);
-        assert!(well, "docs/tutorial.md:{}: {}\n{said}", block.line, block.commands);
+        assert!(well, "docs/guide/tutorial.md:{}: {}\n{said}", block.line, block.commands);
         for line in &block.said {
             assert!(
                 said.contains(line.as_str()),
-                "docs/tutorial.md:{}: '{line}' is not said:\n{said}",
+                "docs/guide/tutorial.md:{}: '{line}' is not said:\n{said}",
                 block.line
             );
         }
@@ -81,20 +78,14 @@ fn the_tutorial_does_what_it_says() {
     picture(&folder.join("calls/report.html"));
 }
 
-/// The picture that README shows, made anew when `GENUMA_BLESS` is set.
+/// Compares the picture of the README; with `GENUMA_BLESS` it is written again.
 fn picture(report: &Path) {
     let to = match std::env::var_os("GENUMA_BLESS") {
-        Some(_) => root().join("docs/report.png"),
+        Some(_) => root().join("docs/guide/report.png"),
         None => report.with_file_name("report.png"),
     };
     let mut chromium = Command::new("chromium");
-    chromium.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--window-size=1200,1500",
-    ]);
+    chromium.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,1500"]);
     chromium.arg(format!("--screenshot={}", to.display())).arg(report);
     match chromium.output() {
         Ok(output) => {
@@ -133,7 +124,7 @@ fn commands_of_the_readme_run() {
     let (indexed, said) = shell(&folder, "bwa index ref.fa");
     assert!(indexed, "{said}");
     for command in commands {
-        // Half a minute in which nothing else may run: cli/tests/probe.rs runs it.
+        // Takes half a minute on an otherwise idle machine; cli/tests/probe.rs runs it.
         if command.starts_with("genuma probe") {
             continue;
         }
@@ -143,18 +134,23 @@ fn commands_of_the_readme_run() {
     }
 }
 
-/// Commands of pages that are not run here: how they begin, and why not. Those with `…` or `...` stand for others and are not run either.
-const NOT_RUN: [(&str, &str); 7] = [
+/// Commands of pages that are not run here: how they begin, and the reason. Commands with `…` or `...` are
+/// placeholders and are not run either.
+const NOT_RUN: [(&str, &str); 8] = [
     ("genuma probe -o server7", "takes a minute; cli/tests/probe.rs runs --quick"),
     ("genuma probe --quick", "half a minute in which nothing else may run; cli/tests/probe.rs runs it"),
     ("genuma advise --machine", "wants what a probe measured here; cli/tests/advise.rs makes it up"),
     ("genuma probe --placement", "is a defect of the machine where it fails; cli/tests/probe.rs runs it"),
     ("genuma step run", "goes on with what sbatch has begun; cli/tests/slurm.rs runs it"),
+    ("bcftools view out/somatic.vcf.gz | sed", "needs vcftools; cli/tests/accepted.rs runs it"),
     ("genuma recording 1", "the first line of a file, no command"),
     ("genuma run --reads reads_1.fq.gz reads_2.fq.gz -- mapper", "a program that nobody has"),
 ];
 
-/// The commands of a page that begin with genuma, whole, each with the number of its line: indented lines, joined where they end with a backslash.
+/// How the indented lines begin that are commands.
+const PROGRAMS: [&str; 4] = ["genuma ", "for ", "bcftools ", "jq "];
+
+/// The commands in indented lines of a page, with their line numbers. Lines that end with a backslash are joined.
 fn indented(page: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut open, mut fence) = (false, false);
@@ -162,7 +158,7 @@ fn indented(page: &str) -> Vec<(usize, String)> {
         fence ^= line.starts_with("```");
         match line.strip_prefix("    ").filter(|_| !fence) {
             Some(line) if open => found.last_mut().expect("a command").1 += line,
-            Some(line) if line.starts_with("genuma ") || line.starts_with("for ") => {
+            Some(line) if PROGRAMS.iter().any(|program| line.starts_with(program)) => {
                 found.push((number + 1, line.to_owned()));
             }
             _ => continue,
@@ -176,7 +172,8 @@ fn indented(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// A command with so much less to do that all of them take a minute or two: a genome of 1 Mbp at most, 20x, few variants.
+/// A command reduced so that all commands together take a minute or two: a genome of at most 1 Mbp, 20x, few
+/// variants.
 fn shrunk(command: &str) -> String {
     const MOST: [(&str, u64); 14] = [
         ("--genome-length", 1_000_000),
@@ -221,7 +218,7 @@ fn shrunk(command: &str) -> String {
     command
 }
 
-/// A folder with all that the pages' commands read.
+/// Creates a folder with all files that the pages' commands read.
 fn world(folder: &Path) {
     let data = data();
     let all = |commands: &str| {
@@ -245,7 +242,7 @@ fn world(folder: &Path) {
     for name in ["ref.fa", "genome.fa", "genes.fa", "data/genome.fa"] {
         fs::copy(reference, folder.join(name)).expect("a copy");
     }
-    // Results that are written to where there are links go to what these link to.
+    // Results that are written through links replace the targets of the links.
     for name in ["a", "b", "calls", "out"] {
         fs::create_dir_all(folder.join(name)).expect("a folder");
         for file in ["summary.json", "somatic.vcf.gz", "contigs.fa"] {
@@ -297,7 +294,7 @@ fn commands_of_all_pages_run() {
     }
     let made = scratch("world");
     world(&made);
-    // A page does not see what another one's commands have left.
+    // A page must not use files that another page's commands wrote.
     let anew = |page: &Path| {
         let folder = scratch(&format!("pages-{}", page.file_stem().expect("a name").display()));
         fs::remove_dir_all(&folder).expect("no folder");
@@ -305,8 +302,9 @@ fn commands_of_all_pages_run() {
         assert!(copied.success(), "a copy of {}", made.display());
         folder
     };
-    let mut pages: Vec<PathBuf> = fs::read_dir(root().join("docs"))
-        .expect("docs")
+    let mut pages: Vec<PathBuf> = ["docs", "docs/guide", "docs/internals", "docs/evidence"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(root().join(folder)).expect("a folder of pages"))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|end| end == "md"))
         .collect();
@@ -328,14 +326,14 @@ fn commands_of_all_pages_run() {
                 continue;
             }
             run += 1;
-            // Each plan is of a call of its own.
+            // Each plan is for a separate call.
             let _ = fs::remove_dir_all(folder.join("run"));
             let (well, said) = shell(&folder, &shrunk(&command));
             assert!(well, "{}:{line}: {}\n{said}", page.display(), shrunk(&command));
         }
         fs::remove_dir_all(&folder).expect("the page's folder");
     }
-    // What is said not to be run is there.
+    // Every entry of NOT_RUN occurs in the pages.
     for ((begin, _), times) in NOT_RUN.iter().zip(&not_run) {
         assert!(*times > 0, "no page has '{begin}'");
     }

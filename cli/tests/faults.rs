@@ -1,97 +1,98 @@
-//! A short fault campaign: some calls of each kind fail, some files are damaged, and every promise holds.
+//! A short fault campaign: some system calls of each kind fail, some files are damaged, and all promises of
+//! docs/internals/reliability.md hold.
 //!
-//! `make fuzz-faults` is the long one. This build's own calls are seen where they pass the C library; those that rustix makes
-//! do not (docs/reliability.md).
+//! `make fuzz-faults` runs the long campaign. This build only intercepts calls that go through the C library; calls
+//! of rustix do not (docs/internals/reliability.md).
 
 mod common;
 
 use std::path::Path;
 
 use common::{installed, scratch};
-use genuma_faults::bench::Bench;
-use genuma_faults::case::{Case, Given, cases};
-use genuma_faults::plan::{Extent, Trial, attempt, shuffle, trials};
-use genuma_faults::tally::Tally;
+use genuma_faults::campaign_plan::{CampaignLimits, FaultTrial, list_trials, run_trial_or_report, shuffle_trials};
+use genuma_faults::fault_bench::FaultBench;
+use genuma_faults::tally::CampaignTally;
+use genuma_faults::test_cases::{TestCase, TestInput, all_test_cases};
 
-/// Trials of a case; each is a run of some 100 ms.
+/// Number of trials of a case; each is a run of about 100 ms.
 const EACH: usize = 16;
 
-/// Runs some trials of every case whose verb is one of these, the same each time.
-fn hold(verbs: &[&str]) {
-    hold_in(verbs[0], verbs, |mut plan| {
-        shuffle(&mut plan, 14);
+/// Runs some trials of every case of these commands, the same each time.
+fn run_fixed_trials(verbs: &[&str]) {
+    run_trials(verbs[0], verbs, |mut plan| {
+        shuffle_trials(&mut plan, 14);
         plan.truncate(EACH);
         plan
     });
 }
 
-/// Runs those trials of every case whose verb is one of these that are chosen from all.
-fn hold_in(folder: &str, verbs: &[&str], choose: impl Fn(Vec<Trial>) -> Vec<Trial>) {
-    let all = cases();
-    // Measuring the machine's memory takes many seconds: those who need it are left to the long campaign.
-    let cheap = |case: &&Case| !case.given.contains(&Given::Machine);
+/// Runs the trials that `choose` selects of every case of these commands.
+fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> Vec<FaultTrial>) {
+    let all = all_test_cases();
+    // Measuring the machine's memory takes many seconds: cases that need it are left to the long campaign.
+    let cheap = |case: &&TestCase| !case.inputs.contains(&TestInput::Machine);
     let bwa = installed("bwa").is_some();
-    let possible = |case: &&Case| bwa || !case.given.contains(&Given::Bwa);
-    let cases: Vec<&Case> =
-        all.iter().filter(|case| verbs.contains(&case.verb())).filter(cheap).filter(possible).collect();
+    let possible = |case: &&TestCase| bwa || !case.inputs.contains(&TestInput::Bwa);
+    let cases: Vec<&TestCase> =
+        all.iter().filter(|case| verbs.contains(&case.subcommand())).filter(cheap).filter(possible).collect();
     let folder = scratch(folder);
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let mut bench = Bench::new(program, folder, &cases).expect("a bench");
-    let mut tally = Tally::default();
+    let mut bench = FaultBench::new(program, folder, &cases).expect("a bench");
+    let mut tally = CampaignTally::default();
     for case in cases {
-        let extent = Extent { numbers: 100, regions: 20, pairs: 4 };
-        let plan = trials(&mut bench, case, extent).expect("a case runs without faults");
+        let extent = CampaignLimits { max_call_numbers: 100, regions: 20, pairs: 4 };
+        let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
-            if let Some(judged) = attempt(&trial, &mut bench, case) {
-                tally.add(case, &trial, &judged);
+            if let Some(judged) = run_trial_or_report(&trial, &mut bench, case) {
+                tally.add_trial(case, &trial, &judged);
             }
         }
     }
-    assert!(tally.violations.is_empty(), "{}", tally.findings());
-    assert!(tally.faults() > 0, "no fault happened");
+    assert!(tally.violations.is_empty(), "{}", tally.format_violations());
+    assert!(tally.total_injected_faults() > 0, "no fault happened");
 }
 
 #[test]
 fn align_and_index() {
-    hold(&["align", "index"]);
+    run_fixed_trials(&["align", "index"]);
 }
 
 #[test]
 fn call() {
-    hold(&["call"]);
+    run_fixed_trials(&["call"]);
 }
 
 #[test]
 fn steps() {
-    hold(&["step"]);
+    run_fixed_trials(&["step"]);
 }
 
 #[test]
 fn count_and_query() {
-    hold(&["count", "query"]);
+    run_fixed_trials(&["count", "query"]);
 }
 
 #[test]
 fn tables_checking_and_tracking() {
-    hold(&["table", "check", "track"]);
+    run_fixed_trials(&["table", "check", "track"]);
 }
 
 #[test]
 fn run() {
-    hold(&["run"]);
+    run_fixed_trials(&["run"]);
 }
 
 #[test]
 fn small_verbs() {
-    hold(&["simulate", "evaluate", "topology", "man", "completions"]);
+    run_fixed_trials(&["simulate", "evaluate", "topology", "man", "completions"]);
 }
 
 #[test]
 fn memory_that_is_refused_from_the_first_on() {
-    let early = |trial: &Trial| {
+    let early = |trial: &FaultTrial| {
         let text = trial.to_string();
         let number = text.strip_prefix("map:ENOMEM:").and_then(|rest| rest.strip_suffix(":1"));
         number.is_some_and(|number| number.parse::<u32>().is_ok_and(|number| number <= 12))
     };
-    hold_in("no-memory", &["run", "simulate", "query"], |plan| plan.into_iter().filter(early).collect());
+    run_trials("no-memory", &["run", "simulate", "query"], |plan| plan.into_iter().filter(early).collect());
 }

@@ -1,20 +1,22 @@
-//! `--gpu`: the same bytes with devices as without, in count and call, with little memory of theirs, two of them, and failures in the middle.
+//! `--gpu`: count and call give the same bytes with and without devices, with little device memory, with two devices,
+//! and with failures.
 //!
-//! The devices are whatever OpenCL drives here: PoCL makes one of the CPUs (scripts/setup.sh). What is tried on them is in docs/gpu.md.
-
-mod common;
+//! The devices are those that OpenCL finds here: PoCL provides one that runs on the CPUs (scripts/setup.sh).
+//! docs/internals/gpu.md describes the trial settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
-use common::{Data, assert_same, genuma, scratch, skipped};
+use crate::common::{Data, assert_same, genuma, scratch, skipped};
 
-/// What a device is made of in most tests: two, with so little memory that bins are cut, and threads that leave them all they can do.
+/// Trial settings of most tests: two devices with so little memory that bins are divided, and threads that leave all
+/// work to them.
 const HARD: &str = "memory=1M,split=2,alone=1";
 
-/// The same for calls, which look at all roots: bins are larger than pieces here, and few larger than tables.
+/// Trial settings for calls, which need all roots: bins are larger than device blocks, and few are larger than
+/// tables.
 const CALLED: &str = "memory=4M,split=2,alone=1";
 
 struct Tried {
@@ -26,15 +28,15 @@ impl Tried {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
-    fn well(self) -> Self {
+    fn assert_success(self) -> Self {
         assert!(self.output.status.success(), "{}", self.stderr());
         self
     }
 }
 
-/// Whether OpenCL drives anything here; says so where it does not.
+/// Whether OpenCL finds no device here; then reports that the test is skipped.
 fn lacks_devices() -> bool {
-    let shown = tried(&["topology", "--json"], "").well();
+    let shown = run_with_trial(&["topology", "--json"], "").assert_success();
     let shown: serde_json::Value = serde_json::from_slice(&shown.output.stdout).expect("JSON");
     let found = &shown["devices"];
     let lacks = found["devices"].as_array().is_none_or(Vec::is_empty);
@@ -44,13 +46,13 @@ fn lacks_devices() -> bool {
     lacks
 }
 
-/// Runs genuma with devices as a trial has them.
-fn tried(args: &[&str], trial: &str) -> Tried {
+/// Runs genuma with these trial settings for devices.
+fn run_with_trial(args: &[&str], trial: &str) -> Tried {
     let output = genuma().args(args).env("GENUMA_GPU_TRIAL", trial).output().expect("genuma starts");
     Tried { output }
 }
 
-/// A small pair.
+/// A small simulated pair.
 fn pair() -> &'static Data {
     static PAIR: OnceLock<Data> = OnceLock::new();
     PAIR.get_or_init(|| {
@@ -76,7 +78,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Counts one or two samples into a text and returns it, and what was said.
+/// Counts one or two samples into text; returns the text and the messages.
 fn count(name: &str, k: &str, samples: usize, options: &[&str], trial: &str) -> (Vec<u8>, String) {
     let out = scratch(&format!("gpu-count-{name}")).join("counted.tsv");
     let (tumor, normal) = (&pair().tumor, &pair().normal);
@@ -87,11 +89,11 @@ fn count(name: &str, k: &str, samples: usize, options: &[&str], trial: &str) -> 
         args.extend(tumor.iter().map(|path| text(path)));
     }
     args.extend(options);
-    let said = tried(&args, trial).well().stderr();
+    let said = run_with_trial(&args, trial).assert_success().stderr();
     (fs::read(&out).expect("a text"), said)
 }
 
-/// Bins that devices counted, by what was said.
+/// Number of bins that devices counted, from the messages.
 fn on_devices(said: &str) -> u64 {
     let line = said.lines().find(|line| line.contains("bins were counted by"));
     let line = line.unwrap_or_else(|| panic!("nothing is said of devices: {said}"));
@@ -128,7 +130,7 @@ fn a_device_that_fails_at_any_call_does_not_show() {
         let trial = format!("{HARD},fail={call}");
         let (with, said) = count(&format!("fail-{call}"), "31", 2, &["--gpu", "0", "--memory", "1G"], &trial);
         assert!(with == without, "call {call}: {said}");
-        let warned = said.lines().filter(|line| line.contains("a failure made for a trial")).count();
+        let warned = said.lines().filter(|line| line.contains("a failure injected by the test settings")).count();
         assert_eq!(warned, 1, "one line says that a device is lost: {said}");
         begun += u64::from(said.contains("of lost devices"));
     }
@@ -150,7 +152,7 @@ fn call(name: &str, options: &[&str], trial: &str) -> (PathBuf, String) {
     let out = scratch(&format!("gpu-call-{name}")).join("calls");
     let args = pair().call_with(&out, options);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    (out.clone(), tried(&args, trial).well().stderr())
+    (out.clone(), run_with_trial(&args, trial).assert_success().stderr())
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn calls_are_the_same_bytes_with_devices() {
             let trial = format!("{CALLED},fail=200");
             let (with, said) = call("31-lost", &["-k", k, "--gpu", "0", "--memory", "1G"], &trial);
             assert_same(&without, &with);
-            assert!(said.contains("a failure made for a trial"), "{said}");
+            assert!(said.contains("a failure injected by the test settings"), "{said}");
         }
     }
 }
@@ -182,7 +184,7 @@ fn machines_without_devices_count_all_the_same() {
     let out = nowhere.join("x.tsv");
     let mut args = vec!["count", "-k", "31", "--gpu", "0", "-o", text(&out), "--normal"];
     args.extend(pair().normal.iter().map(|path| text(path)));
-    // No driver; a driver that is none; a library that is none.
+    // No driver, an invalid driver, an invalid library.
     let broken = nowhere.join("drivers");
     fs::create_dir_all(&broken).expect("a folder");
     fs::write(broken.join("broken.icd"), "/dev/null\n").expect("written");
@@ -192,7 +194,7 @@ fn machines_without_devices_count_all_the_same() {
         ("OPENCL_DYLIB_PATH", "libc.so.6", "the OpenCL library does not work"),
     ] {
         let output = genuma().args(&args).env(variable, value).output().expect("genuma starts");
-        let said = Tried { output }.well().stderr();
+        let said = Tried { output }.assert_success().stderr();
         let lines: Vec<&str> = said.lines().filter(|line| line.contains("alone: ")).collect();
         assert!(lines.len() == 1 && lines[0].contains(says), "{said}");
         assert!(fs::read(&out).expect("a text") == without, "{variable}");
@@ -208,19 +210,15 @@ fn a_cpu_is_never_taken_for_a_gain_and_unknown_devices_are_refused() {
     assert!(!said.contains("bins were counted by"), "{said}");
     let reads = text(&pair().normal[0]);
     let out = scratch("gpu-unknown").join("x.tsv");
-    let refused = tried(&["count", reads, "-o", text(&out), "--gpu", "no such card"], "");
+    let refused = run_with_trial(&["count", reads, "-o", text(&out), "--gpu", "no such card"], "");
     assert_eq!(refused.output.status.code(), Some(2));
     assert!(
-        refused.stderr().contains("--gpu no such card: no such device; there is 0 ("),
+        refused.stderr().contains("--gpu no such card: no such device; the devices are 0 ("),
         "{}",
         refused.stderr()
     );
-    let refused = tried(&["count", reads, "-o", text(&out), "--gpu", "0"], "memory=much");
-    assert!(
-        refused.stderr().contains("GENUMA_GPU_TRIAL: 'memory=much' is not understood"),
-        "{}",
-        refused.stderr()
-    );
+    let refused = run_with_trial(&["count", reads, "-o", text(&out), "--gpu", "0"], "memory=much");
+    assert!(refused.stderr().contains("GENUMA_GPU_TRIAL: 'memory=much' is not understood"), "{}", refused.stderr());
 }
 
 #[test]
@@ -228,34 +226,23 @@ fn devices_are_shown_and_planned_with() {
     if lacks_devices() {
         return;
     }
-    let shown = tried(&["topology"], "").well();
+    let shown = run_with_trial(&["topology"], "").assert_success();
     let shown = String::from_utf8_lossy(&shown.output.stdout).into_owned();
     let (_, devices) = shown.split_once("\ndevices\n").expect("devices");
     assert!(devices.trim_start().starts_with("0  "), "{shown}");
-    let json = tried(&["topology", "--json"], "").well();
+    let json = run_with_trial(&["topology", "--json"], "").assert_success();
     let json: serde_json::Value = serde_json::from_slice(&json.output.stdout).expect("JSON");
     let device = &json["devices"]["devices"][0];
     assert!(device["memory"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{json}");
     let name = device["name"].as_str().expect("a name");
     let planned = |gpu: &str| {
-        let args = [
-            "plan",
-            "--genome",
-            "3.1G",
-            "--depth",
-            "30,30",
-            "--memory",
-            "64G",
-            "--scratch",
-            "400G",
-            "--gpu",
-            gpu,
-        ];
-        let planned = tried(&args, "").well();
+        let args =
+            ["plan", "--genome", "3.1G", "--depth", "30,30", "--memory", "64G", "--scratch", "400G", "--gpu", gpu];
+        let planned = run_with_trial(&args, "").assert_success();
         let text = String::from_utf8_lossy(&planned.output.stdout).into_owned();
         text.lines().find_map(|line| line.strip_prefix("devices")).expect("a line").trim().to_owned()
     };
     assert_eq!(planned("0"), name);
-    assert_eq!(planned("off"), "none, as --gpu says");
+    assert_eq!(planned("off"), "none (--gpu off)");
     assert!(planned("auto").starts_with("none: ") || !planned("auto").contains(name));
 }

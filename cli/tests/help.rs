@@ -1,13 +1,11 @@
-//! What genuma says of itself: help, completions, manual pages.
-
-mod common;
+//! The texts that genuma prints about itself: help, completions, manual pages.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-use common::{names, run, scratch};
+use crate::common::{names, run, scratch};
 
-const VERBS: [&str; 23] = [
+const COMMANDS: [&str; 23] = [
     "call",
     "check",
     "step",
@@ -33,31 +31,31 @@ const VERBS: [&str; 23] = [
     "man",
 ];
 
-fn help(verb: &str) -> String {
-    run(verb.split(' ').chain(["--help"])).well().stdout
+fn help(command: &str) -> String {
+    run(command.split(' ').chain(["--help"])).assert_success().stdout
 }
 
-/// The manual page of a verb.
-fn page_of(verb: &str) -> String {
-    format!("genuma-{}.1", verb.replace(' ', "-"))
+/// File name of a command's manual page.
+fn manual_page_name(command: &str) -> String {
+    format!("genuma-{}.1", command.replace(' ', "-"))
 }
 
-/// The long options that a verb's help names.
-fn options(verb: &str) -> BTreeSet<String> {
+/// The long options in a command's help.
+fn options(command: &str) -> BTreeSet<String> {
     let option = |word: &str| {
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(word.len());
         (end > 2 && word.starts_with("--")).then(|| word[..end].to_owned())
     };
     let shown = |line: &str| line.trim_start().starts_with('-');
-    help(verb).lines().filter(|l| shown(l)).flat_map(str::split_whitespace).filter_map(option).collect()
+    help(command).lines().filter(|l| shown(l)).flat_map(str::split_whitespace).filter_map(option).collect()
 }
 
 #[test]
 fn help_is_as_reviewed() {
-    // One file a verb: a change of help is seen in review. GENUMA_BLESS=1 writes them anew.
-    for verb in std::iter::once("").chain(VERBS) {
-        let said = if verb.is_empty() { run(["--help"]).well().stdout } else { help(verb) };
-        let name = if verb.is_empty() { "genuma" } else { verb };
+    // One file per command, so that changes of help are reviewed. GENUMA_BLESS=1 rewrites the files.
+    for command in std::iter::once("").chain(COMMANDS) {
+        let said = if command.is_empty() { run(["--help"]).assert_success().stdout } else { help(command) };
+        let name = if command.is_empty() { "genuma" } else { command };
         let file = name.replace(' ', "-");
         let path = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("GENUMA_BLESS").is_some() {
@@ -74,14 +72,14 @@ fn wrong_usage_is_told_with_code_2() {
         assert_eq!(ended.code, Some(2), "{args:?}");
         assert!(ended.stderr.contains("Usage: ") || ended.stderr.contains("error: "), "{}", ended.stderr);
     }
-    assert_eq!(run(["--version"]).well().stdout, format!("genuma {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run(["--version"]).assert_success().stdout, format!("genuma {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn completions_know_every_option() {
     for shell in ["bash", "zsh", "fish"] {
-        let script = run(["completions", shell]).well().stdout;
-        for option in VERBS.iter().flat_map(|verb| options(verb)) {
+        let script = run(["completions", shell]).assert_success().stdout;
+        for option in COMMANDS.iter().flat_map(|command| options(command)) {
             let option = if shell == "fish" { option.trim_start_matches('-') } else { &option };
             assert!(script.contains(option), "{shell}: {option}");
         }
@@ -91,15 +89,15 @@ fn completions_know_every_option() {
 #[test]
 fn manual_pages_tell_every_option() {
     let folder = scratch("man").join("man1");
-    run(["man", folder.to_str().expect("UTF-8")]).well();
-    let mut expected: Vec<String> = VERBS.iter().map(|verb| page_of(verb)).collect();
+    run(["man", folder.to_str().expect("UTF-8")]).assert_success();
+    let mut expected: Vec<String> = COMMANDS.iter().map(|command| manual_page_name(command)).collect();
     expected.push("genuma.1".to_owned());
     expected.sort();
     assert_eq!(names(&folder), expected);
-    for verb in VERBS {
-        let page = fs::read_to_string(folder.join(page_of(verb))).expect("a page");
+    for command in COMMANDS {
+        let page = fs::read_to_string(folder.join(manual_page_name(command))).expect("a page");
         let page = page.replace("\\-", "-");
-        let missing: Vec<String> = options(verb).into_iter().filter(|o| !page.contains(o)).collect();
-        assert!(missing.is_empty(), "{verb}: {missing:?}");
+        let missing: Vec<String> = options(command).into_iter().filter(|o| !page.contains(o)).collect();
+        assert!(missing.is_empty(), "{command}: {missing:?}");
     }
 }

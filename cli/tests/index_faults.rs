@@ -1,21 +1,19 @@
-//! An index that is not what it should be: `align` ends with one line that names it, or with the same bytes; never with a signal. `call` reads none.
-
-mod common;
+//! Damaged indexes: `align` either prints one line that names the index, or writes the same bytes; it never dies by a
+//! signal. `call` reads no index.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{Data, assert_same, names, run, scratch};
+use crate::common::{Data, assert_same, names, run, scratch};
 
-/// A pair small enough to be aligned often.
+/// A pair that is small enough to be aligned often.
 fn small() -> &'static Data {
     static MADE: OnceLock<Data> = OnceLock::new();
     MADE.get_or_init(|| {
         let size = ["--genome-length", "24000", "--contigs", "2", "--seed", "7"];
-        let few =
-            ["--snvs", "12", "--indels", "4", "--svs", "1", "--depth-tumor", "20", "--depth-normal", "15"];
+        let few = ["--snvs", "12", "--indels", "4", "--svs", "1", "--depth-tumor", "20", "--depth-normal", "15"];
         Data::simulate("small", &[&size[..], &few[..]].concat())
     })
 }
@@ -24,16 +22,17 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The data with their genome in a folder of its own, indexed.
+/// The pair, with its genome in a folder of its own, indexed.
 fn indexed(name: &str) -> (Data, PathBuf) {
     let (folder, data) = (scratch(name), small());
     let genome = folder.join("genome.fa");
     fs::copy(data.folder.join("genome.fa"), &genome).expect("a copy");
-    run(["index", text(&genome)]).well();
+    run(["index", text(&genome)]).assert_success();
     (Data { reference: Some(genome), ..data.clone() }, folder)
 }
 
-/// Whether `align` refuses with a line that names the index; else it ends well, with the same records as with the index as it was.
+/// Whether `align` refuses the index with a line that names it; otherwise asserts that the records are the same as
+/// with the undamaged index.
 #[track_caller]
 fn refused(data: &Data, folder: &Path, what: &str) -> bool {
     let sam = folder.join("out.sam");
@@ -47,10 +46,7 @@ fn refused(data: &Data, folder: &Path, what: &str) -> bool {
     };
     let body = |path: &Path| {
         let sam = fs::read_to_string(path).expect("SAM");
-        sam.lines()
-            .filter(|line| !line.starts_with("@PG"))
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
+        sam.lines().filter(|line| !line.starts_with("@PG")).map(|line| format!("{line}\n")).collect::<String>()
     };
     let whole = folder.join("whole.sam");
     match (refused, whole.exists()) {
@@ -78,7 +74,7 @@ fn damaged_in_any_region() {
             let path = folder.join(name);
             let whole = fs::read(&path).expect("an index");
             let n = whole.len();
-            // Head, lengths or first counts, bases, samples, ends.
+            // Positions in header, lengths or first counts, bases, samples, end.
             for at in [0, 8, 17, 40, 66, 90, n / 3, n / 2, n - 2000, n - 9, n - 2] {
                 let mut bytes = whole.clone();
                 bytes[at] ^= 0x15;
@@ -91,7 +87,7 @@ fn damaged_in_any_region() {
                 let what = format!("{name}: cut at {cut} of {n}, sealed: {sealed}");
                 assert!(refused(&data, &folder, &what), "{what}");
             }
-            // As long as it should be, but the disk was full for a while.
+            // The file has its full length, but a part was not written.
             let mut holed = whole.clone();
             holed[n / 4..n / 2].fill(0);
             fs::write(&path, holed).expect("a file");
@@ -109,9 +105,8 @@ fn of_other_sequences_with_the_same_names_and_lengths() {
     let seal = folder.join("genome.fa.l2b.seal");
     let sealed = fs::read(&seal).expect("a seal");
     let fasta = fs::read_to_string(&genome).expect("a genome");
-    // A few bases, and all.
-    let turned =
-        |line: &str| if line.starts_with('>') { line.into() } else { line.chars().rev().collect::<String>() };
+    // A few bases changed, and all bases changed.
+    let turned = |line: &str| if line.starts_with('>') { line.into() } else { line.chars().rev().collect::<String>() };
     let turned: String = fasta.lines().map(|line| turned(line) + "\n").collect();
     for other in [fasta.replacen("ACG", "ATG", 3), turned] {
         fs::write(&genome, other).expect("a file");
@@ -128,7 +123,7 @@ fn of_other_sequences_with_the_same_names_and_lengths() {
     }
 }
 
-/// The disk fills while an index is made, sooner or later.
+/// The disk becomes full while an index is built, early or late.
 #[test]
 fn made_on_a_disk_that_fills() {
     let (data, folder) = (small(), scratch("full"));
@@ -145,25 +140,22 @@ fn made_on_a_disk_that_fills() {
         let args = ["index", "--engine", engine, text(&genome)].map(str::to_owned);
         for kib in [0, 1, 5, 8, 20, 40] {
             let (code, said) = limited(kib, &args);
-            assert!(
-                code == Some(1) && said.contains("genome.fa") && said.contains("File too large"),
-                "{kib}: {said}"
-            );
+            assert!(code == Some(1) && said.contains("genome.fa") && said.contains("File too large"), "{kib}: {said}");
             assert_eq!(names(&folder), ["genome.fa"], "{engine}, {kib} KiB");
         }
     }
 }
 
-/// `call` looks at no index: a damaged one beside the reference changes nothing.
+/// `call` ignores a damaged index next to the reference.
 #[test]
 fn beside_a_reference_to_call_on() {
     let (data, folder) = indexed("unread");
     let (before, after) = (scratch("before"), scratch("after"));
-    run(data.call(&before)).well();
+    run(data.call(&before)).assert_success();
     for name in ["genome.fa.l2b", "genome.fa.mbw", "genome.fa.l2b.seal"] {
         fs::write(folder.join(name), "damaged").expect("a file");
     }
-    run(data.call(&after)).well();
+    run(data.call(&after)).assert_success();
     assert_same(&after, &before);
 }
 
@@ -173,14 +165,10 @@ fn of_what_is_no_file() {
     let pipe = folder.join("pipe.fa");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     for engine in ["genuma", "minibwa", "strobealign"] {
-        // Reading the memory of a process from its start is an error of the system.
+        // Reading the memory of a process from its start is an I/O error.
         for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "regular file")] {
             let ended = run(["index", "--engine", engine, path]);
-            assert!(
-                ended.code == Some(1) && ended.stderr.contains(what),
-                "{engine} {path}: {}",
-                ended.stderr
-            );
+            assert!(ended.code == Some(1) && ended.stderr.contains(what), "{engine} {path}: {}", ended.stderr);
         }
     }
     assert_eq!(names(&folder), ["pipe.fa"]);

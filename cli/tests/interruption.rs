@@ -1,4 +1,4 @@
-//! Runs that are killed, interrupted, resumed, or started twice.
+//! Runs that are killed, interrupted, resumed or started twice.
 
 mod common;
 
@@ -17,12 +17,12 @@ struct Begun {
     said: String,
 }
 
-/// Starts a call and waits until it says that the unit begins.
+/// Starts a call and waits until it logs that the unit begins.
 fn begin(out: &Path, unit: &str, options: &[&str]) -> Begun {
     begin_call(&data().call_with(out, options), &format!("{unit} begins"))
 }
 
-/// Starts a call and waits until it says so.
+/// Starts a call and waits until it logs this text.
 fn begin_call(call: &[String], says: &str) -> Begun {
     let mut child = genuma().args(call).stderr(Stdio::piped()).spawn().expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -34,7 +34,7 @@ fn begin_call(call: &[String], says: &str) -> Begun {
 }
 
 impl Begun {
-    /// Sends a signal and waits for the end: exit code and all that was said.
+    /// Sends a signal and waits for the end; returns the exit code and all messages.
     fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("a process to signal");
@@ -43,9 +43,9 @@ impl Begun {
     }
 }
 
-/// Starts a call into a new folder and ends it by a signal in the midst of a unit: the folder and all that was said.
+/// Starts a call into a new folder and sends a signal during a unit; returns the folder and all messages.
 fn ended_in(unit: &str, signal: Signal, code: Option<i32>) -> (PathBuf, String) {
-    // On a busy machine a short unit may be over before the signal comes.
+    // On a busy machine a short unit may end before the signal arrives.
     for _ in 0..5 {
         let out = scratch(&format!("{unit}-{}", signal.as_raw())).join("out");
         let (ended, said) = begin(&out, unit, &["--threads", "1"]).end(signal);
@@ -76,12 +76,12 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
         assert_no_results(&out);
         let mut units = names(&out.join(".work"));
         let copied = units.contains(&"reads.bins".to_owned());
-        // When all is recruited nobody reads it any more.
+        // After recruiting, the packed reads are no longer needed.
         assert_eq!(copied, !["judge", "write"].contains(&unit), "{unit}: {units:?}");
         units.retain(|n| n.ends_with(".unit") && !n.starts_with('.'));
         assert_eq!(units, finished, "{unit}");
 
-        let said = run(data().call_with(&out, &["--resume"])).well().stderr;
+        let said = run(data().call_with(&out, &["--resume"])).assert_success().stderr;
         assert_eq!(said.contains("count begins"), finished.is_empty(), "{said}");
         assert!(!said.contains("reads.bins"), "{said}");
         assert_same(&out, called());
@@ -102,8 +102,11 @@ fn a_copy_of_the_reads_that_is_gone_is_told_and_one_that_is_damaged_is_refused()
     assert_no_results(&out);
 
     fs::remove_file(&copy).expect("a file");
-    let said = run(data().call_with(&out, &["--resume"])).well().stderr;
-    assert!(said.contains("reads.bins: gone, or not whole: the files of reads are read again"), "{said}");
+    let said = run(data().call_with(&out, &["--resume"])).assert_success().stderr;
+    assert!(
+        said.contains("reads.bins: the packed reads are missing or incomplete; the input files are read again"),
+        "{said}"
+    );
     assert!(!said.contains("count begins"), "{said}");
     assert_same(&out, called());
 }
@@ -113,7 +116,7 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
     let size = ["--genome-length", "2000000", "--snvs", "40", "--indels", "20", "--svs", "0"];
     let data = Data::simulate("partitioned", &size);
     let whole = scratch("whole");
-    run(data.call_with(&whole, &["--memory", "1G"])).well();
+    run(data.call_with(&whole, &["--memory", "1G"])).assert_success();
 
     let out = scratch("in-partition").join("out");
     let little = ["--threads", "2", "--memory", "144M", "--scratch", "8M"];
@@ -130,7 +133,7 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
     let [first] = &left[..] else { panic!("one partition, not {left:?}") };
     assert!(first.starts_with("count-1-of-"), "{first}");
 
-    // Damaged, it is refused before anything is counted.
+    // A damaged file is refused before anything is counted.
     let path = out.join(".work").join(first);
     let good = fs::read(&path).expect("a unit");
     let mut bad = good.clone();
@@ -138,11 +141,7 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
     fs::write(&path, bad).expect("a file");
     let refused = run(data.call_with(&out, &["--resume"]));
     assert_eq!(refused.code, Some(1));
-    assert!(
-        refused.stderr.contains(first) && refused.stderr.contains("damaged (checksum)"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains(first) && refused.stderr.contains("damaged (checksum)"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("begins"), "{}", refused.stderr);
     let other = first.replace("count-1-", "count-2-");
     fs::write(out.join(".work").join(&other), &good).expect("a file");
@@ -152,14 +151,14 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
     fs::remove_file(out.join(".work").join(&other)).expect("a file");
     fs::write(&path, good).expect("a file");
 
-    // Interrupted once more, with so much memory that nothing asks for partitions any more; those that there are stay.
+    // Interrupted again, with enough memory for one partition; the existing partitions stay.
     let begun = begin_call(&data.call_with(&out, &["--resume", "--memory", "1G"]), "assemble begins");
     let (code, said) = begun.end(Signal::KILL);
     assert_eq!(code, None, "{said}");
     assert!(said.contains("count, partition 2 of ") && !said.contains("count, partition 1 of "), "{said}");
     assert!(said.contains(", of which 1 are done"), "{said}");
     assert_eq!(units(), ["count.unit"], "partitions go when the whole is there");
-    let said = run(data.call_with(&out, &["--resume"])).well().stderr;
+    let said = run(data.call_with(&out, &["--resume"])).assert_success().stderr;
     assert!(!said.contains("count"), "{said}");
     assert_same(&out, &whole);
 }
@@ -168,17 +167,17 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
 fn an_interrupted_run_says_what_it_keeps() {
     let (out, said) = ended_in("recruit", Signal::INT, Some(130));
     assert_no_results(&out);
-    // Other threads go on until the process ends, so a line of theirs may follow.
+    // Other threads run until the process ends, so that they may log a line after this one.
     let word = said.lines().find(|line| line.contains("warning: interrupted")).unwrap_or_default();
     assert!(word.contains("--resume"), "{said}");
     let mut left = names(&out.join(".work"));
-    // What recruiting has begun is there or not, as the signal came; it is made anew.
+    // The file that recruiting has begun may or may not exist; it is written again.
     left.retain(|name| name != "recruit.bins");
     assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock", "place.unit", "reads.bins"]);
-    run(data().call_with(&out, &["--resume"])).well();
+    run(data().call_with(&out, &["--resume"])).assert_success();
     assert_same(&out, called());
 
-    // Nothing is finished yet: nothing stays.
+    // No unit is finished yet: nothing is kept.
     let (out, said) = ended_in("count", Signal::TERM, Some(143));
     assert!(said.contains("interrupted") && !said.contains("--resume"), "{said}");
     assert!(!out.exists());
@@ -191,8 +190,8 @@ fn a_resumed_run_must_be_the_same_run() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("now k 27, then k 31"), "{}", refused.stderr);
     assert_no_results(&out);
-    // The work folder stands: the right command goes on.
-    assert!(!run(data().call_with(&out, &["--resume"])).well().stderr.contains("count begins"));
+    // The work folder is still valid for the right command.
+    assert!(!run(data().call_with(&out, &["--resume"])).assert_success().stderr.contains("count begins"));
     assert_same(&out, called());
 }
 

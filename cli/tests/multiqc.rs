@@ -1,12 +1,10 @@
-//! What MultiQC is given, and what it makes of it.
-
-mod common;
+//! Files for MultiQC, and MultiQC's report of them.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{called, data, run, scratch, skipped};
+use crate::common::{called, data, python_peer, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
@@ -17,7 +15,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// Rows of a section and the value of one of its columns.
+/// The value of a column in a row of a section.
 fn at<'a>(section: &'a Value, row: &str, column: &str) -> &'a Value {
     assert!(!section["data"][row].is_null(), "no row {row}: {}", section["data"]);
     &section["data"][row][column]
@@ -39,7 +37,7 @@ fn sections_say_what_the_summary_says() {
     assert_eq!(at(&general, &tumour, "calls"), &Value::from(all));
     let pairs = summary["library"]["normal"]["pairs"].as_f64().expect("pairs");
     assert_eq!(at(&general, &normal, "pairs").as_f64(), Some(pairs / 1e6));
-    // Every value has its column.
+    // Every value has a column.
     let columns: Vec<&String> = general["pconfig"]
         .as_array()
         .expect("columns")
@@ -49,34 +47,15 @@ fn sections_say_what_the_summary_says() {
     for row in general["data"].as_object().expect("rows").values() {
         assert!(row.as_object().expect("a row").keys().all(|key| columns.contains(&key)), "{row}");
     }
-    let purity = &summary["portrait"]["pair"]["tumour"]["purity"]["value"];
+    let purity = &summary["sample_summary"]["pair"]["tumour"]["purity"]["value"];
     let told = &at(&section("pair"), &tumour, "purity").clone();
     assert_eq!(told.as_f64(), purity.as_f64().map(|share| 100.0 * share));
     let spectrum = section("spectrum");
     let changes = spectrum["data"][&tumour].as_object().expect("changes");
     assert_eq!(changes.len(), 6);
     let substitutions: u64 =
-        summary["portrait"]["spectrum"].as_array().expect("96").iter().filter_map(Value::as_u64).sum();
+        summary["sample_summary"]["spectrum"].as_array().expect("96").iter().filter_map(Value::as_u64).sum();
     assert_eq!(changes.values().filter_map(Value::as_u64).sum::<u64>(), substitutions);
-}
-
-/// MultiQC of PyPI, in an environment that is made once for all runs of the tests.
-fn multiqc() -> Result<std::path::PathBuf, String> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("multiqc-1.35");
-    let program = folder.join("bin/multiqc");
-    if !program.is_file() {
-        let done = |command: &mut Command| {
-            let output = command.output().map_err(|e| e.to_string())?;
-            output
-                .status
-                .success()
-                .then_some(())
-                .ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
-        };
-        done(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        done(Command::new(folder.join("bin/pip")).args(["-q", "install", "multiqc==1.35"]))?;
-    }
-    Ok(program)
 }
 
 #[test]
@@ -90,18 +69,14 @@ fn multiqc_shows_a_folder_of_results() {
     let (reads, out) = (text(&data().tumor[0]), folder.join("x.gkt"));
     let sample = format!("x={reads}");
     run(["count", "-t", "1", "--sample", &sample, "-o", text(&out), "--multiqc", text(&folder.join("x"))])
-        .well();
-    let program = match multiqc() {
-        Ok(program) => program,
-        Err(why) => return skipped(&format!("MultiQC 1.35 is not to be had from PyPI: {why}")),
-    };
+        .assert_success();
+    let Some(program) = python_peer("multiqc") else { return };
     let output = Command::new(program)
         .current_dir(&folder)
         .args([".", "--no-ansi", "--strict"])
         .output()
         .expect("MultiQC starts");
-    let said =
-        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert!(!said.contains("deprecated") && !said.contains("validation"), "{said}");
     let shown: Value = json(&folder.join("multiqc_data/multiqc_data.json"));
@@ -111,7 +86,5 @@ fn multiqc_shows_a_folder_of_results() {
     }
     let columns = shown["report_general_stats_data"].to_string();
     assert!(columns.contains("\"purity\"") && columns.contains("\"distinct\""), "{columns}");
-    assert!(
-        fs::read_to_string(folder.join("multiqc_report.html")).expect("a page").contains("Somatic calls")
-    );
+    assert!(fs::read_to_string(folder.join("multiqc_report.html")).expect("a page").contains("Somatic calls"));
 }

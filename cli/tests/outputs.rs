@@ -1,19 +1,17 @@
-//! Where results go: whole or not at all, all of a run or none, and nothing that is not the run's own is touched.
-
-mod common;
+//! Output files: each is complete or missing, all of a run or none, and no other files are touched.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Data, RESULTS, assert_same, called, data, genuma, gunzip, names, records, run, scratch};
+use crate::common::{Data, RESULTS, assert_same, called, data, genuma, gunzip, names, records, run, scratch};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Asserts that a run fails with `code` and one line of error that has all of `parts`.
+/// Asserts that a run fails with `code` and one error line that contains all of `parts`.
 #[track_caller]
 fn refused(args: &[impl AsRef<std::ffi::OsStr>], code: i32, parts: &[&str]) {
     let ended = run(args);
@@ -23,14 +21,14 @@ fn refused(args: &[impl AsRef<std::ffi::OsStr>], code: i32, parts: &[&str]) {
     parts.iter().for_each(|part| assert!(error.contains(part), "'{part}' is not in: {error}"));
 }
 
-/// The arguments of a count of some reads.
+/// Arguments of a count of some reads.
 fn count<'a>(out: &'a Path, options: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["count", "-t", "1", "--memory", "200M", text(&data().normal[0]), "-o", text(out)];
     args.extend(options);
     args
 }
 
-/// The partial file of `name` that a killed or another run leaves.
+/// The partial file of `name` that a killed or concurrent run leaves.
 fn partial(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!(".{name}.0123456789abcdef.partial"))
 }
@@ -49,9 +47,9 @@ fn a_work_folder_that_holds_results_or_reads_is_refused() {
         works.extend(made.then(|| link.clone()));
         for work in works {
             let args = data().call_with(&out, &["--work", text(&work)]);
-            refused(&args, 2, &[text(&out), "lies in the work folder", "--work"]);
+            refused(&args, 2, &[text(&out), "is in the work folder", "--work"]);
             let args = data().call_with(&inside, &["--work", text(&work)]);
-            refused(&args, 2, &[text(&inside), "lies in the work folder"]);
+            refused(&args, 2, &[text(&inside), "is in the work folder"]);
         }
         assert_eq!(out.exists(), made);
         assert!(names(&out).is_empty());
@@ -60,7 +58,7 @@ fn a_work_folder_that_holds_results_or_reads_is_refused() {
     reads.tumor[0] = out.join("tumor_1.fq.gz");
     fs::copy(&data().tumor[0], &reads.tumor[0]).expect("a copy");
     let args = reads.call_with(&folder.join("results"), &["--work", text(&link)]);
-    refused(&args, 2, &["tumor_1.fq.gz", "lies in the work folder"]);
+    refused(&args, 2, &["tumor_1.fq.gz", "is in the work folder"]);
     assert_eq!(names(&out), ["tumor_1.fq.gz"]);
 }
 
@@ -73,17 +71,16 @@ fn a_file_is_written_by_one_run_at_a_time() {
     refused(&count(&out, &[]), 1, &[text(&out), "another run is writing it"]);
     assert_eq!(names(&folder), [".x.tsv.0123456789abcdef.partial"]);
     drop(lock);
-    run(count(&out, &["--histogram", text(&histogram)])).well();
+    run(count(&out, &["--histogram", text(&histogram)])).assert_success();
     assert_eq!(names(&folder), ["x.hist", "x.tsv"]);
 
     let args = |k: usize| count(&out, &["-k", ["21", "31"][k % 2], "--histogram", text(&histogram)]);
     let expected = [0, 1].map(|k| {
-        run(args(k)).well();
+        run(args(k)).assert_success();
         [&out, &histogram].map(|path| fs::read(path).expect("a file"))
     });
-    let runs: Vec<_> = (0..6)
-        .map(|k| genuma().args(args(k)).stderr(Stdio::piped()).spawn().expect("genuma starts"))
-        .collect();
+    let runs: Vec<_> =
+        (0..6).map(|k| genuma().args(args(k)).stderr(Stdio::piped()).spawn().expect("genuma starts")).collect();
     let ended: Vec<_> = runs.into_iter().map(|run| run.wait_with_output().expect("an end")).collect();
     for run in ended.iter().filter(|run| !run.status.success()) {
         let said = String::from_utf8_lossy(&run.stderr);
@@ -107,7 +104,7 @@ fn devices_pipes_and_links_stay_what_they_are() {
     let folder = scratch("kinds");
     let at = |name: &str| folder.join(name);
     let out = at("x.tsv");
-    let write = |path: &Path| run(count(&out, &["--histogram", text(path)])).well();
+    let write = |path: &Path| run(count(&out, &["--histogram", text(path)])).assert_success();
     write(&at("plain"));
     let written = fs::read(at("plain")).expect("a histogram");
     assert!(written.starts_with(b"1\t"));
@@ -130,15 +127,18 @@ fn devices_pipes_and_links_stay_what_they_are() {
     assert_eq!(reader.join().expect("no panic"), written);
     assert!(fs::metadata(at("pipe")).expect("a pipe").file_type().is_fifo());
 
-    // Behind what the shell's command wrote before, and before what it writes after.
+    // Output is appended between what the shell wrote before and after.
     let mut shell = Command::new("sh");
-    shell.args(["-ec", r#"{ echo first; "$0" count -t 1 --memory 200M "$1" -o x.tsv --histogram /dev/stdout; echo last; } > all"#]);
+    shell.args([
+        "-ec",
+        r#"{ echo first; "$0" count -t 1 --memory 200M "$1" -o x.tsv --histogram /dev/stdout; echo last; } > all"#,
+    ]);
     shell.args([env!("CARGO_BIN_EXE_genuma"), text(&data().normal[0])]).current_dir(&folder);
     assert!(shell.status().expect("sh").success());
     let all = fs::read(at("all")).expect("a file");
     assert!(all == [b"first\n", &written[..], b"last\n"].concat());
 
-    // Nobody can lay out beforehand where bytes will go.
+    // An attacker cannot prepare a link where the partial file will be written.
     fs::write(at("victim"), "precious").expect("a file");
     symlink("victim", at(".new.partial")).expect("a link");
     write(&at("new"));
@@ -158,7 +158,7 @@ fn several_outputs_appear_together_or_not_at_all() {
     }
     let genome = folder.join("genome.fa");
     fs::copy(data().folder.join("genome.fa"), &genome).expect("a copy");
-    run(["index", text(&genome)]).well();
+    run(["index", text(&genome)]).assert_success();
     let before = names(&folder);
     for name in ["x.sam", "x.bam"] {
         let out = folder.join(name);
@@ -167,11 +167,9 @@ fn several_outputs_appear_together_or_not_at_all() {
         refused(&args, 1, &why);
     }
     fs::write(folder.join("reads.fq"), "@a\nACGT\n+\nFFFF\n").expect("a file");
-    let unmapped =
-        "NR == 1 { print \"@SQ\\tSN:c\\tLN:9\"; print \"a\\t4\\t*\\t0\\t0\\t*\\t*\\t0\\t0\\tACGT\\tFFFF\" }";
+    let unmapped = "NR == 1 { print \"@SQ\\tSN:c\\tLN:9\"; print \"a\\t4\\t*\\t0\\t0\\t*\\t*\\t0\\t0\\tACGT\\tFFFF\" }";
     let (reads, out) = (folder.join("reads.fq"), folder.join("x.sam"));
-    let options =
-        ["--strategy", "default", "--reads", text(&reads), "-o", text(&out), "--json", text(&taken)];
+    let options = ["--strategy", "default", "--reads", text(&reads), "-o", text(&out), "--json", text(&taken)];
     refused(&[&["run"][..], &options, &["--", "awk", unmapped]].concat(), 1, &why);
     fs::remove_file(reads).expect("a file");
     assert_eq!(names(&folder), before);
@@ -184,12 +182,11 @@ fn several_outputs_appear_together_or_not_at_all() {
     let (pair, calls) = (folder.join("pair"), folder.join("calls"));
     fs::create_dir_all(pair.join("simulate.json")).expect("a folder");
     let small = ["--genome-length", "20000", "--snvs", "2", "--indels", "0", "--svs", "0"];
-    let args =
-        [&["simulate", "-o", text(&pair), "--depth-tumor", "1", "--depth-normal", "1"][..], &small].concat();
+    let args = [&["simulate", "-o", text(&pair), "--depth-tumor", "1", "--depth-normal", "1"][..], &small].concat();
     refused(&args, 1, &["simulate.json: cannot write: Is a directory"]);
     assert_eq!(names(&pair), ["simulate.json"]);
 
-    // Those of an earlier run stay as they were.
+    // Results of an earlier run are unchanged.
     fs::create_dir(&calls).expect("a folder");
     for name in RESULTS.iter().filter(|name| **name != "summary.json") {
         fs::write(calls.join(name), "of an earlier run").expect("a file");
@@ -197,7 +194,7 @@ fn several_outputs_appear_together_or_not_at_all() {
     fs::create_dir(calls.join("summary.json")).expect("a folder");
     refused(&data().call(&calls), 1, &["summary.json: cannot write: Is a directory"]);
     let mut left = names(&calls);
-    // Finished steps are kept for a run with --resume.
+    // Finished units are kept for a run with --resume.
     left.retain(|name| name != ".work");
     assert_eq!(left.len(), RESULTS.len(), "{left:?}");
     for name in left.iter().filter(|name| *name != "summary.json") {
@@ -210,16 +207,13 @@ fn a_work_folder_is_taken_up_however_a_kill_left_it() {
     for (name, files) in [
         ("empty", &[][..]),
         ("locked", &["genuma.lock"]),
-        (
-            "leftovers",
-            &["genuma.lock", "reference.mbw", "count.bins", ".count.unit.0123456789abcdef.partial"],
-        ),
+        ("leftovers", &["genuma.lock", "reference.mbw", "count.bins", ".count.unit.0123456789abcdef.partial"]),
     ] {
         let out = scratch(name);
         let work = out.join(".work");
         fs::create_dir(&work).expect("a folder");
         files.iter().for_each(|file| fs::write(work.join(file), "x").expect("a file"));
-        run(data().call(&out)).well();
+        run(data().call(&out)).assert_success();
         assert_same(&out, called());
     }
 }
@@ -230,13 +224,13 @@ fn the_work_folder_may_be_a_link_and_hold_what_is_not_ours() {
     let (real, link, out) = (folder.join("real"), folder.join("link"), folder.join("out"));
     fs::create_dir(&real).expect("a folder");
     symlink("real", &link).expect("a link");
-    run(data().call_with(&out, &["--work", text(&link)])).well();
+    run(data().call_with(&out, &["--work", text(&link)])).assert_success();
     assert_same(&out, called());
     assert!(link.is_symlink() && names(&real).is_empty(), "{:?}", names(&real));
 
     fs::write(real.join("genuma.lock"), "").expect("a file");
     fs::write(real.join("thesis.tex"), "x").expect("a file");
-    run(data().call_with(&out, &["--work", text(&link)])).well();
+    run(data().call_with(&out, &["--work", text(&link)])).assert_success();
     assert_eq!(names(&real), ["thesis.tex"]);
 }
 
@@ -244,9 +238,7 @@ fn the_work_folder_may_be_a_link_and_hold_what_is_not_ours() {
 fn names_that_sam_forbids_are_refused_at_once() {
     let folder = scratch("forbidden");
     let genome = fs::read_to_string(data().folder.join("genome.fa")).expect("a genome");
-    for (name, words) in
-        [("chr,1", "holds ','"), ("*chr1", "starts with '*'"), ("chr\u{e9}", "holds byte 0xc3")]
-    {
+    for (name, words) in [("chr,1", "holds ','"), ("*chr1", "starts with '*'"), ("chr\u{e9}", "holds byte 0xc3")] {
         let path = folder.join("genome.fa");
         let (_, rest) = genome.split_once('\n').expect("lines");
         fs::write(&path, format!(">{name}\n{rest}")).expect("a file");
@@ -267,11 +259,11 @@ fn more_memory_than_there_is_is_taken_as_all_of_it() {
     let folder = scratch("memory");
     let out = folder.join("x.tsv");
     let said = run(["count", "-t", "1", "--memory", "20000T", text(&data().normal[0]), "-o", text(&out)])
-        .well()
+        .assert_success()
         .stderr;
     assert!(said.contains("--memory: ") && said.contains("of this machine"), "{said}");
     let other = folder.join("y.tsv");
-    run(count(&other, &[])).well();
+    run(count(&other, &[])).assert_success();
     assert!(fs::read(out).expect("a file") == fs::read(other).expect("a file"));
 }
 
@@ -285,7 +277,7 @@ fn a_table_is_a_file() {
     // Through a link to a file.
     fs::remove_file(&out).expect("a link");
     symlink("real.gkt", &out).expect("a link");
-    run(count(&out, &[])).well();
+    run(count(&out, &[])).assert_success();
     assert!(out.is_symlink());
     assert_eq!(names(&folder), ["real.gkt", "x.gkt"]);
 }
@@ -299,7 +291,7 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
         let all = [&["simulate", "-o", out][..], &small, more].concat();
         all.into_iter().map(str::to_owned).collect()
     };
-    run(simulate(text(&folder.join("pair")), &[])).well();
+    run(simulate(text(&folder.join("pair")), &[])).assert_success();
     let before = names(&folder);
     for sample in ["tumor", "normal"] {
         let piped = genuma()
@@ -316,13 +308,10 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     }
     assert_eq!(names(&folder), before);
 
-    // Counted as it is made.
+    // Counted while it is simulated.
     let table = |name: &str| folder.join(name);
-    let mut made = genuma()
-        .args(simulate("-", &["--sample", "tumor"]))
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("genuma starts");
+    let mut made =
+        genuma().args(simulate("-", &["--sample", "tumor"])).stdout(Stdio::piped()).spawn().expect("genuma starts");
     let counted = genuma()
         .args(["count", "-", "-o", text(&table("pipe.tsv"))])
         .stdin(made.stdout.take().expect("a pipe"))
@@ -330,10 +319,10 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
         .expect("genuma starts");
     assert!(counted.status.success() && made.wait().expect("an end").success());
     let files = [1, 2].map(|mate| folder.join(format!("pair/tumor_{mate}.fq.gz")));
-    run(["count", text(&files[0]), text(&files[1]), "-o", text(&table("files.tsv"))]).well();
+    run(["count", text(&files[0]), text(&files[1]), "-o", text(&table("files.tsv"))]).assert_success();
     assert!(fs::read(table("pipe.tsv")).expect("a table") == fs::read(table("files.tsv")).expect("a table"));
 
-    // Who reads it has seen enough; and the disk is full.
+    // The reader closes the pipe early; and the disk is full.
     let mut child = genuma()
         .args(simulate("-", &["--sample", "tumor"]))
         .stdout(Stdio::piped())
@@ -344,8 +333,7 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     let ended = child.wait_with_output().expect("an end");
     assert!(ended.status.success() && ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
     let full = File::options().write(true).open("/dev/full").expect("a device");
-    let ended =
-        genuma().args(simulate("-", &["--sample", "tumor"])).stdout(full).output().expect("genuma starts");
+    let ended = genuma().args(simulate("-", &["--sample", "tumor"])).stdout(full).output().expect("genuma starts");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(1) && said.contains("standard output"), "{said}");
 
@@ -359,37 +347,30 @@ fn a_call_names_what_it_replaces_and_writes_the_tables_asked_for() {
     let (out, maf, bedpe) = (folder.join("calls"), folder.join("x.maf"), folder.join("x.bedpe"));
     let tables = ["--maf", text(&maf), "--bedpe", text(&bedpe)];
     let named = ["--tumor-name", "met", "--normal-name", "blood"];
-    let first = run(data().call_with(&out, &[tables.as_slice(), &named].concat())).well();
+    let first = run(data().call_with(&out, &[tables.as_slice(), &named].concat())).assert_success();
     assert!(!first.stderr.contains("are replaced"), "{}", first.stderr);
     assert!(first.stderr.contains("small changes of calls that pass"), "{}", first.stderr);
-    let vcf = String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
-    assert!(
-        vcf.contains("##normal_sample=blood\n##tumor_sample=met\n") && vcf.contains("\tFORMAT\tblood\tmet\n")
-    );
+    let vcf = String::from_utf8(crate::common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    assert!(vcf.contains("##normal_sample=blood\n##tumor_sample=met\n") && vcf.contains("\tFORMAT\tblood\tmet\n"));
     let passed = |line: &&str| line.split('\t').nth(6) == Some("PASS");
-    let bases =
-        |line: &&str| line.split('\t').nth(4).is_some_and(|alt| alt.bytes().all(|b| b.is_ascii_uppercase()));
+    let bases = |line: &&str| line.split('\t').nth(4).is_some_and(|alt| alt.bytes().all(|b| b.is_ascii_uppercase()));
     let small = vcf.lines().filter(|line| !line.starts_with('#')).filter(passed).filter(bases).count();
     let text_of = fs::read_to_string(&maf).expect("a MAF file");
     assert_eq!(text_of.lines().filter(|line| line.contains("\tmet\tblood\t")).count(), small);
     assert!(small > 0 && fs::read_to_string(&bedpe).expect("a BEDPE file").lines().count() > 1);
 
-    let again = run(data().call_with(&out, &tables)).well();
-    let said = again.stderr.lines().find(|line| line.contains("are replaced at the end")).expect("a line");
+    let again = run(data().call_with(&out, &tables)).assert_success();
+    let said = again.stderr.lines().find(|line| line.contains("will be replaced at the end")).expect("a line");
     for name in ["somatic.vcf.gz", "contigs.fa", "report.html", "summary.json", "x.maf", "x.bedpe"] {
         assert!(said.contains(name), "{said}");
     }
-    // What would go with the work folder, or cannot be written, shows at once.
+    // An output inside the work folder, or one that cannot be written, is refused at the start.
     let inside = out.join(".work/x.maf");
-    refused(&data().call_with(&out, &["--maf", text(&inside)]), 2, &["x.maf", "lies in the work folder"]);
+    refused(&data().call_with(&out, &["--maf", text(&inside)]), 2, &["x.maf", "is in the work folder"]);
     let nowhere = folder.join("none/x.bedpe");
     let ended = run(data().call_with(&out, &["--bedpe", text(&nowhere)]));
     assert!(ended.code == Some(1) && ended.stderr.contains("x.bedpe"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("count begins"), "{}", ended.stderr);
     refused(&data().call_with(&out, &["--tumor-name", "a b"]), 2, &["--tumor-name", "letters, digits"]);
-    refused(
-        &data().call_with(&out, &["--tumor-name", "x", "--normal-name", "x"]),
-        2,
-        &["another sample is called x"],
-    );
+    refused(&data().call_with(&out, &["--tumor-name", "x", "--normal-name", "x"]), 2, &["two samples have the name x"]);
 }

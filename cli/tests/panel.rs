@@ -1,19 +1,18 @@
-//! `genuma call --panel`: artefacts that recur in every library go, changes stay; what is no panel of this call is refused.
-
-mod common;
+//! `genuma call --panel`: recurrent artefacts are filtered, somatic variants stay; tables that are no panel for this
+//! call are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use common::{Data, Ended, assert_same, gunzip, run, scratch};
+use crate::common::{Data, RunOutput, assert_same, gunzip, run, scratch};
 
-/// What people have in common: the genome, and at which of its places libraries show wrong bases.
+/// What the simulated people share: the genome, and the positions of recurrent artefacts.
 const RECURRENT: [&str; 2] = ["--recurrent", "500"];
 const NORMALS: u64 = 10;
 
-/// A pair, and a panel of other people.
+/// A pair, and a panel of other people's normals.
 struct Pair {
     data: Data,
     panel: PathBuf,
@@ -27,64 +26,34 @@ fn pair() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
     PAIR.get_or_init(|| {
         let size = ["--genome-length", "400000", "--contigs", "2", "--seed", "3", "--depth-tumor", "40"];
-        let variants = [
-            "--depth-normal",
-            "20",
-            "--snvs",
-            "150",
-            "--indels",
-            "60",
-            "--svs",
-            "12",
-            "--largest-sv",
-            "3000",
-        ];
+        let variants =
+            ["--depth-normal", "20", "--snvs", "150", "--indels", "60", "--svs", "12", "--largest-sv", "3000"];
         let data = Data::simulate("pair", &[&size[..], &variants, &RECURRENT].concat());
         let genome = data.folder.join("genome.fa");
         let tables: Vec<PathBuf> = (0..NORMALS)
             .map(|person| {
                 let folder = data.folder.join("person");
                 let seed = (100 + person).to_string();
-                let args = [
-                    "simulate",
-                    "-q",
-                    "-t",
-                    "2",
-                    "--genome",
-                    text(&genome),
-                    "--seed",
-                    &seed,
-                    "-o",
-                    text(&folder),
-                ];
-                let normal = [
-                    "--snvs",
-                    "0",
-                    "--indels",
-                    "0",
-                    "--svs",
-                    "0",
-                    "--depth-tumor",
-                    "0.5",
-                    "--depth-normal",
-                    "22",
-                ];
-                run(args.iter().chain(&normal).chain(&RECURRENT)).well();
+                let args =
+                    ["simulate", "-q", "-t", "2", "--genome", text(&genome), "--seed", &seed, "-o", text(&folder)];
+                let normal =
+                    ["--snvs", "0", "--indels", "0", "--svs", "0", "--depth-tumor", "0.5", "--depth-normal", "22"];
+                run(args.iter().chain(&normal).chain(&RECURRENT)).assert_success();
                 let table = data.folder.join(format!("n{person}.gkt"));
                 let reads = [1, 2].map(|mate| folder.join(format!("normal_{mate}.fq.gz")));
-                run(["count", "-q", text(&reads[0]), text(&reads[1]), "-o", text(&table)]).well();
+                run(["count", "-q", text(&reads[0]), text(&reads[1]), "-o", text(&table)]).assert_success();
                 table
             })
             .collect();
         let panel = data.folder.join("panel.gkt");
         let tables = tables.iter().map(|table| text(table));
         let args = ["table", "union", "-q", "--counts", "samples", "-o", text(&panel)];
-        run(args.into_iter().chain(tables)).well();
+        run(args.into_iter().chain(tables)).assert_success();
         Pair { data, panel }
     })
 }
 
-/// Records of a VCF: place and alleles, then FILTER and INFO.
+/// Records of a VCF: position and alleles, then FILTER and INFO.
 fn records(vcf: &str) -> Vec<([String; 4], String, String)> {
     let record = |line: &str| {
         let f: Vec<&str> = line.split('\t').collect();
@@ -113,21 +82,20 @@ fn artefacts_that_recur_go_and_changes_stay() {
 
     let [without, with] = ["without", "with"].map(scratch);
     let means = ["--threads", "2", "-q"];
-    run(data.call_with(&without, &means)).well();
+    run(data.call_with(&without, &means)).assert_success();
     let told =
-        run(data.call_with(&with, &[&means[..], &["--panel", text(panel), "--why", &asked]].concat())).well();
+        run(data.call_with(&with, &[&means[..], &["--panel", text(panel), "--why", &asked]].concat())).assert_success();
     let (before, after) = (vcf(&without), vcf(&with));
     let (passed_before, passed_after) = (passed(&before), passed(&after));
     let false_before = passed_before.intersection(&artefacts).count();
     let false_after = passed_after.intersection(&artefacts).count();
     assert!(false_before >= 20, "{false_before} artefacts pass: too few to say anything");
     assert!(false_after * 4 <= false_before, "{false_after} of {false_before} artefacts are left");
-    let lost: Vec<_> =
-        passed_before.difference(&passed_after).filter(|call| !artefacts.contains(*call)).collect();
+    let lost: Vec<_> = passed_before.difference(&passed_after).filter(|call| !artefacts.contains(*call)).collect();
     assert!(lost.is_empty(), "{lost:?}");
     assert!(passed_after.is_subset(&passed_before));
 
-    // Nothing else changes, and what a call without a panel says, one with it says too.
+    // All other records are the same with and without a panel.
     let places = |vcf: &str| records(vcf).into_iter().map(|record| record.0).collect::<Vec<_>>();
     assert_eq!(places(&before), places(&after));
     assert!(!before.contains("PANEL=") && !records(&before).iter().any(|record| record.1.contains("panel")));
@@ -146,20 +114,19 @@ fn artefacts_that_recur_go_and_changes_stay() {
     for part in ["panel.gkt\"", "\"stage\": \"panel\"", "\"panel\": "] {
         assert!(summary.contains(part), "{part}");
     }
-    assert!(
-        fs::read_to_string(with.join("report.html")).expect("a report").contains("Normals of other people")
-    );
+    assert!(fs::read_to_string(with.join("report.html")).expect("a report").contains("Normals of the panel"));
     assert!(told.stdout.contains(&one[1]));
 
-    // Where nearly all normals have to have it, fewer go.
+    // When nearly all normals must have a variant, fewer calls are filtered.
     let strict = scratch("strict");
     run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-least", "9"]].concat()))
-        .well();
+        .assert_success();
     let left = passed(&vcf(&strict)).intersection(&artefacts).count();
     assert!(false_after < left && left <= false_before, "{false_after}, {left}, {false_before}");
 }
 
-/// Files of one process and those of steps, which only the last of them looks the panel up in.
+/// A call in one process and a distributed call give the same files; only the last step of the latter reads the
+/// panel.
 #[test]
 fn in_parts_it_is_the_same() {
     let Pair { data, panel } = pair();
@@ -167,28 +134,28 @@ fn in_parts_it_is_the_same() {
     let own = folder.join("panel.gkt");
     fs::copy(panel, &own).expect("a copy");
     let [one, out, place] = ["one", "out", "run"].map(|name| folder.join(name));
-    run(data.call_with(&one, &["-q", "--panel", text(&own)])).well();
+    run(data.call_with(&one, &["-q", "--panel", text(&own)])).assert_success();
     let plan = ["-q", "--panel", text(&own), "--plan", text(&place), "--shards", "1", "--parts", "3"];
-    run(data.call_with(&out, &plan)).well();
+    run(data.call_with(&out, &plan)).assert_success();
     let step = |name: &str, number: &str| run(["step", text(&place), name, number, "-q"]);
     let before = ["scatter", "pick", "label", "assemble", "place", "recruit"];
-    step("scatter", "1").well();
-    ["1", "2", "3"].into_iter().for_each(|n| _ = step("count", n).well());
-    before[1..].iter().for_each(|name| _ = step(name, "1").well());
-    // Another table under the name is told.
+    step("scatter", "1").assert_success();
+    ["1", "2", "3"].into_iter().for_each(|n| _ = step("count", n).assert_success());
+    before[1..].iter().for_each(|name| _ = step(name, "1").assert_success());
+    // Another table under the same name is reported.
     let bytes = fs::read(&own).expect("a panel");
     let modified = fs::metadata(&own).and_then(|own| own.modified()).expect("a time");
     fs::write(&own, &bytes[..bytes.len() - 1]).expect("written");
-    let Ended { code, stderr, .. } = step("finish", "1");
+    let RunOutput { code, stderr, .. } = step("finish", "1");
     assert!(code == Some(1) && stderr.contains("panel.gkt: changed since the run was planned"), "{stderr}");
     fs::write(&own, &bytes).expect("written");
     fs::File::options().write(true).open(&own).and_then(|f| f.set_modified(modified)).expect("the time set");
-    step("finish", "1").well();
+    step("finish", "1").assert_success();
     assert_same(&out, &one);
     let ledger = |folder: &Path| -> serde_json::Value {
         let text = fs::read(folder.join("summary.json")).expect("a summary");
         let summary: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
-        let lines = summary["ledger"]["lines"].as_array().expect("lines").clone();
+        let lines = summary["stages"].as_array().expect("lines").clone();
         lines.into_iter().filter(|line| line["stage"] == "panel").collect()
     };
     assert!(ledger(&one).as_array().is_some_and(|lines| !lines.is_empty()));
@@ -202,9 +169,9 @@ fn what_is_no_panel_of_this_call_is_refused() {
     let out = scratch("refused").join("calls");
     let counts = data.folder.join("n0.gkt");
     let other = data.folder.join("other.gkt");
-    run(["count", "-q", "-k", "24", text(&data.normal[0]), "-o", text(&data.folder.join("k24.gkt"))]).well();
+    run(["count", "-q", "-k", "24", text(&data.normal[0]), "-o", text(&data.folder.join("k24.gkt"))]).assert_success();
     let k24 = data.folder.join("k24.gkt");
-    run(["table", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).well();
+    run(["table", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).assert_success();
     for (options, code, parts) in [
         (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
         (&["--panel", text(&counts)], 1, &["n0.gkt", "no panel", "--counts samples"]),
@@ -215,12 +182,10 @@ fn what_is_no_panel_of_this_call_is_refused() {
     ] {
         let ended = run(data.call_with(&out, options));
         assert_eq!(ended.code, Some(code), "{options:?}: {}", ended.stderr);
-        parts
-            .iter()
-            .for_each(|part| assert!(ended.stderr.contains(part), "'{part}' is not in: {}", ended.stderr));
+        parts.iter().for_each(|part| assert!(ended.stderr.contains(part), "'{part}' is not in: {}", ended.stderr));
         assert!(!out.exists(), "{options:?}");
     }
-    // A damaged page shows when it is looked at.
+    // A damaged page is reported when it is read.
     let mut bytes = fs::read(panel).expect("a panel");
     bytes[4096..].iter_mut().step_by(4096).for_each(|byte| *byte ^= 1);
     let damaged = data.folder.join("damaged.gkt");

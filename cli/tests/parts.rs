@@ -1,7 +1,6 @@
-//! A call in parts gives the bytes of a call in one process, whatever the shards and the partitions, where its objects are, and what becomes of its
-//! steps meanwhile.
+//! A distributed call gives the same bytes as a call in one process, whatever the number of shards and partitions,
+//! the kind of run store, and interruptions of its tasks.
 
-mod common;
 #[path = "../../storage/tests/common/proxy.rs"]
 #[allow(dead_code)]
 mod proxy;
@@ -15,9 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Data, Ended, assert_same, bgzip, called, data, genuma, gunzip, names, run, scratch, skipped};
+use crate::common::{Data, RunOutput, assert_same, bgzip, called, data, genuma, gunzip, names, run, scratch, skipped};
 
-/// The reads of [`data`] in files that can be cut.
+/// The reads of [`data`] in files that can be divided into shards.
 fn cut() -> &'static Data {
     static CUT: OnceLock<Data> = OnceLock::new();
     CUT.get_or_init(|| {
@@ -31,7 +30,7 @@ fn cut() -> &'static Data {
     })
 }
 
-/// A planned run.
+/// A planned distributed call.
 #[derive(Debug, Clone)]
 struct Run {
     place: String,
@@ -40,7 +39,7 @@ struct Run {
     parts: u32,
 }
 
-/// All steps, by name: those of each need all of those before.
+/// All steps in order: each needs all steps before it.
 const STEPS: [&str; 8] = ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"];
 
 impl Run {
@@ -53,12 +52,12 @@ impl Run {
 
     fn plan_at(data: &Data, place: String, folder: &Path, shards: u32, parts: u32) -> Run {
         let run = Run { place, out: folder.join("out"), shards, parts };
-        let said = run.plan_again(data, &[]).well().stderr;
+        let said = run.plan_again(data, &[]).assert_success().stderr;
         assert!(said.contains("shard"), "{said}");
         run
     }
 
-    fn plan_again(&self, data: &Data, options: &[&str]) -> Ended {
+    fn plan_again(&self, data: &Data, options: &[&str]) -> RunOutput {
         let numbers = [self.shards, self.parts].map(|n| n.to_string());
         let plan = ["--plan", &self.place, "--shards", &numbers[0], "--parts", &numbers[1], "--threads", "2"];
         run(data.call_with(&self.out, &[plan.as_slice(), options].concat()))
@@ -72,40 +71,40 @@ impl Run {
         }
     }
 
-    /// The command of a step.
+    /// The command of a task.
     fn step(&self, step: &str, number: u32) -> Command {
         let mut command = genuma();
         command.args(["step", &self.place, step, &number.to_string(), "-q"]);
-        // As on machines of many users.
+        // The folder of temporary files may be shared with other users.
         command.env("TMPDIR", self.out.parent().expect("a folder"));
         command
     }
 
     fn done(&self, step: &str, number: u32) {
-        ended(self.step(step, number)).well();
+        ended(self.step(step, number)).assert_success();
     }
 
-    /// Does all steps of a name.
+    /// Does all tasks of a step.
     fn all(&self, step: &str) {
         (1..=self.tasks(step)).for_each(|number| self.done(step, number));
     }
 
-    /// Does all steps that come before one.
+    /// Does all steps before the given one.
     fn before(&self, step: &str) {
         STEPS.iter().take_while(|name| **name != step).for_each(|name| self.all(name));
     }
 }
 
-fn ended(mut command: Command) -> Ended {
+fn ended(mut command: Command) -> RunOutput {
     let output = command.output().expect("genuma starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("genuma writes UTF-8");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// What a step that fails says: one line.
+/// The error of a task that fails: one line.
 #[track_caller]
 fn refused(command: Command, code: i32) -> String {
-    let Ended { code: ended, stderr, .. } = ended(command);
+    let RunOutput { code: ended, stderr, .. } = ended(command);
     assert_eq!(ended, Some(code), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     stderr
@@ -117,15 +116,9 @@ fn shards_and_partitions_do_not_show() {
         let run = Run::plan(cut(), &format!("{shards}x{parts}"), shards, parts);
         let plan = fs::read(Path::new(&run.place).join("plan.json")).expect("a plan");
         let plan: serde_json::Value = serde_json::from_slice(&plan).expect("JSON");
-        assert_eq!(
-            (plan["shards"].as_u64(), plan["parts"].as_u64()),
-            (Some(shards.into()), Some(parts.into()))
-        );
+        assert_eq!((plan["shards"].as_u64(), plan["parts"].as_u64()), (Some(shards.into()), Some(parts.into())));
         for (steps, name) in plan["steps"].as_array().expect("steps").iter().zip(STEPS) {
-            assert_eq!(
-                (steps["name"].as_str(), steps["tasks"].as_u64()),
-                (Some(name), Some(run.tasks(name).into()))
-            );
+            assert_eq!((steps["name"].as_str(), steps["tasks"].as_u64()), (Some(name), Some(run.tasks(name).into())));
         }
         STEPS.iter().for_each(|step| run.all(step));
         assert_same(&run.out, called());
@@ -142,17 +135,16 @@ fn without_a_reference_and_in_other_files_it_is_the_same() {
     let mut data = data().clone();
     data.reference = None;
     let whole = folder.join("whole");
-    common::run(data.call(&whole)).well();
-    // One sample in plain text, the other in gzip that cannot be cut.
+    crate::common::run(data.call(&whole)).assert_success();
+    // One sample in plain text, the other in gzip, which cannot be divided.
     for file in &mut data.tumor {
         let text = gunzip(file);
         *file = folder.join(file.file_stem().expect("a name"));
         fs::write(&file, text).expect("a file");
     }
-    let run =
-        Run { place: folder.join("run").display().to_string(), out: folder.join("out"), shards: 3, parts: 2 };
-    let said = run.plan_again(&data, &[]).well().stderr;
-    assert!(said.contains("normal_1.fq.gz") && said.contains("not cut"), "{said}");
+    let run = Run { place: folder.join("run").display().to_string(), out: folder.join("out"), shards: 3, parts: 2 };
+    let said = run.plan_again(&data, &[]).assert_success().stderr;
+    assert!(said.contains("normal_1.fq.gz") && said.contains("not divided"), "{said}");
     STEPS.iter().for_each(|step| run.all(step));
     assert_same(&run.out, &whole);
 }
@@ -173,10 +165,9 @@ fn a_step_killed_anywhere_is_done_again_to_the_same_bytes() {
             std::thread::sleep(took * point / 10);
             child.kill().expect("a process to kill");
             child.wait().expect("an end");
-            // What is there is whole: the one of before, or the one of the killed step.
-            let said = common::run(["step", &run.place]).well().stdout;
-            let line =
-                said.lines().find(|line| line.starts_with(if step == "finish" { "recruit" } else { step }));
+            // The object is complete: either the earlier one or that of the killed task.
+            let said = crate::common::run(["step", &run.place]).assert_success().stdout;
+            let line = said.lines().find(|line| line.starts_with(if step == "finish" { "recruit" } else { step }));
             let done = line.and_then(|line| line.split_whitespace().nth(1)).expect("how many are done");
             assert_eq!(done, if step == "finish" { "2" } else { "1" }, "{said}");
         }
@@ -184,7 +175,7 @@ fn a_step_killed_anywhere_is_done_again_to_the_same_bytes() {
         if step != "finish" {
             let mut again = run.step(step, 1);
             again.arg("--again");
-            ended(again).well();
+            ended(again).assert_success();
         }
     }
     assert_same(&run.out, called());
@@ -204,7 +195,7 @@ fn two_copies_of_a_step_at_once_do_no_harm() {
                 command
             });
             if step == "finish" {
-                // Results are one run's at a time, and the second is told so or comes after.
+                // Only one run at a time may write the results; the second one fails or runs afterwards.
                 both[1].args(["-o", run.out.with_file_name("second").to_str().expect("UTF-8")]);
             }
             let children = both.map(|mut command| command.spawn().expect("genuma starts"));
@@ -228,36 +219,27 @@ fn what_does_not_fit_is_told_in_a_line() {
     }
     let run = Run::plan(&data, "faults", 2, 2);
     let place = Path::new(&run.place);
-    // Steps out of order, steps that there are not, no run at all.
+    // Steps out of order, unknown steps, and a folder without a plan.
     assert!(
-        refused(run.step("count", 1), 1)
-            .contains("scatter-1: not there; do the step that makes it first: scatter 1")
+        refused(run.step("count", 1), 1).contains("scatter-1: missing; first run the step that makes it: scatter 1")
     );
-    assert!(refused(run.step("recruit", 2), 1).contains("do the step that makes it first: place"));
-    assert!(refused(run.step("scatter", 3), 2).contains("scatter 3: there are 1 to 2"));
-    assert!(refused(run.step("scatter", 0), 2).contains("scatter 0: there are 1 to 2"));
+    assert!(refused(run.step("recruit", 2), 1).contains("first run the step that makes it: place"));
+    assert!(refused(run.step("scatter", 3), 2).contains("scatter 3: the tasks of this run have numbers 1 to 2"));
+    assert!(refused(run.step("scatter", 0), 2).contains("scatter 0: the tasks of this run have numbers 1 to 2"));
     let mut number = genuma();
     number.args(["step", &run.place, "count"]);
-    assert!(refused(number, 2).contains("count: which? Give a number, 1 to 2"));
+    assert!(refused(number, 2).contains("count: give the number of the task, 1 to 2"));
     let elsewhere = Run { place: run.out.display().to_string(), ..run.clone() };
     assert!(refused(elsewhere.step("scatter", 1), 1).contains("no such folder"));
     fs::create_dir_all(&run.out).expect("a folder");
-    assert!(refused(elsewhere.step("scatter", 1), 1).contains("holds no plan.json"));
-    // Too little memory is told before anything is done.
+    assert!(refused(elsewhere.step("scatter", 1), 1).contains("contains no plan.json"));
+    // Too little memory is reported before work begins.
     let little = run.plan_again(&data, &["--memory", "64M"]);
-    assert!(
-        little.code == Some(2) && little.stderr.contains("64 MiB of memory are too little"),
-        "{}",
-        little.stderr
-    );
-    // Another call in the same place; the same call is welcome.
+    assert!(little.code == Some(2) && little.stderr.contains("64 MiB of memory is too little"), "{}", little.stderr);
+    // Another call in the same run store is refused; the same call is accepted.
     let other = run.plan_again(&data, &["-k", "25"]);
-    assert!(
-        other.code == Some(1) && other.stderr.contains("holds the plan of another call"),
-        "{}",
-        other.stderr
-    );
-    run.plan_again(&data, &[]).well();
+    assert!(other.code == Some(1) && other.stderr.contains("contains the plan of another call"), "{}", other.stderr);
+    run.plan_again(&data, &[]).assert_success();
 
     run.all("scatter");
     let object = place.join("scatter-2");
@@ -268,16 +250,14 @@ fn what_does_not_fit_is_told_in_a_line() {
         count.arg("--again");
         refused(count, 1)
     };
-    for (what, bytes) in
-        [("cut short", &good[..good.len() - 1]), ("cut", &good[..good.len() / 2]), ("empty", &[])]
-    {
+    for (what, bytes) in [("cut short", &good[..good.len() - 1]), ("cut", &good[..good.len() / 2]), ("empty", &[])] {
         let said = with(bytes);
         assert!(
-            said.contains("scatter-2: damaged (") && said.contains("do the step that made it again"),
+            said.contains("scatter-2: damaged (") && said.contains("run the step that made it again"),
             "{what}: {said}"
         );
     }
-    // A byte of the copy of the reads, of the k-mers, of what lies where, of the end: whoever reads it tells.
+    // A changed byte of the packed reads, the k-mers, the index or the end of an object is reported by each reader.
     fs::write(&object, &good).expect("an object");
     run.before("finish");
     let stretch = |share: f64| (good.len() as f64 * share) as usize;
@@ -291,11 +271,11 @@ fn what_does_not_fit_is_told_in_a_line() {
             command.arg("--again");
             ended(command)
         });
-        let said: Vec<Ended> = said.filter(|ended| ended.code != Some(0)).collect();
-        let told = |ended: &Ended| ended.stderr.contains("scatter-2") && ended.stderr.contains("damaged");
+        let said: Vec<RunOutput> = said.filter(|ended| ended.code != Some(0)).collect();
+        let told = |ended: &RunOutput| ended.stderr.contains("scatter-2") && ended.stderr.contains("damaged");
         assert!(!said.is_empty() && said.iter().all(told), "byte {at} of {}: {said:?}", good.len());
     }
-    // That of another run, and another step's.
+    // An object of another run, and one of another step.
     let other = Run::plan(&data, "faults-other", 3, 2);
     other.done("scatter", 2);
     let foreign = fs::read(Path::new(&other.place).join("scatter-2")).expect("an object");
@@ -303,15 +283,15 @@ fn what_does_not_fit_is_told_in_a_line() {
     assert!(said.contains("scatter-2: made for another plan (now shards 2, then shards 3)"), "{said}");
     let said = with(&fs::read(place.join("scatter-1")).expect("an object"));
     assert!(said.contains("scatter-2: damaged (another step's)"), "{said}");
-    // One's own that is of no use is made anew.
+    // A task replaces its own invalid object.
     let mut anew = genuma();
     anew.args(["step", &run.place, "scatter", "2"]);
-    let said = ended(anew).well().stderr;
-    assert!(said.contains("so it is done now"), "{said}");
+    let said = ended(anew).assert_success().stderr;
+    assert!(said.contains("the task is done again"), "{said}");
     let mut done = genuma();
     done.args(["step", &run.place, "scatter", "2"]);
-    assert!(ended(done).well().stderr.contains("scatter 2: done already"));
-    // Another version's plan.
+    assert!(ended(done).assert_success().stderr.contains("scatter 2: is already done"));
+    // The plan of another version.
     let plan = place.join("plan.json");
     let text = fs::read_to_string(&plan).expect("a plan");
     let version = format!("\"genuma\": \"{}\"", env!("CARGO_PKG_VERSION"));
@@ -321,7 +301,7 @@ fn what_does_not_fit_is_told_in_a_line() {
     fs::write(&plan, &text[..text.len() / 2]).expect("a plan");
     assert!(refused(run.step("label", 1), 1).contains("plan.json"));
     fs::write(&plan, text).expect("a plan");
-    // Reads that changed.
+    // Reads that have changed.
     let reads = fs::read(&data.tumor[0]).expect("reads");
     fs::write(&data.tumor[0], reads).expect("reads");
     let mut scatter = run.step("scatter", 1);
@@ -337,7 +317,7 @@ fn objects_may_be_in_a_bucket_of_a_network_that_fails_now_and_then() {
         Err(why) => return skipped(why),
     };
     server.make("genuma");
-    // Every seventh request meets a server that is too busy, every eleventh loses its answer in the middle.
+    // Every seventh request gets "too busy", every eleventh loses its answer halfway.
     let proxy = proxy::Proxy::before(server.port, |asked| match asked.number {
         n if n % 7 == 3 => proxy::Fault::Status(503),
         n if n % 11 == 5 => proxy::Fault::Cut,
@@ -353,24 +333,24 @@ fn objects_may_be_in_a_bucket_of_a_network_that_fails_now_and_then() {
     let numbers = ["--shards", "2", "--parts", "3", "--threads", "2"];
     let mut plan = genuma();
     plan.args(cut().call_with(&run.out, &[&["--plan", &run.place], &numbers[..]].concat()));
-    ended(in_bucket(plan)).well();
+    ended(in_bucket(plan)).assert_success();
     for step in STEPS {
-        (1..=run.tasks(step)).for_each(|number| drop(ended(in_bucket(run.step(step, number))).well()));
+        (1..=run.tasks(step)).for_each(|number| drop(ended(in_bucket(run.step(step, number))).assert_success()));
     }
     assert_same(&run.out, called());
     let left = names(&folder);
     assert_eq!(left, ["out"], "what was on its way is gone");
-    // An object that is gone, and one that is cut short.
+    // One object is missing, another one is truncated.
     let gone = server::plain(server.port, "DELETE", "/genuma/a/run/scatter-2");
     assert!(gone.starts_with("HTTP/1.1 204"), "{gone}");
     let mut count = in_bucket(run.step("count", 2));
     count.arg("--again");
     let said = refused(count, 1);
     assert!(
-        said.contains("s3://genuma/a/run/scatter-2: not there; do the step that makes it first: scatter 2"),
+        said.contains("s3://genuma/a/run/scatter-2: missing; first run the step that makes it: scatter 2"),
         "{said}"
     );
-    ended(in_bucket(run.step("scatter", 2))).well();
+    ended(in_bucket(run.step("scatter", 2))).assert_success();
     proxy.follow(|asked| match asked.target.contains("scatter-2") {
         true => proxy::Fault::Shorten(5000),
         false => proxy::Fault::None,

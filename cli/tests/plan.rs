@@ -1,34 +1,21 @@
-//! `genuma plan`: what a call will take, from sizes and from files.
-
-mod common;
+//! `genuma plan`: forecasts from sizes and from files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Data, Ended, called, data, gunzip, records, run, scratch};
+use crate::common::{Data, RunOutput, called, data, gunzip, records, run, scratch};
 use serde_json::Value;
 
-/// A human genome, and means that suffice.
-const HUMAN: [&str; 11] = [
-    "plan",
-    "--genome",
-    "3.1G",
-    "--depth",
-    "30,30",
-    "--threads",
-    "16",
-    "--memory",
-    "64G",
-    "--scratch",
-    "300G",
-];
+/// A human genome, and sufficient resources.
+const HUMAN: [&str; 11] =
+    ["plan", "--genome", "3.1G", "--depth", "30,30", "--threads", "16", "--memory", "64G", "--scratch", "300G"];
 
-fn plan(args: &[&str]) -> Ended {
+fn plan(args: &[&str]) -> RunOutput {
     run(HUMAN.iter().chain(args))
 }
 
-/// The plan that a run with `--json` writes.
-fn written(args: impl IntoIterator<Item = String>, name: &str) -> (Ended, Value) {
+/// The JSON that a run with `--json` writes.
+fn written(args: impl IntoIterator<Item = String>, name: &str) -> (RunOutput, Value) {
     let path = scratch(name).join("plan.json");
     let json = ["--json".to_owned(), path.to_str().expect("UTF-8").to_owned()];
     let ended = run(args.into_iter().chain(json));
@@ -36,21 +23,18 @@ fn written(args: impl IntoIterator<Item = String>, name: &str) -> (Ended, Value)
     (ended, serde_json::from_slice(&plan).expect("JSON"))
 }
 
-/// The plan of a call of these reads.
-fn of_files(data: &Data, args: &[&str], name: &str) -> (Ended, Value) {
+/// The forecast of a call of these reads.
+fn of_files(data: &Data, args: &[&str], name: &str) -> (RunOutput, Value) {
     let call = data.call(Path::new("calls"));
     written(
-        ["plan".to_owned()]
-            .into_iter()
-            .chain(call.into_iter().skip(1))
-            .chain(args.iter().map(|&a| a.to_owned())),
+        ["plan".to_owned()].into_iter().chain(call.into_iter().skip(1)).chain(args.iter().map(|&a| a.to_owned())),
         name,
     )
 }
 
 #[test]
 fn sizes_are_enough_for_a_plan() {
-    let said = plan(&["--watts", "250", "--price-per-kwh", "0.3", "--price-per-hour", "1"]).well().stdout;
+    let said = plan(&["--watts", "250", "--price-per-kwh", "0.3", "--price-per-hour", "1"]).assert_success().stdout;
     for part in [
         "tumour 93.0 Gbp, normal 93.0 Gbp",
         "16 threads, 64 GiB of memory, 300 GiB of scratch",
@@ -63,16 +47,16 @@ fn sizes_are_enough_for_a_plan() {
         "\nwrite ",
         "\nall ",
         "\npartitions  1: ",
-        "\ncopy        95 GiB: later passes read a packed copy of the reads\n",
+        "\npacked      95 GiB: later passes read packed reads\n",
         "\nscratch ",
         " kWh at 250 W",
         "\ncost ",
-        "no earlier run of this machine is given (--from)",
+        "give earlier runs on this machine with --from",
         "\nfits\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert!(plan(&[]).well().stdout.contains("give --watts"));
+    assert!(plan(&[]).assert_success().stdout.contains("give --watts"));
 }
 
 #[test]
@@ -80,7 +64,7 @@ fn what_does_not_fit_is_told_with_what_to_change() {
     let small = ["plan", "--genome", "3.1G", "--depth", "30,30", "--threads", "16", "--scratch", "100G"];
     let refused = run(small.iter().chain(&["--memory", "2G"]));
     assert_eq!(refused.code, Some(1), "{}", refused.stdout);
-    assert!(refused.stdout.contains("does not fit: 2.0 GiB of memory are too little"), "{}", refused.stdout);
+    assert!(refused.stdout.contains("does not fit: 2.0 GiB of memory is too little"), "{}", refused.stdout);
     assert!(refused.stderr.contains("does not fit: give --memory 3.3G"), "{}", refused.stderr);
     assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
 
@@ -88,11 +72,11 @@ fn what_does_not_fit_is_told_with_what_to_change() {
     assert_eq!(over.code, Some(1), "{}", over.stdout);
     assert!(over.stdout.contains("more than --memory: give --memory "), "{}", over.stdout);
 
-    let less = run(small.iter().chain(&["--memory", "64G"])).well().stdout;
-    let none = run(small[..7].iter().chain(&["--scratch", "0", "--memory", "64G"])).well().stdout;
+    let less = run(small.iter().chain(&["--memory", "64G"])).assert_success().stdout;
+    let none = run(small[..7].iter().chain(&["--scratch", "0", "--memory", "64G"])).assert_success().stdout;
     for said in [less, none] {
         assert!(!said.contains("partitions  1"), "{said}");
-        assert!(said.contains("one would do"), "{said}");
+        assert!(said.contains("one pass is enough"), "{said}");
     }
 }
 
@@ -100,43 +84,41 @@ fn what_does_not_fit_is_told_with_what_to_change() {
 fn files_are_looked_at() {
     let means = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
     let (ended, plan) = of_files(data(), &means, "files");
-    let said = ended.well().stdout;
+    let said = ended.assert_success().stdout;
     let summary = fs::read(called().join("summary.json")).expect("a summary");
     let summary: Value = serde_json::from_slice(&summary).expect("JSON");
     for sample in 0..2 {
         let number = |of: &Value| of[sample].as_f64().expect("a number");
-        let [planned, read] = [number(&plan["given"]["bases"]), number(&summary["bases"])];
+        let [planned, read] = [number(&plan["input"]["bases"]), number(&summary["bases"])];
         assert!((planned / read - 1.0).abs() < 0.1, "{planned} {read}");
     }
-    let length: u64 =
-        summary["sequences"].as_array().into_iter().flatten().filter_map(|s| s[1].as_u64()).sum();
-    assert_eq!(plan["given"]["reference"], length);
+    let length: u64 = summary["sequences"].as_array().into_iter().flatten().filter_map(|s| s[1].as_u64()).sum();
+    assert_eq!(plan["input"]["reference_bases"], length);
     assert!(said.contains("in reads of 150, a reference of "), "{said}");
     assert_eq!(plan["forecast"]["partitions"], 1);
-    let copied = plan["forecast"]["copied"].as_u64().expect("a number");
-    let took = summary["ledger"]["lines"].as_array().into_iter().flatten();
-    let took = took.filter(|line| line["what"].as_str().is_some_and(|what| what.contains("packed copy")));
+    let copied = plan["forecast"]["packed_bytes"].as_u64().expect("a number");
+    let took = summary["stages"].as_array().into_iter().flatten();
+    let took = took.filter(|line| line["description"].as_str().is_some_and(|what| what.contains("packed reads")));
     let took: Vec<u64> = took.filter_map(|line| line["count"].as_u64()).collect();
     let [pairs] = took[..] else { panic!("one line, not {took:?}") };
-    // Of 300 bases two bits each, qualities in four to eight, and a name.
+    // For 300 bases: two bits a base, four to eight qualities, and a name.
     assert!((250..400).contains(&(copied / pairs)), "{copied} {pairs}");
     assert_eq!(plan["forecast"]["fits"], true);
     // Nothing was called.
     assert!(!Path::new("calls").exists());
 
-    // The index has it, too.
+    // The length is also in the index.
     let fasta = data().reference.clone().expect("a reference");
     let folder = scratch("indexed");
     let mut indexed = data().clone();
     let copy = folder.join("genome.fa");
     fs::copy(fasta, &copy).expect("a copy");
-    fs::write(folder.join("genome.fa.fai"), "chr1\t1000\t6\t60\t61\nchr2\t234\t6\t60\t61\n")
-        .expect("an index");
+    fs::write(folder.join("genome.fa.fai"), "chr1\t1000\t6\t60\t61\nchr2\t234\t6\t60\t61\n").expect("an index");
     indexed.reference = Some(copy);
-    assert_eq!(of_files(&indexed, &means, "index").1["given"]["reference"], 1234);
+    assert_eq!(of_files(&indexed, &means, "index").1["input"]["reference_bases"], 1234);
 }
 
-/// The reads of a pair of files, half in each of two lanes that are BAM.
+/// The reads of a pair of files, half in each of two BAM lanes.
 fn in_two_lanes(folder: &Path, name: &str, reference: &Path, mates: &[PathBuf]) -> Vec<PathBuf> {
     let mates: Vec<Vec<u8>> = mates.iter().map(|path| gunzip(path)).collect();
     let mates: Vec<Vec<&[u8]>> = mates.iter().map(|reads| records(reads)).collect();
@@ -153,37 +135,35 @@ fn in_two_lanes(folder: &Path, name: &str, reference: &Path, mates: &[PathBuf]) 
             .collect();
         let (group, bam) = (format!("ID:{lane}\\tSM:{name}"), folder.join(format!("{name}_{lane}.bam")));
         let [reference, out] = [reference, &bam].map(|path| path.to_str().expect("UTF-8"));
-        run(["align", reference, &files[0], &files[1], "-R", &group, "-o", out]).well();
+        run(["align", reference, &files[0], &files[1], "-R", &group, "-o", out]).assert_success();
         bam
     };
     vec![lane(0), lane(1)]
 }
 
-/// With what the reads say of the pair, with a panel and with several lanes that are BAM.
+/// With evidence about the pair, a panel and several BAM lanes.
 #[test]
 fn memory_is_as_planned() {
     let size = ["--genome-length", "1500000", "--contigs", "2", "--seed", "8"];
-    let made =
-        Data::simulate("memory", &[&size[..], &["--snvs", "40", "--indels", "10", "--svs", "2"]].concat());
+    let made = Data::simulate("memory", &[&size[..], &["--snvs", "40", "--indels", "10", "--svs", "2"]].concat());
     let reference = made.reference.clone().expect("a reference");
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    run(["index".to_owned(), text(&reference)]).well();
+    run(["index".to_owned(), text(&reference)]).assert_success();
     let [one, panel] = ["one.gkt", "panel.gkt"].map(|name| text(&made.folder.join(name)));
-    run(["count", "-q", &text(&made.normal[0]), &text(&made.normal[1]), "-o", &one]).well();
-    run(["table", "union", "-q", "--counts", "samples", &one, &one, "-o", &panel]).well();
+    run(["count", "-q", &text(&made.normal[0]), &text(&made.normal[1]), "-o", &one]).assert_success();
+    run(["table", "union", "-q", "--counts", "samples", &one, &one, "-o", &panel]).assert_success();
     let lanes = |name, mates: &[PathBuf]| in_two_lanes(&made.folder, name, &reference, mates);
     let (normal, tumor) = (lanes("normal", &made.normal), lanes("tumor", &made.tumor));
     let data = Data { normal, tumor, ..made.clone() };
     let means = ["--threads", "2", "--memory", "1G", "--scratch", "1G"];
     let options = [&means[..], &["--panel", &panel]].concat();
     let (ended, plan) = of_files(&data, &options, "memory-plan");
-    assert!(ended.well().stdout.contains("\npanel "));
-    assert_eq!((&plan["given"]["aligned"], &plan["given"]["files"]), (&Value::from(4), &Value::from(4)));
+    assert!(ended.assert_success().stdout.contains("\npanel "));
+    assert_eq!((&plan["input"]["num_aligned_files"], &plan["input"]["num_files"]), (&Value::from(4), &Value::from(4)));
 
     let out = made.folder.join("calls");
-    run(data.call_with(&out, &options)).well();
-    let summary: Value =
-        serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
+    run(data.call_with(&out, &options)).assert_success();
+    let summary: Value = serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
     let units = |of: &Value| of.as_array().expect("units").clone();
     let (planned, took) = (units(&plan["forecast"]["units"]), units(&summary["units"]));
     let names = |units: &[Value]| -> Vec<String> {
@@ -191,10 +171,9 @@ fn memory_is_as_planned() {
         own.map(|unit| unit["name"].as_str().expect("a name").to_owned()).collect()
     };
     assert!(names(&took).iter().all(|name| names(&planned).contains(name)), "{took:?}");
-    let peak =
-        |units: &[Value]| units.iter().filter_map(|unit| unit["peak_bytes"].as_f64()).fold(0.0, f64::max);
+    let peak = |units: &[Value]| units.iter().filter_map(|unit| unit["peak_bytes"].as_f64()).fold(0.0, f64::max);
     let (planned, took) = (peak(&planned), peak(&took));
-    // Without facts and lanes it would be a fifth too little.
+    // Without evidence and lanes the forecast would be a fifth too low.
     assert!((0.9..1.4).contains(&(planned / took)), "{planned} {took}");
 }
 
@@ -205,13 +184,13 @@ fn earlier_runs_say_what_this_machine_does() {
     let means = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
     let from = [&means[..], &["--from", summary, summary]].concat();
     let (ended, plan) = of_files(data(), &from, "from");
-    assert!(ended.well().stdout.contains("the medians of 2 earlier runs"));
+    assert!(ended.assert_success().stdout.contains("the medians of 2 earlier runs"));
     let ran: Value = serde_json::from_slice(&fs::read(summary).expect("a summary")).expect("JSON");
     let cpu = |units: &Value| {
         let unit = units.as_array().into_iter().flatten().find(|unit| unit["name"] == "count");
         unit.and_then(|unit| unit["cpu_s"].as_f64()).expect("a unit")
     };
-    // The same reads take what they took.
+    // The forecast of the same reads, calibrated with the run, is what the run took.
     let [planned, took] = [cpu(&plan["forecast"]["units"]), cpu(&ran["units"])];
     assert!((planned / took - 1.0).abs() < 0.1, "{planned} {took}");
 }

@@ -1,4 +1,4 @@
-//! `genuma probe` as a user meets it: the placement check, the page of an earlier profile, and what goes wrong.
+//! `genuma probe`: the placement check, the page of an earlier profile, and errors.
 
 mod common;
 #[path = "../../hardware/machine/tests/guest/mod.rs"]
@@ -10,25 +10,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{genuma, names, run, scratch};
-use genuma_machine::topology::{Source, Synthetic};
-use genuma_probe::measure::{Machine, measure};
-use genuma_probe::model::Model;
-use genuma_probe::plan::{Plan, Wish};
-use genuma_probe::profile::Theory;
+use genuma_machine::topology::{SyntheticMachine, TopologySource};
+use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::plan::{MeasurementPlan, PlanOptions};
+use genuma_probe::profile::TheoreticalBandwidth;
+use genuma_probe::simulated_machine::SimulatedMachine;
 use guest::Guest;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A profile of a machine of two nodes whose numbers are given.
+/// A profile of a machine with two nodes and given measurements.
 fn profile(folder: &Path) -> PathBuf {
-    let synthetic: Synthetic = "2 nodes x 4 cores, 16 GiB".parse().expect("a description");
+    let synthetic: SyntheticMachine = "2 nodes x 4 cores, 16 GiB".parse().expect("a description");
     let topology = synthetic.topology().expect("a topology");
-    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
+    let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let host = Some("server <7>".to_owned());
-    let machine = Machine { topology: topology.clone(), theory: Theory::default(), host, now: None };
-    let profile = measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).expect("a profile");
+    let machine = MachineDescription {
+        topology: topology.clone(),
+        theory: TheoreticalBandwidth::default(),
+        host,
+        unix_time_s: None,
+    };
+    let profile = measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
     let path = folder.join("earlier.json");
-    profile.write(fs::File::create(&path).expect("a file")).expect("room");
+    profile.write_json(fs::File::create(&path).expect("a file")).expect("room");
     path
 }
 
@@ -36,7 +41,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Rows of a report with this outcome, of memory and of threads.
+/// Number of rows with this outcome in a report, of memory and of threads.
 fn rows(report: &Value, outcome: &str) -> (usize, usize) {
     let count = |part: &str| {
         let rows = report[part].as_array().unwrap_or_else(|| panic!("no {part}: {report}"));
@@ -48,19 +53,19 @@ fn rows(report: &Value, outcome: &str) -> (usize, usize) {
 #[test]
 fn placement_is_checked_on_this_machine() {
     let report: Value =
-        serde_json::from_str(&run(["probe", "--placement", "--json"]).well().stdout).expect("JSON");
+        serde_json::from_str(&run(["probe", "--placement", "--json"]).assert_success().stdout).expect("JSON");
     let (memory, threads) = (&report["memory"], &report["threads"]);
     assert!(memory.as_array().is_some_and(|rows| rows.len() >= 12), "{memory}");
     assert!(threads.as_array().is_some_and(|rows| !rows.is_empty()), "{threads}");
     assert_eq!((rows(&report, "elsewhere"), &report["bytes"]), ((0, 0), &Value::from(64 << 20)));
-    let table = run(["probe", "--placement"]).well().stdout;
+    let table = run(["probe", "--placement"]).assert_success().stdout;
     assert!(table.contains("\n  interleave ") && table.contains("\n  CPU "), "{table}");
     assert!(table.trim_end().ends_with("0 elsewhere than asked"), "{table}");
 }
 
 #[test]
 fn in_a_guest_of_four_nodes_all_is_as_asked() {
-    // Without debug information the program fits into a guest's memory.
+    // Without debug information the program fits into the virtual machine's memory.
     let small = scratch("guest").join("genuma");
     let stripped = Command::new("strip").arg("-o").arg(&small).arg(env!("CARGO_BIN_EXE_genuma")).status();
     if !stripped.is_ok_and(|status| status.success()) {
@@ -75,7 +80,7 @@ fn in_a_guest_of_four_nodes_all_is_as_asked() {
     assert_eq!(outcome.status, 0, "{said}");
     let (from, to) = (said.find('{').expect("JSON"), said.rfind('}').expect("JSON"));
     let report: Value = serde_json::from_str(&said[from..=to]).unwrap_or_else(|e| panic!("{e}: {said}"));
-    // Five policies over all nodes and one bound to each, in two kinds of pages; eight CPUs.
+    // Five policies over all nodes and one bound to each node, with two page sizes; eight CPUs.
     assert_eq!(rows(&report, "as-asked"), (18, 8), "{said}");
 }
 
@@ -83,13 +88,13 @@ fn in_a_guest_of_four_nodes_all_is_as_asked() {
 fn an_earlier_profile_is_drawn_again() {
     let folder = scratch("from");
     let (earlier, out) = (profile(&folder), folder.join("new/page"));
-    let ended = run(["probe", "--from", text(&earlier), "-o", text(&out)]).well();
+    let ended = run(["probe", "--from", text(&earlier), "-o", text(&out)]).assert_success();
     assert!(ended.stdout.contains("node 0 to memory 1"), "{}", ended.stdout);
     assert!(ended.stdout.contains(" ns (median of ") && ended.stdout.contains(" GB/s (median of "));
     assert_eq!(names(&out), ["machine.html"]);
     let page = fs::read_to_string(out.join("machine.html")).expect("a page");
     assert!(page.contains("server &lt;7&gt;") && page.trim_end().ends_with("</html>"));
-    let json = run(["probe", "--from", text(&earlier), "-o", text(&out), "--json"]).well().stdout;
+    let json = run(["probe", "--from", text(&earlier), "-o", text(&out), "--json"]).assert_success().stdout;
     assert_eq!(json, fs::read_to_string(&earlier).expect("a profile"));
 }
 
@@ -99,10 +104,7 @@ fn a_bad_profile_is_told_and_nothing_is_written() {
     let good = fs::read_to_string(profile(&folder)).expect("a profile");
     let bad = folder.join("bad.json");
     for (damaged, told) in [
-        (
-            good.replacen("\"median\": ", "\"median\": -", 1),
-            "field 'latency.curves[0].points[0].latency.median'",
-        ),
+        (good.replacen("\"median\": ", "\"median\": -", 1), "field 'latency.curves[0].points[0].latency.median'"),
         (good.replacen("\"version\": 1", "\"version\": 7", 1), "field 'version': version 7"),
         (good[..good.len() / 2].to_owned(), "no JSON"),
         (String::new(), "no JSON"),
@@ -124,7 +126,7 @@ fn a_folder_that_cannot_be_made_is_told() {
     let earlier = profile(&folder);
     let ended = run(["probe", "--from", text(&earlier), "-o", text(&earlier.join("below"))]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("earlier.json/below: cannot be made"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("earlier.json/below: cannot create the folder"), "{}", ended.stderr);
 }
 
 #[test]
@@ -138,8 +140,7 @@ fn options_that_exclude_each_other_are_wrong_usage() {
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let out = scratch("interrupted").join("out");
-    let mut child =
-        genuma().args(["probe", "-o", text(&out)]).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    let mut child = genuma().args(["probe", "-o", text(&out)]).stderr(Stdio::piped()).spawn().expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains("% done") {

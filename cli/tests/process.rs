@@ -1,12 +1,12 @@
-//! What a process has of the system: its standard streams, threads and memory. Where they fail the run says so in one line, or goes on where
-//! nothing is lost but words; it never panics, and no signal ends it.
+//! System resources of a process: standard streams, threads and memory. If they fail, the run reports it in one line,
+//! or continues if only messages are lost. It never panics or dies by a signal.
 
 mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Ended, installed, names, run, scratch};
+use common::{RunOutput, installed, names, run, scratch};
 
 /// A small pair with an index, in a folder of its own.
 fn pair(name: &str) -> PathBuf {
@@ -14,13 +14,13 @@ fn pair(name: &str) -> PathBuf {
     let out = folder.to_str().expect("UTF-8").to_owned();
     let size = ["--genome-length", "50000", "--contigs", "1", "--snvs", "4", "--indels", "0", "--svs", "0"];
     let depth = ["--depth-tumor", "2", "--depth-normal", "2", "--threads", "2", "-o", &out];
-    run(["simulate"].iter().chain(&size).chain(&depth)).well();
-    run(["index".as_ref(), folder.join("genome.fa").as_os_str()]).well();
+    run(["simulate"].iter().chain(&size).chain(&depth)).assert_success();
+    run(["index".as_ref(), folder.join("genome.fa").as_os_str()]).assert_success();
     folder
 }
 
-/// Runs a line of the shell in `folder`, in which `genuma` is the program under test.
-fn shell(folder: &Path, line: &str) -> Ended {
+/// Runs a shell command in `folder`, where `genuma` is the program under test.
+fn shell(folder: &Path, line: &str) -> RunOutput {
     let output = Command::new("bash")
         .args(["-c", &format!("genuma() {{ \"$GENUMA\" \"$@\"; }}; {line}")])
         .env("GENUMA", env!("CARGO_BIN_EXE_genuma"))
@@ -29,12 +29,12 @@ fn shell(folder: &Path, line: &str) -> Ended {
         .output()
         .expect("a shell");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// The one line of error.
+/// The single error line.
 #[track_caller]
-fn error(ended: &Ended) -> &str {
+fn error(ended: &RunOutput) -> &str {
     let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
     let [error] = errors[..] else { panic!("one line of error, not {errors:?}: {}", ended.stderr) };
     error
@@ -49,11 +49,7 @@ fn messages_that_nobody_hears_are_lost_and_nothing_else() {
         (format!("{ALIGN} -o {{}}.sam"), 0),
         ("genuma count normal_1.fq.gz normal_2.fq.gz -o {}.tsv".to_owned(), 0),
         ("genuma simulate --genome-length 20000 --contigs 1 --snvs 2 --indels 0 --svs 0 -o {}".to_owned(), 0),
-        (
-            "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o {}"
-                .to_owned(),
-            0,
-        ),
+        ("genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o {}".to_owned(), 0),
         ("genuma topology --from nowhere".to_owned(), 1),
         ("genuma align genome.fa".to_owned(), 2),
     ] {
@@ -85,7 +81,7 @@ fn results_that_cannot_be_written_are_a_failure() {
             assert_eq!(ended.code, Some(1), "{line} {to}: {}", ended.stderr);
             assert!(error(&ended).contains("standard output: "), "{line} {to}: {}", ended.stderr);
         }
-        // Who has seen enough goes.
+        // The reader closes the pipe early.
         let ended = shell(&folder, &format!("{line} | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"));
         assert_eq!(ended.code, Some(0), "{line}: {}", ended.stderr);
         assert!(!ended.stderr.contains("error"), "{line}: {}", ended.stderr);
@@ -113,18 +109,17 @@ fn threads_that_cannot_be_started() {
         assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
         assert!(error(&ended).contains("65535 is not in 1..=4096"), "{}", ended.stderr);
     }
-    // Stacks of 2 MiB for each.
+    // Each thread has a stack of 2 MiB.
     for line in [format!("{ALIGN} -o x.sam"), "genuma index --engine strobealign genome.fa".to_owned()] {
         let ended = shell(&folder, &format!("ulimit -v 3000000; {line} -t 4000"));
         assert_eq!(ended.code, Some(1), "{line}: {}", ended.stderr);
         let said = error(&ended);
-        let told = ["starts no more threads", "cannot start, run fewer"];
+        let told = ["refuses to start more threads", "cannot start, run fewer"];
         assert!(told.iter().any(|told| said.contains(told)), "{line}: {said}");
         let made = names(&folder).into_iter().filter(|name| name.contains(".sam") || name.contains(".sti"));
         assert_eq!(made.collect::<Vec<_>>(), Vec::<String>::new());
     }
-    let call =
-        "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o calls";
+    let call = "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o calls";
     let ended = shell(&folder, &format!("{call} -t 65535"));
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     assert!(error(&ended).contains("65535"), "{}", ended.stderr);
@@ -134,22 +129,22 @@ fn threads_that_cannot_be_started() {
 fn memory_that_is_refused() {
     let folder = pair("memory");
     let mut refused = 0;
-    // What Rust asks for is refused with some, what C asks for with others; where arenas happen to lie decides, so there are many.
+    // Some limits refuse allocations of Rust, others those of C. This depends on the addresses of arenas, so that
+    // many limits are tried.
     for kib in (80_000..480_000).step_by(4_000).chain((480_000..800_000).step_by(80_000)) {
         let ended = shell(&folder, &format!("ulimit -v {kib}; {ALIGN} -t 2 -o x.sam"));
         let whole = folder.join("x.sam").exists();
         assert_eq!(ended.code, Some(if whole { 0 } else { 1 }), "{kib} KiB: {}", ended.stderr);
         if !whole {
             refused += usize::from(error(&ended).contains("KiB of memory"));
-            let left: Vec<String> =
-                names(&folder).into_iter().filter(|name| name.contains("x.sam")).collect();
+            let left: Vec<String> = names(&folder).into_iter().filter(|name| name.contains("x.sam")).collect();
             assert_eq!(left, Vec::<String>::new(), "{kib} KiB");
         } else {
             std::fs::remove_file(folder.join("x.sam")).expect("a file");
         }
     }
     assert!(refused > 0);
-    // Whatever is left for the first thread's stack when it begins: some limits leave less than that.
+    // Limits that leave hardly any stack for the first thread.
     let sweep = "for kib in $(seq 80000 200 320000); do (ulimit -v $kib; exec \"$GENUMA\" --version >/dev/null 2>>said); echo $?; done \
                  | sort | uniq -c";
     let ended = shell(&folder, sweep);
@@ -175,16 +170,12 @@ fn names_do_not_command_the_terminal() {
             assert!(ended.stderr.contains("\\x1b"), "{line}: {}", ended.stderr);
         }
     }
-    // On a terminal the parser's own words have styles, unless what they quote could be taken for such.
+    // On a terminal the parser's own text has styles, unless its quoted text could be mistaken for styles.
     if installed("script").is_some() {
         let ended = shell(
             &folder,
             "export GENUMA SHELL=/bin/bash; script -qec '\"$GENUMA\" topology $'\"'\\e[31m'\" /dev/null",
         );
-        assert!(
-            ended.stdout.contains("unexpected argument") && !ended.stdout.contains('\x1b'),
-            "{:?}",
-            ended.stdout
-        );
+        assert!(ended.stdout.contains("unexpected argument") && !ended.stdout.contains('\x1b'), "{:?}", ended.stdout);
     }
 }

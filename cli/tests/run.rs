@@ -1,20 +1,18 @@
-//! `genuma run`: the records of the plain run, whatever the number of instances.
-
-mod common;
+//! `genuma run`: gives the records of the plain run with any number of instances.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{genuma, gzip, installed, scratch};
+use crate::common::{genuma, gzip, installed, scratch};
 
-/// A genome with repeats, so that ties are to be broken, its indexes, and reads of it.
+/// A genome with repeats, so that alignments tie, with its indexes and reads.
 struct Fixture {
     folder: PathBuf,
 }
 
-/// A small generator of numbers: splitmix64.
+/// A small random number generator: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -91,7 +89,7 @@ fn fixture() -> &'static Fixture {
 }
 
 impl Fixture {
-    /// Runs a shell command in the folder and gives what it writes.
+    /// Runs a shell command in the folder and returns its output.
     #[track_caller]
     fn shell(&self, command: &str) -> Vec<u8> {
         let output = Command::new("bash")
@@ -104,7 +102,7 @@ impl Fixture {
         output.stdout
     }
 
-    /// Asserts that the command gives the same bytes by genuma, with any number of instances; @PG lines aside.
+    /// Asserts that genuma gives the same bytes as the command, except @PG lines, with any number of instances.
     #[track_caller]
     fn same(&self, command: &str) {
         let plain = self.shell(command);
@@ -149,12 +147,12 @@ fn bwa_mem() {
     }
     let fixture = fixture();
     fixture.shell("bwa index g.fa");
-    // Blocks of 200 pairs: 15 of them.
+    // 15 blocks of 200 pairs.
     for command in [
         "bwa mem -t 2 -K 40000 g.fa r1.fq r2.fq",
         "bwa mem -t 4 -K 40000 -C -a g.fa r1.fq.gz r2.fq.gz",
         "bwa mem -K 15050 g.fa r1.fq",
-        // Several blocks fit in a buffer of bwa's.
+        // Several blocks fit in one buffer of bwa.
         "bwa mem -K 1000 g.fa r1.fq r2.fq",
         "bwa mem -t 2 -K 40000 g.fa r2.fq.gz",
         "bwa mem -p -K 40000 g.fa il.fq",
@@ -171,7 +169,7 @@ fn bwa_mem() {
             assert!(ours.contains(&format!("--strategy {strategy} -- bwa mem")), "{ours}");
         }
     }
-    // The numbers of the reads matter here: without them ties are broken otherwise.
+    // Read numbers matter here: without them ties are broken differently.
     let all = fixture.shell("bwa mem -K 40000 g.fa r1.fq r2.fq");
     let half = fixture.shell("bwa mem -K 40000 g.fa b1.fq b2.fq");
     assert!(!without_programs(&all).ends_with(&without_programs(&half)[1000..]));
@@ -262,7 +260,7 @@ fn snap_gives_the_same_set_in_the_order_of_the_reads() {
     }
 }
 
-/// How a run of files of aligned reads ended, and what it said.
+/// Exit code, records and messages of a run with aligned reads.
 fn of_aligned(fixture: &Fixture, options: &[&str], command: &str) -> (Option<i32>, Vec<u8>, String) {
     let output = genuma()
         .arg("run")
@@ -282,7 +280,7 @@ fn reads_of_bam_and_cram_are_those_of_fastq() {
     }
     let fixture = fixture();
     fixture.shell("cp g.fa m.fa; bwa index m.fa; samtools faidx m.fa; bowtie2-build -q m.fa m");
-    // As the reads came; aligned and by place, which parts mates; CRAM; one read less.
+    // Unaligned; aligned and sorted by position, which separates mates; CRAM; one read missing.
     fixture.shell("bwa mem -K 10000000 m.fa r1.fq r2.fq | samtools view -b -o named.bam -");
     fixture.shell("samtools sort -o placed.bam named.bam; samtools view -C -T m.fa -o named.cram named.bam");
     fixture.shell("samtools view -h named.bam | awk '/^@/ || ++n != 9' | samtools view -b -o stray.bam -");
@@ -301,18 +299,17 @@ fn reads_of_bam_and_cram_are_those_of_fastq() {
         "bowtie2 --reorder -x m --interleaved named.cram",
         "bowtie2 --reorder -x m --interleaved il.fq",
     );
-    // It breaks ties by names, which have no /1 in BAM.
+    // The aligner breaks ties by read names, which have no /1 in BAM.
     fixture.shell("samtools fastq -n named.bam > bare.fq");
     same(&[], "minimap2 -ax sr -t 2 m.fa named.bam", "minimap2 -ax sr -t 2 m.fa bare.fq");
     let two = "bwa mem -K 10000000 m.fa {reads1} {reads2}";
     fixture.shell("printf '#!/bin/sh\\nexec bwa \"$@\"\\n' > other; chmod +x other");
     let (code, found, said) = of_aligned(fixture, &["--reads", "named.bam"], &two.replace("bwa", "./other"));
     assert_eq!(code, Some(0), "{said}");
-    assert!(
-        without_programs(&found) == without_programs(&fixture.shell("bwa mem -K 10000000 m.fa r1.fq r2.fq"))
-    );
+    assert!(without_programs(&found) == without_programs(&fixture.shell("bwa mem -K 10000000 m.fa r1.fq r2.fq")));
 
-    // By place the pairs come in another order, by which bwa breaks ties: records are those of FASTQ in that order.
+    // Sorted by position the pairs come in another order, and bwa breaks ties by order: the records are those of
+    // FASTQ in that order.
     let json = fixture.folder.join("placed.json");
     let (code, found, said) = of_aligned(fixture, &["--json", "placed.json"], "bwa mem -p m.fa placed.bam");
     assert_eq!(code, Some(0), "{said}");
@@ -335,22 +332,19 @@ fn reads_of_bam_and_cram_are_those_of_fastq() {
     assert_eq!(json["run"]["aligned"][0][0], "placed.bam");
     assert!(json["run"]["aligned"][0][1]["records"].as_u64() >= Some(2 * PAIRS), "{json}");
 
-    // A read whose mate is missing goes by itself where the aligner looks at names, and ends the run where it does not.
+    // A read without its mate is aligned alone by aligners that look at names, and is an error for others.
     let (code, found, said) = of_aligned(fixture, &[], "bwa mem -p m.fa stray.bam");
     assert!(code == Some(0) && said.contains("mates that are not in the file"), "{said}");
     let reads = lines(&found).filter(|line| !line.starts_with(b"@")).count() as u64;
     assert!(reads >= 2 * PAIRS - 1 && said.contains("5999 reads in "), "{reads}: {said}");
     let (code, _, said) = of_aligned(fixture, &[], "bowtie2 -x m --interleaved stray.bam");
     assert!(
-        code == Some(1) && said.contains("stray.bam: read \"") && said.contains("has no mate in it"),
+        code == Some(1) && said.contains("stray.bam: read \"") && said.contains("has no mate in the file"),
         "{said}"
     );
-    // Without mates because the command says so; for a mate.
+    // The command treats reads as single; a warning reports their mates.
     let (code, _, said) = of_aligned(fixture, &[], "bwa mem m.fa named.bam");
-    assert!(
-        code == Some(0) && said.contains("6000 reads have mates, and were aligned without them"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("6000 reads have mates, and were aligned without them"), "{said}");
     let (code, _, said) = of_aligned(fixture, &[], "bwa mem m.fa named.bam r2.fq");
     assert!(code == Some(2) && said.contains("named.bam: holds both mates"), "{said}");
     let (code, _, said) = of_aligned(fixture, &[], "bowtie2 -x m --interleaved named.cram");
@@ -365,7 +359,7 @@ fn a_program_that_is_not_known() {
     let fixture = fixture();
     let folder = scratch("template");
     fixture.shell("cp g.fa t.fa; bwa index t.fa");
-    // A block large enough to hold all reads.
+    // A block that holds all reads.
     let script = "#!/bin/sh\nexec bwa mem -K 10000000 \"$@\"\n";
     let program = folder.join("mapper");
     fs::write(&program, script).expect("a file");
@@ -380,11 +374,10 @@ fn a_program_that_is_not_known() {
         .output()
         .expect("genuma starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("one node: nothing to place"), "{said}");
+    assert!(output.status.success() && said.contains("the machine has one NUMA node"), "{said}");
     assert!(said.contains("6000 reads in ") && said.contains("see "), "{said}");
     assert!(without_programs(&fs::read(&out).expect("SAM")) == without_programs(&plain));
-    let summary: serde_json::Value =
-        serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("valid JSON");
+    let summary: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("valid JSON");
     assert_eq!(summary["run"]["reads"], 6000);
     assert_eq!(summary["aligner"], "mapper");
     assert_eq!(summary["strategy"], "default");

@@ -1,5 +1,5 @@
-//! `genuma run` with what cannot be used, and with aligners that die: one line that says what and what to do, nothing left under final
-//! names, no process left behind.
+//! `genuma run` with unusable input and with aligners that die: one line that says what and what to do, no files
+//! under final names, no process left behind.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use common::{genuma, gzip, installed, names, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// An aligner of a few lines: it answers each read with an unmapped record, in the order of the reads.
+/// A small aligner: it answers each read with an unmapped record, in the order of the reads.
 const STUB: &str = r#"#!/usr/bin/awk -f
 BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
 NR % 4 == 1 { name = substr($1, 2) }
@@ -36,7 +36,7 @@ fn script(path: PathBuf, text: &str) -> PathBuf {
     path
 }
 
-/// A folder for scripts and reads, one for output.
+/// A folder for scripts and reads, and one for output.
 fn folders(name: &str) -> (PathBuf, PathBuf) {
     let folder = scratch(name);
     let out = folder.join("out");
@@ -50,7 +50,8 @@ fn by_genuma(folder: &Path, args: &[&str]) -> Output {
     genuma().arg("run").args(args).current_dir(folder).output().expect("genuma starts")
 }
 
-/// Asserts that it ends with `code` and one line of error that has all of `parts`, and leaves nothing in `out`.
+/// Asserts that the run exits with `code` and one error line that contains all of `parts`, and leaves nothing in
+/// `out`.
 #[track_caller]
 fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
     let ended = by_genuma(folder, &[&["-o", "out/x.sam"], args].concat());
@@ -64,13 +65,12 @@ fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
     assert_eq!(names(&folder.join("out")), Vec::<String>::new(), "{args:?}");
 }
 
-/// Processes whose command line has `word` in it.
+/// Processes whose command line contains `word`.
 fn processes(word: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").expect("processes").flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter(|id| {
-        fs::read(format!("/proc/{id}/cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+        fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
     })
     .collect()
 }
@@ -80,10 +80,10 @@ fn wishes_that_cannot_be_fulfilled() {
     let (folder, _) = folders("usage");
     let stub = text(&folder.join("stub")).to_owned();
     for (args, parts) in [
-        (&["--strategy", "2xfast", "--reads", "reads.fq", "--", &stub][..], &["no strategy", "4xbind"][..]),
+        (&["--strategy", "2xfast", "--reads", "reads.fq", "--", &stub][..], &["not a strategy", "4xbind"][..]),
         (&["--", &stub], &["no reads", "--reads"]),
         (&["--reads", "reads.fq", "reads.fq", "reads.fq", "--", &stub], &["has no mate file"]),
-        (&["--", "bwa", "mem", "-o", "y.sam", "g.fa", "reads.fq"], &["name one output"]),
+        (&["--", "bwa", "mem", "-o", "y.sam", "g.fa", "reads.fq"], &["the output is given twice"]),
         (&["--", "bwa", "mem", "--what", "g.fa", "reads.fq"], &["--what"]),
     ] {
         refused(&folder, args, 2, parts);
@@ -109,11 +109,7 @@ fn reads_that_are_not_right() {
             let args = [&["--strategy", strategy, "--reads"], reads, &["--"], command].concat();
             refused(&folder, &args, 1, parts);
         };
-        run(
-            &["truncated.fq.gz"],
-            &[&stub],
-            &["truncated.fq.gz: record ", "truncated, copy or make it again"],
-        );
+        run(&["truncated.fq.gz"], &[&stub], &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
         run(
             &["mates.fq", "fewer.fq"],
             &[text(&pairs), "{reads1}", "{reads2}"],
@@ -122,9 +118,9 @@ fn reads_that_are_not_right() {
     }
 }
 
-/// An aligner of `program`, lines of awk that run for each line of the reads, and may write a read's unmapped record; `header` is what it
-/// writes before.
-fn answering(path: PathBuf, header: &str, program: &str) -> PathBuf {
+/// An aligner whose awk `program` runs for each line of the reads and may write a read's unmapped record. `header` is
+/// written first.
+fn answering_aligner(path: PathBuf, header: &str, program: &str) -> PathBuf {
     let text = format!(
         "#!/usr/bin/awk -f\nfunction record(n) {{ print n, 4, \"*\", 0, 0, \"*\", \"*\", 0, 0, \"*\", \"*\" }}\n\
          BEGIN {{ OFS = \"\\t\"; {header} }}\nNR % 4 == 1 {{ name = substr($1, 2) }}\n{program}\n"
@@ -139,8 +135,7 @@ fn output_that_is_not_what_it_should_be() {
     let (folder, _) = folders("output");
     let of = |field: usize, value: &str| {
         let fields = ["name", "0", "\"c\"", "1", "9", "\"1M\"", "\"*\"", "0", "0", "\"A\"", "\"F\""];
-        let field_of =
-            |(i, was): (usize, &&str)| if i == field { value.to_owned() } else { (*was).to_owned() };
+        let field_of = |(i, was): (usize, &&str)| if i == field { value.to_owned() } else { (*was).to_owned() };
         let record: Vec<String> = fields.iter().enumerate().map(field_of).collect();
         format!("NR % 4 == 2 {{ print {} }}", record.join(", "))
     };
@@ -149,10 +144,10 @@ fn output_that_is_not_what_it_should_be() {
             "fewer",
             HEADER,
             "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") record(name) }".to_owned(),
-            "where one of \"read7\"",
+            "instead of one of \"read7\"",
         ),
         ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "without records of "),
-        ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "where one of \"read1\""),
+        ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "instead of one of \"read1\""),
         ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of \"zread0\""),
         (
             "words",
@@ -174,10 +169,10 @@ fn output_that_is_not_what_it_should_be() {
         ("no_sequences", "print \"@PG\", \"ID:x\"", of(0, "name"), "no header with sequences"),
         ("silent", "", String::new(), "no header with sequences"),
     ] {
-        let stub = answering(folder.join(name), header, &program);
+        let stub = answering_aligner(folder.join(name), header, &program);
         refused(&folder, &["--reads", "reads.fq", "--", text(&stub)], 1, &[parts]);
     }
-    let good = answering(folder.join("good"), HEADER, &of(0, "name"));
+    let good = answering_aligner(folder.join("good"), HEADER, &of(0, "name"));
     let ended = by_genuma(&folder, &["--reads", "reads.fq", "--", text(&good)]);
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     // awk would end the line at a NUL.
@@ -194,28 +189,26 @@ fn output_that_is_not_what_it_should_be() {
 fn what_an_aligner_leaves_behind_does_not_hold_the_run() {
     let (folder, out) = folders("behind");
     let plain = without_programs(&by_genuma(&folder, &["--reads", "reads.fq", "--", "./stub"]).stdout);
-    // In its group, which goes with it; and in a session of its own, which stays.
-    let left =
-        |start: &str| format!("{start} sh -c 'echo $$ >> pids; exec sleep 600' left_behind &\nexit 0\n");
+    // A child in the aligner's process group, which is killed with it, and a child in a session of its own, which
+    // survives.
+    let left = |start: &str| format!("{start} sh -c 'echo $$ >> pids; exec sleep 600' left_behind &\nexit 0\n");
     for (name, start) in [("grandchild", ""), ("daemon", "setsid")] {
-        let program =
-            script(folder.join(name), &format!("#!/bin/sh\n{}/stub\n{}", text(&folder), left(start)));
+        let program = script(folder.join(name), &format!("#!/bin/sh\n{}/stub\n{}", text(&folder), left(start)));
         for strategy in ["default", "2xlocal"] {
-            let args =
-                ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--", text(&program)];
+            let args = ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--", text(&program)];
             let ended = by_genuma(&folder, &args);
             assert!(ended.status.success(), "{name}: {}", String::from_utf8_lossy(&ended.stderr));
             assert!(without_programs(&fs::read(out.join("x.sam")).expect("SAM")) == plain, "{name}");
             fs::remove_file(out.join("x.sam")).expect("a file");
         }
     }
-    // It holds the reads too, and takes none of them.
+    // The child also has the reads open, but reads nothing.
     let holds = format!("#!/bin/sh\nhead -n 400 | {}/stub\nexec 3<&0\n{}", text(&folder), left("setsid"));
     let holds = script(folder.join("holds"), &holds);
     refused(&folder, &["--reads", "reads.fq", "--", text(&holds)], 1, &["without records of "]);
     for id in fs::read_to_string(folder.join("pids")).expect("numbers").lines() {
         let id = id.parse().ok().and_then(Pid::from_raw).expect("a number");
-        // Those of the group are gone.
+        // The processes of the group are gone.
         let _ = kill_process(id, Signal::KILL);
     }
 }
@@ -223,7 +216,7 @@ fn what_an_aligner_leaves_behind_does_not_hold_the_run() {
 #[test]
 fn what_an_aligner_says_does_not_command_the_terminal() {
     let (folder, _) = folders("terminal");
-    let stub = answering(folder.join("clears"), HEADER, "NR % 4 == 2 { record(name \"\\033[2J\"); exit }");
+    let stub = answering_aligner(folder.join("clears"), HEADER, "NR % 4 == 2 { record(name \"\\033[2J\"); exit }");
     let says = format!("#!/bin/sh\nprintf 'hello \\033]0;title\\007\\n' >&2\nexec {}\n", text(&stub));
     let says = script(folder.join("says"), &says);
     let ended = by_genuma(&folder, &["--reads", "reads.fq", "--", text(&says)]);
@@ -234,7 +227,7 @@ fn what_an_aligner_says_does_not_command_the_terminal() {
     assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{said:?}");
 }
 
-/// A stub that is killed once: the first process that comes by a flag takes it and dies after some records.
+/// A stub that is killed once: the first process that takes the flag file dies after some records.
 fn dies_once(folder: &Path) -> PathBuf {
     let stub = format!(
         "#!/bin/sh\nif mkdir {0}/died 2>/dev/null; then\n  head -n 60001 | {0}/stub\n  kill -KILL $$\nfi\nexec {0}/stub\n",
@@ -253,12 +246,11 @@ fn an_instance_that_is_killed_is_replaced() {
     let stub = dies_once(&folder);
     for strategy in ["default", "2xlocal", "4xbind"] {
         fs::remove_dir(folder.join("died")).unwrap_or_default();
-        let args =
-            ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--json", "x.json", "--"];
+        let args = ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--json", "x.json", "--"];
         let ended = by_genuma(&folder, &[&args[..], &[text(&stub)]].concat());
         let said = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{said}");
-        assert!(said.contains("was killed by signal 9: its unanswered reads go to a new one"), "{said}");
+        assert!(said.contains("was killed by signal 9: its unfinished reads go to a new process"), "{said}");
         let found = fs::read(out.join("x.sam")).expect("SAM");
         assert!(without_programs(&found) == plain, "{strategy}");
         let json: serde_json::Value =
@@ -280,7 +272,7 @@ fn a_real_instance_that_is_killed_is_replaced() {
         return;
     }
     let (folder, _) = folders("bwa");
-    // Each read twice in the genome: ties, which are broken by the number of the read.
+    // Each read occurs twice in the genome: ties, which are broken by the read number.
     let mut state = 1_u64;
     let mut bases = |n: usize| -> String {
         let mut next = || {
@@ -297,14 +289,13 @@ fn a_real_instance_that_is_killed_is_replaced() {
     };
     fs::write(folder.join("ties.fq"), (0..12_000).map(read).collect::<String>()).expect("a file");
     let shell = |command: &str| {
-        let ended =
-            Command::new("bash").args(["-c", command]).current_dir(&folder).output().expect("a shell");
+        let ended = Command::new("bash").args(["-c", command]).current_dir(&folder).output().expect("a shell");
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
         ended.stdout
     };
     shell("bwa index g.fa");
     let plain = without_programs(&shell("bwa mem -K 80000 g.fa ties.fq"));
-    // bwa by another name, which is killed after some blocks once.
+    // bwa under another name, killed once after some blocks.
     fs::create_dir(folder.join("bin")).expect("a folder");
     let killed = format!(
         "#!/bin/bash\nif mkdir {0}/died 2>/dev/null; then\n  \"$(PATH=${{PATH#*:}} command -v bwa)\" \"$@\" | head -n 1500\n  kill -KILL $$\nfi\n\
@@ -330,7 +321,7 @@ fn a_real_instance_that_is_killed_is_replaced() {
 #[test]
 fn what_an_aborted_run_leaves_the_next_one_removes() {
     let (folder, out) = folders("aborted");
-    // As the standard library ends a process that gets no memory: nothing is tidied up.
+    // The signal of the standard library when memory runs out: no cleanup runs.
     let deadly = script(folder.join("deadly"), "#!/bin/sh\nkill -ABRT $PPID\nexec sleep 100\n");
     let by = |aligner: &Path| {
         let args = ["-o", "out/x.sam", "--json", "out/x.json", "--reads", "reads.fq", "--", text(aligner)];
@@ -338,10 +329,7 @@ fn what_an_aborted_run_leaves_the_next_one_removes() {
     };
     assert_eq!(by(&deadly).status.signal(), Some(Signal::ABORT.as_raw()));
     let left = names(&out);
-    assert!(
-        matches!(&left[..], [one] if one.starts_with(".x.sam.") && one.ends_with(".partial")),
-        "{left:?}"
-    );
+    assert!(matches!(&left[..], [one] if one.starts_with(".x.sam.") && one.ends_with(".partial")), "{left:?}");
     assert!(by(&folder.join("stub")).status.success());
     assert_eq!(names(&out), ["x.json", "x.sam"]);
 }
@@ -349,8 +337,7 @@ fn what_an_aborted_run_leaves_the_next_one_removes() {
 #[test]
 fn an_instance_that_always_dies_ends_the_run() {
     let (folder, _) = folders("dies");
-    let dies =
-        format!("#!/bin/sh\nhead -n 400 | {}/stub\necho 'out of luck' >&2\nkill -KILL $$\n", text(&folder));
+    let dies = format!("#!/bin/sh\nhead -n 400 | {}/stub\necho 'out of luck' >&2\nkill -KILL $$\n", text(&folder));
     let dies = script(folder.join("dies"), &dies);
     let fails = script(folder.join("fails"), "#!/bin/sh\necho 'no such index' >&2\nexit 3\n");
     for strategy in ["default", "2xlocal"] {
@@ -374,20 +361,14 @@ fn a_full_disk() {
         .output()
         .expect("genuma starts");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(
-        ended.status.code() == Some(1) && said.contains("error: standard output: No space left"),
-        "{said}"
-    );
+    assert!(ended.status.code() == Some(1) && said.contains("error: standard output: No space left"), "{said}");
     let script = format!(
         "trap '' XFSZ; ulimit -f 64; exec {} run --reads reads.fq -o out/x.sam -- ./stub",
         env!("CARGO_BIN_EXE_genuma")
     );
     let ended = Command::new("bash").args(["-c", &script]).current_dir(&folder).output().expect("a shell");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(
-        ended.status.code() == Some(1) && said.contains("File too large") && said.contains("x.sam"),
-        "{said}"
-    );
+    assert!(ended.status.code() == Some(1) && said.contains("File too large") && said.contains("x.sam"), "{said}");
     assert_eq!(names(&out), Vec::<String>::new());
 }
 
@@ -414,7 +395,7 @@ fn whoever_has_seen_enough_may_close_the_pipe() {
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let (folder, out) = folders("interrupted");
-    // It answers, and then never ends.
+    // The aligner answers all reads and then never exits.
     let endless = format!("#!/bin/sh\n{0}/stub\necho all answered >&2\nsleep 1000\n", text(&folder));
     let endless = script(folder.join("endless_stub"), &endless);
     for (strategy, signal, code) in
@@ -435,14 +416,14 @@ fn an_interrupted_run_leaves_nothing() {
         stderr.read_to_string(&mut said).expect("lines");
         assert_eq!(child.wait().expect("an end").code(), Some(code), "{said}");
         assert_eq!(names(&out), Vec::<String>::new());
-        // Killed processes are gone when whoever inherits them has waited for them.
+        // Killed processes disappear when their new parent has waited for them.
         while !processes(text(&endless)).is_empty() {
             std::thread::yield_now();
         }
     }
 }
 
-/// Waits until an aligner has answered all; gives the run's messages from there on, and those before.
+/// Waits until an aligner has answered all reads; returns the messages after that, and those before.
 fn once_answered(child: &mut std::process::Child) -> (BufReader<std::process::ChildStderr>, String) {
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
@@ -452,8 +433,9 @@ fn once_answered(child: &mut std::process::Child) -> (BufReader<std::process::Ch
     (stderr, said)
 }
 
-/// genuma, without heed to SIGHUP if it is `deaf`, with an aligner that has answered all and does not end, and that aligner's name.
-fn waiting(name: &str, deaf: bool) -> (std::process::Child, PathBuf) {
+/// Starts genuma, ignoring SIGHUP if `deaf`, with an aligner that has answered all reads and does not exit; also
+/// returns the aligner's path.
+fn genuma_with_waiting_aligner(name: &str, deaf: bool) -> (std::process::Child, PathBuf) {
     let (folder, _) = folders(name);
     let endless = format!(
         "#!/bin/sh\n{0}/stub\necho all answered >&2\nexec tail -f {0}/endless_stub > /dev/null\n",
@@ -475,7 +457,7 @@ fn waiting(name: &str, deaf: bool) -> (std::process::Child, PathBuf) {
 
 #[test]
 fn an_aligner_does_not_outlive_genuma() {
-    let (mut child, endless) = waiting("outlive", false);
+    let (mut child, endless) = genuma_with_waiting_aligner("outlive", false);
     child.kill().expect("a process to kill");
     assert_eq!(child.wait().expect("an end").code(), None);
     while !processes(text(&endless)).is_empty() {
@@ -485,7 +467,7 @@ fn an_aligner_does_not_outlive_genuma() {
 
 #[test]
 fn under_nohup_a_lost_terminal_does_not_end_it() {
-    let (mut child, _) = waiting("nohup", true);
+    let (mut child, _) = genuma_with_waiting_aligner("nohup", true);
     kill_process(Pid::from_child(&child), Signal::HUP).expect("a process to signal");
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a process to signal");
     assert_eq!(child.wait().expect("an end").code(), Some(143));

@@ -1,59 +1,53 @@
-//! The same reads give the same calls, whatever the threads, the memory and the files they come in.
-
-mod common;
+//! The same reads give the same calls, whatever the number of threads, the memory and the files they come in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Data, assert_same, called, data, gunzip, gzip, records, run, scratch};
+use crate::common::{Data, assert_same, called, data, gunzip, gzip, records, run, scratch};
 
 #[test]
 fn threads_do_not_show() {
     for threads in ["1", "5"] {
         let out = scratch(&format!("threads-{threads}"));
-        run(data().call_with(&out, &["--threads", threads])).well();
+        run(data().call_with(&out, &["--threads", threads])).assert_success();
         assert_same(&out, called());
     }
 }
 
 #[test]
 fn memory_and_work_folder_do_not_show() {
-    // Enough reads for the smaller memory to make the counter spill.
+    // Enough reads that the counter spills with the smaller memory.
     let size = ["--genome-length", "3000000", "--snvs", "60", "--indels", "30", "--svs", "0"];
     let mut data = Data::simulate("more-reads", &size);
     data.reference = None;
     let [small, large] = [("128M", "small"), ("4G", "large")].map(|(memory, name)| {
         let (out, work) = (scratch(name), scratch(&format!("{name}-work")));
         let work = work.to_str().expect("UTF-8");
-        run(data.call_with(&out, &["--threads", "2", "--memory", memory, "--work", work])).well();
-        assert!(
-            !fs::exists(work).expect("a folder that can be looked for"),
-            "the work folder goes at success"
-        );
+        run(data.call_with(&out, &["--threads", "2", "--memory", memory, "--work", work])).assert_success();
+        assert!(!fs::exists(work).expect("a folder that can be looked for"), "the work folder goes at success");
         out
     });
     assert_same(&small, &large);
 }
 
-/// The number in the line of the ledger of a finished call that says this, if there is one.
+/// The number in the ledger line with this text, if there is one.
 fn ledger(out: &Path, what: &str) -> Option<u64> {
     let summary = fs::read(out.join("summary.json")).expect("a summary");
     let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
-    let lines = summary["ledger"]["lines"].as_array().expect("lines");
-    let says = |line: &&serde_json::Value| line["what"].as_str().is_some_and(|text| text.contains(what));
+    let lines = summary["stages"].as_array().expect("lines");
+    let says = |line: &&serde_json::Value| line["description"].as_str().is_some_and(|text| text.contains(what));
     lines.iter().find(says).and_then(|line| line["count"].as_u64())
 }
 
-/// What it says of partitions: how many there were, and bytes of their file at most.
+/// Number of partitions, and the maximum size of their file.
 fn partitions(out: &Path) -> [u64; 2] {
-    ["partitions that the k-mers", "bytes of the file of k-mers"]
+    ["partitions of the k-mer space", "bytes of the k-mer spill file"]
         .map(|what| ledger(out, what).expect("a line of the ledger"))
 }
 
-/// And of a packed copy of the reads: pairs in one that there was, bytes of one that had no room, and of the room that was too little for one.
+/// Packed reads: number of pairs if they were written; their size if there was no room; the room that was too little.
 fn copies(out: &Path) -> [Option<u64>; 3] {
-    ["which later passes read", "too little scratch space", "which outgrew them"]
-        .map(|what| ledger(out, what))
+    ["which later passes read", "the scratch space is too small", "exceeded this limit"].map(|what| ledger(out, what))
 }
 
 #[test]
@@ -61,26 +55,24 @@ fn scratch_and_partitions_do_not_show() {
     let size = ["--genome-length", "3000000", "--snvs", "60", "--indels", "30", "--svs", "2"];
     let data = Data::simulate("partitioned", &size);
     let whole = scratch("whole");
-    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M", "--scratch", "1G"])).well();
+    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M", "--scratch", "1G"])).assert_success();
     let [parts, bytes] = partitions(&whole);
     assert_eq!(parts, 1);
     assert!(bytes > 30 << 20, "{bytes}");
 
-    for (kib, threads, memory, least) in
-        [(bytes / 2048, "2", "144M", 2), (0, "5", "192M", 3), (0, "1", "128M", 5)]
-    {
+    for (kib, threads, memory, least) in [(bytes / 2048, "2", "144M", 2), (0, "5", "192M", 3), (0, "1", "128M", 5)] {
         let out = scratch(&format!("scratch-{kib}-{threads}"));
         let options = ["--threads", threads, "--memory", memory, "--scratch", &format!("{kib}K")];
-        let said = run(data.call_with(&out, &options)).well().stderr;
+        let said = run(data.call_with(&out, &options)).assert_success().stderr;
         let [parts, bytes] = partitions(&out);
         assert!(parts >= least, "{parts} are fewer than {least}: {said}");
         assert!(bytes <= kib * 1024, "{bytes} bytes of {kib} KiB");
         assert!(said.contains(&format!("count, partition 1 of {parts} begins")), "{said}");
         assert_same(&out, &whole);
     }
-    // Memory that holds all needs no scratch.
+    // A call whose data fits in memory needs no scratch space.
     let out = scratch("scratch-none");
-    run(data.call_with(&out, &["--memory", "2G", "--scratch", "0"])).well();
+    run(data.call_with(&out, &["--memory", "2G", "--scratch", "0"])).assert_success();
     assert_eq!(partitions(&out), [1, 0]);
     assert_same(&out, &whole);
 }
@@ -89,7 +81,7 @@ fn scratch_and_partitions_do_not_show() {
 fn whether_later_passes_read_a_copy_or_the_files_does_not_show() {
     let [with, without] = [("64M", "with-a-copy"), ("0", "without")].map(|(bytes, name)| {
         let out = scratch(name);
-        run(data().call_with(&out, &["--threads", "3", "--memory", "1G", "--scratch", bytes])).well();
+        run(data().call_with(&out, &["--threads", "3", "--memory", "1G", "--scratch", bytes])).assert_success();
         out
     });
     let [copied, no_room, outgrown] = copies(&with);
@@ -125,7 +117,7 @@ fn letters_that_are_no_bases_come_back_from_the_copy() {
     }
     let [with, without] = [("64M", "odd-with-a-copy"), ("0", "odd-without")].map(|(bytes, name)| {
         let out = scratch(name);
-        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).well();
+        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).assert_success();
         out
     });
     assert!(copies(&with)[0].is_some() && copies(&without)[0].is_none());
@@ -136,7 +128,7 @@ fn letters_that_are_no_bases_come_back_from_the_copy() {
 fn a_copy_that_outgrows_its_room_is_given_up_and_does_not_show() {
     let folder = scratch("outgrown-reads");
     let mut odd = data().clone();
-    // Qualities that say little come first, and more of the reads' bytes lie behind what is looked at.
+    // Uninformative qualities come first, so that the sampled beginning underestimates the size of the reads.
     for (f, file) in odd.tumor.iter_mut().chain(&mut odd.normal).enumerate() {
         let text = gunzip(file);
         let plain: Vec<u8> = (0..60_000)
@@ -155,7 +147,7 @@ fn a_copy_that_outgrows_its_room_is_given_up_and_does_not_show() {
     }
     let [with, without] = [("64M", "outgrown"), ("0", "not-outgrown")].map(|(bytes, name)| {
         let out = scratch(name);
-        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).well();
+        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).assert_success();
         out
     });
     let [copied, no_room, outgrown] = copies(&with);
@@ -167,7 +159,7 @@ fn a_copy_that_outgrows_its_room_is_given_up_and_does_not_show() {
 fn a_partition_that_is_too_large_is_split_and_does_not_show() {
     let size = ["--genome-length", "2000000", "--snvs", "60", "--indels", "30", "--svs", "0"];
     let mut data = Data::simulate("misleading", &size);
-    // Reads without a k-mer come first: nothing lets one expect what follows.
+    // Reads without k-mers come first, so that the sampled beginning says nothing about the rest.
     let folder = scratch("misleading-reads");
     let short: String =
         (0..90_000).map(|i| format!("@short{i}\nACGTACGTACGTACGTACGT\n+\nIIIIIIIIIIIIIIIIIIII\n")).collect();
@@ -179,17 +171,17 @@ fn a_partition_that_is_too_large_is_split_and_does_not_show() {
         *file = longer;
     }
     let [whole, split] = ["unsplit", "split"].map(scratch);
-    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M"])).well();
+    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M"])).assert_success();
     let options = ["--threads", "2", "--memory", "144M", "--scratch", "16M"];
-    let said = run(data.call_with(&split, &options)).well().stderr;
-    assert!(said.contains("partition 1 of 1 of the k-mers does not fit: split, and begun again"), "{said}");
+    let said = run(data.call_with(&split, &options)).assert_success().stderr;
+    assert!(said.contains("partition 1 of 1 of the k-mers does not fit into memory and scratch space"), "{said}");
     assert_eq!(partitions(&whole)[0], 1);
     let [parts, bytes] = partitions(&split);
     assert!(parts > 1 && bytes <= 16 << 20, "{parts} {bytes}");
     assert_same(&split, &whole);
 }
 
-/// Each file of `files` in two halves, by record.
+/// Each file divided into two halves, by record.
 fn halves(files: &[PathBuf], folder: &str) -> Vec<[PathBuf; 2]> {
     let folder = scratch(folder);
     files
@@ -199,7 +191,7 @@ fn halves(files: &[PathBuf], folder: &str) -> Vec<[PathBuf; 2]> {
             let text = gunzip(file);
             let records = records(&text);
             let (one, two) = records.split_at(records.len() / 3);
-            // One half stays plain: both kinds may stand side by side.
+            // One half stays plain, so that both kinds of files are mixed.
             let plain = folder.join(format!("{i}-b.fq"));
             fs::write(&plain, two.concat()).expect("a file");
             [gzip(folder.join(format!("{i}-a.fq.gz")), &one.concat()), plain]
@@ -215,13 +207,10 @@ fn lanes_and_their_order_do_not_show() {
         // The second half first.
         vec![one[1].clone(), two[1].clone(), one[0].clone(), two[0].clone()]
     };
-    let split = Data {
-        tumor: lanes(&data.tumor, "tumor-lanes"),
-        normal: lanes(&data.normal, "normal-lanes"),
-        ..data.clone()
-    };
+    let split =
+        Data { tumor: lanes(&data.tumor, "tumor-lanes"), normal: lanes(&data.normal, "normal-lanes"), ..data.clone() };
     let out = scratch("lanes");
-    run(split.call(&out)).well();
+    run(split.call(&out)).assert_success();
     assert_same(&out, called());
 }
 
@@ -242,6 +231,6 @@ fn interleaved_or_plain_files_do_not_show() {
         ..data.clone()
     };
     let out = scratch("interleaved");
-    run(one.call_with(&out, &["--interleaved"])).well();
+    run(one.call_with(&out, &["--interleaved"])).assert_success();
     assert_same(&out, called());
 }

@@ -1,16 +1,15 @@
 //! Several tumours of one person in one call.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{Data, Ended, assert_same, called, data, gunzip, gzip, run, scratch};
+use crate::common::{Data, RunOutput, assert_same, called, data, gunzip, gzip, run, scratch};
 
-/// Two tumours of one person that share changes: the second subclone is the first tumour's alone, the third the second's.
+/// Two tumours of one person that share variants: the second subclone exists only in the first tumour, the third only
+/// in the second.
 struct Two {
     first: Data,
     second: Data,
@@ -33,15 +32,15 @@ fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// Files of a tumour with its name before the first.
+/// Files of a tumour, with its name before the first file.
 fn named(name: &str, files: &[PathBuf]) -> Vec<String> {
     let mut files: Vec<String> = files.iter().map(|path| text(path)).collect();
     files[0] = format!("{name}={}", files[0]);
     files
 }
 
-/// A call of these tumours of one person, whose normal and genome are those of the first.
-fn call(tumours: &[Vec<String>], out: &Path, options: &[&str]) -> Ended {
+/// Calls these tumours of one person, with the normal and the genome of the first.
+fn call(tumours: &[Vec<String>], out: &Path, options: &[&str]) -> RunOutput {
     let Two { first, .. } = two();
     let mut args = vec!["call".to_owned()];
     for files in tumours {
@@ -56,8 +55,8 @@ fn call(tumours: &[Vec<String>], out: &Path, options: &[&str]) -> Ended {
     run(args)
 }
 
-/// Both tumours by their names.
-fn both() -> [Vec<String>; 2] {
+/// Both tumours with their names.
+fn both_tumours() -> [Vec<String>; 2] {
     let Two { first, second } = two();
     [named("first", &first.tumor), named("relapse", &second.tumor)]
 }
@@ -78,7 +77,7 @@ fn called_both() -> &'static Path {
     static CALLED: OnceLock<PathBuf> = OnceLock::new();
     CALLED.get_or_init(|| {
         let out = scratch("both");
-        call(&both(), &out, &["--threads", "2"]).well();
+        call(&both_tumours(), &out, &["--threads", "2"]).assert_success();
         out
     })
 }
@@ -90,41 +89,41 @@ fn vcf(out: &Path) -> Vec<Vec<String>> {
     records.map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// What each tumour and the normal say of themselves is what they say where that tumour is alone.
+/// The results for each tumour and the normal are those of a call of that tumour alone.
 #[test]
 fn every_tumour_has_facts_of_its_own() {
     let read = |out: &Path| -> serde_json::Value {
         serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON")
     };
     let summary = read(called_both());
-    assert_eq!(summary["others"].as_array().expect("others").len(), 1);
-    assert_eq!(summary["others"][0]["sample"], "relapse");
-    for (tumour, facts) in both().into_iter().zip([&summary, &summary["others"][0]]) {
+    assert_eq!(summary["other_tumours"].as_array().expect("others").len(), 1);
+    assert_eq!(summary["other_tumours"][0]["sample"], "relapse");
+    for (tumour, facts) in both_tumours().into_iter().zip([&summary, &summary["other_tumours"][0]]) {
         let out = scratch("facts-alone");
-        call(&[tumour], &out, &["--threads", "2"]).well();
+        call(&[tumour], &out, &["--threads", "2"]).assert_success();
         let alone = read(&out);
         assert!(alone.get("others").is_none());
         assert_eq!(alone["library"], facts["library"]);
-        for fact in ["identity", "contamination", "coverage", "copies", "wrong", "roots"] {
-            assert!(!facts["portrait"]["pair"][fact].is_null());
-            assert_eq!(alone["portrait"]["pair"][fact], facts["portrait"]["pair"][fact], "{fact}");
+        for fact in ["identity", "contamination", "coverage", "duplicate_share", "substitution_error_rates", "roots"] {
+            assert!(!facts["sample_summary"]["pair"][fact].is_null());
+            assert_eq!(alone["sample_summary"]["pair"][fact], facts["sample_summary"]["pair"][fact], "{fact}");
         }
-        assert!(facts["portrait"]["burden"]["value"].as_f64().expect("a burden") > 10.0);
+        assert!(facts["sample_summary"]["burden"]["value"].as_f64().expect("a burden") > 10.0);
     }
-    // Changes of one tumour alone are the other's neither by number nor by kind.
-    assert_ne!(summary["portrait"]["spectrum"], summary["others"][0]["portrait"]["spectrum"]);
+    // Variants of only one tumour are not counted for the other.
+    assert_ne!(summary["sample_summary"]["spectrum"], summary["other_tumours"][0]["sample_summary"]["spectrum"]);
     let page = fs::read_to_string(called_both().join("report.html")).expect("a report");
     assert!(page.contains("Normal and first") && page.contains("Normal and relapse"));
 }
 
-/// Small changes by place and alleles.
+/// A small variant, by position and alleles.
 type Key = (String, String, String, String);
 
 fn key(record: &[String]) -> Key {
     (record[0].clone(), record[1].clone(), record[3].clone(), record[4].clone())
 }
 
-/// Expected allele fractions of the small changes of a tumour.
+/// Expected allele fractions of the small variants of a tumour.
 fn truth(data: &Data) -> BTreeMap<Key, f64> {
     let text = fs::read_to_string(data.folder.join("truth.vcf")).expect("truth");
     let records = text.lines().filter(|line| !line.starts_with('#'));
@@ -164,7 +163,7 @@ fn shared_and_private_changes_are_told_apart() {
         if !a && !b {
             continue;
         }
-        // What is in one tumour only is never given to the other.
+        // A variant of only one tumour is never assigned to the other.
         if (own[0] && !a) || (own[1] && !b) {
             wrong.push(record);
         }
@@ -179,20 +178,19 @@ fn shared_and_private_changes_are_told_apart() {
     }
     assert!(wrong.is_empty(), "{wrong:?}");
     assert!(shared >= 25 && private.iter().all(|&n| n >= 10), "{shared} {private:?}");
-    // At a twentieth of 40 molecules two are expected: alone they pass for next to nothing.
+    // At a twentieth of 40 molecules two are expected: too few in a call of one tumour.
     assert!(seldom[0] >= 15 && seldom[1] * 3 >= seldom[0] * 2, "{seldom:?}");
     let known: BTreeSet<&Key> = truths.iter().flat_map(|truth| truth.keys()).collect();
     let small = passed.iter().filter(|r| r[7].contains("CLASS=SNV") || r[7].contains("CLASS=INDEL"));
-    let (hits, all) =
-        small.fold((0, 0), |(hits, all), r| (hits + u32::from(known.contains(&key(r))), all + 1));
+    let (hits, all) = small.fold((0, 0), |(hits, all), r| (hits + u32::from(known.contains(&key(r))), all + 1));
     assert!(hits >= 60 && all - hits <= 1, "{hits} of {all}");
 }
 
 #[test]
 fn neither_threads_nor_memory_nor_lanes_show() {
     let out = scratch("other-means");
-    let [first, mut relapse] = both();
-    // The second tumour in two lanes, the later one first, under its name again.
+    let [first, mut relapse] = both_tumours();
+    // The second tumour in two lanes, the later lane first, under the same name.
     let halves = |file: &str, mate: usize| {
         let text = String::from_utf8(gunzip(Path::new(file))).expect("text");
         let lines: Vec<&str> = text.lines().collect();
@@ -207,8 +205,8 @@ fn neither_threads_nor_memory_nor_lanes_show() {
     let lane = |half: usize| named("relapse", &[one[half].clone(), two[half].clone()]);
     let calls = out.join("calls");
     let options = ["--threads", "1", "--memory", "160M", "--scratch", "0"];
-    call(&[lane(1), first, lane(0)], &calls, &options).well();
-    // The order of samples is another one: only columns differ.
+    call(&[lane(1), first, lane(0)], &calls, &options).assert_success();
+    // With the samples in another order, only columns differ.
     let turned = |mut record: Vec<String>| {
         record.swap(10, 11);
         record
@@ -219,9 +217,9 @@ fn neither_threads_nor_memory_nor_lanes_show() {
         fs::read(calls.join("contigs.fa")).expect("contigs"),
         fs::read(called_both().join("contigs.fa")).expect("contigs")
     );
-    // And again as it was, by five threads.
+    // The original order again, with five threads.
     let again = out.join("again");
-    call(&both(), &again, &["--threads", "5"]).well();
+    call(&both_tumours(), &again, &["--threads", "5"]).assert_success();
     assert_same(&again, called_both());
 }
 
@@ -239,11 +237,11 @@ fn one_tumour_twice_is_the_same_in_both() {
     let out = folder.join("calls");
     args.extend(["--reference".to_owned(), text(data().reference.as_deref().expect("a reference"))]);
     args.extend(["-o".to_owned(), text(&out)]);
-    run(args).well();
+    run(args).assert_success();
     let twice = vcf(&out);
     assert_eq!(twice[0][9..], ["NORMAL", "TUMOR_1", "TUMOR_2"]);
     assert!(twice[1..].iter().all(|record| record[10] == record[11]));
-    // A tumour that is alone has its old column and no count of tumours.
+    // A single tumour has the usual column and no number of tumours.
     let alone = vcf(called());
     assert_eq!(alone[0][9..], ["NORMAL", "TUMOR"]);
     assert!(alone.iter().all(|record| !record[7].contains("SHARED")));
@@ -260,26 +258,23 @@ fn others_read_what_three_tumours_leave() {
     let folder = scratch("three");
     let out = folder.join("calls");
     let files = |data: &Data| data.tumor.iter().map(|path| text(path)).collect::<Vec<String>>();
-    // Reads of the normal: what has no change.
+    // Reads of the normal, which have no somatic variant.
     let mut third = turned(&first.normal, &folder);
     third[0] = format!("third={}", third[0]);
-    call(&[files(first), files(second), third], &out, &[]).well();
+    call(&[files(first), files(second), third], &out, &[]).assert_success();
     assert_eq!(vcf(&out)[0][9..], ["NORMAL", "TUMOR_1", "TUMOR_2", "third"]);
     let summary: serde_json::Value =
         serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
     assert_eq!(summary["samples"].as_array().map(Vec::len), Some(4));
     assert_eq!(summary["bases"].as_array().map(Vec::len), Some(4));
     let tumours = summary["calls"][0]["tumours"].as_array().expect("each tumour");
-    assert!(
-        tumours.len() == 3
-            && tumours.iter().all(|own| own["has"].is_boolean() && own["alternative"].is_u64())
-    );
+    assert!(tumours.len() == 3 && tumours.iter().all(|own| own["has"].is_boolean() && own["alternative"].is_u64()));
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     assert!(page.contains("in TUMOR_2</option>") && page.contains("tumour-column"));
-    assert!(summary["strangers"].is_null());
+    assert!(summary["genotype_mismatch_rate"].is_null());
     let passed: Vec<Vec<String>> = vcf(&out).into_iter().filter(|record| record[6] == "PASS").collect();
     let in_third = passed.iter().filter(|record| has(&record[12])).count();
-    // But what the normal itself shows in some molecules.
+    // Except variants that some molecules of the normal show.
     assert!(passed.len() > 60 && in_third * 40 <= passed.len(), "{in_third} of {}", passed.len());
     let bcftools = |args: &[&str]| Command::new("bcftools").args(args).output();
     let path = text(&out.join("somatic.vcf.gz"));
@@ -301,8 +296,7 @@ fn others_read_what_three_tumours_leave() {
         return;
     };
     let sam = String::from_utf8_lossy(&sam.stdout).into_owned();
-    let group =
-        |record: &str| record.split('\t').find_map(|field| field.strip_prefix("RG:Z:")).map(str::to_owned);
+    let group = |record: &str| record.split('\t').find_map(|field| field.strip_prefix("RG:Z:")).map(str::to_owned);
     let groups: BTreeSet<String> = sam.lines().filter_map(group).collect();
     assert!(["TUMOR_1", "TUMOR_2"].iter().all(|name| groups.contains(*name)), "{groups:?}");
 }
@@ -317,16 +311,16 @@ fn what_cannot_be_is_refused_in_a_line() {
         assert!(ended.stderr.contains(says), "{}", ended.stderr);
         assert!(!out.join("somatic.vcf.gz").exists());
     };
-    let [first, relapse] = both();
+    let [first, relapse] = both_tumours();
     let eight: Vec<Vec<String>> = (0..8).map(|i| named(&format!("t{i}"), &two().first.tumor)).collect();
     refused(&eight, &[], 2, "8 tumours: at most 7");
-    refused(&[named("NORMAL", &two().first.tumor)], &[], 2, "another sample is called NORMAL");
+    refused(&[named("NORMAL", &two().first.tumor)], &[], 2, "two samples have the name NORMAL");
     let usual = two().first.tumor.iter().map(|path| text(path)).collect();
-    refused(&[usual, named("TUMOR_1", &two().second.tumor)], &[], 2, "another sample is called TUMOR_1");
+    refused(&[usual, named("TUMOR_1", &two().second.tumor)], &[], 2, "two samples have the name TUMOR_1");
     refused(&[first.clone(), vec![relapse[0].clone()]], &[], 2, "no mate");
     let run = text(&folder.join("run"));
     refused(&[first.clone(), relapse], &["--plan", &run], 2, "several tumours are called in one process");
-    // A sample without a read that is long enough.
+    // A sample without a read of sufficient length.
     let empty = [1, 2].map(|mate: usize| {
         let path = folder.join(format!("empty_{mate}.fq"));
         let bases = ["", "ACGT", "GGTT"][mate];
@@ -337,6 +331,6 @@ fn what_cannot_be_is_refused_in_a_line() {
         &[first, named("empty", &empty)],
         &[],
         1,
-        "the tumour empty has no read of 31 known bases in a row",
+        "the tumour empty has no read with 31 consecutive bases without N",
     );
 }

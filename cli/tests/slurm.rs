@@ -1,5 +1,5 @@
-//! A call in parts on a real Slurm of three nodes on this machine: as it submits itself, under Nextflow and under Snakemake.
-//! Nodes die with kill -9 meanwhile, and the results are those of one process.
+//! A distributed call on a real Slurm cluster of three nodes on this machine, submitted by itself, Nextflow and
+//! Snakemake. Nodes are killed meanwhile, and the results are those of one process.
 
 mod common;
 
@@ -21,14 +21,14 @@ fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// Standard output of a command that succeeds.
+/// Standard output of a command that must succeed.
 #[track_caller]
 fn said(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).expect("UTF-8").trim().to_owned()
 }
 
-/// Asks until there is an answer; a cluster that hangs fails a test instead of holding it for ever.
+/// Polls until there is an answer; a cluster that hangs fails the test instead of blocking it for ever.
 #[track_caller]
 fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -41,14 +41,14 @@ fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A Slurm of this test's own, which ends with it.
+/// A Slurm cluster of this test, stopped at its end.
 struct Cluster {
-    /// Elsewhere than what it works on: the names of its sockets must be short.
+    /// Apart from the test's other files, because paths of its sockets must be short.
     folder: tempfile::TempDir,
 }
 
 impl Cluster {
-    /// Starts one; without Slurm's programs says that the test is skipped.
+    /// Starts a cluster; without Slurm's programs reports that the test is skipped.
     fn start() -> Option<Cluster> {
         let folder = tempfile::Builder::new().prefix("slurm-").tempdir_in("/tmp").expect("a folder");
         let output = Cluster::script("start", folder.path(), &[]);
@@ -66,7 +66,7 @@ impl Cluster {
         script.arg(verb).arg(folder).args(more).stdin(Stdio::null()).output().expect("slurm.sh")
     }
 
-    /// A command that finds this Slurm.
+    /// A command that uses this cluster.
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let path = std::env::var("PATH").expect("PATH");
         let mut command = Command::new(program.as_ref());
@@ -81,7 +81,7 @@ impl Cluster {
         said(&self.command(program).args(args).output().expect("a client of Slurm"))
     }
 
-    /// Kills slurmd, slurmstepd and jobs of a node at once.
+    /// Kills slurmd, slurmstepd and the jobs of a node at once.
     fn crash(&self, node: &str) {
         let _ = said(&Cluster::script("crash", self.folder.path(), &[node]));
     }
@@ -93,7 +93,7 @@ impl Drop for Cluster {
     }
 }
 
-/// A process that does not outlive its test, and the file it writes to.
+/// A process that ends with its test, and the file of its output.
 struct Running {
     child: Child,
     log: PathBuf,
@@ -110,9 +110,9 @@ impl Running {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    /// Waits until it succeeded.
+    /// Waits until it has succeeded.
     #[track_caller]
-    fn well(&mut self) {
+    fn assert_success(&mut self) {
         let status = wait_for(&text(&self.log), || self.child.try_wait().expect("a child"));
         assert!(status.success(), "{}", self.log());
     }
@@ -125,9 +125,9 @@ impl Drop for Running {
     }
 }
 
-/// genuma, but of the tasks of one step the first to come stops in the middle of its work and stays so; the next try and all
-/// others go on. Which node it waits on is written to `held/node`.
-fn held(folder: &Path, step: &str) -> PathBuf {
+/// A genuma that stops in the middle of the first task of one step; the next try and all other tasks proceed. The
+/// node of the stopped task is written to `held/node`.
+fn genuma_that_stops(folder: &Path, step: &str) -> PathBuf {
     let (path, hold) = (folder.join("genuma-held"), text(&folder.join("held")));
     let genuma = env!("CARGO_BIN_EXE_genuma");
     let script = format!(
@@ -147,7 +147,7 @@ fn held(folder: &Path, step: &str) -> PathBuf {
     path
 }
 
-/// The node on which the held task waits.
+/// The node of the stopped task.
 fn node(folder: &Path) -> String {
     wait_for("a task that is held", || fs::read_to_string(folder.join("held/node")).ok()).trim().to_owned()
 }
@@ -164,10 +164,9 @@ fn samplesheet(folder: &Path) -> PathBuf {
     path
 }
 
-/// What one of our scripts fetches is there, or the test is skipped.
+/// Whether the files that one of our scripts fetches are there; otherwise the test is skipped.
 fn fetched(script: &str) -> bool {
-    let output =
-        Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
+    let output = Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
     if !output.status.success() {
         skipped(String::from_utf8_lossy(&output.stderr).trim());
     }
@@ -176,25 +175,24 @@ fn fetched(script: &str) -> bool {
 
 #[test]
 fn submitted_by_its_own_script_and_a_node_dies() {
-    // Blanks and quotes, which a script must not trip over.
+    // A path with blanks and quotes, which scripts must handle.
     let folder = scratch("sbatch");
     let (run_folder, out) = (folder.join("a patient's run"), folder.join("out"));
     let Some(cluster) = Cluster::start() else { return };
     let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--threads", "2", "--sbatch"];
-    run(data().call_with(&out, &plan)).well();
+    run(data().call_with(&out, &plan)).assert_success();
 
     let mut submit = cluster.command("sh");
-    submit.arg(run_folder.join("submit.sh")).env("GENUMA", held(&folder, "count"));
+    submit.arg(run_folder.join("submit.sh")).env("GENUMA", genuma_that_stops(&folder, "count"));
     let output = submit.output().expect("sh");
     let submitted = said(&output) + "\n" + &String::from_utf8_lossy(&output.stderr);
-    let number = |line: &str| {
-        line.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty()).map(str::to_owned)
-    };
+    let number =
+        |line: &str| line.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty()).map(str::to_owned);
     let count = submitted.lines().find(|line| line.starts_with("count")).and_then(number);
     let count = count.unwrap_or_else(|| panic!("a line for each step with its number: {submitted}"));
 
     cluster.crash(&node(&folder));
-    // Slurm finds the node dead and queues its job again, but not before two minutes have passed. We do not wait for that.
+    // Slurm notices the dead node and requeues its job, but only after two minutes. The test does not wait for that.
     let again = wait_for("the job is queued again", || {
         let waiting = cluster.ask("squeue", &["-h", "-t", "PD", "-j", &count, "-o", "%i %r"]);
         let job = waiting.lines().find_map(|l| l.strip_suffix(" BeginTime"));
@@ -216,7 +214,7 @@ fn under_nextflow_and_a_node_dies() {
     let Some(cluster) = Cluster::start() else { return };
     let quick = "profiles { slurm { executor { pollInterval = '200ms'; queueStatInterval = '1s'; exitReadTimeout = '3s' } } }\n";
     fs::write(folder.join("quick.config"), quick).expect("a configuration");
-    let genuma = held(&folder, "count");
+    let genuma = genuma_that_stops(&folder, "count");
     let nextflow = |log: &str, more: &[&str]| {
         let mut command = cluster.command(repository("scripts/nextflow.sh"));
         command.arg("run").arg(repository("workflow/main.nf"));
@@ -230,13 +228,13 @@ fn under_nextflow_and_a_node_dies() {
 
     let mut first = nextflow("first.log", &[]);
     cluster.crash(&node(&folder));
-    first.well();
+    first.assert_success();
     assert!(first.log().contains("Re-submitted process > COUNT"), "{}", first.log());
     assert_same(&out, called());
 
     fs::remove_dir_all(folder.join("results")).expect("results");
     let mut second = nextflow("second.log", &["-resume"]);
-    second.well();
+    second.assert_success();
     assert!(!second.log().contains("ubmitted process"), "all comes from the cache: {}", second.log());
     assert_same(&out, called());
 }
@@ -250,22 +248,14 @@ fn under_snakemake() {
     let Some(cluster) = Cluster::start() else { return };
     let mut command = cluster.command(repository("scripts/snakemake.sh"));
     command.arg("-s").arg(repository("workflow/Snakefile"));
-    command.args([
-        "--executor",
-        "slurm",
-        "--jobs",
-        "6",
-        "--slurm-no-account",
-        "--slurm-status-command",
-        "squeue",
-    ]);
-    // A job that is not done when it is first asked about is asked about ten seconds later only.
+    command.args(["--executor", "slurm", "--jobs", "6", "--slurm-no-account", "--slurm-status-command", "squeue"]);
+    // Snakemake's plugin checks a job that is not done at its first check again only after ten seconds.
     command.args(["--slurm-init-seconds-before-status-checks", "9", "--seconds-between-status-checks", "9"]);
     command.arg("--config").arg(format!("input={}", text(&samplesheet(&folder))));
     command.arg(format!("reference={}", text(data().reference.as_ref().expect("a reference"))));
     command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "parts=2"]);
     command.arg("genuma_args=--threads 2");
     command.current_dir(&folder);
-    Running::start(command, folder.join("log")).well();
+    Running::start(command, folder.join("log")).assert_success();
     assert_same(&folder.join("results/P/T_vs_N"), called());
 }

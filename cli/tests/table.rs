@@ -1,18 +1,16 @@
-//! `genuma table`: what comes of several tables, beside what comes of their text, and beside KMC.
-
-mod common;
+//! `genuma table`: results compared with the same operations on text, and with KMC.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{installed, names, run, scratch};
+use crate::common::{installed, names, run, scratch};
 
 /// Counts of each k-mer, by sample.
 type Counts = BTreeMap<String, Vec<u32>>;
 
-/// FASTQ of `reads` reads of one genome of `length` bases; `seed` makes other reads.
+/// FASTQ of `reads` reads of one genome of `length` bases. `seed` selects other reads.
 fn fastq(length: usize, seed: u64, reads: usize) -> String {
     let mut state = 7u64;
     let below = |state: &mut u64, n: usize| {
@@ -41,11 +39,11 @@ fn text(path: &Path) -> &str {
 fn count(folder: &Path, name: &str, reads: &str, options: &[&str]) -> PathBuf {
     let (file, table) = (folder.join(format!("{name}.fq")), folder.join(format!("{name}.gkt")));
     fs::write(&file, reads).expect("written");
-    run(["count", "-q", text(&file), "-o", text(&table)].iter().chain(options)).well();
+    run(["count", "-q", text(&file), "-o", text(&table)].iter().chain(options)).assert_success();
     table
 }
 
-/// What a table, or a text, has.
+/// The counts in a table's text.
 fn parsed(tsv: &str) -> Counts {
     let row = |line: &str| {
         let mut words = line.split('\t');
@@ -59,24 +57,24 @@ fn parsed(tsv: &str) -> Counts {
 
 fn counts_of(table: &Path) -> Counts {
     let tsv = table.with_extension("dump.tsv");
-    run(["table", "filter", "-q", text(table), "-o", text(&tsv)]).well();
+    run(["table", "filter", "-q", text(table), "-o", text(&tsv)]).assert_success();
     parsed(&fs::read_to_string(tsv).expect("text"))
 }
 
-/// Does `what` with tables, and gives what came of it; table and text have to have the same.
+/// Applies the operation `what` to tables; asserts that table and text have the same counts, and returns them.
 fn made(folder: &Path, what: &[&str], tables: &[&Path]) -> Counts {
     let (gkt, tsv) = (folder.join("made.gkt"), folder.join("made.tsv"));
     for out in [&gkt, &tsv] {
         let tables = tables.iter().map(|table| text(table));
         let args = ["table"].into_iter().chain(what.iter().copied()).chain(tables);
-        run(args.chain(["-q", "-o", text(out)])).well();
+        run(args.chain(["-q", "-o", text(out)])).assert_success();
     }
     let told = parsed(&fs::read_to_string(tsv).expect("text"));
     assert_eq!(counts_of(&gkt), told, "{what:?}");
     told
 }
 
-/// The same by hand, of tables with one sample each.
+/// The expected counts, computed from the inputs; each table has one sample.
 fn expected(tables: &[&Counts], of: impl Fn(&[u32]) -> Option<Vec<u32>>) -> Counts {
     let mut kmers: Vec<&String> = tables.iter().flat_map(|table| table.keys()).collect();
     kmers.sort();
@@ -90,9 +88,8 @@ fn expected(tables: &[&Counts], of: impl Fn(&[u32]) -> Option<Vec<u32>>) -> Coun
 #[test]
 fn tables_are_combined_as_their_texts_would_be() {
     let folder = scratch("combined");
-    let all: Vec<PathBuf> = (0..4)
-        .map(|i| count(&folder, &format!("t{i}"), &fastq(8000, i, 250), &["--min-count", "1"]))
-        .collect();
+    let all: Vec<PathBuf> =
+        (0..4).map(|i| count(&folder, &format!("t{i}"), &fastq(8000, i, 250), &["--min-count", "1"])).collect();
     let counts: Vec<Counts> = all.iter().map(|table| counts_of(table)).collect();
     assert!(counts.iter().all(|counts| counts.len() > 5000));
     for n in [2, 3, 4] {
@@ -130,13 +127,11 @@ fn tables_are_combined_as_their_texts_would_be() {
         check(&["subtract", "--least", "2"], &|row| {
             row[1..].iter().all(|&n| n < 2).then(|| if row[0] < 2 { 0 } else { row[0] })
         });
-        check(&["subtract", "--counts", "difference"], &|row| {
-            Some(row[0].saturating_sub(row[1..].iter().sum()))
-        });
+        check(&["subtract", "--counts", "difference"], &|row| Some(row[0].saturating_sub(row[1..].iter().sum())));
         let columns = expected(&counts, |row| Some(row.to_vec()));
         assert!(made(&folder, &["union", "--counts", "columns"], &paths) == columns);
     }
-    // Nothing but tables and texts is left.
+    // No temporary files are left.
     assert!(names(&folder).iter().all(|name| !name.starts_with('.')), "{:?}", names(&folder));
 }
 
@@ -151,7 +146,7 @@ fn samples_are_kept_apart() {
     });
     let pair = |name: &str, a: usize, b: usize| {
         let table = folder.join(name);
-        run(["count", "-q", "--normal", &files[a], "--tumor", &files[b], "-o", text(&table)]).well();
+        run(["count", "-q", "--normal", &files[a], "--tumor", &files[b], "-o", text(&table)]).assert_success();
         table
     };
     let (x, y) = (pair("x.gkt", 0, 1), pair("y.gkt", 1, 2));
@@ -171,15 +166,13 @@ fn samples_are_kept_apart() {
     assert!(made(&folder, &["union", "--counts", "samples", "--least", "2"], &tables) == samples);
     let panel = folder.join("panel.gkt");
     fs::rename(folder.join("made.gkt"), &panel).expect("renamed");
-    let told = run(["table", "info", text(&panel)]).well().stdout;
-    for line in
-        ["k\t31", "samples\tsamples", "counts\tsamples", "of_tables\t2", "of_samples\t4", "made_by\tunion"]
-    {
+    let told = run(["table", "info", text(&panel)]).assert_success().stdout;
+    for line in ["k\t31", "samples\tsamples", "counts\tsamples", "of_tables\t2", "of_samples\t4", "made_by\tunion"] {
         assert!(told.lines().any(|told| told == line), "{line}: {told}");
     }
-    // Two panels of other people are one panel when they are added up.
+    // The sum of two panels is a panel.
     made(&folder, &["union"], &[&panel, &panel]);
-    assert!(run(["table", "info", text(&folder.join("made.gkt"))]).well().stdout.contains("of_samples\t8"));
+    assert!(run(["table", "info", text(&folder.join("made.gkt"))]).assert_success().stdout.contains("of_samples\t8"));
 
     let columns = made(&folder, &["union", "--counts", "columns"], &tables);
     assert!(columns == by(&|row| row));
@@ -188,7 +181,7 @@ fn samples_are_kept_apart() {
 
     let filtered = |options: &[&str]| {
         let out = folder.join("filtered.gkt");
-        run(["table", "filter", "-q", text(&x), "-o", text(&out)].iter().chain(options)).well();
+        run(["table", "filter", "-q", text(&x), "-o", text(&out)].iter().chain(options)).assert_success();
         counts_of(&out)
     };
     let kept = |of: &dyn Fn(&[u32]) -> bool| -> Counts {
@@ -203,40 +196,36 @@ fn samples_are_kept_apart() {
 #[test]
 fn threads_and_memory_do_not_show() {
     let folder = scratch("same");
-    // So many k-mers that the result's number is guessed, and pieces are of several pages.
-    let all: Vec<PathBuf> = (0..3)
-        .map(|i| count(&folder, &format!("t{i}"), &fastq(900_000, i, 9000), &["--min-count", "1"]))
-        .collect();
+    // So many k-mers that the size of the result is estimated, and k-mer ranges have several pages.
+    let all: Vec<PathBuf> =
+        (0..3).map(|i| count(&folder, &format!("t{i}"), &fastq(900_000, i, 9000), &["--min-count", "1"])).collect();
     let tables: Vec<&str> = all.iter().map(|table| text(table)).collect();
     for what in [&["union", "--counts", "samples"][..], &["subtract"]] {
         let mut made = Vec::new();
         for means in [&["-t", "1", "--memory", "80M"][..], &["-t", "4"], &["-t", "2", "--memory", "1G"]] {
             let out = folder.join("out.gkt");
             let ends = ["-q", "-o", text(&out)];
-            run(["table"].iter().chain(what).chain(&tables).chain(&ends).chain(means)).well();
+            run(["table"].iter().chain(what).chain(&tables).chain(&ends).chain(means)).assert_success();
             made.push(fs::read(out).expect("a table"));
         }
         assert!(made[0].len() > 1 << 20);
         assert!(made.windows(2).all(|two| two[0] == two[1]), "{what:?}");
     }
-    // Every k-mer is found by whoever looks it up: the filter knows all of them.
+    // Lookups find every k-mer: the filter contains all of them.
     let out = folder.join("panel.gkt");
-    run(["table", "union", "--counts", "samples", "-q", "-o", text(&out)].iter().chain(&tables)).well();
+    run(["table", "union", "--counts", "samples", "-q", "-o", text(&out)].iter().chain(&tables)).assert_success();
     let fasta = folder.join("reads.fa");
     let reads = fs::read_to_string(folder.join("t1.fq")).expect("reads");
     let seqs = reads.lines().skip(1).step_by(4).take(2000);
     fs::write(&fasta, seqs.map(|seq| format!(">s\n{seq}\n")).collect::<String>()).expect("written");
-    let answers = run(["query", text(&out), text(&fasta)]).well().stdout;
-    let counts: Vec<u32> = answers
-        .lines()
-        .skip(1)
-        .map(|l| l.rsplit('\t').next().expect("a count").parse().expect("a number"))
-        .collect();
+    let answers = run(["query", text(&out), text(&fasta)]).assert_success().stdout;
+    let counts: Vec<u32> =
+        answers.lines().skip(1).map(|l| l.rsplit('\t').next().expect("a count").parse().expect("a number")).collect();
     assert_eq!(counts.len(), 2000 * 70);
     assert!(counts.iter().all(|n| (1..=3).contains(n)));
 }
 
-/// Reads of 31 bases, each a k-mer, which begin and end so: `n` of them.
+/// `n` reads of 31 bases, each one k-mer, with the given begin and end.
 fn single(n: usize, begin: &str, end: &str) -> String {
     let mut state = 11u64;
     let mut base = || {
@@ -250,12 +239,13 @@ fn single(n: usize, begin: &str, end: &str) -> String {
     (0..n).map(&mut read).collect()
 }
 
-/// Tables without k-mers, of one, in other ranges, one within the other: as by hand, and the same bytes whatever the threads.
+/// Tables without k-mers, with one k-mer, with disjoint ranges and with nested ranges give the expected counts, and
+/// the same bytes with any number of threads.
 #[test]
 fn tables_of_any_size_and_place_by_any_threads() {
     let folder = scratch("places");
     let table = |name: &str, reads: &str, least: &str| count(&folder, name, reads, &["--min-count", least]);
-    // Canonical ones begin as the reads do: with As, or with C, as their other strand does.
+    // Canonical k-mers begin with A, or with C as their other strand does.
     let all = [
         table("empty", &single(5, "AAAA", "C"), "9"),
         table("one", &single(1, "ACAC", "C"), "1"),
@@ -272,18 +262,16 @@ fn tables_of_any_size_and_place_by_any_threads() {
         ("intersect", |row| row.iter().all(|&n| n > 0).then(|| vec![*row.iter().min().unwrap_or(&0)])),
         ("subtract", |row| (row[0] > 0 && row[1..].iter().all(|&n| n == 0)).then(|| vec![row[0]])),
     ];
-    let sets: [&[usize]; 8] =
-        [&[0, 0], &[0, 1], &[1, 0], &[2, 3], &[3, 2], &[4, 2], &[1, 4], &[4, 1, 3, 0, 2]];
+    let sets: [&[usize]; 8] = [&[0, 0], &[0, 1], &[1, 0], &[2, 3], &[3, 2], &[4, 2], &[1, 4], &[4, 1, 3, 0, 2]];
     for set in sets {
-        let (tables, of): (Vec<&str>, Vec<&Counts>) =
-            set.iter().map(|&i| (text(&all[i]), &counts[i])).collect();
+        let (tables, of): (Vec<&str>, Vec<&Counts>) = set.iter().map(|&i| (text(&all[i]), &counts[i])).collect();
         for (what, rule) in rules {
             let out = folder.join("out.gkt");
             let bytes: Vec<Vec<u8>> = ["1", "2", "3", "4", "5"]
                 .iter()
                 .map(|threads| {
                     let ends = ["-q", "-t", threads, "-o", text(&out)];
-                    run(["table", what].iter().chain(&tables).chain(&ends)).well();
+                    run(["table", what].iter().chain(&tables).chain(&ends)).assert_success();
                     fs::read(&out).expect("a table")
                 })
                 .collect();
@@ -304,18 +292,18 @@ fn a_table_and_itself() {
     assert!(made(&folder, &["subtract"], &twice).is_empty());
     let nothing = folder.join("made.gkt");
     assert!(made(&folder, &["union"], &[&table]) == own);
-    // What has no k-mers can be combined too.
-    run(["table", "subtract", text(&table), text(&table), "-q", "-o", text(&folder.join("none.gkt"))]).well();
+    // Empty tables can be combined too.
+    run(["table", "subtract", text(&table), text(&table), "-q", "-o", text(&folder.join("none.gkt"))]).assert_success();
     let none = folder.join("none.gkt");
     assert!(made(&folder, &["union"], &[&none, &table]) == own);
     assert!(made(&folder, &["intersect"], &[&none, &table]).is_empty());
     assert!(made(&folder, &["union"], &[&none, &none, &none]).is_empty());
-    // The same k-mers make the same file, but for what it says of itself, whoever made it.
-    run(["table", "filter", text(&table), "-q", "-o", text(&nothing)]).well();
+    // The same k-mers give the same file, except the note, whichever command made it.
+    run(["table", "filter", text(&table), "-q", "-o", text(&nothing)]).assert_success();
     assert!(fs::read(&nothing).expect("a table") == fs::read(&table).expect("a table"));
 }
 
-/// Asserts that a run ends with `code` and one line of error that has all of `parts`.
+/// Asserts that a run exits with `code` and one error line that contains all of `parts`.
 #[track_caller]
 fn refused(args: &[&str], code: i32, parts: &[&str]) {
     let ended = run(args);
@@ -340,15 +328,11 @@ fn faults_are_told_and_leave_nothing() {
     refused(&["table", "subtract", a, "-o", x], 2, &["two tables"]);
     refused(&["table", "subtract", a, c, "--counts", "sum", "-o", x], 2, &["--counts sum", "subtract"]);
     refused(&["table", "union", a, c, "--counts", "difference", "-o", x], 2, &["difference", "union"]);
-    refused(
-        &["table", "union", a, a, "--counts", "columns", "-o", x],
-        2,
-        &["two samples", "named a", "--names"],
-    );
+    refused(&["table", "union", a, a, "--counts", "columns", "-o", x], 2, &["two samples", "named a", "--names"]);
     refused(&["table", "union", a, c, "--names", "s,t", "-o", x], 2, &["2 names for 1 sample"]);
     refused(&["table", "union", a, c, "--counts", "columns", "--names", "s,s", "-o", x], 2, &["named s"]);
     refused(&["table", "union", a, c, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
-    refused(&["table", "union", a, c, "-o", c], 2, &["c.gkt", "read as well"]);
+    refused(&["table", "union", a, c, "-o", c], 2, &["c.gkt", "is also an input"]);
     refused(&["table", "union", a, c, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
     refused(&["table", "union", a, c, "-o", x, "--min", "5", "--max", "4"], 2, &["--max 4", "--min 5"]);
     refused(&["table", "union", a, text(&fq), "-o", x], 1, &["a.fq", "no table"]);
@@ -356,11 +340,10 @@ fn faults_are_told_and_leave_nothing() {
     refused(&["table", "filter", a, "--sample", "tumor", "-o", x], 2, &["no sample tumor", "reads"]);
     refused(&["table", "union", a, c, "-o", "/no/such/x.gkt"], 2, &["/no/such: is not a folder"]);
     refused(&["table", "info", text(&fq)], 1, &["a.fq", "no table"]);
-    let nine: Vec<&str> =
-        ["table", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
+    let nine: Vec<&str> = ["table", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
     refused(&nine, 2, &["9 samples", "8 at most"]);
-    // Other least counts are warned of, and no more.
-    let told = run(["table", "union", a, c, "-o", x]).well().stderr;
+    // Only a warning reports different minimum counts.
+    let told = run(["table", "union", a, c, "-o", x]).assert_success().stderr;
     assert!(told.contains("--min-count") && told.contains("2 and 3"), "{told}");
     fs::remove_file(&out).expect("removed");
 
@@ -375,8 +358,8 @@ fn faults_are_told_and_leave_nothing() {
     assert_eq!(names(&folder), before);
 }
 
-/// What KMC makes of two databases: `simple a OPTIONS b OPTIONS what out`.
-fn by_kmc(folder: &Path, options: [&[&str]; 2], what: &[&str]) -> Counts {
+/// The result of KMC for two databases: `simple a OPTIONS b OPTIONS what out`.
+fn kmc_result(folder: &Path, options: [&[&str]; 2], what: &[&str]) -> Counts {
     let [a, b, out] = ["a", "b", "out"].map(|name| text(&folder.join(name)).to_owned());
     let mut args = vec!["-t1", "simple", &a];
     args.extend(options[0]);
@@ -424,7 +407,7 @@ fn kmc_makes_the_same() {
         (&["subtract"], none, &["kmers_subtract"]),
         (&["subtract", "--counts", "difference"], none, &["counters_subtract"]),
     ] {
-        let (made, expected) = (made(&folder, ours, &[a, b]), by_kmc(&folder, [limits, limits], theirs));
+        let (made, expected) = (made(&folder, ours, &[a, b]), kmc_result(&folder, [limits, limits], theirs));
         assert!(expected.len() > 1000, "{theirs:?}");
         assert!(made == expected, "{ours:?}: {} and {} k-mers", made.len(), expected.len());
     }

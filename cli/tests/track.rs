@@ -1,16 +1,14 @@
-//! `genuma track`: known changes in later samples, molecule by molecule.
-
-mod common;
+//! `genuma track`: known variants in later samples, counted by molecules.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{genuma, installed, run, scratch};
+use crate::common::{genuma, installed, run, scratch};
 use serde_json::Value;
 
-/// A patient of 300 kb and her tumour, where a test does not say otherwise.
+/// Default options of the simulated patient: 300 kb and a tumour.
 const PATIENT: [[&str; 2]; 8] = [
     ["--genome-length", "300000"],
     ["--contigs", "2"],
@@ -27,7 +25,7 @@ fn simulate(name: &str, options: &[&str]) -> PathBuf {
     let out = folder.to_str().expect("UTF-8");
     let usual = PATIENT.iter().filter(|o| !options.contains(&o[0])).flatten().copied();
     let usual: Vec<&str> = usual.collect();
-    run([&["simulate", "-o", out][..], &usual, options].concat()).well();
+    run([&["simulate", "-o", out][..], &usual, options].concat()).assert_success();
     folder
 }
 
@@ -35,8 +33,8 @@ fn file(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("UTF-8").to_owned()
 }
 
-/// Arguments for the tumour sample of `later` with the truth of `patient`.
-fn asked(patient: &Path, later: &Path, options: &[&str]) -> Vec<String> {
+/// Arguments to track the truth of `patient` in the tumour sample of `later`.
+fn track_args(patient: &Path, later: &Path, options: &[&str]) -> Vec<String> {
     let mut all = vec![
         "track".to_owned(),
         file(patient, "truth.vcf"),
@@ -52,7 +50,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// Verdicts by how often each was given, of the first sample.
+/// Number of variants with each verdict, of the first sample.
 fn verdicts(told: &Value) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for change in told["samples"][0]["changes"].as_array().expect("changes") {
@@ -63,14 +61,12 @@ fn verdicts(told: &Value) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_relapse_shows_every_kind_of_change_and_how_much_of_it_there_is() {
-    let patient = simulate(
-        "relapse",
-        &["--depth-tumor", "60", "--purity", "0.4", "--library", "wgs", "--reads-seed", "3"],
-    );
+    let patient =
+        simulate("relapse", &["--depth-tumor", "60", "--purity", "0.4", "--library", "wgs", "--reads-seed", "3"]);
     let out = patient.join("told.json");
-    run(asked(&patient, &patient, &["--json", out.to_str().expect("UTF-8")])).well();
+    run(track_args(&patient, &patient, &["--json", out.to_str().expect("UTF-8")])).assert_success();
     let told = json(&out);
-    let whole = &told["samples"][0]["whole"];
+    let whole = &told["samples"][0]["summary"];
     assert_eq!(whole["detected"], true);
     let part = whole["tumour_fraction"]["value"].as_f64().expect("a number");
     assert!((0.36..0.44).contains(&part), "{part}");
@@ -84,38 +80,32 @@ fn a_relapse_shows_every_kind_of_change_and_how_much_of_it_there_is() {
             of.len()
         );
     }
-    // What cannot be tracked is named.
+    // Variants that cannot be tracked are listed.
     let untracked = told["untracked"].as_array().expect("a list");
-    assert!(
-        untracked.iter().all(|u| u["why"].as_str().is_some_and(|why| !why.is_empty()) && u["pos"].is_u64())
-    );
+    assert!(untracked.iter().all(|u| u["reason"].as_str().is_some_and(|why| !why.is_empty()) && u["pos"].is_u64()));
     assert!(told["samples"][0]["pairs"].as_u64().expect("pairs") > 10_000);
 }
 
 #[test]
 fn a_trace_is_detected_by_all_changes_together_and_nothing_is_where_nothing_is() {
-    let panel =
-        ["--library", "panel", "--depth-tumor", "1500", "--snvs", "40", "--indels", "5", "--svs", "0"];
+    let panel = ["--library", "panel", "--depth-tumor", "1500", "--snvs", "40", "--indels", "5", "--svs", "0"];
     let trace = simulate("trace", &[&panel[..], &["--purity", "0.004", "--reads-seed", "11"]].concat());
     let none = simulate("none", &[&panel[..], &["--purity", "0", "--reads-seed", "12"]].concat());
     let out = trace.join("told.json");
-    run(asked(&trace, &trace, &["--json", out.to_str().expect("UTF-8")])).well();
+    run(track_args(&trace, &trace, &["--json", out.to_str().expect("UTF-8")])).assert_success();
     let told = json(&out);
-    let whole = &told["samples"][0]["whole"];
+    let whole = &told["samples"][0]["summary"];
     assert!(whole["detected"] == true && whole["p"].as_f64().expect("p") < 1e-6, "{whole}");
     let part = |end: &str| whole["tumour_fraction"][end].as_f64().expect("a number");
     assert!(part("low") < 0.004 && part("high") > 0.004 && part("value") < 0.01, "{whole}");
-    // Half of the pairs are copies: molecules are far fewer than reads.
+    // Half of the pairs are duplicates: there are far fewer molecules than reads.
     let first = &told["samples"][0]["changes"][0];
-    assert!(first["copies"].as_u64().expect("copies") > 100, "{first}");
+    assert!(first["duplicates"].as_u64().expect("duplicates") > 100, "{first}");
 
-    run(asked(&trace, &none, &["--json", out.to_str().expect("UTF-8")])).well();
+    run(track_args(&trace, &none, &["--json", out.to_str().expect("UTF-8")])).assert_success();
     let told = json(&out);
-    let whole = &told["samples"][0]["whole"];
-    assert!(
-        whole["detected"] == false && whole["tumour_fraction"]["low"].as_f64().expect("low") < 2e-4,
-        "{whole}"
-    );
+    let whole = &told["samples"][0]["summary"];
+    assert!(whole["detected"] == false && whole["tumour_fraction"]["low"].as_f64().expect("low") < 2e-4, "{whole}");
     assert_eq!(verdicts(&told).get("found"), None);
 }
 
@@ -125,9 +115,9 @@ fn damage_makes_no_tumour() {
     for seed in ["1", "2"] {
         let none = simulate(&format!("damage{seed}"), &[&fixed[..], &["--seed", seed]].concat());
         let out = none.join("told.json");
-        run(asked(&none, &none, &["--json", out.to_str().expect("UTF-8")])).well();
+        run(track_args(&none, &none, &["--json", out.to_str().expect("UTF-8")])).assert_success();
         let told = json(&out);
-        assert_eq!(told["samples"][0]["whole"]["detected"], false, "{}", told["samples"][0]["whole"]);
+        assert_eq!(told["samples"][0]["summary"]["detected"], false, "{}", told["samples"][0]["summary"]);
         assert_eq!(verdicts(&told).get("found"), None, "seed {seed}");
     }
 }
@@ -135,7 +125,7 @@ fn damage_makes_no_tumour() {
 #[test]
 fn several_samples_and_the_normal_are_judged_each_by_itself() {
     let patient = simulate("several", &["--depth-tumor", "30", "--depth-normal", "30", "--reads-seed", "5"]);
-    // The germline's variants are no tumour's: with the normal that is known.
+    // Germline variants do not count as tumour if the normal is given.
     let both = patient.join("both.vcf");
     let read = |name: &str| fs::read_to_string(patient.join(name)).expect("a file");
     let germline = read("germline.vcf");
@@ -158,9 +148,8 @@ fn several_samples_and_the_normal_are_judged_each_by_itself() {
         "--reference",
         &file(&patient, "genome.fa"),
     ];
-    let table = run(args).well().stdout;
-    let rows: Vec<Vec<&str>> =
-        table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect()).collect();
+    let table = run(args).assert_success().stdout;
+    let rows: Vec<Vec<&str>> = table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect()).collect();
     let of = |sample: &str, verdict: &str| rows.iter().filter(|r| r[0] == sample && r[16] == verdict).count();
     assert!(of("june", "found") > 50 && of("none", "found") == 0, "{table}");
     assert!(of("june", "in_normal") >= 15 && of("none", "in_normal") >= 15);
@@ -171,12 +160,12 @@ fn several_samples_and_the_normal_are_judged_each_by_itself() {
 #[test]
 fn threads_and_layouts_of_the_reads_do_not_show() {
     let patient = simulate("same", &["--depth-tumor", "20", "--purity", "0.5"]);
-    let table = |options: &[&str]| run(asked(&patient, &patient, options)).well().stdout;
+    let table = |options: &[&str]| run(track_args(&patient, &patient, options)).assert_success().stdout;
     let one = table(&["-t", "1"]);
     assert_eq!(one, table(&["-t", "3"]));
-    // Mates in turn in one file.
+    // Interleaved mates in one file.
     let mates = ["tumor_1.fq.gz", "tumor_2.fq.gz"]
-        .map(|name| String::from_utf8(common::gunzip(&patient.join(name))).expect("text"));
+        .map(|name| String::from_utf8(crate::common::gunzip(&patient.join(name))).expect("text"));
     let lines = mates.each_ref().map(|text| text.lines().collect::<Vec<_>>());
     let in_turn: Vec<String> =
         lines[0].chunks(4).zip(lines[1].chunks(4)).map(|(a, b)| [a, b].concat().join("\n")).collect();
@@ -184,23 +173,15 @@ fn threads_and_layouts_of_the_reads_do_not_show() {
     fs::write(&path, in_turn.join("\n") + "\n").expect("a file");
     let (calls, reads, genome) =
         (file(&patient, "truth.vcf"), file(&patient, "in_turn.fq"), file(&patient, "genome.fa"));
-    assert_eq!(one, run(["track", &calls, &reads, "--interleaved", "--reference", &genome]).well().stdout);
-    let single = run([
-        "track",
-        &calls,
-        &file(&patient, "tumor_1.fq.gz"),
-        "--single",
-        "-k",
-        "24",
-        "--reference",
-        &genome,
-    ])
-    .well()
-    .stdout;
+    assert_eq!(one, run(["track", &calls, &reads, "--interleaved", "--reference", &genome]).assert_success().stdout);
+    let single =
+        run(["track", &calls, &file(&patient, "tumor_1.fq.gz"), "--single", "-k", "24", "--reference", &genome])
+            .assert_success()
+            .stdout;
     assert!(single.contains("tumour detected"), "{single}");
 }
 
-/// Rows of the table of the only sample by place and alleles: molecules with the change, molecules, verdict.
+/// Rows of the table of the only sample by position and alleles: molecules with the variant, all molecules, verdict.
 fn rows(table: &str) -> BTreeMap<String, [String; 3]> {
     let rows = table.lines().filter(|l| !l.starts_with('#')).skip(1);
     let row = |line: &str| {
@@ -213,16 +194,16 @@ fn rows(table: &str) -> BTreeMap<String, [String; 3]> {
 #[test]
 fn the_vcf_comes_back_with_the_later_samples_as_its_columns() {
     let patient = simulate("annotated", &["--depth-tumor", "30", "--purity", "0.8"]);
-    let table = run(asked(&patient, &patient, &["--all-filters"])).well().stdout;
+    let table = run(track_args(&patient, &patient, &["--all-filters"])).assert_success().stdout;
     let told = rows(&table);
     let out = |name: &str| {
         let path = file(&patient, name);
-        run(asked(&patient, &patient, &["--all-filters", "-o", &path])).well();
+        run(track_args(&patient, &patient, &["--all-filters", "-o", &path])).assert_success();
         PathBuf::from(path)
     };
     let plain = fs::read_to_string(out("told.vcf")).expect("a file");
     let packed = out("told.vcf.gz");
-    assert_eq!(String::from_utf8(common::gunzip(&packed)).expect("text"), plain);
+    assert_eq!(String::from_utf8(crate::common::gunzip(&packed)).expect("text"), plain);
     let truth = fs::read_to_string(patient.join("truth.vcf")).expect("a file");
     let data = |text: &str| -> Vec<Vec<String>> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -236,7 +217,7 @@ fn the_vcf_comes_back_with_the_later_samples_as_its_columns() {
         assert!(new[7].starts_with(&old[7]));
         let values: Vec<&str> = new[9].split(':').collect();
         let [changed, molecules, verdict] = [0, 1, 6].map(|at| values[at]);
-        // A mate of a breakend has no row of its own.
+        // The mate of a breakend has no row of its own.
         let Some(row) = told.get(&new[..5].join(" ")) else { continue };
         if row[2].starts_with("cannot be tracked: ") {
             assert!(verdict == "cannot_be_tracked" && new[7].contains(";TRACK_WHY="), "{new:?}");
@@ -264,9 +245,9 @@ fn records_as_other_callers_write_them_are_looked_for_or_told() {
     let (chrom, pos, old, new) = (f[0], f[1], f[3], f[4]);
     let third = ["A", "C", "G", "T"].into_iter().find(|b| *b != old && *b != new).expect("a base");
     let lines = [
-        // Two alleles and one that says nothing, nothing known of it: Mutect2.
+        // Two alleles and the `*` allele, with missing counts, as Mutect2 writes them.
         format!("{chrom} {pos} . {old} {third},{new},* . . DP=30 GT:AD ./.:. 0/1:3,1,9,0"),
-        // Strelka counts by letter.
+        // Strelka counts by base.
         format!("{chrom} {pos} . {old} {new} . LowEVS SOMATIC DP:{old}U:{new}U 9:9,9:0,0 9:3,3:9,9"),
         format!("{chrom} {pos} . {old} <DEL> . PASS SVTYPE=DEL GT 0/0 0/1"),
         format!("{chrom} {pos} . {old} <DUP:TANDEM> . PASS END=1 GT 0/0 0/1"),
@@ -283,18 +264,13 @@ fn records_as_other_callers_write_them_are_looked_for_or_told() {
     let out = file(&patient, "told.vcf");
     let reads = [1, 2].map(|mate| file(&patient, &format!("tumor_{mate}.fq.gz")));
     let genome = file(&patient, "genome.fa");
-    run(["track", &calls, &reads[0], &reads[1], "--reference", &genome, "-o", &out]).well();
+    run(["track", &calls, &reads[0], &reads[1], "--reference", &genome, "-o", &out]).assert_success();
     let told = fs::read_to_string(&out).expect("a file");
-    let told: Vec<Vec<&str>> =
-        told.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect()).collect();
-    let verdicts: Vec<&str> =
-        told.iter().map(|line| line[9].rsplit(':').next().expect("a verdict")).collect();
+    let told: Vec<Vec<&str>> = told.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect()).collect();
+    let verdicts: Vec<&str> = told.iter().map(|line| line[9].rsplit(':').next().expect("a verdict")).collect();
     assert_eq!(told.len(), lines.len());
     let first: Vec<&str> = verdicts[0].split(',').collect();
-    assert!(
-        first.len() == 3 && first[1..] == ["found", "not_looked_for"] && first[0] != "found",
-        "{first:?}"
-    );
+    assert!(first.len() == 3 && first[1..] == ["found", "not_looked_for"] && first[0] != "found", "{first:?}");
     assert_eq!(verdicts[1], "not_looked_for");
     assert!(verdicts[2..8].iter().all(|verdict| *verdict == "cannot_be_tracked"), "{verdicts:?}");
     assert!(told[2..8].iter().all(|line| line[7].contains("TRACK_WHY=")));
@@ -307,7 +283,7 @@ fn reads_may_come_from_a_pipe() {
     let reads = file(&patient, "tumor_1.fq.gz");
     let (calls, genome) = (file(&patient, "truth.vcf"), file(&patient, "genome.fa"));
     let of = |reads: &str| ["track", &calls, reads, "--single", "--reference", &genome].map(str::to_owned);
-    let table = run(of(&reads)).well().stdout;
+    let table = run(of(&reads)).assert_success().stdout;
     let piped = genuma().args(of("-")).stdin(fs::File::open(&reads).expect("reads")).output();
     let piped = piped.expect("genuma starts");
     assert!(piped.status.success(), "{}", String::from_utf8_lossy(&piped.stderr));
@@ -325,7 +301,7 @@ fn calls_without_a_reference_are_refused_with_what_to_do() {
     let of = |sample: &str| [1, 2].map(|mate| file(&patient, &format!("{sample}_{mate}.fq.gz")));
     let ([t1, t2], [n1, n2]) = (of("tumor"), of("normal"));
     let (out, genome) = (file(&patient, "calls"), file(&patient, "genome.fa"));
-    run(["call", "-q", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", &out]).well();
+    run(["call", "-q", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", &out]).assert_success();
     let calls = format!("{out}/somatic.vcf.gz");
     let ended = run(["track", &calls, &t1, &t2, "--reference", &genome]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -358,13 +334,10 @@ fn what_does_not_fit_is_told_in_one_line() {
     let other = if here == "A" { "C" } else { "A" };
     let record = |line: &str| format!("{head}{}\n", line.replace(' ', "\t"));
     let of_another = said(&record(&format!("chr1 500 . {other} {here} . PASS .")), &reads);
-    assert!(
-        of_another.contains(&format!("chr1:500:{other}>{here}: REF does not match the reference")),
-        "{of_another}"
-    );
+    assert!(of_another.contains(&format!("chr1:500:{other}>{here}: REF does not match the reference")), "{of_another}");
     assert!(said(&record("chr9 500 . A C . PASS ."), &reads).contains("the reference has no chr9"));
     assert!(said(&record("chr1 999999999 . A C . PASS ."), &reads).contains("has no base 999999999"));
-    assert!(said(head, &reads).contains("no record to look for"));
+    assert!(said(head, &reads).contains("contains no variant records"));
     assert!(said("", &reads).contains("an empty file"));
     assert!(said(&record(&format!("chr1 500 . {here} {other} . weak .")), &reads).contains("--all-filters"));
     assert!(
@@ -376,7 +349,7 @@ fn what_does_not_fit_is_told_in_one_line() {
     let snv = record(&format!("chr1 500 . {here} {other} . PASS ."));
     let short = [file(&patient, "short.fq"), "--single".to_owned()];
     assert!(said(&snv, &short).contains("the longest read has 8 bases, k is 31"));
-    // Nothing that was cut off by its end is taken for a whole file.
+    // A truncated file is not accepted as complete.
     let whole = fs::read(patient.join("tumor_1.fq.gz")).expect("a file");
     fs::write(patient.join("cut_1.fq.gz"), &whole[..whole.len() / 2]).expect("a file");
     assert!(said(&snv, &[file(&patient, "cut_1.fq.gz"), reads[1].clone()]).contains("cut_1.fq.gz"));

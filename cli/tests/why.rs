@@ -1,12 +1,10 @@
-//! `genuma call --why`: what became of variants, called and made up.
-
-mod common;
+//! `genuma call --why`: explanations for called and invented variants.
 
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use common::{Data, assert_same, gunzip, names, run, scratch};
+use crate::common::{Data, assert_same, gunzip, names, run, scratch};
 
 fn data() -> &'static Data {
     static DATA: OnceLock<Data> = OnceLock::new();
@@ -21,7 +19,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).expect("a text file")
 }
 
-/// Answers by their question.
+/// Explanations by the variant asked for.
 fn answers(said: &str) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for line in said.lines() {
@@ -37,7 +35,7 @@ fn answers(said: &str) -> Vec<(String, String)> {
 fn each_variant_is_followed_to_its_end() {
     let data = data();
     let plain = scratch("plain");
-    run(data.call(&plain)).well();
+    run(data.call(&plain)).assert_success();
     let genome = text(&data.folder.join("genome.fa"));
     let chrom = genome.lines().next().expect("a header")[1..].split(' ').next().expect("a name").to_owned();
     let seq: String = genome.lines().skip(1).take_while(|l| !l.starts_with('>')).collect();
@@ -48,7 +46,7 @@ fn each_variant_is_followed_to_its_end() {
         vcf.lines().filter(|l| !l.starts_with('#')).map(|l| field(l, 1).parse().expect("POS")).collect()
     };
     let taken = [places(&truth), places(&germline)].concat();
-    // A substitution that nobody has, far from those that somebody has.
+    // A substitution that no sample has, far from all variants.
     let pos = (5000..55_000).find(|p| taken.iter().all(|t| t.abs_diff(*p) > 200)).expect("a free place");
     let base = &seq[pos - 1..pos];
     let other = if base == "A" { "C" } else { "A" };
@@ -57,12 +55,12 @@ fn each_variant_is_followed_to_its_end() {
     let out = scratch("asked");
     let vcf = data.folder.join("truth.vcf");
     let asked = ["--why", vcf.to_str().expect("UTF-8"), "--why", &made_up];
-    let said = run(data.call_with(&out, &asked)).well().stdout;
+    let said = run(data.call_with(&out, &asked)).assert_success().stdout;
     assert_eq!(said, text(&out.join("why.txt")));
     let answers = answers(&said);
     assert_eq!(answers.len(), 1 + places(&truth).len());
 
-    // What passes in the VCF passes in the answer.
+    // Calls that pass in the VCF pass in the explanation.
     let called = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     let passed: Vec<String> = called
         .lines()
@@ -83,20 +81,20 @@ fn each_variant_is_followed_to_its_end() {
     let (question, answer) = answers.last().expect("an answer");
     assert_eq!(question, &made_up);
     for line in [
-        "count: 31 k-mers of its own, 0 times in the tumour, 0 in the normal; 31 of the unchanged sequence, ",
-        "select: 0 of them picked",
-        "assemble: no contig holds any of its k-mers",
-        "judge: no call here",
+        "count: 31 k-mers of the changed sequence only, 0 times in the tumour and 0 in the normal; 31 of the unchanged sequence only, ",
+        "select: 0 of them are candidates",
+        "assemble: no contig contains any of the k-mers",
+        "judge: no call at this position",
     ] {
         assert!(answer.contains(line), "{line} is not in\n{answer}");
     }
 
-    // Asking changes nothing else; and the answers of an earlier run go.
+    // --why changes no other result, and removes the explanations of an earlier run.
     assert!(names(&out).contains(&"why.txt".to_owned()));
     fs::remove_file(out.join("why.txt")).expect("why.txt goes");
     assert_same(&plain, &out);
     fs::write(plain.join("why.txt"), "an earlier run's").expect("a file");
-    run(data.call(&plain)).well();
+    run(data.call(&plain)).assert_success();
     assert!(!names(&plain).contains(&"why.txt".to_owned()));
 }
 
@@ -106,11 +104,11 @@ fn questions_that_make_no_sense_are_refused_before_work_starts() {
     let out = scratch("refused");
     let ask = |data: &Data, question: &str| run(data.call_with(&out, &["--why", question]));
     for (question, reason) in [
-        ("chr9:100:A>C", "the reference has no chr9"),
+        ("chr9:100:A>C", "the reference has no sequence chr9"),
         ("no such file", "neither a VCF file nor CHROM:POS:REF>ALT"),
-        ("chr1:0:A>C", "none at 0"),
-        ("chr1:99999999:A>C", "none at 99999999"),
-        ("chr1:100:X>C", "no sequence to look for"),
+        ("chr1:0:A>C", "no position 0"),
+        ("chr1:99999999:A>C", "no position 99999999"),
+        ("chr1:100:X>C", "no sequence to search for"),
     ] {
         let ended = ask(data, question);
         assert_eq!(ended.code, Some(2), "{question}: {}", ended.stderr);

@@ -1,114 +1,114 @@
-//! What can be done to a call of the system, and how it is written: `write:ENOSPC:17:0`.
+//! Faults that can be injected into system calls, written as `write:ENOSPC:17:0`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What kind of call fails. The order is that of `enum kind` in `shim/shim.c`.
+/// Kind of system call. The order is that of `enum kind` in `shim/shim.c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A file is opened or made.
+pub enum SystemCallKind {
+    /// Opens or creates a file.
     Open,
-    /// Bytes are read.
+    /// Reads bytes.
     Read,
-    /// Bytes are written.
+    /// Writes bytes.
     Write,
-    /// A file or folder is brought to the disk.
+    /// Syncs a file or folder to disk.
     Sync,
-    /// A file gets another name.
+    /// Renames a file.
     Rename,
-    /// A file or folder is removed.
+    /// Removes a file or folder.
     Unlink,
-    /// A file gets a further name.
+    /// Creates a hard link.
     Link,
-    /// A folder is made.
+    /// Creates a folder.
     Mkdir,
-    /// The system is asked about a file.
+    /// Reads file metadata.
     Stat,
-    /// The place to read or write is moved.
+    /// Moves the file offset.
     Seek,
-    /// A file is given its length.
+    /// Sets the length of a file.
     Truncate,
-    /// Room on the disk is asked for, or given back.
+    /// Allocates or frees disk space.
     Reserve,
-    /// The system copies bytes from file to file.
+    /// Copies bytes between files in the kernel.
     Copy,
-    /// A folder is listed.
+    /// Lists a folder.
     List,
-    /// A file is locked.
+    /// Locks a file.
     Lock,
-    /// Random bytes are asked for.
+    /// Gets random bytes.
     Random,
-    /// Memory or a file is mapped: all memory of the Rust code.
+    /// Maps memory or a file: all memory of Rust code.
     Map,
-    /// Memory is taken by C code.
+    /// Allocates memory in C code.
     Alloc,
-    /// A thread is started.
+    /// Starts a thread.
     Thread,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 19] = [
-        Kind::Open,
-        Kind::Read,
-        Kind::Write,
-        Kind::Sync,
-        Kind::Rename,
-        Kind::Unlink,
-        Kind::Link,
-        Kind::Mkdir,
-        Kind::Stat,
-        Kind::Seek,
-        Kind::Truncate,
-        Kind::Reserve,
-        Kind::Copy,
-        Kind::List,
-        Kind::Lock,
-        Kind::Random,
-        Kind::Map,
-        Kind::Alloc,
-        Kind::Thread,
+impl SystemCallKind {
+    /// All kinds.
+    pub const ALL: [SystemCallKind; 19] = [
+        SystemCallKind::Open,
+        SystemCallKind::Read,
+        SystemCallKind::Write,
+        SystemCallKind::Sync,
+        SystemCallKind::Rename,
+        SystemCallKind::Unlink,
+        SystemCallKind::Link,
+        SystemCallKind::Mkdir,
+        SystemCallKind::Stat,
+        SystemCallKind::Seek,
+        SystemCallKind::Truncate,
+        SystemCallKind::Reserve,
+        SystemCallKind::Copy,
+        SystemCallKind::List,
+        SystemCallKind::Lock,
+        SystemCallKind::Random,
+        SystemCallKind::Map,
+        SystemCallKind::Alloc,
+        SystemCallKind::Thread,
     ];
 
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the name of the kind.
+    pub fn call_kind_name(self) -> &'static str {
         match self {
-            Kind::Open => "open",
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Sync => "sync",
-            Kind::Rename => "rename",
-            Kind::Unlink => "unlink",
-            Kind::Link => "link",
-            Kind::Mkdir => "mkdir",
-            Kind::Stat => "stat",
-            Kind::Seek => "seek",
-            Kind::Truncate => "truncate",
-            Kind::Reserve => "reserve",
-            Kind::Copy => "copy",
-            Kind::List => "list",
-            Kind::Lock => "lock",
-            Kind::Random => "random",
-            Kind::Map => "map",
-            Kind::Alloc => "alloc",
-            Kind::Thread => "thread",
+            SystemCallKind::Open => "open",
+            SystemCallKind::Read => "read",
+            SystemCallKind::Write => "write",
+            SystemCallKind::Sync => "sync",
+            SystemCallKind::Rename => "rename",
+            SystemCallKind::Unlink => "unlink",
+            SystemCallKind::Link => "link",
+            SystemCallKind::Mkdir => "mkdir",
+            SystemCallKind::Stat => "stat",
+            SystemCallKind::Seek => "seek",
+            SystemCallKind::Truncate => "truncate",
+            SystemCallKind::Reserve => "reserve",
+            SystemCallKind::Copy => "copy",
+            SystemCallKind::List => "list",
+            SystemCallKind::Lock => "lock",
+            SystemCallKind::Random => "random",
+            SystemCallKind::Map => "map",
+            SystemCallKind::Alloc => "alloc",
+            SystemCallKind::Thread => "thread",
         }
     }
 
-    /// Whether such a call is about a file, so that the error has a file to name.
-    pub fn of_files(self) -> bool {
-        !matches!(self, Kind::Random | Kind::Map | Kind::Alloc | Kind::Thread)
+    /// Returns whether the call is about a file, so that the error message must name a file.
+    pub fn is_file_call(self) -> bool {
+        !matches!(self, SystemCallKind::Random | SystemCallKind::Map | SystemCallKind::Alloc | SystemCallKind::Thread)
     }
 
-    /// What a campaign does to calls of this kind.
-    pub fn series(self) -> &'static [(What, Every)] {
-        use Every::{Following, Once};
-        use What::*;
+    /// Returns the faults that a campaign injects into calls of this kind.
+    pub fn fault_series(self) -> &'static [(FaultEffect, FaultRepetition)] {
+        use FaultEffect::*;
+        use FaultRepetition::{Following, Once};
         match self {
-            Kind::Open => {
+            SystemCallKind::Open => {
                 &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Emfile, Once), (Eintr, Once), (Kill, Once)]
             }
-            Kind::Read => &[
+            SystemCallKind::Read => &[
                 (Eio, Once),
                 (Eio, Following(1)),
                 (Eintr, Once),
@@ -117,7 +117,7 @@ impl Kind {
                 (Short, Following(1)),
                 (Kill, Once),
             ],
-            Kind::Write => &[
+            SystemCallKind::Write => &[
                 (Enospc, Once),
                 (Enospc, Following(1)),
                 (Eio, Once),
@@ -127,29 +127,29 @@ impl Kind {
                 (Short, Following(1)),
                 (Kill, Once),
             ],
-            Kind::Sync => &[(Eio, Once), (Enospc, Once), (Eintr, Once), (Kill, Once)],
-            Kind::Rename => &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Kill, Once)],
-            Kind::Unlink => &[(Eio, Once), (Eacces, Once), (Kill, Once)],
-            Kind::Link => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            Kind::Mkdir => &[(Enospc, Once), (Eacces, Once), (Kill, Once)],
-            Kind::Stat => &[(Eio, Once), (Eacces, Once)],
-            Kind::Seek => &[(Eio, Once)],
-            Kind::Truncate => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            Kind::Reserve => &[(Enospc, Once), (Eopnotsupp, Once)],
-            Kind::Copy => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            Kind::List => &[(Eio, Once), (Eacces, Once)],
-            Kind::Lock => &[(Enolck, Once), (Eintr, Once)],
-            Kind::Random => &[(Enosys, Once)],
-            Kind::Map | Kind::Alloc => &[(Enomem, Once), (Enomem, Following(1))],
-            Kind::Thread => &[(Eagain, Once), (Eagain, Following(1))],
+            SystemCallKind::Sync => &[(Eio, Once), (Enospc, Once), (Eintr, Once), (Kill, Once)],
+            SystemCallKind::Rename => &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Kill, Once)],
+            SystemCallKind::Unlink => &[(Eio, Once), (Eacces, Once), (Kill, Once)],
+            SystemCallKind::Link => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
+            SystemCallKind::Mkdir => &[(Enospc, Once), (Eacces, Once), (Kill, Once)],
+            SystemCallKind::Stat => &[(Eio, Once), (Eacces, Once)],
+            SystemCallKind::Seek => &[(Eio, Once)],
+            SystemCallKind::Truncate => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
+            SystemCallKind::Reserve => &[(Enospc, Once), (Eopnotsupp, Once)],
+            SystemCallKind::Copy => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
+            SystemCallKind::List => &[(Eio, Once), (Eacces, Once)],
+            SystemCallKind::Lock => &[(Enolck, Once), (Eintr, Once)],
+            SystemCallKind::Random => &[(Enosys, Once)],
+            SystemCallKind::Map | SystemCallKind::Alloc => &[(Enomem, Once), (Enomem, Following(1))],
+            SystemCallKind::Thread => &[(Eagain, Once), (Eagain, Following(1))],
         }
     }
 }
 
-/// What becomes of a call.
+/// Effect of a fault on a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
-pub enum What {
+pub enum FaultEffect {
     Eio,
     Enospc,
     Eacces,
@@ -160,112 +160,118 @@ pub enum What {
     Enolck,
     Enosys,
     Eopnotsupp,
-    /// Half of the bytes are moved.
+    /// Half of the bytes are transferred.
     Short,
-    /// The process is killed, in a write when half of it is done.
+    /// The process is killed; during a write, after half of it.
     Kill,
 }
 
-impl What {
-    const ALL: [What; 12] = [
-        What::Eio,
-        What::Enospc,
-        What::Eacces,
-        What::Emfile,
-        What::Eintr,
-        What::Enomem,
-        What::Eagain,
-        What::Enolck,
-        What::Enosys,
-        What::Eopnotsupp,
-        What::Short,
-        What::Kill,
+impl FaultEffect {
+    const ALL: [FaultEffect; 12] = [
+        FaultEffect::Eio,
+        FaultEffect::Enospc,
+        FaultEffect::Eacces,
+        FaultEffect::Emfile,
+        FaultEffect::Eintr,
+        FaultEffect::Enomem,
+        FaultEffect::Eagain,
+        FaultEffect::Enolck,
+        FaultEffect::Enosys,
+        FaultEffect::Eopnotsupp,
+        FaultEffect::Short,
+        FaultEffect::Kill,
     ];
 
-    /// The word for it, and what the shim is told.
-    fn words(self) -> (&'static str, &'static str) {
-        // The numbers are Linux's.
+    /// Returns the name of the effect, and its code for the shim.
+    fn name_and_shim_code(self) -> (&'static str, &'static str) {
+        // Linux errno values.
         match self {
-            What::Eio => ("EIO", "5"),
-            What::Enospc => ("ENOSPC", "28"),
-            What::Eacces => ("EACCES", "13"),
-            What::Emfile => ("EMFILE", "24"),
-            What::Eintr => ("EINTR", "4"),
-            What::Enomem => ("ENOMEM", "12"),
-            What::Eagain => ("EAGAIN", "11"),
-            What::Enolck => ("ENOLCK", "37"),
-            What::Enosys => ("ENOSYS", "38"),
-            What::Eopnotsupp => ("EOPNOTSUPP", "95"),
-            What::Short => ("short", "short"),
-            What::Kill => ("kill", "kill"),
+            FaultEffect::Eio => ("EIO", "5"),
+            FaultEffect::Enospc => ("ENOSPC", "28"),
+            FaultEffect::Eacces => ("EACCES", "13"),
+            FaultEffect::Emfile => ("EMFILE", "24"),
+            FaultEffect::Eintr => ("EINTR", "4"),
+            FaultEffect::Enomem => ("ENOMEM", "12"),
+            FaultEffect::Eagain => ("EAGAIN", "11"),
+            FaultEffect::Enolck => ("ENOLCK", "37"),
+            FaultEffect::Enosys => ("ENOSYS", "38"),
+            FaultEffect::Eopnotsupp => ("EOPNOTSUPP", "95"),
+            FaultEffect::Short => ("short", "short"),
+            FaultEffect::Kill => ("kill", "kill"),
         }
     }
 
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        self.words().0
+    /// Returns the name of the effect.
+    pub fn effect_name(self) -> &'static str {
+        self.name_and_shim_code().0
     }
 
-    /// Whether a program that is right gets over it: the run must end as if nothing had been.
-    pub fn harmless(self) -> bool {
-        matches!(self, What::Eintr | What::Short)
+    /// Returns whether a correct program recovers: the run must end as without the fault.
+    pub fn is_recoverable(self) -> bool {
+        matches!(self, FaultEffect::Eintr | FaultEffect::Short)
     }
 }
 
-/// Which calls fail after the first one that does.
+/// Which calls fail after the first failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Every {
-    /// None.
+pub enum FaultRepetition {
+    /// No further calls.
     Once,
-    /// Each so-manieth.
+    /// Every n-th further call.
     Following(u64),
 }
 
-/// Calls of one kind that fail.
+/// A fault: system calls of one kind that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fault {
-    /// Of which calls.
-    pub kind: Kind,
-    /// What becomes of them.
-    pub what: What,
-    /// The number of the first, from 1.
+pub struct InjectedFault {
+    /// Kind of the failing calls.
+    pub kind: SystemCallKind,
+    /// Effect on the calls.
+    pub what: FaultEffect,
+    /// Number of the first failing call, from 1.
     pub at: u64,
-    /// And then.
-    pub every: Every,
+    /// Which calls fail after it.
+    pub every: FaultRepetition,
 }
 
-impl Fault {
-    fn step(&self) -> u64 {
+impl InjectedFault {
+    fn repeat_interval(&self) -> u64 {
         match self.every {
-            Every::Once => 0,
-            Every::Following(step) => step,
+            FaultRepetition::Once => 0,
+            FaultRepetition::Following(step) => step,
         }
     }
 
-    /// What the shim is told.
-    pub(crate) fn for_shim(&self) -> String {
-        format!("{}:{}:{}:{}", self.kind.word(), self.what.words().1, self.at, self.step())
+    /// Returns the fault as an argument of the shim.
+    pub(crate) fn to_shim_argument(&self) -> String {
+        format!(
+            "{}:{}:{}:{}",
+            self.kind.call_kind_name(),
+            self.what.name_and_shim_code().1,
+            self.at,
+            self.repeat_interval()
+        )
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}:{}", self.kind.word(), self.what.word(), self.at, self.step())
+        write!(f, "{}:{}:{}:{}", self.kind.call_kind_name(), self.what.effect_name(), self.at, self.repeat_interval())
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for InjectedFault {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Fault, String> {
-        let wrong = || format!("'{text}' is no fault: write KIND:WHAT:AT:EVERY, as in write:ENOSPC:17:0");
+    fn from_str(text: &str) -> Result<InjectedFault, String> {
+        let wrong = || format!("'{text}' is not a fault: write KIND:WHAT:AT:EVERY, as in write:ENOSPC:17:0");
         let [kind, what, at, step] = text.split(':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
         let step: u64 = step.parse().map_err(|_| wrong())?;
-        Ok(Fault {
-            kind: Kind::ALL.into_iter().find(|k| k.word() == kind).ok_or_else(wrong)?,
-            what: What::ALL.into_iter().find(|w| w.word() == what).ok_or_else(wrong)?,
+        Ok(InjectedFault {
+            kind: SystemCallKind::ALL.into_iter().find(|k| k.call_kind_name() == kind).ok_or_else(wrong)?,
+            what: FaultEffect::ALL.into_iter().find(|w| w.effect_name() == what).ok_or_else(wrong)?,
             at: at.parse().map_err(|_| wrong())?,
-            every: if step == 0 { Every::Once } else { Every::Following(step) },
+            every: if step == 0 { FaultRepetition::Once } else { FaultRepetition::Following(step) },
         })
     }
 }
@@ -276,13 +282,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for kind in Kind::ALL {
-            for &(what, every) in kind.series() {
-                let fault = Fault { kind, what, at: 17, every };
+        for kind in SystemCallKind::ALL {
+            for &(what, every) in kind.fault_series() {
+                let fault = InjectedFault { kind, what, at: 17, every };
                 assert_eq!(fault.to_string().parse(), Ok(fault));
             }
         }
-        assert!("write:ENOSPC:17".parse::<Fault>().is_err());
-        assert!("write:ENOSUCH:17:0".parse::<Fault>().is_err());
+        assert!("write:ENOSPC:17".parse::<InjectedFault>().is_err());
+        assert!("write:ENOSUCH:17:0".parse::<InjectedFault>().is_err());
     }
 }

@@ -1,14 +1,15 @@
-//! Makes genuma's system calls fail, one by one, and judges what becomes of its results.
+//! Injects faults into genuma's system calls, one by one, and checks the results.
 //!
-//! [`fault`] says what can happen to a call, [`shim`] lets it happen, [`case`] has the commands, [`bench`] runs them, [`oracle`] judges
-//! what they leave ([`snapshot`]), [`damage`] spoils what is read back, [`plan`] lists what a campaign does, [`tally`] what came of it.
+//! [`fault`] defines the faults, [`shim`] injects them, [`test_cases`] has the command lines, [`fault_bench`] runs
+//! them, [`oracle`] judges the output by comparing the files that `snapshot` reads, [`file_damage`] damages input
+//! files, [`campaign_plan`] lists the trials of a campaign, [`tally`] counts the outcomes.
 
-pub mod bench;
-pub mod case;
-pub mod damage;
+pub mod fault_bench;
+pub mod test_cases;
+pub mod file_damage;
 pub mod fault;
 pub mod oracle;
-pub mod plan;
+pub mod campaign_plan;
 pub mod process;
 pub mod shim;
 mod snapshot;

@@ -1,268 +1,281 @@
-//! What a run under a fault may do: end as if nothing had been, or say in one line what is wrong and leave all as it was.
+//! Decides whether a run with a fault behaved correctly: it must end as without the fault, or report the error in one
+//! line and leave all files unchanged.
 
 use std::fmt;
 use std::path::Path;
 
-use crate::case::Case;
-use crate::fault::{Fault, Kind, What};
-use crate::process::{Ended, How};
-use crate::shim::Seen;
-use crate::snapshot::{Snapshot, lasting};
+use crate::fault::{FaultEffect, InjectedFault, SystemCallKind};
+use crate::process::{ExitKind, ProcessResult};
+use crate::shim::CallLog;
+use crate::snapshot::{FolderSnapshot, content_without_measurements};
+use crate::test_cases::TestCase;
 
-/// What became of a run. The first five are right; each of the others breaks a promise.
+/// Outcome of a run. The first five are correct; each of the others is a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// Exit 0 and the same bytes as without the fault.
+pub enum RunOutcome {
+    /// Exit code 0 and the same bytes as without the fault.
     Same,
-    /// Exit 1, one line that names the file, nothing new under a final name, nothing left behind.
+    /// Exit code 1 and one line that names the file; no new file under a final name, no file left behind.
     Refused,
-    /// Killed, as it was to be; every final name has its old or its whole new file, and what came after made all of them.
+    /// Killed as intended. Each final name has its old or its complete new file, and a repeated run made all results.
     Killed,
-    /// Exit 1 and one line after all results, whole, had their final names: the folder could not be brought to the disk, or standard
-    /// output not be written.
+    /// Exit code 1 and one error line after all results were complete under their final names: syncing the folder or
+    /// writing to standard output failed.
     Late,
-    /// Rust's standard library or the C library ended it for want of memory and said so; all files are as they were.
+    /// Rust's standard library or the C library aborted for lack of memory with a message; all files are unchanged.
     Memory,
-    /// Exit 0 and other bytes.
+    /// Violation: exit code 0 and different bytes.
     Differs,
-    /// It failed, and yet a final name has something new, or nothing.
+    /// Violation: the run failed, and a final name has a new file or none.
     Changed,
-    /// It failed, and left a file behind that is none of its results.
-    Left,
-    /// It panicked.
+    /// Violation: the run failed and left a file behind that is not a result.
+    LeftoverFile,
+    /// Violation: the run panicked.
     Panic,
-    /// It died by a signal.
+    /// Violation: the run died by a signal.
     Signal,
-    /// It did not end.
+    /// Violation: the run did not end in time.
     Hang,
-    /// It ended before a process that it had started.
+    /// Violation: the run ended before a process that it had started.
     Orphan,
-    /// It failed without one line of error.
-    Words,
-    /// Its line of error names no file.
-    Unnamed,
-    /// It ended with another code than 0 and 1.
-    Code,
-    /// After it, the same command, or one that takes it up, does not make the results.
-    Lost,
+    /// Violation: the run failed without exactly one error line.
+    NoErrorLine,
+    /// Violation: the error line does not name the file.
+    FileNotNamed,
+    /// Violation: the exit code is neither 0 nor 1.
+    WrongExitCode,
+    /// Violation: a repeated or resumed run does not make the results.
+    CannotRecover,
 }
 
-impl Outcome {
-    /// All of them.
-    pub const ALL: [Outcome; 16] = [
-        Outcome::Same,
-        Outcome::Refused,
-        Outcome::Killed,
-        Outcome::Late,
-        Outcome::Memory,
-        Outcome::Differs,
-        Outcome::Changed,
-        Outcome::Left,
-        Outcome::Panic,
-        Outcome::Signal,
-        Outcome::Hang,
-        Outcome::Orphan,
-        Outcome::Words,
-        Outcome::Unnamed,
-        Outcome::Code,
-        Outcome::Lost,
+impl RunOutcome {
+    /// All outcomes.
+    pub const ALL: [RunOutcome; 16] = [
+        RunOutcome::Same,
+        RunOutcome::Refused,
+        RunOutcome::Killed,
+        RunOutcome::Late,
+        RunOutcome::Memory,
+        RunOutcome::Differs,
+        RunOutcome::Changed,
+        RunOutcome::LeftoverFile,
+        RunOutcome::Panic,
+        RunOutcome::Signal,
+        RunOutcome::Hang,
+        RunOutcome::Orphan,
+        RunOutcome::NoErrorLine,
+        RunOutcome::FileNotNamed,
+        RunOutcome::WrongExitCode,
+        RunOutcome::CannotRecover,
     ];
 
-    /// Whether a promise is broken.
+    /// Returns whether the outcome is a violation.
     pub fn is_violation(self) -> bool {
-        self >= Outcome::Differs
+        self >= RunOutcome::Differs
     }
 
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the name of the outcome.
+    pub fn outcome_name(self) -> &'static str {
         match self {
-            Outcome::Same => "same",
-            Outcome::Refused => "refused",
-            Outcome::Killed => "killed",
-            Outcome::Late => "late",
-            Outcome::Memory => "memory",
-            Outcome::Differs => "differs",
-            Outcome::Changed => "changed",
-            Outcome::Left => "left",
-            Outcome::Panic => "panic",
-            Outcome::Signal => "signal",
-            Outcome::Hang => "hang",
-            Outcome::Orphan => "orphan",
-            Outcome::Words => "words",
-            Outcome::Unnamed => "unnamed",
-            Outcome::Code => "code",
-            Outcome::Lost => "lost",
+            RunOutcome::Same => "same",
+            RunOutcome::Refused => "refused",
+            RunOutcome::Killed => "killed",
+            RunOutcome::Late => "late",
+            RunOutcome::Memory => "memory",
+            RunOutcome::Differs => "differs",
+            RunOutcome::Changed => "changed",
+            RunOutcome::LeftoverFile => "left",
+            RunOutcome::Panic => "panic",
+            RunOutcome::Signal => "signal",
+            RunOutcome::Hang => "hang",
+            RunOutcome::Orphan => "orphan",
+            RunOutcome::NoErrorLine => "words",
+            RunOutcome::FileNotNamed => "unnamed",
+            RunOutcome::WrongExitCode => "code",
+            RunOutcome::CannotRecover => "lost",
         }
     }
 }
 
-/// What became of a run, and the detail that shows it.
+/// Outcome of a run, with the detail that shows it.
 #[derive(Debug, Clone)]
-pub struct Verdict {
-    /// What.
-    pub outcome: Outcome,
-    /// Which file, which line.
+pub struct RunVerdict {
+    /// The outcome.
+    pub outcome: RunOutcome,
+    /// The file or line that shows it.
     pub detail: String,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RunVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.outcome.word(), self.detail)
+        write!(f, "{}: {}", self.outcome.outcome_name(), self.detail)
     }
 }
 
-/// A verdict.
-pub fn verdict(outcome: Outcome, detail: impl Into<String>) -> Verdict {
-    Verdict { outcome, detail: detail.into() }
+/// Creates a verdict.
+pub fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict {
+    RunVerdict { outcome, detail: detail.into() }
 }
 
-/// What a run without faults printed and made.
+/// Output of a run without faults.
 #[derive(Debug, Clone)]
-pub struct Undisturbed {
-    /// Its standard output.
+pub struct ReferenceRun {
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// What lay in `{made}` then.
-    pub files: Snapshot,
+    /// Files in `{made}` after the run.
+    pub files: FolderSnapshot,
 }
 
-/// A run and what lay around it.
+/// A run to be judged, with the files before and after it.
 #[derive(Debug)]
-pub struct Run<'a> {
-    /// The command.
-    pub case: &'a Case,
-    /// How it ended.
-    pub ended: &'a Ended,
-    /// `{made}` before it.
-    pub before: &'a Snapshot,
-    /// `{made}` after it.
-    pub after: &'a Snapshot,
-    /// The same command without faults.
-    pub want: &'a Undisturbed,
-    /// The folder all paths of the run begin with.
+pub struct ObservedRun<'a> {
+    /// The test case.
+    pub case: &'a TestCase,
+    /// How the run ended.
+    pub ended: &'a ProcessResult,
+    /// Files in `{made}` before the run.
+    pub before: &'a FolderSnapshot,
+    /// Files in `{made}` after the run.
+    pub after: &'a FolderSnapshot,
+    /// The run without faults.
+    pub reference: &'a ReferenceRun,
+    /// The folder with which all paths of the run begin.
     pub root: &'a Path,
-    /// The name of a file that is damaged.
-    pub damaged: Option<&'a str>,
+    /// Name of the damaged input file, if any.
+    pub damaged_file: Option<&'a str>,
 }
 
-impl Run<'_> {
-    /// The verdict on a run under a fault. A killed run is judged further by what comes after it.
-    pub fn judge(&self, fault: Option<Fault>, seen: Option<&Seen>) -> Verdict {
-        let killed = fault.is_some_and(|fault| fault.what == What::Kill);
-        let of_memory = fault.is_some_and(|fault| matches!(fault.kind, Kind::Map | Kind::Alloc));
+impl ObservedRun<'_> {
+    /// Judges a run with a fault. A killed run is judged further by the run that repeats it.
+    pub fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
+        let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
+        let of_memory = fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::Map | SystemCallKind::Alloc));
         match self.ended.how {
-            How::Signal(_) | How::Exit(101) if of_memory && self.says_no_memory() => {
-                self.untouched().unwrap_or_else(|| verdict(Outcome::Memory, self.last_words()))
+            ExitKind::Signal(_) | ExitKind::Exit(101) if of_memory && self.reports_out_of_memory() => self
+                .changes_after_failure()
+                .unwrap_or_else(|| new_verdict(RunOutcome::Memory, self.last_stderr_lines())),
+            _ if self.ended.stderr.contains("panicked at") => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
+            ExitKind::Hung => new_verdict(RunOutcome::Hang, self.last_stderr_lines()),
+            ExitKind::Signal(9) if killed => self.judge_killed_run(),
+            ExitKind::Signal(signal) => {
+                new_verdict(RunOutcome::Signal, format!("{signal}; {}", self.last_stderr_lines()))
             }
-            _ if self.ended.stderr.contains("panicked at") => verdict(Outcome::Panic, self.last_words()),
-            How::Hung => verdict(Outcome::Hang, self.last_words()),
-            How::Signal(9) if killed => self.whole_or_old(),
-            How::Signal(signal) => verdict(Outcome::Signal, format!("{signal}; {}", self.last_words())),
-            _ if self.ended.orphans => verdict(Outcome::Orphan, self.last_words()),
-            How::Exit(0) => self.same(fault.is_some_and(|fault| fault.kind == Kind::Unlink)),
-            How::Exit(101) => verdict(Outcome::Panic, self.last_words()),
-            How::Exit(1) => self.untouched().unwrap_or_else(|| self.said(fault, seen)),
-            How::Exit(code) => verdict(Outcome::Code, format!("{code}; {}", self.last_words())),
+            _ if self.ended.orphans => new_verdict(RunOutcome::Orphan, self.last_stderr_lines()),
+            ExitKind::Exit(0) => {
+                self.compare_output_with_reference(fault.is_some_and(|fault| fault.kind == SystemCallKind::Unlink))
+            }
+            ExitKind::Exit(101) => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
+            ExitKind::Exit(1) => self.changes_after_failure().unwrap_or_else(|| self.judge_error_message(fault, seen)),
+            ExitKind::Exit(code) => {
+                new_verdict(RunOutcome::WrongExitCode, format!("{code}; {}", self.last_stderr_lines()))
+            }
         }
     }
 
-    /// Whether the libraries below genuma ended it, which they do by a signal or a panic when there is no memory.
-    fn says_no_memory(&self) -> bool {
+    /// Returns whether a library aborted for lack of memory, by a signal or a panic.
+    fn reports_out_of_memory(&self) -> bool {
         let words = ["memory allocation of", "Fatal glibc error", "failed to allocate an alternative stack"];
         words.iter().any(|words| self.ended.stderr.contains(words))
     }
 
-    fn last_words(&self) -> String {
+    fn last_stderr_lines(&self) -> String {
         let lines: Vec<&str> = self.ended.stderr.lines().collect();
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
-    /// Whether all is as without the fault, which may be that nothing could be removed.
-    pub fn same(&self, unlinked: bool) -> Verdict {
-        if !self.case.exact {
-            return verdict(Outcome::Same, "");
+    /// Compares the output with the reference. `unlinked`: the fault may have prevented the removal of files.
+    pub fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
+        if !self.case.is_deterministic {
+            return new_verdict(RunOutcome::Same, "");
         }
-        if self.ended.stdout != self.want.stdout {
-            return verdict(Outcome::Differs, "standard output");
+        if self.ended.stdout != self.reference.stdout {
+            return new_verdict(RunOutcome::Differs, "standard output");
         }
-        match self.unlike(unlinked) {
-            Some(name) => verdict(Outcome::Differs, name),
-            None => verdict(Outcome::Same, ""),
+        match self.first_different_file(unlinked) {
+            Some(name) => new_verdict(RunOutcome::Differs, name),
+            None => new_verdict(RunOutcome::Same, ""),
         }
     }
 
-    /// The first file that is not as it should be.
-    fn unlike(&self, unlinked: bool) -> Option<String> {
-        // What could not be removed stays: a work folder, which is said, and a result's old file, which the next run removes.
+    /// Returns the name of the first file that differs from the reference.
+    fn first_different_file(&self, unlinked: bool) -> Option<String> {
+        // Files that could not be removed may stay: a work folder (with a warning), and an old result that the next
+        // run removes.
         let warned = self.ended.stderr.contains("warning: ");
         let stays = |name: &str| {
             let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
             let old = unlinked && hidden && name.ends_with(".partial");
-            (old || warned && self.keeps(name)) && !self.want.files.contains_key(name)
+            (old || warned && self.may_keep(name)) && !self.reference.files.contains_key(name)
         };
-        let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
-        let unlike = |name: &&String| match (self.want.files.get(*name), self.after.get(*name)) {
-            (Some(want), Some(is)) => lasting(name, want) != lasting(name, is),
+        let names = self.reference.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
+        let unlike = |name: &&String| match (self.reference.files.get(*name), self.after.get(*name)) {
+            (Some(want), Some(is)) => {
+                content_without_measurements(name, want) != content_without_measurements(name, is)
+            }
             _ => true,
         };
         names.into_iter().find(unlike).cloned()
     }
 
-    /// Every file of the results is as it was, or as it is to be.
-    fn whole_or_old(&self) -> Verdict {
-        let half = self.want.files.iter().find(|(name, want)| {
+    /// Checks after a killed run that each result is either the old or the complete new file.
+    fn judge_killed_run(&self) -> RunVerdict {
+        let half = self.reference.files.iter().find(|(name, want)| {
             let is = self.after.get(*name);
-            let new = is.is_some_and(|is| self.alike(name, want, is));
+            let new = is.is_some_and(|is| self.has_expected_content(name, want, is));
             !new && is != self.before.get(*name)
         });
         match half {
-            Some((name, _)) => verdict(Outcome::Changed, format!("{name} is neither old nor whole")),
-            None => verdict(Outcome::Killed, ""),
+            Some((name, _)) => new_verdict(RunOutcome::Changed, format!("{name} is neither old nor whole")),
+            None => new_verdict(RunOutcome::Killed, ""),
         }
     }
 
-    /// `None` if a run that failed left all as it was, but for what it may keep.
-    fn untouched(&self) -> Option<Verdict> {
-        let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.keeps(name));
+    /// Returns a verdict if a failed run changed files that it must not change.
+    fn changes_after_failure(&self) -> Option<RunVerdict> {
+        let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_keep(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
-        // All that is made is there: what failed came after.
+        // All results are complete: the failure came afterwards.
         let all = self
-            .want
+            .reference
             .files
             .iter()
-            .all(|(name, want)| self.after.get(name).is_some_and(|is| self.alike(name, want, is)));
-        if all && self.ended.how == How::Exit(1) && self.errors().len() == 1 {
-            return Some(verdict(Outcome::Late, self.last_words()));
+            .all(|(name, want)| self.after.get(name).is_some_and(|is| self.has_expected_content(name, want, is)));
+        if all && self.ended.how == ExitKind::Exit(1) && self.error_lines().len() == 1 {
+            return Some(new_verdict(RunOutcome::Late, self.last_stderr_lines()));
         }
-        let result = self.want.files.contains_key(other) || self.before.contains_key(other);
-        let outcome = if result { Outcome::Changed } else { Outcome::Left };
-        Some(verdict(outcome, format!("{other}; {}", self.last_words())))
+        let result = self.reference.files.contains_key(other) || self.before.contains_key(other);
+        let outcome = if result { RunOutcome::Changed } else { RunOutcome::LeftoverFile };
+        Some(new_verdict(outcome, format!("{other}; {}", self.last_stderr_lines())))
     }
 
-    /// Whether a file holds what it should, as far as that is the same each time.
-    fn alike(&self, name: &str, want: &[u8], is: &[u8]) -> bool {
-        !self.case.exact || lasting(name, want) == lasting(name, is)
+    /// Returns whether a file has the expected content, ignoring values that vary between runs.
+    fn has_expected_content(&self, name: &str, want: &[u8], is: &[u8]) -> bool {
+        !self.case.is_deterministic
+            || content_without_measurements(name, want) == content_without_measurements(name, is)
     }
 
-    /// Whether a run that fails may leave this file.
-    fn keeps(&self, name: &str) -> bool {
-        self.case.keeps.iter().any(|folder| name.starts_with(folder))
+    /// Returns whether a failed run may leave this file.
+    fn may_keep(&self, name: &str) -> bool {
+        self.case.kept_on_failure.iter().any(|folder| name.starts_with(folder))
     }
 
-    fn errors(&self) -> Vec<&str> {
+    fn error_lines(&self) -> Vec<&str> {
         self.ended.stderr.lines().filter(|line| line.contains("error: ")).collect()
     }
 
-    /// One line, and in it the file, if it is a fault of files.
-    fn said(&self, fault: Option<Fault>, seen: Option<&Seen>) -> Verdict {
-        let [error] = self.errors()[..] else { return verdict(Outcome::Words, self.last_words()) };
-        let of_files = fault.is_none_or(|fault| fault.kind.of_files());
+    /// Checks that there is one error line, and that it names the file if the fault is about a file.
+    fn judge_error_message(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
+        let [error] = self.error_lines()[..] else {
+            return new_verdict(RunOutcome::NoErrorLine, self.last_stderr_lines());
+        };
+        let of_files = fault.is_none_or(|fault| fault.kind.is_file_call());
         let root = self.root.to_string_lossy();
-        let words = [Some(&*root), Some("standard output"), self.damaged];
+        let words = [Some(&*root), Some("standard output"), self.damaged_file];
         let named = words.into_iter().flatten().any(|words| error.contains(words));
         if of_files && !named {
             let path = seen.and_then(|seen| seen.path.as_deref()).unwrap_or_default();
-            return verdict(Outcome::Unnamed, format!("{path}: {error}"));
+            return new_verdict(RunOutcome::FileNotNamed, format!("{path}: {error}"));
         }
-        verdict(Outcome::Refused, error)
+        new_verdict(RunOutcome::Refused, error)
     }
 }

@@ -1,4 +1,4 @@
-//! One run of the program under test, to its end or to the limit.
+//! Runs the program under test until it exits or exceeds the time limit.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,87 +9,87 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// What takes longer hangs.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit of a run; a longer run counts as hanging.
+pub(crate) const RUN_TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// How a run ended.
+/// How a run ended, with its output.
 #[derive(Debug, Clone)]
-pub struct Ended {
-    /// How.
-    pub how: How,
-    /// All of it.
+pub struct ProcessResult {
+    /// How the process ended.
+    pub how: ExitKind,
+    /// Complete standard output.
     pub stdout: Vec<u8>,
-    /// All of it.
+    /// Complete standard error.
     pub stderr: String,
-    /// Whether processes that it had started were still there a second after it.
+    /// Whether processes that the run had started still existed one second after its end.
     pub(crate) orphans: bool,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// By itself.
+pub enum ExitKind {
+    /// With this exit code.
     Exit(i32),
-    /// By a signal.
+    /// By this signal.
     Signal(i32),
-    /// It did not, and was killed after [`LIMIT`].
+    /// It exceeded [`RUN_TIME_LIMIT`] and was killed.
     Hung,
 }
 
-/// A process that runs, with its output in files.
+/// A running process, with its output in files.
 #[derive(Debug)]
-pub struct Running<'a> {
+pub struct RunningProcess<'a> {
     child: Child,
     log: &'a Path,
     name: &'static str,
     begun: Instant,
 }
 
-/// Starts a command in a process group of its own; its output goes to files in the folder `log`.
+/// Starts a command in its own process group. Its output goes to files in the folder `log`.
 ///
 /// # Errors
-/// It cannot be started.
-pub fn start<'a>(mut command: Command, log: &'a Path, name: &'static str) -> io::Result<Running<'a>> {
+/// The process cannot be started.
+pub fn start_process<'a>(mut command: Command, log: &'a Path, name: &'static str) -> io::Result<RunningProcess<'a>> {
     let file = |end: &str| File::create(log.join(format!("{name}.{end}")));
     command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?).process_group(0);
-    Ok(Running { child: command.spawn()?, log, name, begun: Instant::now() })
+    Ok(RunningProcess { child: command.spawn()?, log, name, begun: Instant::now() })
 }
 
-impl Running<'_> {
-    /// Waits for the end, and ends what is still there of the process's group.
+impl RunningProcess<'_> {
+    /// Waits until the process exits, then kills the rest of its process group.
     ///
     /// # Errors
     /// The process cannot be waited for.
-    pub fn wait(mut self) -> io::Result<Ended> {
+    pub fn wait_for_exit(mut self) -> io::Result<ProcessResult> {
         let group = Pid::from_child(&self.child);
-        // No waiting with a limit in the standard library: a run takes some 50 ms.
+        // The standard library has no wait with a timeout; a run takes about 50 ms.
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break Some(status);
             }
-            if self.begun.elapsed() > LIMIT {
+            if self.begun.elapsed() > RUN_TIME_LIMIT {
                 break None;
             }
             std::thread::sleep(Duration::from_micros(500));
         };
-        let orphans = status.is_some() && outlived(group);
-        // An error says that nobody is left.
+        let orphans = status.is_some() && has_survivors(group);
+        // An error means that no process is left.
         let _ = kill_process_group(group, Signal::KILL);
         let how = match status {
             None => {
                 self.child.wait()?;
-                How::Hung
+                ExitKind::Hung
             }
-            Some(status) => status.code().map_or(How::Signal(status.signal().unwrap_or(0)), How::Exit),
+            Some(status) => status.code().map_or(ExitKind::Signal(status.signal().unwrap_or(0)), ExitKind::Exit),
         };
         let output = |end: &str| fs::read(self.log.join(format!("{}.{end}", self.name)));
         let stderr = String::from_utf8_lossy(&output("stderr")?).into_owned();
-        Ok(Ended { how, stdout: output("stdout")?, stderr, orphans })
+        Ok(ProcessResult { how, stdout: output("stdout")?, stderr, orphans })
     }
 }
 
-/// Whether a group has members, for a second: who has just been killed needs a moment.
-fn outlived(group: Pid) -> bool {
+/// Returns whether a process group still has members after one second; killed processes need a moment to disappear.
+fn has_survivors(group: Pid) -> bool {
     let there = || test_kill_process_group(group).is_ok();
     (0..100).all(|_| {
         let still = there();

@@ -1,87 +1,86 @@
-//! The preloaded shim: unpacked, told what to do, and asked what it saw.
+//! The preloaded fault injection library: writes it to disk, configures it and reads its log.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{InjectedFault, SystemCallKind};
 
-const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
+const SHIM_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
-/// `struct page` of `shim/shim.c`: 32 numbers of calls, one of faults, one that is the shim's own, a path.
-const NUMBERS: usize = 34;
-const PATH: usize = 1024;
+/// `struct page` of `shim/shim.c`: 32 call counters, the number of injected faults, one internal number, a path.
+const NUM_COUNTERS: usize = 34;
+const PATH_BYTES: usize = 1024;
 
-/// The shim as a file that can be preloaded.
+/// The shim library as a file that can be preloaded.
 #[derive(Debug, Clone)]
-pub(crate) struct Shim {
+pub(crate) struct FaultShim {
     library: PathBuf,
 }
 
-/// What the shim saw of a run.
+/// System calls of a run as the shim logged them.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct CallLog {
     calls: Vec<u64>,
-    /// Calls that failed.
-    pub(crate) fired: u64,
-    /// The file of the first call that failed, if it was one of files.
+    /// Number of calls that failed.
+    pub(crate) num_faults: u64,
+    /// File of the first failed call, if it was about a file.
     pub path: Option<String>,
 }
 
-impl Seen {
-    /// How many calls of a kind there were.
-    pub fn calls(&self, kind: Kind) -> u64 {
+impl CallLog {
+    /// Returns the number of calls of a kind.
+    pub fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
         self.calls[kind as usize]
     }
 }
 
-impl Shim {
-    /// Writes the shim into a folder.
+impl FaultShim {
+    /// Writes the shim library into a folder.
     ///
     /// # Errors
-    /// The folder cannot be written to.
-    pub fn unpack(folder: &Path) -> io::Result<Shim> {
+    /// The folder cannot be written.
+    pub fn unpack_into(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
-        fs::write(&library, SHIM)?;
-        Ok(Shim { library })
+        fs::write(&library, SHIM_LIBRARY)?;
+        Ok(FaultShim { library })
     }
 
-    /// Lets a command run with the shim: calls on files below `under` count, `fault` happens to them, `page` keeps what was seen.
+    /// Sets up a command to run with the shim. Calls on files below `under` are counted, `fault` is injected into
+    /// them, and `page` is the log file.
     ///
     /// # Errors
     /// `page` cannot be written.
-    pub(crate) fn preload(
+    pub(crate) fn preload_into_command(
         &self,
         command: &mut Command,
         program: &Path,
         under: &str,
         page: &Path,
-        fault: Option<Fault>,
+        fault: Option<InjectedFault>,
     ) -> io::Result<()> {
-        fs::write(page, [0; NUMBERS * 8 + PATH])?;
+        fs::write(page, [0; NUM_COUNTERS * 8 + PATH_BYTES])?;
         command.env("LD_PRELOAD", &self.library);
         command.env("GENUMA_FAULT_PROGRAM", program).env("GENUMA_FAULT_UNDER", under);
         command.env("GENUMA_FAULT_PAGE", page).env("GENUMA_FAULT_STDOUT", "yes");
         if let Some(fault) = fault {
-            command.env("GENUMA_FAULT", fault.for_shim());
+            command.env("GENUMA_FAULT", fault.to_shim_argument());
         }
         Ok(())
     }
 
-    /// What was seen by a run that has ended.
+    /// Reads the log of a run that has ended.
     ///
     /// # Errors
     /// `page` cannot be read.
-    pub fn seen(page: &Path) -> io::Result<Seen> {
+    pub fn read_log(page: &Path) -> io::Result<CallLog> {
         let bytes = fs::read(page)?;
-        let (numbers, path) = bytes.split_at(NUMBERS * 8);
-        let numbers: Vec<u64> = numbers
-            .chunks_exact(8)
-            .map(|n| n.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-            .collect();
+        let (numbers, path) = bytes.split_at(NUM_COUNTERS * 8);
+        let numbers: Vec<u64> =
+            numbers.chunks_exact(8).map(|n| n.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))).collect();
         let path: Vec<u8> = path.iter().copied().take_while(|byte| *byte != 0).collect();
         let path = Some(String::from_utf8_lossy(&path).into_owned()).filter(|path| !path.is_empty());
-        Ok(Seen { fired: numbers[32], calls: numbers, path })
+        Ok(CallLog { num_faults: numbers[32], calls: numbers, path })
     }
 }

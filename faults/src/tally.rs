@@ -1,80 +1,84 @@
-//! What came of a campaign: counts by verb, kind and outcome, and the commands that show each violation again.
+//! Counts the outcomes of a campaign by subcommand, kind and outcome, with the commands that reproduce each
+//! violation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::bench::Judged;
-use crate::case::Case;
-use crate::oracle::Outcome;
-use crate::plan::Trial;
+use crate::campaign_plan::FaultTrial;
+use crate::fault_bench::JudgedRun;
+use crate::oracle::RunOutcome;
+use crate::test_cases::TestCase;
 
-/// Runs and faults of one cell of a table.
+/// Number of runs and faults in one cell of a table.
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct RunAndFaultCount {
     runs: u64,
     faults: u64,
 }
 
-impl Count {
-    fn add(&mut self, other: Count) {
+impl RunAndFaultCount {
+    fn add(&mut self, other: RunAndFaultCount) {
         self.runs += other.runs;
         self.faults += other.faults;
     }
 }
 
-/// A trial that broke a promise.
+/// A trial with a violation.
 #[derive(Debug, Clone)]
-pub struct Violation {
-    /// Of which case.
+pub struct FoundViolation {
+    /// Name of the test case.
     pub case: &'static str,
-    /// Which trial.
+    /// The trial.
     pub trial: String,
-    /// What became of it.
+    /// The verdict.
     pub verdict: String,
 }
 
-/// The counts.
+/// Counts and violations of a campaign.
 #[derive(Debug, Default)]
-pub struct Tally {
-    cells: BTreeMap<(&'static str, &'static str, &'static str, Outcome), Count>,
-    /// In the order in which they were found.
-    pub violations: Vec<Violation>,
+pub struct CampaignTally {
+    cells: BTreeMap<(&'static str, &'static str, &'static str, RunOutcome), RunAndFaultCount>,
+    /// Violations in the order in which they were found.
+    pub violations: Vec<FoundViolation>,
 }
 
-impl Tally {
+impl CampaignTally {
     /// Counts a trial.
-    pub fn add(&mut self, case: &Case, trial: &Trial, judged: &Judged) {
-        let (kind, what) = trial.series();
+    pub fn add_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
+        let (kind, what) = trial.series_name();
         let outcome = judged.verdict.outcome;
-        let cell = self.cells.entry((case.verb(), kind, what, outcome)).or_default();
-        cell.add(Count { runs: 1, faults: judged.fired });
+        let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
+        cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });
         if outcome.is_violation() {
             let (trial, verdict) = (trial.to_string(), judged.verdict.to_string());
-            self.violations.push(Violation { case: case.name, trial, verdict });
+            self.violations.push(FoundViolation { case: case.name, trial, verdict });
         }
     }
 
-    fn sum(&self, of: impl Fn(&(&'static str, &'static str, &'static str, Outcome)) -> bool) -> Count {
-        let mut sum = Count::default();
+    fn sum_cells(
+        &self,
+        of: impl Fn(&(&'static str, &'static str, &'static str, RunOutcome)) -> bool,
+    ) -> RunAndFaultCount {
+        let mut sum = RunAndFaultCount::default();
         self.cells.iter().filter(|(key, _)| of(key)).for_each(|(_, count)| sum.add(*count));
         sum
     }
 
-    /// All faults that happened.
-    pub fn faults(&self) -> u64 {
-        self.sum(|_| true).faults
+    /// Returns the number of injected faults.
+    pub fn total_injected_faults(&self) -> u64 {
+        self.sum_cells(|_| true).faults
     }
 
-    /// All runs in which one happened.
-    pub fn runs(&self) -> u64 {
-        self.sum(|_| true).runs
+    /// Returns the number of runs.
+    pub fn total_runs(&self) -> u64 {
+        self.sum_cells(|_| true).runs
     }
 
-    fn names(
+    fn distinct_names(
         &self,
-        of: impl Fn(&(&'static str, &'static str, &'static str, Outcome)) -> &'static str,
+        of: impl Fn(&(&'static str, &'static str, &'static str, RunOutcome)) -> &'static str,
     ) -> Vec<&'static str> {
         let mut names: Vec<_> = self.cells.keys().map(of).collect();
         names.sort_unstable();
@@ -82,47 +86,48 @@ impl Tally {
         names
     }
 
-    /// Two tables in Markdown: faults by verb and kind, and runs by verb and outcome.
-    pub fn tables(&self) -> String {
-        let (verbs, kinds) = (self.names(|key| key.0), self.names(|key| key.1));
-        let mut text = row("faults", verbs.iter().copied().chain(["all"]));
-        text += &rule(verbs.len() + 1);
+    /// Formats two Markdown tables: faults by subcommand and kind, and runs by subcommand and outcome.
+    pub fn format_tables(&self) -> String {
+        let (verbs, kinds) = (self.distinct_names(|key| key.0), self.distinct_names(|key| key.1));
+        let mut text = format_row("faults", verbs.iter().copied().chain(["all"]));
+        text += &format_rule(verbs.len() + 1);
         for kind in kinds.iter().copied() {
-            let cells = verbs.iter().map(|verb| self.sum(|key| key.0 == *verb && key.1 == kind).faults);
-            let all = self.sum(|key| key.1 == kind).faults;
-            text += &row(kind, cells.chain([all]).map(number));
+            let cells = verbs.iter().map(|verb| self.sum_cells(|key| key.0 == *verb && key.1 == kind).faults);
+            let all = self.sum_cells(|key| key.1 == kind).faults;
+            text += &format_row(kind, cells.chain([all]).map(format_count));
         }
-        let cells = verbs.iter().map(|verb| self.sum(|key| key.0 == *verb).faults).chain([self.faults()]);
-        text += &row("all", cells.map(number));
+        let cells =
+            verbs.iter().map(|verb| self.sum_cells(|key| key.0 == *verb).faults).chain([self.total_injected_faults()]);
+        text += &format_row("all", cells.map(format_count));
         text.push('\n');
-        text += &row("runs", verbs.iter().copied().chain(["all"]));
-        text += &rule(verbs.len() + 1);
-        for outcome in Outcome::ALL {
-            let cells = verbs.iter().map(|verb| self.sum(|key| key.0 == *verb && key.3 == outcome).runs);
-            let all = self.sum(|key| key.3 == outcome).runs;
-            text += &row(outcome.word(), cells.chain([all]).map(number));
+        text += &format_row("runs", verbs.iter().copied().chain(["all"]));
+        text += &format_rule(verbs.len() + 1);
+        for outcome in RunOutcome::ALL {
+            let cells = verbs.iter().map(|verb| self.sum_cells(|key| key.0 == *verb && key.3 == outcome).runs);
+            let all = self.sum_cells(|key| key.3 == outcome).runs;
+            text += &format_row(outcome.outcome_name(), cells.chain([all]).map(format_count));
         }
         text
     }
 
-    /// All counts and violations for programs.
-    pub fn json(&self) -> Value {
+    /// Returns all counts and violations as JSON.
+    pub fn to_json(&self) -> Value {
         let cells = self.cells.iter().map(|((verb, kind, what, outcome), count)| {
-            json!({ "verb": verb, "kind": kind, "what": what, "outcome": outcome.word(), "runs": count.runs, "faults": count.faults })
+            json!({ "verb": verb, "kind": kind, "what": what, "outcome": outcome.outcome_name(), "runs": count.runs, "faults": count.faults })
         });
         let violations =
             self.violations.iter().map(|v| json!({ "case": v.case, "trial": v.trial, "verdict": v.verdict }));
         json!({
-            "runs": self.runs(),
-            "faults": self.faults(),
+            "runs": self.total_runs(),
+            "faults": self.total_injected_faults(),
             "counts": cells.collect::<Vec<_>>(),
             "violations": violations.collect::<Vec<_>>(),
         })
     }
 
-    /// Violations alike in case, kind of fault and outcome in one line each, with the first of them.
-    pub fn findings(&self) -> String {
-        let mut alike: BTreeMap<(&str, String, &str), (u64, &Violation)> = BTreeMap::new();
+    /// Formats the violations, one line per case, kind of fault and outcome, with the first trial of each.
+    pub fn format_violations(&self) -> String {
+        let mut alike: BTreeMap<(&str, String, &str), (u64, &FoundViolation)> = BTreeMap::new();
         for violation in &self.violations {
             let mut parts = violation.trial.split(':');
             let series = format!("{}:{}", parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -143,15 +148,15 @@ impl Tally {
     }
 }
 
-fn number(number: u64) -> String {
+fn format_count(number: u64) -> String {
     if number == 0 { "·".to_owned() } else { number.to_string() }
 }
 
-fn row(head: &str, cells: impl Iterator<Item = impl AsRef<str>>) -> String {
+fn format_row(head: &str, cells: impl Iterator<Item = impl AsRef<str>>) -> String {
     let cells: String = cells.map(|cell| format!(" {} |", cell.as_ref())).collect();
     format!("| {head} |{cells}\n")
 }
 
-fn rule(columns: usize) -> String {
+fn format_rule(columns: usize) -> String {
     format!("|---|{}\n", "---:|".repeat(columns))
 }

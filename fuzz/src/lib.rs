@@ -1,46 +1,46 @@
-//! What the targets share: inputs as files, for parsers that open their own, and reads read to the end.
+//! Helpers of the fuzz targets: input files, and reading all reads of a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genuma_reads::{Cut, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
 
-/// A file in memory that holds an input; it goes with the value.
-pub struct Input(PathBuf);
+/// A temporary file in memory (/dev/shm) with a fuzz input; removed on drop.
+pub struct InputFile(PathBuf);
 
-impl Input {
-    /// Writes the input.
-    pub fn new(name: &str, bytes: &[u8]) -> Input {
+impl InputFile {
+    /// Writes the input to a new file.
+    pub fn new(name: &str, bytes: &[u8]) -> InputFile {
         let path = Path::new("/dev/shm").join(format!("genuma-fuzz-{}-{name}", std::process::id()));
         fs::write(&path, bytes).expect("/dev/shm can be written");
-        Input(path)
+        InputFile(path)
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Input {
+impl Drop for InputFile {
     fn drop(&mut self) {
-        fs::remove_file(&self.0).expect("it was there");
+        fs::remove_file(&self.0).expect("the file exists");
     }
 }
 
-/// A read as its reader gives it: name, bases, qualities.
-pub type Read = (Vec<u8>, Vec<u8>, Vec<u8>);
+/// Fields of a read: name, bases, qualities.
+pub type ReadFields = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// All reads before the end or the first error, and which of both it was.
-pub fn reads(lane: ReadLane, cut: Cut) -> (Vec<Read>, Option<Error>) {
+/// Reads until the end or the first error. Returns the reads and the error.
+pub fn read_all(lane: ReadLane, limit: BatchLimit) -> (Vec<ReadFields>, Option<Error>) {
     let mut reads = Vec::new();
-    let mut stream = match ReadStream::open(&[lane], StreamOptions::new(cut)) {
+    let mut stream = match ReadStream::open(&[lane], StreamOptions::new(limit)) {
         Ok(stream) => stream,
         Err(error) => return (reads, Some(error)),
     };
     let mut batch = ReadBatch::new();
     loop {
-        match stream.fill(&mut batch) {
+        match stream.fill_batch(&mut batch) {
             Ok(true) => {
                 for i in 0..batch.len() {
                     let read = batch.read(i);

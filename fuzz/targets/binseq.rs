@@ -1,8 +1,8 @@
-//! CBQ, VBQ and BQ: the same reads however batches are cut.
+//! Reads CBQ, VBQ and BQ files: the reads do not depend on the batch size.
 #![no_main]
 
-use genuma_fuzz::{Input, reads};
-use genuma_reads::{Aligned, AlignedOptions, Cut, ReadLane};
+use genuma_fuzz::{InputFile, read_all};
+use genuma_reads::{AlignedFile, AlignedOptions, BatchLimit, ReadLane};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,12 +10,12 @@ fuzz_target!(|bytes: &[u8]| {
     if !magics.iter().any(|magic| bytes.starts_with(magic)) {
         return;
     }
-    let input = Input::new("binseq", bytes);
-    let lane = || ReadLane::Aligned(Aligned::new(input.path(), AlignedOptions::default()));
-    let (all, error) = reads(lane(), Cut::at_reads(1000));
-    // Seldom, as each opens threads.
+    let input = InputFile::new("binseq", bytes);
+    let lane = || ReadLane::Aligned(AlignedFile::new(input.path(), AlignedOptions::default()));
+    let (all, error) = read_all(lane(), BatchLimit::by_reads(1000));
+    // Rarely, because each reader starts threads.
     if bytes.len() % 8 == 0 {
-        let (one_by_one, other) = reads(lane(), Cut::at_reads(1));
+        let (one_by_one, other) = read_all(lane(), BatchLimit::by_reads(1));
         assert!(error.is_some() == other.is_some() && (error.is_some() || all == one_by_one));
     }
 });

@@ -1,14 +1,14 @@
-//! FASTA of a reference: what is read and written is read again.
+//! Reads a reference FASTA, writes it, and reads the copy: both must be equal.
 #![no_main]
 
-use genuma_fuzz::Input;
+use genuma_fuzz::InputFile;
 use genuma_reads::fasta::Reference;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
-    let input = Input::new("fasta", text);
+    let input = InputFile::new("fasta", text);
     let Ok(genome) = Reference::read(input.path()) else { return };
-    let again = Input::new("again", b"");
+    let again = InputFile::new("again", b"");
     genome.write(again.path()).expect("/dev/shm can be written");
     let same = Reference::read(again.path()).expect("what was written");
     let contigs = |genome: &Reference| -> Vec<(String, Vec<u8>)> {

@@ -1,10 +1,10 @@
-//! The table of run times that `genuma advise --replay` learns from.
+//! Parses the table of published run times of `genuma advise --replay`.
 #![no_main]
 
-use genuma_strategy::replay::table;
+use genuma_strategy::replay::published_runs;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     let Ok(text) = std::str::from_utf8(text) else { return };
-    let _ = table::parse("table.csv", text);
+    let _ = published_runs::parse_runs("table.csv", text);
 });

@@ -1,4 +1,4 @@
-//! What can go wrong with the objects of a run, each in one line: which object, what happened, what to do.
+//! Errors of a run store, each one line: which object, what happened, what to do.
 
 use std::io;
 use std::ops::Range;
@@ -6,139 +6,135 @@ use std::path::PathBuf;
 
 use genuma_work::publish;
 
-/// What can go wrong with a depot. An object is told by its full path or URL.
+/// An error of a run store. Objects are named by their full path or URL.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing that a depot can be.
-    #[error("{place}: {why}; give a folder, s3://bucket/prefix, gs://bucket/prefix or file:///folder")]
-    Place {
-        /// As it was given.
-        place: String,
+    /// The text is not the location of a run store.
+    #[error("{location}: {reason}; give a folder, s3://bucket/prefix, gs://bucket/prefix or file:///folder")]
+    InvalidLocation {
+        /// The location as the user gave it.
+        location: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
-    /// What the environment says of how to reach a bucket is not enough, or wrong.
-    #[error("{place}: cannot be used as the environment has it: {why}")]
-    Settings {
+    /// The environment variables do not configure access to the bucket.
+    #[error("{location}: the environment variables do not configure access: {reason}")]
+    BucketSettings {
         /// The bucket.
-        place: String,
-        /// What is wrong.
-        why: String,
+        location: String,
+        /// What is wrong with the environment variables.
+        reason: String,
     },
-    /// No name for an object.
-    #[error(
-        "'{name}' is no name for an object: letters, digits and . _ - + = make one, and it does not begin with a dot"
-    )]
-    Name {
-        /// As it was given.
+    /// The text is not a valid object name.
+    #[error("'{name}' is not a valid object name: use letters, digits and . _ - + =, and no dot at the beginning")]
+    InvalidObjectName {
+        /// The name as it was given.
         name: String,
     },
-    /// The folder or the bucket itself is missing.
-    #[error("{place}: there is no such {what}; make it, or check its name")]
-    NoPlace {
-        /// The depot.
-        place: String,
+    /// The folder or bucket does not exist.
+    #[error("{location}: this {what} does not exist; create it, or check its name")]
+    StoreMissing {
+        /// The run store.
+        location: String,
         /// `folder` or `bucket`.
         what: &'static str,
     },
-    /// The object was there when it was found and is not any more.
-    #[error("{object} is gone: it was removed while it was in use")]
-    Missing {
+    /// The object was found earlier and does not exist any more.
+    #[error("{object} was removed while it was in use")]
+    ObjectRemoved {
         /// The object.
         object: String,
     },
-    /// Another object has the name by now.
-    #[error("{object} was replaced by another while it was in use; start what reads it again")]
+    /// Another object has replaced the object.
+    #[error("{object} was replaced while it was in use; run the step that reads it again")]
     Replaced {
         /// The object.
         object: String,
     },
-    /// The object ends before its end.
-    #[error("{object} is cut short: {len} bytes were there when it was found, {found} are now")]
+    /// The object has become shorter.
+    #[error("{object} is truncated: it had {len} bytes when it was found and has {found} now")]
     Truncated {
         /// The object.
         object: String,
-        /// Its length when it was found, in bytes.
+        /// Length of the object, in bytes, when it was found.
         len: u64,
-        /// Its length now, in bytes.
+        /// Length of the object, in bytes, now.
         found: u64,
     },
-    /// More was asked for than the object has.
-    #[error("{object}: bytes {}..{} were asked for of {len}", range.start, range.end)]
-    Range {
+    /// A range was requested that is not within the object.
+    #[error("{object}: bytes {}..{} were requested, but the object has {len}", range.start, range.end)]
+    OutOfRange {
         /// The object.
         object: String,
-        /// What was asked for, in bytes.
+        /// The requested range in bytes.
         range: Range<u64>,
-        /// Bytes of the object.
+        /// Length of the object in bytes.
         len: u64,
     },
-    /// The storage knows who asks and does not allow it, or does not know.
-    #[error("cannot {doing} {object}: {said}; check the credentials and what they allow")]
+    /// The service rejects the credentials, or they do not permit the request.
+    #[error("cannot {action} {object}: {reason}; check the credentials and what they allow")]
     Denied {
         /// `read`, `write`, `list` or `remove`.
-        doing: &'static str,
-        /// The object, or the depot.
+        action: &'static str,
+        /// The object or the run store.
         object: String,
-        /// What the storage said.
-        said: String,
+        /// The message of the service.
+        reason: String,
     },
-    /// The environment names no credentials, and the machine has none of its own.
-    #[error(
-        "cannot {doing} {object}: no credentials: set {variables}, or use a machine that has a role ({said})"
-    )]
-    Credentials {
+    /// The environment has no credentials, and the machine provides none.
+    #[error("cannot {action} {object}: no credentials: set {variables}, or use a machine that has a role ({reason})")]
+    NoCredentials {
         /// `read`, `write`, `list` or `remove`.
-        doing: &'static str,
-        /// The object, or the depot.
+        action: &'static str,
+        /// The object or the run store.
         object: String,
-        /// The variables that would name them.
+        /// Environment variables to set.
         variables: &'static str,
-        /// What came of asking the machine.
-        said: String,
+        /// Why the machine provides no credentials.
+        reason: String,
     },
-    /// The storage refuses, and would again.
-    #[error("cannot {doing} {object}: {said}")]
-    Refused {
+    /// The service rejected the request; a retry would not help.
+    #[error("cannot {action} {object}: {reason}")]
+    Rejected {
         /// `read`, `write`, `list` or `remove`.
-        doing: &'static str,
-        /// The object, or the depot.
+        action: &'static str,
+        /// The object or the run store.
         object: String,
-        /// What the storage said.
-        said: String,
+        /// The message of the service.
+        reason: String,
     },
-    /// What may pass did not in all the time that there was.
-    #[error("cannot {doing} {object}: {said}; tried {tries} times in {seconds} s")]
-    Failed {
+    /// Transient failures lasted longer than the retry timeout.
+    #[error("cannot {action} {object}: {reason}; tried {tries} times in {seconds} s")]
+    RetriesExhausted {
         /// `read`, `write`, `list` or `remove`.
-        doing: &'static str,
-        /// The object, or the depot.
+        action: &'static str,
+        /// The object or the run store.
         object: String,
-        /// What happened the last time.
-        said: String,
-        /// How often it was tried.
+        /// The failure of the last attempt.
+        reason: String,
+        /// Number of attempts.
         tries: u32,
-        /// Seconds from the first try to the last.
+        /// Seconds from the first attempt to the last.
         seconds: u64,
     },
-    /// The system refuses a file or a folder.
-    #[error("cannot {doing} {}: {source}", path.display())]
-    System {
-        /// `read`, `write`, `list`, `remove`, `make`.
-        doing: &'static str,
+    /// A system call failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, `list`, `remove` or `create`.
+        action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file that waits for its name cannot be made, or does not get it.
+    /// A temporary object cannot be created or renamed.
     #[error(transparent)]
-    Draft(#[from] publish::Error),
+    Publish(#[from] publish::Error),
 }
 
 impl Error {
-    pub(crate) fn system(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |source| Error::System { doing, path, source }
+        move |source| Error::Io { action, path, source }
     }
 }

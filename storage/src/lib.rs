@@ -1,26 +1,28 @@
-//! Where the objects of a run that is done in parts on many machines are: the files that one part leaves for another.
+//! The run store: objects (immutable files) that the steps of a distributed call leave for each other.
 //!
-//! A [`Depot`] is a folder that all machines see, or a bucket of object storage. Both give the same promises: an object has its name when
-//! it is complete, an older one is replaced in one step, and who reads one that was found never gets bytes of another. A folder is used by
-//! plain system calls; what a bucket needs of asynchronous code stays in here.
+//! A [`RunStore`] is a folder that all machines can access, or a bucket of object storage (S3, Google Cloud Storage).
+//! Both guarantee: an object appears under its name only when it is complete, a newer object replaces an older one in
+//! one step, and a reader of an object never gets bytes of another object that has replaced it. Folders are accessed
+//! by ordinary system calls; the asynchronous code for buckets is private to this crate.
 //!
-//! No machine waits for another in here: of two that publish one name the later wins.
+//! No machine waits for another here: if two machines publish an object with the same name, the later one replaces
+//! the earlier one.
 
 #![warn(missing_docs)]
 
 mod error;
-mod options;
-mod place;
-mod draft;
+mod bucket_options;
+mod store_location;
+mod temp_object;
 mod retry;
-mod wire;
-mod network;
-mod folder;
-mod bucket;
-mod depot;
-pub mod object;
+mod bucket_client;
+mod network_thread;
+mod folder_store;
+mod bucket_store;
+mod run_store;
+pub mod step_output;
 
-pub use depot::{Depot, Entry, Fetched};
-pub use draft::Draft;
+pub use bucket_options::BucketOptions;
 pub use error::Error;
-pub use options::Options;
+pub use run_store::{LocalCopy, RunStore, StoredObject};
+pub use temp_object::TempObject;

@@ -1,64 +1,65 @@
-//! What may pass is tried again, for some time, with growing pauses.
+//! Retries of transient failures, with growing pauses, until a timeout.
 
 use std::time::{Duration, Instant};
 
-use crate::draft::random;
 use crate::error::Error;
+use crate::temp_object::random_number;
 
-/// The first pause, and the longest.
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(15);
-/// So many failures are not told.
-const EXPECTED: u32 = 3;
-/// How often the machine is asked for credentials that it may not have.
-const ASKED: u32 = 3;
+/// The first pause between attempts, and the longest.
+const INITIAL_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(15);
+/// This many failed attempts are not reported: a busy service rejects some requests.
+const SILENT_TRIES: u32 = 3;
+/// Number of attempts to get credentials from the machine, which may have none.
+const MAX_CREDENTIAL_TRIES: u32 = 3;
 
-/// Why an attempt did not succeed.
+/// Why an attempt failed.
 #[derive(Debug)]
-pub enum Stop {
-    /// It may succeed if it is tried again: what happened.
-    Passing(String),
-    /// The machine does not give credentials. A busy one may do so later, but most have none.
-    Nobody(Error),
-    /// It will not succeed.
-    Lasting(Error),
+pub enum AttemptError {
+    /// The request may succeed later; the text says what happened.
+    Transient(String),
+    /// The machine provides no credentials. Few attempts are made: most such machines have none.
+    NoCredentials(Error),
+    /// The request will not succeed.
+    Permanent(Error),
 }
 
-/// What is tried.
+/// What a request does and to which object, for messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
+pub struct Request<'a> {
     /// `read`, `write`, `list` or `remove`.
-    pub doing: &'static str,
-    /// The object, or the depot.
+    pub action: &'static str,
+    /// The object or the run store.
     pub object: &'a str,
 }
 
-/// Tries until it succeeds, or cannot, or has no time left. An attempt that is under way is not cut off.
-pub(crate) fn persist<T>(
-    patience: Duration,
-    task: Task<'_>,
-    mut attempt: impl FnMut() -> Result<T, Stop>,
+/// Repeats `attempt` until an attempt succeeds or fails permanently, or until `timeout` is over. An attempt that has
+/// started is not interrupted.
+pub(crate) fn retry<T>(
+    timeout: Duration,
+    task: Request<'_>,
+    mut attempt: impl FnMut() -> Result<T, AttemptError>,
 ) -> Result<T, Error> {
-    let (begun, mut tries) = (Instant::now(), 0);
+    let (start, mut tries) = (Instant::now(), 0);
     loop {
         tries += 1;
-        let pause = pause(tries, random());
-        let in_time = begun.elapsed() + pause <= patience;
+        let pause = backoff_pause(tries, random_number());
+        let in_time = start.elapsed() + pause <= timeout;
         match attempt() {
-            Ok(done) => return Ok(done),
-            Err(Stop::Lasting(error)) => return Err(error),
-            Err(Stop::Nobody(error)) if tries >= ASKED || !in_time => return Err(error),
-            Err(Stop::Nobody(_)) => {}
-            Err(Stop::Passing(said)) => {
-                let spent = begun.elapsed();
-                let Task { doing, object } = task;
-                if spent + pause > patience {
-                    let (object, seconds) = (object.to_owned(), spent.as_secs());
-                    return Err(Error::Failed { doing, object, said, tries, seconds });
+            Ok(value) => return Ok(value),
+            Err(AttemptError::Permanent(error)) => return Err(error),
+            Err(AttemptError::NoCredentials(error)) if tries >= MAX_CREDENTIAL_TRIES || !in_time => return Err(error),
+            Err(AttemptError::NoCredentials(_)) => {}
+            Err(AttemptError::Transient(reason)) => {
+                let elapsed = start.elapsed();
+                let Request { action, object } = task;
+                if elapsed + pause > timeout {
+                    let (object, seconds) = (object.to_owned(), elapsed.as_secs());
+                    return Err(Error::RetriesExhausted { action, object, reason, tries, seconds });
                 }
-                // A busy storage refuses now and then: that is no news.
-                if tries > EXPECTED {
-                    tracing::warn!("cannot {doing} {object} yet: {said}; trying again");
+                // A busy service rejects some requests: report only repeated failures.
+                if tries > SILENT_TRIES {
+                    tracing::warn!("cannot {action} {object}: {reason}; retrying");
                 }
             }
         }
@@ -66,61 +67,60 @@ pub(crate) fn persist<T>(
     }
 }
 
-/// How long to wait after so many tries: doubling, and by chance somewhat less, so that many machines do not come back at once.
-fn pause(tries: u32, chance: u64) -> Duration {
-    let whole = FIRST.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST);
-    whole.mul_f64(0.5 + 0.5 * (chance % 1024) as f64 / 1024.0)
+/// The pause after the given number of attempts: doubles each time, and is shortened at random, so that many machines
+/// do not retry at the same moment.
+fn backoff_pause(tries: u32, random: u64) -> Duration {
+    let whole = INITIAL_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(MAX_PAUSE);
+    whole.mul_f64(0.5 + 0.5 * (random % 1024) as f64 / 1024.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TASK: Task<'_> = Task { doing: "read", object: "s3://b/x" };
+    const REQUEST: Request<'_> = Request { action: "read", object: "s3://b/x" };
 
     #[test]
     fn pauses_grow_to_a_limit() {
-        assert_eq!(pause(1, 0), FIRST / 2);
-        assert!(pause(1, 1023) <= FIRST);
-        assert_eq!(pause(3, 0), FIRST * 2);
-        assert_eq!(pause(u32::MAX, 0), LONGEST / 2);
+        assert_eq!(backoff_pause(1, 0), INITIAL_PAUSE / 2);
+        assert!(backoff_pause(1, 1023) <= INITIAL_PAUSE);
+        assert_eq!(backoff_pause(3, 0), INITIAL_PAUSE * 2);
+        assert_eq!(backoff_pause(u32::MAX, 0), MAX_PAUSE / 2);
     }
 
     #[test]
-    fn what_passes_is_tried_again() {
+    fn transient_errors_are_retried() {
         let mut left = 2;
-        let done = persist(Duration::from_secs(60), TASK, || {
+        let done = retry(Duration::from_secs(60), REQUEST, || {
             left -= 1;
-            if left > 0 { Err(Stop::Passing("busy".into())) } else { Ok(7) }
+            if left > 0 { Err(AttemptError::Transient("busy".into())) } else { Ok(7) }
         });
         assert_eq!(done.unwrap(), 7);
     }
 
     #[test]
-    fn what_does_not_pass_is_told() {
+    fn transient_errors_are_reported_after_the_timeout() {
         let tried = |patience| {
-            persist(patience, TASK, || Err::<(), Stop>(Stop::Passing("503 SlowDown".into()))).unwrap_err()
+            retry(patience, REQUEST, || Err::<(), AttemptError>(AttemptError::Transient("503 SlowDown".into())))
+                .unwrap_err()
         };
-        assert_eq!(
-            tried(Duration::ZERO).to_string(),
-            "cannot read s3://b/x: 503 SlowDown; tried 1 times in 0 s"
-        );
-        let Error::Failed { tries, .. } = tried(Duration::from_millis(400)) else { panic!("failed") };
+        assert_eq!(tried(Duration::ZERO).to_string(), "cannot read s3://b/x: 503 SlowDown; tried 1 times in 0 s");
+        let Error::RetriesExhausted { tries, .. } = tried(Duration::from_millis(400)) else { panic!("failed") };
         assert!((2..=4).contains(&tries), "{tries}");
     }
 
     #[test]
-    fn what_lasts_is_tried_once_and_the_machine_thrice() {
+    fn permanent_errors_are_not_retried_and_credentials_are_tried_three_times() {
         let mut tries = 0;
-        let gone = || Error::Missing { object: "x".into() };
-        persist(Duration::from_secs(60), TASK, || {
+        let gone = || Error::ObjectRemoved { object: "x".into() };
+        retry(Duration::from_secs(60), REQUEST, || {
             tries += 1;
-            Err::<(), Stop>(Stop::Lasting(gone()))
+            Err::<(), AttemptError>(AttemptError::Permanent(gone()))
         })
         .unwrap_err();
-        persist(Duration::from_secs(60), TASK, || {
+        retry(Duration::from_secs(60), REQUEST, || {
             tries += 10;
-            Err::<(), Stop>(Stop::Nobody(gone()))
+            Err::<(), AttemptError>(AttemptError::NoCredentials(gone()))
         })
         .unwrap_err();
         assert_eq!(tries, 31);

@@ -1,87 +1,87 @@
-//! Depots that are folders.
+//! Run stores in folders.
 
 mod common;
 
 use std::fs::{self, File};
 use std::path::Path;
 
-use common::{entry, fetched, names, noise, put};
-use genuma_storage::{Depot, Error};
+use common::{fetch_bytes, find_object, names, noise, publish_bytes};
+use genuma_storage::{Error, RunStore};
 
-fn depot(folder: &Path) -> Depot {
-    Depot::open(folder.to_str().unwrap(), Path::new("/nowhere")).unwrap()
+fn store(folder: &Path) -> RunStore {
+    RunStore::open(folder.to_str().unwrap(), Path::new("/nowhere")).unwrap()
 }
 
 #[test]
-fn objects_appear_whole_under_their_names() {
+fn objects_appear_complete_under_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("a/b");
-    let depot = depot(&place);
-    assert_eq!(depot.to_string(), place.to_str().unwrap());
-    depot.create().unwrap();
-    depot.create().unwrap();
-    assert!(depot.find("x").unwrap().is_none());
-    let draft = depot.draft("x").unwrap();
-    assert_eq!(draft.path().parent(), Some(&*place.canonicalize().unwrap()));
-    fs::write(draft.path(), b"one").unwrap();
-    assert!(depot.find("x").unwrap().is_none());
-    assert!(depot.names().unwrap().is_empty());
-    depot.publish(draft, "x").unwrap();
-    put(&depot, "w", b"").unwrap();
-    put(&depot, "x", b"three").unwrap();
+    let store = store(&place);
+    assert_eq!(store.to_string(), place.to_str().unwrap());
+    store.create_folder().unwrap();
+    store.create_folder().unwrap();
+    assert!(store.find("x").unwrap().is_none());
+    let temp_object = store.create_temp_object("x").unwrap();
+    assert_eq!(temp_object.path().parent(), Some(&*place.canonicalize().unwrap()));
+    fs::write(temp_object.path(), b"one").unwrap();
+    assert!(store.find("x").unwrap().is_none());
+    assert!(store.object_names().unwrap().is_empty());
+    store.publish(temp_object, "x").unwrap();
+    publish_bytes(&store, "w", b"").unwrap();
+    publish_bytes(&store, "x", b"three").unwrap();
     assert_eq!(names(&place), ["w", "x"]);
-    assert_eq!(depot.names().unwrap(), ["w", "x"]);
-    let x = entry(&depot, "x");
+    assert_eq!(store.object_names().unwrap(), ["w", "x"]);
+    let x = find_object(&store, "x");
     assert_eq!((x.len(), x.is_empty(), x.read(1..4).unwrap()), (5, false, b"hre".to_vec()));
     assert_eq!(x.to_string(), place.join("x").to_str().unwrap());
-    let w = entry(&depot, "w");
+    let w = find_object(&store, "w");
     assert_eq!(
-        (w.len(), w.is_empty(), w.read(0..0).unwrap(), fetched(&w, 0..0).unwrap()),
+        (w.len(), w.is_empty(), w.read(0..0).unwrap(), fetch_bytes(&w, 0..0).unwrap()),
         (0, true, vec![], vec![])
     );
-    depot.remove("x").unwrap();
-    depot.remove("x").unwrap();
+    store.remove("x").unwrap();
+    store.remove("x").unwrap();
     assert_eq!(names(&place), ["w"]);
 }
 
 #[test]
-fn what_replaces_an_object_is_another() {
+fn a_replaced_object_stays_readable() {
     let folder = tempfile::tempdir().unwrap();
-    let depot = depot(folder.path());
+    let store = store(folder.path());
     let (old, new) = (noise(100_000, 1), noise(50_000, 2));
-    put(&depot, "x", &old).unwrap();
-    let was = entry(&depot, "x");
-    let before = was.fetch(0..was.len()).unwrap();
-    put(&depot, "x", &new).unwrap();
-    let is = entry(&depot, "x");
+    publish_bytes(&store, "x", &old).unwrap();
+    let was = find_object(&store, "x");
+    let before = was.fetch_range(0..was.len()).unwrap();
+    publish_bytes(&store, "x", &new).unwrap();
+    let is = find_object(&store, "x");
     assert_ne!(was.version(), is.version());
     assert_eq!(was.version(), was.version());
-    // The same file as before, opened by its path and by programs that know paths only.
+    // The same file as before, also for programs that open it by its path.
     assert_eq!(fs::read(before.path()).unwrap(), old);
     let again = File::open(before.path()).unwrap();
     assert_eq!(again.metadata().unwrap().len(), was.len());
     assert_eq!(was.read(99_990..100_000).unwrap(), old[99_990..]);
-    assert_eq!(fetched(&was, 7..90_000).unwrap(), old[7..90_000]);
-    assert_eq!(fetched(&is, 0..50_000).unwrap(), new);
-    depot.remove("x").unwrap();
-    // What was fetched stays when the entry goes.
+    assert_eq!(fetch_bytes(&was, 7..90_000).unwrap(), old[7..90_000]);
+    assert_eq!(fetch_bytes(&is, 0..50_000).unwrap(), new);
+    store.remove("x").unwrap();
+    // The local copy outlives the object handle.
     drop(was);
     assert_eq!(fs::read(before.path()).unwrap(), old);
 }
 
 #[test]
-fn of_many_that_publish_one_name_each_is_whole() {
+fn concurrent_publishers_of_one_name_never_mix_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    let depot = depot(folder.path());
+    let store = store(folder.path());
     let bodies: Vec<Vec<u8>> = (0..4).map(|i| noise(20_000 + i, i as u64)).collect();
-    put(&depot, "x", &bodies[0]).unwrap();
+    publish_bytes(&store, "x", &bodies[0]).unwrap();
     std::thread::scope(|scope| {
         for body in &bodies {
-            scope.spawn(|| (0..25).for_each(|_| put(&depot, "x", body).unwrap()));
+            scope.spawn(|| (0..25).for_each(|_| publish_bytes(&store, "x", body).unwrap()));
         }
         for _ in 0..200 {
-            let x = entry(&depot, "x");
-            let bytes = fetched(&x, 0..x.len()).unwrap();
+            let x = find_object(&store, "x");
+            let bytes = fetch_bytes(&x, 0..x.len()).unwrap();
             assert!(bodies.contains(&bytes));
         }
     });
@@ -89,74 +89,82 @@ fn of_many_that_publish_one_name_each_is_whole() {
 }
 
 #[test]
-fn drafts_go_when_they_are_dropped_and_are_no_objects() {
+fn temp_objects_are_removed_on_drop_and_are_not_listed() {
     let folder = tempfile::tempdir().unwrap();
-    let depot = depot(folder.path());
-    let drafts = [depot.draft("x").unwrap(), depot.draft("x").unwrap()];
-    assert_ne!(drafts[0].path(), drafts[1].path());
+    let store = store(folder.path());
+    let temp_objects = [store.create_temp_object("x").unwrap(), store.create_temp_object("x").unwrap()];
+    assert_ne!(temp_objects[0].path(), temp_objects[1].path());
     assert_eq!(names(folder.path()).len(), 2);
     assert!(names(folder.path()).iter().all(|name| name.starts_with('.')));
-    assert!(depot.names().unwrap().is_empty());
-    drop(drafts);
+    assert!(store.object_names().unwrap().is_empty());
+    drop(temp_objects);
     assert!(names(folder.path()).is_empty());
 
-    // One whose file was replaced is published as it is then.
-    let draft = depot.draft("x").unwrap();
+    // If the file of a temporary object was replaced, the new file is published.
+    let temp_object = store.create_temp_object("x").unwrap();
     let other = folder.path().join("other");
     fs::write(&other, b"written elsewhere").unwrap();
-    fs::rename(other, draft.path()).unwrap();
-    depot.publish(draft, "x").unwrap();
-    assert_eq!(entry(&depot, "x").read(0..7).unwrap(), b"written");
+    fs::rename(other, temp_object.path()).unwrap();
+    store.publish(temp_object, "x").unwrap();
+    assert_eq!(find_object(&store, "x").read(0..7).unwrap(), b"written");
 
-    // What cannot be published leaves nothing.
+    // A failed publication leaves no files.
     fs::create_dir(folder.path().join("taken")).unwrap();
-    let said = put(&depot, "taken", b"x").unwrap_err().to_string();
-    assert!(said.starts_with(&format!("cannot write {}", folder.path().join("taken").display())), "{said}");
-    let draft = depot.draft("y").unwrap();
-    fs::remove_file(draft.path()).unwrap();
-    depot.publish(draft, "y").unwrap_err();
+    let message = publish_bytes(&store, "taken", b"x").unwrap_err().to_string();
+    assert!(message.starts_with(&format!("cannot write {}", folder.path().join("taken").display())), "{message}");
+    let temp_object = store.create_temp_object("y").unwrap();
+    fs::remove_file(temp_object.path()).unwrap();
+    store.publish(temp_object, "y").unwrap_err();
     assert_eq!(names(folder.path()), ["taken", "x"]);
-    assert_eq!(depot.names().unwrap(), ["x"]);
+    assert_eq!(store.object_names().unwrap(), ["x"]);
 }
 
 #[test]
-fn refusals_are_told() {
+fn errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
-    let said = |depot: &Depot| {
-        [depot.find("x").map(drop), depot.names().map(drop), depot.remove("x"), depot.draft("x").map(drop)]
+    let message = |store: &RunStore| {
+        [
+            store.find("x").map(drop),
+            store.object_names().map(drop),
+            store.remove("x"),
+            store.create_temp_object("x").map(drop),
+        ]
     };
-    for result in said(&depot(&missing)) {
-        let no_place = format!("{}: there is no such folder; make it, or check its name", missing.display());
+    for result in message(&store(&missing)) {
+        let no_place = format!("{}: this folder does not exist; create it, or check its name", missing.display());
         assert_eq!(result.unwrap_err().to_string(), no_place);
     }
-    let depot = depot(folder.path());
+    let store = store(folder.path());
     for name in ["../x", ".x", "", "a/b"] {
-        assert!(matches!(depot.find(name), Err(Error::Name { .. })), "{name}");
-        assert!(matches!(depot.draft(name), Err(Error::Name { .. })), "{name}");
-        assert!(matches!(depot.remove(name), Err(Error::Name { .. })), "{name}");
+        assert!(matches!(store.find(name), Err(Error::InvalidObjectName { .. })), "{name}");
+        assert!(matches!(store.create_temp_object(name), Err(Error::InvalidObjectName { .. })), "{name}");
+        assert!(matches!(store.remove(name), Err(Error::InvalidObjectName { .. })), "{name}");
     }
-    put(&depot, "x", b"12345").unwrap();
-    let x = entry(&depot, "x");
+    publish_bytes(&store, "x", b"12345").unwrap();
+    let x = find_object(&store, "x");
     let path = folder.path().join("x").display().to_string();
-    assert_eq!(x.read(2..6).unwrap_err().to_string(), format!("{path}: bytes 2..6 were asked for of 5"));
+    assert_eq!(
+        x.read(2..6).unwrap_err().to_string(),
+        format!("{path}: bytes 2..6 were requested, but the object has 5")
+    );
     let turned = std::ops::Range { start: 3, end: 2 };
-    assert!(matches!(x.fetch(turned), Err(Error::Range { .. })));
-    // Cut in place, which no depot does.
+    assert!(matches!(x.fetch_range(turned), Err(Error::OutOfRange { .. })));
+    // Truncated in place, which no run store does.
     File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
-    let cut = format!("{path} is cut short: 5 bytes were there when it was found, 3 are now");
+    let cut = format!("{path} is truncated: it had 5 bytes when it was found and has 3 now");
     assert_eq!(x.read(2..5).unwrap_err().to_string(), cut);
-    assert_eq!(x.fetch(0..5).unwrap_err().to_string(), cut);
+    assert_eq!(x.fetch_range(0..5).unwrap_err().to_string(), cut);
     assert_eq!(x.read(0..3).unwrap(), b"123");
     fs::create_dir(folder.path().join("d")).unwrap();
-    assert!(depot.find("d").unwrap_err().to_string().ends_with("not a file"));
+    assert!(store.find("d").unwrap_err().to_string().ends_with("not a file"));
 }
 
 #[test]
-fn all_can_be_shared_by_threads() {
+fn types_can_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
-    shared::<Depot>();
-    shared::<genuma_storage::Entry>();
-    shared::<genuma_storage::Fetched>();
-    shared::<genuma_storage::Draft>();
+    shared::<RunStore>();
+    shared::<genuma_storage::StoredObject>();
+    shared::<genuma_storage::LocalCopy>();
+    shared::<genuma_storage::TempObject>();
 }

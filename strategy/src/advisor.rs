@@ -1,100 +1,102 @@
-//! Which strategy suits a program on a machine: candidates, those that cannot be had, predictions, trials, and what follows.
+//! Chooses the strategy for a program on a machine: candidates, infeasible ones, predictions, trials, decision.
 //!
-//! Nothing is run here: [`advise`] asks its caller for trials, so that real ones and invented ones are heeded alike.
+//! The advisor runs nothing itself. [`advise_strategy`] asks its caller for trials, so that real and simulated trials
+//! are treated alike.
 
 use serde::Serialize;
 
-use crate::model::{Application, Machine, Prediction, predict};
-use crate::pilot::{Candidate, Race, Rules, Verdict, rank, starters};
+use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
 use crate::strategy::Strategy;
+use crate::trial_race::{RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_strategies, select_race_candidates};
 
-/// What is to be decided.
+/// Input of the advisor.
 #[derive(Debug)]
-pub struct Question<'a> {
-    /// Where it runs.
-    pub machine: &'a Machine,
-    /// What runs.
-    pub app: Application,
+pub struct AdviceRequest<'a> {
+    /// The machine.
+    pub machine: &'a MachineModel,
+    /// The application model.
+    pub app: ApplicationModel,
     /// Threads of all instances together.
     pub threads: u32,
-    /// What may be chosen; the plain run is always thought of.
+    /// Candidate strategies. The plain run is always included.
     pub strategies: &'a [Strategy],
-    /// Share of the run that all trials together may take, loading of indexes counted; none for no trials.
+    /// Share of the run time that all trials together may take, including index loading; `None` for no trials.
     pub budget: Option<f64>,
 }
 
-/// A strategy that cannot be had.
+/// A strategy that is not feasible.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Refused {
+pub struct RefusedStrategy {
     /// The strategy.
     pub strategy: Strategy,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// A sample of the reads, aligned under a strategy.
+/// Result of a trial: a sample of the reads aligned under a strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
-    /// Seconds for each read, loading of the index not counted.
+pub struct TrialResult {
+    /// Time per read without loading the index, s.
     pub read_s: f64,
-    /// Seconds that it took in all.
+    /// Total time of the trial, s.
     pub spent_s: f64,
 }
 
-/// A strategy that was thought of.
+/// A strategy that was considered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Considered {
+pub struct ConsideredStrategy {
     /// The strategy.
     pub strategy: Strategy,
-    /// What the model says of the whole run; after the first trial it is set right by that.
-    pub predicted: Prediction,
-    /// Seconds of the whole run that each trial foretells, loading of the index not counted.
+    /// Predicted time of the whole run, corrected by the first trial.
+    pub predicted: RunPrediction,
+    /// Time of the whole run by each trial, without loading the index, s.
     pub measured: Vec<f64>,
 }
 
-/// Why there were no more trials.
+/// Reason why there were no more trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stopped {
-    /// There is nothing but the plain run.
+pub enum StopReason {
+    /// Only the plain run is feasible.
     NoChoice,
-    /// None was wanted.
+    /// No trials were requested.
     NotWanted,
-    /// The first would have taken more than the budget.
+    /// The first trial would have exceeded the budget.
     TooShort,
     /// The budget was spent.
     Spent,
-    /// Another one would not have been worth its time.
+    /// Another trial would not have been worth its time.
     Clear,
 }
 
-/// What was found.
+/// Recommendation of the advisor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
-    /// What to run.
+    /// Recommended strategy.
     pub strategy: Strategy,
-    /// What the race says of the fastest; the gain of doing nothing is 1.
-    pub verdict: Verdict,
-    /// By predicted time, the least first.
-    pub considered: Vec<Considered>,
-    /// What cannot be had.
-    pub refused: Vec<Refused>,
-    /// Seconds that trials may take.
+    /// Verdict on the fastest strategy; the gain of the plain run is 1.
+    pub verdict: RaceVerdict,
+    /// Considered strategies by predicted time, the fastest first.
+    pub considered: Vec<ConsideredStrategy>,
+    /// Strategies that are not feasible.
+    pub refused: Vec<RefusedStrategy>,
+    /// Time budget of all trials, s.
     pub budget_s: f64,
-    /// Seconds that they took.
+    /// Time that the trials took, s.
     pub spent_s: f64,
-    /// Why there were no more.
-    pub stopped: Stopped,
+    /// Reason why there were no more trials.
+    pub stopped: StopReason,
 }
 
-/// A gain below this is not worth a change.
-pub const WORTH: f64 = 1.02;
-/// Trials that a race has at most, should noise outlast a large budget.
-const MOST_TRIALS: usize = 64;
+/// Minimum gain (ratio of run times) that is worth leaving the plain run (chosen).
+pub const MIN_WORTHWHILE_GAIN: f64 = 1.02;
+/// Maximum number of trials of a race.
+const MAX_TRIALS: usize = 64;
 
 impl Advice {
-    /// Trials of a strategy, as seconds of the whole run: mean, least and most. None if it was not tried.
-    pub fn measured(&self, strategy: Strategy) -> Option<[f64; 3]> {
+    /// Returns mean, minimum and maximum of the trials of a strategy as time of the whole run, s; `None` without
+    /// trials.
+    pub fn measured_mean_and_range_s(&self, strategy: Strategy) -> Option<[f64; 3]> {
         let of = self.considered.iter().find(|one| one.strategy == strategy)?;
         let n = of.measured.len() as f64;
         let least = of.measured.iter().copied().fold(f64::INFINITY, f64::min);
@@ -102,66 +104,67 @@ impl Advice {
         (n > 0.0).then(|| [of.measured.iter().sum::<f64>() / n, least, most])
     }
 
-    /// How many trials there were.
-    pub fn trials(&self) -> usize {
+    /// Returns the number of trials.
+    pub fn num_trials(&self) -> usize {
         self.considered.iter().map(|one| one.measured.len()).sum()
     }
 }
 
-/// Answers a question. `refuse` says why a strategy cannot be had, beyond what the model knows; `expected_s` is how long a
-/// first trial should take, loading counted; `run` tries a strategy.
+/// Chooses a strategy for the program that `question` describes. `refuse` returns the reason if a strategy is
+/// impossible for a cause outside the performance model, else `None`. `expected_s` returns the expected time of a
+/// first trial (s), including index loading. `run` runs a trial.
 ///
 /// # Errors
-/// Those of `run`.
-pub fn advise<E>(
-    question: &Question<'_>,
+/// Returns the errors of `run`.
+pub fn advise_strategy<E>(
+    question: &AdviceRequest<'_>,
     refuse: impl Fn(Strategy) -> Option<String>,
-    expected_s: impl FnOnce(&Application, Prediction) -> f64,
-    mut run: impl FnMut(Strategy) -> Result<Trial, E>,
+    expected_s: impl FnOnce(&ApplicationModel, RunPrediction) -> f64,
+    mut run: impl FnMut(Strategy) -> Result<TrialResult, E>,
 ) -> Result<Advice, E> {
-    let Question { machine, threads, .. } = *question;
+    let AdviceRequest { machine, threads, .. } = *question;
     let mut refused = Vec::new();
     let mut feasible = vec![Strategy::PLAIN];
     for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN) {
-        let unpredicted = || predict(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
+        let unpredicted = || predict_run(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
         match refuse(strategy).or_else(unpredicted) {
-            Some(why) => refused.push(Refused { strategy, why }),
+            Some(why) => refused.push(RefusedStrategy { strategy, why }),
             None => feasible.push(strategy),
         }
     }
-    let plain = |app: &Application| rough(machine, app, threads);
+    let plain = |app: &ApplicationModel| predict_plain_run(machine, app, threads);
     let mut app = question.app;
     let mut foretold = plain(&app);
-    let mut spending = Spending { budget_s: question.budget.unwrap_or(0.0) * foretold.seconds, spent_s: 0.0 };
+    let mut spending = TrialBudget { budget_s: question.budget.unwrap_or(0.0) * foretold.seconds, spent_s: 0.0 };
     let mut first = None;
     let mut stopped = match (feasible.len(), question.budget) {
-        (1, _) => Stopped::NoChoice,
-        (_, None) => Stopped::NotWanted,
-        _ => Stopped::TooShort,
+        (1, _) => StopReason::NoChoice,
+        (_, None) => StopReason::NotWanted,
+        _ => StopReason::TooShort,
     };
-    if stopped == Stopped::TooShort && spending.affords(expected_s(&app, foretold)) {
+    if stopped == StopReason::TooShort && spending.can_afford(expected_s(&app, foretold)) {
         let trial = run(Strategy::PLAIN)?;
         spending.spent_s += trial.spent_s;
-        app = app.calibrated(machine, threads, trial.read_s);
+        app = app.calibrated_to(machine, threads, trial.read_s);
         foretold = plain(&app);
         spending.budget_s = question.budget.unwrap_or(0.0) * foretold.seconds;
         first = Some(trial);
     }
-    let ranked = rank(machine, &app, &feasible, threads);
-    // The budget is kept here; a trial's price is what the first one cost.
-    let sample = first.map_or(Rules::default().sample, |trial| {
-        (trial.spent_s / foretold.seconds).clamp(Rules::default().sample, 1.0)
+    let ranked = rank_strategies(machine, &app, &feasible, threads);
+    // This function keeps the budget itself; the price of a trial is that of the first one.
+    let sample = first.map_or(RaceRules::default().sample, |trial| {
+        (trial.spent_s / foretold.seconds).clamp(RaceRules::default().sample, 1.0)
     });
-    let rules = Rules { budget: f64::INFINITY, sample, ..Rules::default() };
-    let mut race = Race::new(&starters(&ranked), foretold, rules);
-    let mut considered: Vec<Considered> = ranked.iter().map(Considered::of).collect();
+    let rules = RaceRules { budget: f64::INFINITY, sample, ..RaceRules::default() };
+    let mut race = TrialRace::new(&select_race_candidates(&ranked), foretold, rules);
+    let mut considered: Vec<ConsideredStrategy> = ranked.iter().map(ConsideredStrategy::from_candidate).collect();
     if !ranked.iter().any(|one| one.strategy == Strategy::PLAIN) {
-        let plain = Candidate { strategy: Strategy::PLAIN, prediction: foretold };
-        considered.push(Considered::of(&plain));
+        let plain = RaceCandidate { strategy: Strategy::PLAIN, prediction: foretold };
+        considered.push(ConsideredStrategy::from_candidate(&plain));
     }
-    let mut note = |race: &mut Race, strategy: Strategy, trial: Trial| {
+    let mut note = |race: &mut TrialRace, strategy: Strategy, trial: TrialResult| {
         let whole_s = trial.read_s * app.reads;
-        race.record(strategy, whole_s * rules.sample);
+        race.record_trial(strategy, whole_s * rules.sample);
         if let Some(one) = considered.iter_mut().find(|one| one.strategy == strategy) {
             one.measured.push(whole_s);
         }
@@ -169,11 +172,11 @@ pub fn advise<E>(
     if let Some(trial) = first {
         note(&mut race, Strategy::PLAIN, trial);
         let mut longest_s = trial.spent_s;
-        stopped = Stopped::Clear;
-        for _ in 1..MOST_TRIALS {
-            let Some(strategy) = race.next() else { break };
-            if !spending.affords(longest_s) {
-                stopped = Stopped::Spent;
+        stopped = StopReason::Clear;
+        for _ in 1..MAX_TRIALS {
+            let Some(strategy) = race.next_strategy() else { break };
+            if !spending.can_afford(longest_s) {
+                stopped = StopReason::Spent;
                 break;
             }
             let trial = run(strategy)?;
@@ -182,33 +185,33 @@ pub fn advise<E>(
             note(&mut race, strategy, trial);
         }
     }
-    let verdict = race.verdict();
-    let strategy = if verdict.gain >= WORTH { verdict.strategy } else { Strategy::PLAIN };
-    let Spending { budget_s, spent_s } = spending;
+    let verdict = race.current_verdict();
+    let strategy = if verdict.gain >= MIN_WORTHWHILE_GAIN { verdict.strategy } else { Strategy::PLAIN };
+    let TrialBudget { budget_s, spent_s } = spending;
     Ok(Advice { strategy, verdict, considered, refused, budget_s, spent_s, stopped })
 }
 
-/// The plain run, whether or not its memory is enough: it is what would be run anyway.
-fn rough(machine: &Machine, app: &Application, threads: u32) -> Prediction {
-    let fits = |app: &Application| predict(machine, app, &Strategy::PLAIN, threads);
-    let smaller = || fits(&Application { index_bytes: 0, private_bytes: 0, ..*app });
-    let none = Prediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
+/// Predicts the plain run, even if its memory does not suffice, because it would be run anyway.
+fn predict_plain_run(machine: &MachineModel, app: &ApplicationModel, threads: u32) -> RunPrediction {
+    let fits = |app: &ApplicationModel| predict_run(machine, app, &Strategy::PLAIN, threads);
+    let smaller = || fits(&ApplicationModel { index_bytes: 0, private_bytes: 0, ..*app });
+    let none = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
     fits(app).or_else(|_| smaller()).unwrap_or(none)
 }
 
-struct Spending {
+struct TrialBudget {
     budget_s: f64,
     spent_s: f64,
 }
 
-impl Spending {
-    fn affords(&self, seconds: f64) -> bool {
+impl TrialBudget {
+    fn can_afford(&self, seconds: f64) -> bool {
         self.spent_s + seconds <= self.budget_s
     }
 }
 
-impl Considered {
-    fn of(candidate: &Candidate) -> Self {
+impl ConsideredStrategy {
+    fn from_candidate(candidate: &RaceCandidate) -> Self {
         Self { strategy: candidate.strategy, predicted: candidate.prediction, measured: Vec::new() }
     }
 }

@@ -1,76 +1,81 @@
-//! An application's numbers from measured runs of it on a machine.
+//! Fits the model parameters of an aligner to measured runs on a machine.
 
 mod simplex;
 
-use crate::model::{Application, Machine, predict};
+use crate::model::{ApplicationModel, MachineModel, predict_run};
 use crate::strategy::Strategy;
 
 /// A measured run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observation {
-    /// Which of the workloads.
+pub struct RunObservation {
+    /// Index of the workload.
     pub(crate) workload: usize,
-    /// What was chosen.
+    /// The strategy.
     pub strategy: Strategy,
     /// Threads of all instances together.
     pub threads: u32,
-    /// Seconds that it took.
+    /// Wall time, s.
     pub seconds: f64,
 }
 
-/// What is known of a workload without running it.
+/// Properties of a workload that are known without running it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
-    /// Bytes of the index.
+    /// Size of the index, bytes.
     pub index_bytes: u64,
-    /// Bytes that a thread needs besides.
+    /// Memory per thread in addition to the index, bytes.
     pub(crate) private_bytes: u64,
-    /// Reads of the run.
+    /// Number of reads.
     pub reads: f64,
 }
 
-/// Where the search begins, and whither a number goes on which the runs say nothing.
-const TYPICAL: Typical = Typical { handovers: 1.0, bytes_per_touch: 128.0, cpu: 200e-6, touches: 300.0 };
-/// Standard deviation of the logarithms around the typical ones.
-const WIDE: f64 = 1.5;
-/// Standard deviation of the logarithm of measured to predicted seconds.
-const RESIDUAL: f64 = 0.25;
+/// Typical parameters: start of the search and mean of the prior (chosen).
+const TYPICAL_APPLICATION: TypicalApplication =
+    TypicalApplication { handovers: 1.0, bytes_per_touch: 128.0, cpu: 200e-6, touches: 300.0 };
+/// Standard deviation of the prior of each log parameter (chosen; wide).
+const PRIOR_LOG_SD: f64 = 1.5;
+/// Assumed standard deviation of ln(measured / predicted time) (chosen).
+const RESIDUAL_LOG_SD: f64 = 0.25;
 
-struct Typical {
+struct TypicalApplication {
     handovers: f64,
     bytes_per_touch: f64,
     cpu: f64,
     touches: f64,
 }
 
-/// One application for each workload; all of them run the same program.
-pub fn fit(machine: &Machine, workloads: &[Workload], runs: &[Observation]) -> Vec<Application> {
-    let mut typical = vec![TYPICAL.handovers.ln(), TYPICAL.bytes_per_touch.ln()];
+/// Fits one application model per workload. All workloads run the same program and share lock and memory parameters.
+pub fn fit_applications(
+    machine: &MachineModel,
+    workloads: &[Workload],
+    runs: &[RunObservation],
+) -> Vec<ApplicationModel> {
+    let mut typical = vec![TYPICAL_APPLICATION.handovers.ln(), TYPICAL_APPLICATION.bytes_per_touch.ln()];
     for _ in workloads {
-        typical.extend([TYPICAL.cpu.ln(), TYPICAL.touches.ln()]);
+        typical.extend([TYPICAL_APPLICATION.cpu.ln(), TYPICAL_APPLICATION.touches.ln()]);
     }
     let cost = |numbers: &[f64]| {
-        let apps = applications(workloads, numbers, 0.0);
-        let away: f64 = numbers.iter().zip(&typical).map(|(n, t)| ((n - t) / WIDE).powi(2)).sum();
-        let misses = runs.iter().filter_map(|run| miss(machine, &apps, run));
-        misses.map(|miss| robust(miss / RESIDUAL)).sum::<f64>() + away
+        let apps = build_applications(workloads, numbers, 0.0);
+        let away: f64 = numbers.iter().zip(&typical).map(|(n, t)| ((n - t) / PRIOR_LOG_SD).powi(2)).sum();
+        let misses = runs.iter().filter_map(|run| log_time_ratio(machine, &apps, run));
+        misses.map(|miss| robust_loss(miss / RESIDUAL_LOG_SD)).sum::<f64>() + away
     };
     let mut best: Option<(f64, Vec<f64>)> = None;
-    for start in starts(&typical) {
-        let found = simplex::minimise(&cost, &start);
+    for start in search_starts(&typical) {
+        let found = simplex::minimise_cost(&cost, &start);
         if best.as_ref().is_none_or(|(least, _)| found.0 < *least) {
             best = Some(found);
         }
     }
     let numbers = best.map_or(typical.clone(), |(_, numbers)| numbers);
-    let apps = applications(workloads, &numbers, 0.0);
-    let misses: Vec<f64> = runs.iter().filter_map(|run| miss(machine, &apps, run)).collect();
+    let apps = build_applications(workloads, &numbers, 0.0);
+    let misses: Vec<f64> = runs.iter().filter_map(|run| log_time_ratio(machine, &apps, run)).collect();
     let freedom = misses.len().saturating_sub(numbers.len()).max(1) as f64;
     let spread = (misses.iter().map(|miss| miss * miss).sum::<f64>() / freedom).sqrt();
-    applications(workloads, &numbers, spread)
+    build_applications(workloads, &numbers, spread)
 }
 
-fn starts(typical: &[f64]) -> Vec<Vec<f64>> {
+fn search_starts(typical: &[f64]) -> Vec<Vec<f64>> {
     let far = 2.0;
     let mut all = vec![typical.to_vec()];
     for (lock, memory) in [(-far, far), (far, -far), (-far, -far)] {
@@ -84,8 +89,8 @@ fn starts(typical: &[f64]) -> Vec<Vec<f64>> {
     all
 }
 
-fn applications(workloads: &[Workload], numbers: &[f64], spread: f64) -> Vec<Application> {
-    let of = |(workload, own): (&Workload, &[f64])| Application {
+fn build_applications(workloads: &[Workload], numbers: &[f64], spread: f64) -> Vec<ApplicationModel> {
+    let of = |(workload, own): (&Workload, &[f64])| ApplicationModel {
         index_bytes: workload.index_bytes,
         private_bytes: workload.private_bytes,
         reads: workload.reads,
@@ -98,13 +103,13 @@ fn applications(workloads: &[Workload], numbers: &[f64], spread: f64) -> Vec<App
     workloads.iter().zip(numbers[2..].chunks(2)).map(of).collect()
 }
 
-fn miss(machine: &Machine, apps: &[Application], run: &Observation) -> Option<f64> {
-    let predicted = predict(machine, &apps[run.workload], &run.strategy, run.threads).ok()?;
+fn log_time_ratio(machine: &MachineModel, apps: &[ApplicationModel], run: &RunObservation) -> Option<f64> {
+    let predicted = predict_run(machine, &apps[run.workload], &run.strategy, run.threads).ok()?;
     Some((run.seconds / predicted.seconds).ln())
 }
 
-/// Square near nought, straight far from it: a run gone wrong does not decide.
-fn robust(miss: f64) -> f64 {
+/// Quadratic near 0, linear far from it, so that outliers have little influence.
+fn robust_loss(miss: f64) -> f64 {
     2.0 * ((1.0 + miss * miss).sqrt() - 1.0)
 }
 

@@ -1,48 +1,48 @@
-//! The door for `fuzz/`, which has no other way to what takes an aligner's output apart.
+//! Entry point for `fuzz/` to the SAM parser, which is otherwise private.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use genuma_reads::ReadRef;
 
-use crate::deal::Batch;
-use crate::invocation::Feed;
-use crate::merge::{Fault, Given, Sam};
+use crate::batching::InstanceBatch;
+use crate::invocation::InputMode;
+use crate::merge::{AssignedBatches, OutputFault, SamParser};
 
-/// What an instance was given, and what was taken from it.
-struct Desk {
-    batches: Vec<Arc<Batch>>,
+/// The batches of a process, and the records delivered so far.
+struct TestBatches {
+    batches: Vec<Arc<InstanceBatch>>,
     records: Mutex<Vec<u8>>,
 }
 
-impl Given for Desk {
-    fn given(&self, index: usize) -> Option<Arc<Batch>> {
+impl AssignedBatches for TestBatches {
+    fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>> {
         self.batches.get(index).cloned()
     }
 
-    fn deliver(&self, _: &Batch, records: Vec<u8>, _: bool) {
+    fn deliver_records(&self, _: &InstanceBatch, records: Vec<u8>, _: bool) {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).extend(records);
     }
 
-    fn header(&self, _: Vec<u8>) -> Result<(), Fault> {
+    fn accept_header(&self, _: Vec<u8>) -> Result<(), OutputFault> {
         Ok(())
     }
 }
 
-/// Takes the SAM of an aligner that was given two batches of two pairs, `a` to `d`, in pieces of `piece` bytes. The records, if they
-/// are all that was due.
+/// Parses the SAM output of an aligner that got two batches of two pairs, `a` to `d`, in chunks of `piece` bytes.
+/// Returns the records if they are complete.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, Fault> {
+/// The output is invalid.
+pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, OutputFault> {
     let read = |name| ReadRef { name, comment: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {
         let templates = names.map(|name| [read(name), read(name)]);
-        Arc::new(Batch::whole(number, 4 * number, &templates, Feed::Two))
+        Arc::new(InstanceBatch::from_templates(number, 4 * number, &templates, InputMode::Two))
     };
     let batches = vec![batch(0, [b"a", b"b"]), batch(1, [b"c", b"d"])];
-    let desk = Desk { batches, records: Mutex::default() };
-    let mut sam = Sam::new(in_order, false);
-    output.chunks(piece.max(1)).try_for_each(|bytes| sam.take(bytes, &desk))?;
-    sam.end(&desk)?;
-    Ok(desk.records.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let assigned = TestBatches { batches, records: Mutex::default() };
+    let mut parser = SamParser::new(in_order, false);
+    output.chunks(piece.max(1)).try_for_each(|bytes| parser.parse_bytes(bytes, &assigned))?;
+    parser.finish_parsing(&assigned)?;
+    Ok(assigned.records.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,16 +1,16 @@
-//! A process of an aligner: pinned, its memory placed, its reads in pipes, its last words kept.
+//! A process of an aligner: pinned to CPUs, with a memory policy, its reads in pipes, its last stderr lines kept.
 
-mod pace;
+mod pipe_pacing;
 
-mod patience;
+mod process_pipe;
 
-mod tied;
+mod parent_death;
 
-mod words;
+mod stderr_logging;
 
-pub(crate) use pace::Pace;
-pub(crate) use patience::Patient;
-pub use words::{WORDS, Words};
+pub(crate) use pipe_pacing::PipePacing;
+pub(crate) use process_pipe::ProcessPipe;
+pub use stderr_logging::{STDERR_TARGET, StderrLogging};
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,202 +21,197 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use genuma_machine::placement::{Scoped, pin};
+use genuma_machine::placement::{ScopedMemoryPolicy, pin};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
-use crate::invocation::{Feed, Invocation};
-use crate::layout::Seat;
+use crate::cpu_layout::CpuSlot;
+use crate::invocation::{InputMode, Invocation};
 
-/// Bytes of a pipe: the most that an unprivileged process may ask for (`/proc/sys/fs/pipe-max-size`).
-const PIPE: usize = 1 << 20;
+/// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
+const PIPE_BYTES: usize = 1 << 20;
 
-/// Process groups of instances that live.
-static LIVE: Mutex<Live> = Mutex::new(Live { closed: false, groups: BTreeSet::new() });
+/// Process groups of the living instances.
+static LIVE_GROUPS: Mutex<LiveGroups> = Mutex::new(LiveGroups { closed: false, groups: BTreeSet::new() });
 
-struct Live {
-    /// No more may be started.
+struct LiveGroups {
+    /// Whether no more instances may be started.
     closed: bool,
     groups: BTreeSet<i32>,
 }
 
-fn live() -> MutexGuard<'static, Live> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_live_groups() -> MutexGuard<'static, LiveGroups> {
+    LIVE_GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills all instances of this process, and whatever they started, and lets none be started any more: for a process that is about to end.
-pub fn kill_all() {
-    let mut live = live();
+/// Kills all instances of this process with all their children, and prevents new ones: for a process that is about to
+/// exit.
+pub fn kill_all_instances() {
+    let mut live = lock_live_groups();
     live.closed = true;
     live.groups.iter().for_each(|&group| kill_group(group));
 }
 
-/// Whether this process is about to end.
-pub(crate) fn all_killed() -> bool {
-    live().closed
+/// Returns whether [`kill_all_instances`] has been called.
+pub(crate) fn is_shutting_down() -> bool {
+    lock_live_groups().closed
 }
 
 fn kill_group(group: i32) {
     if let Some(group) = Pid::from_raw(group) {
-        // Gone already, or about to.
+        // The group may already be gone.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// A living process.
+/// A living aligner process.
 pub(crate) struct Instance {
     child: Child,
-    /// What it writes.
-    pub stdout: Option<Patient<ChildStdout>>,
-    /// What the pipe of that holds (bytes).
-    pub(crate) stdout_holds: usize,
-    /// What it says.
-    pub stderr: Option<Patient<ChildStderr>>,
-    /// Where its reads go: one pipe, or two.
-    pub(crate) feeds: Vec<Patient<PipeWriter>>,
-    /// Its command, as it was started.
+    /// Standard output of the process.
+    pub stdout: Option<ProcessPipe<ChildStdout>>,
+    /// Size of the standard output pipe, bytes.
+    pub(crate) stdout_pipe_bytes: usize,
+    /// Standard error of the process.
+    pub stderr: Option<ProcessPipe<ChildStderr>>,
+    /// Pipes for the reads: one, or two for read 1 and read 2.
+    pub(crate) feeds: Vec<ProcessPipe<PipeWriter>>,
+    /// Command line, as started.
     pub command: Vec<OsString>,
-    /// The pipes, as its command names them.
+    /// Paths of the pipes, as in the command line.
     pub pipes: Vec<PathBuf>,
 }
 
-/// What an instance is started from.
-pub(crate) struct Recipe<'a> {
+/// Command from which instances are started.
+pub(crate) struct InstanceLauncher<'a> {
     pub invocation: &'a Invocation,
-    /// Bases (bp) of a block of the plain run, 0 if it has none.
+    /// Bases of a block of the plain run, bp; 0 without blocks.
     pub block: u64,
 }
 
-impl Recipe<'_> {
-    /// Starts an instance on its seat. It is killed when this thread ends.
+impl InstanceLauncher<'_> {
+    /// Starts an instance on its CPU slot. The process is killed when this thread ends.
     ///
     /// # Errors
-    /// The program, the pipes, or its place are refused.
-    pub fn start(&self, seat: &Seat) -> Result<Instance, StartError> {
+    /// The program cannot be started, or the pipes, CPUs or memory policy are refused.
+    pub fn start_instance(&self, seat: &CpuSlot) -> Result<Instance, StartError> {
         let pipe = || -> io::Result<(PipeReader, PipeWriter)> {
             let (reader, writer) = io::pipe()?;
-            // A smaller one works as well.
-            let _ = fcntl_setpipe_size(&writer, PIPE);
+            // A smaller pipe also works.
+            let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
             Ok((reader, writer))
         };
         let feed = self.invocation.feed;
-        let pipes: io::Result<Vec<_>> = (0..if feed == Feed::Two { 2 } else { 1 }).map(|_| pipe()).collect();
+        let pipes: io::Result<Vec<_>> = (0..if feed == InputMode::Two { 2 } else { 1 }).map(|_| pipe()).collect();
         let (mut readers, feeds): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
         let named = match feed {
-            Feed::Stdin => Vec::new(),
+            InputMode::Stdin => Vec::new(),
             _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
-        let words = self.invocation.command(seat.threads, self.block, &paths);
+        let words = self.invocation.instance_command(seat.threads, self.block, &paths);
         let (program, arguments) = words.split_first().ok_or(StartError::NoProgram)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        tied::to_this_thread(&mut command);
-        if feed == Feed::Stdin {
+        parent_death::kill_with_parent_thread(&mut command);
+        if feed == InputMode::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
 
-        // A process inherits CPUs and memory policy of the thread that starts it. One is started at a time, so that none inherits the
-        // pipes of another and keeps them open.
-        let mut live = live();
+        // A process inherits CPUs and memory policy of the starting thread. Start one process at a time, so that none
+        // inherits the pipes of another and keeps them open.
+        let mut live = lock_live_groups();
         if live.closed {
             return Err(StartError::Ending);
         }
-        let _pinned = pin::to_cpus(&seat.cpus)?;
-        let _scoped = seat.policy.as_ref().map(Scoped::new).transpose()?;
+        let _pinned = pin::pin_to_cpus(&seat.cpus)?;
+        let _scoped = seat.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
         let started = command.spawn();
         drop(readers);
-        let mut child = started.map_err(|source| StartError::Program {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
+        let mut child = started
+            .map_err(|source| StartError::Program { program: program.to_string_lossy().into_owned(), source })?;
         live.groups.insert(child.id() as i32);
         drop(live);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let mut instance = Instance {
             child,
             stdout: None,
-            stdout_holds: 0,
+            stdout_pipe_bytes: 0,
             stderr: None,
             feeds: Vec::new(),
             command: words,
             pipes: named,
         };
         if let Some(stdout) = &stdout {
-            let _ = fcntl_setpipe_size(stdout, PIPE);
-            instance.stdout_holds = fcntl_getpipe_size(stdout).unwrap_or(0);
+            let _ = fcntl_setpipe_size(stdout, PIPE_BYTES);
+            instance.stdout_pipe_bytes = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        let process: Option<Arc<OwnedFd>> = Pid::from_raw(instance.id() as i32)
+        let process: Option<Arc<OwnedFd>> = Pid::from_raw(instance.process_id() as i32)
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
             .map(Arc::new);
         let patient = || process.clone();
-        let feeds = feeds.into_iter().map(|feed| Patient::new(feed, patient()));
+        let feeds = feeds.into_iter().map(|feed| ProcessPipe::new(feed, patient()));
         instance.feeds = feeds.collect::<io::Result<_>>().map_err(StartError::Pipe)?;
-        instance.stdout =
-            stdout.map(|out| Patient::new(out, patient())).transpose().map_err(StartError::Pipe)?;
-        instance.stderr =
-            stderr.map(|err| Patient::new(err, patient())).transpose().map_err(StartError::Pipe)?;
+        instance.stdout = stdout.map(|out| ProcessPipe::new(out, patient())).transpose().map_err(StartError::Pipe)?;
+        instance.stderr = stderr.map(|err| ProcessPipe::new(err, patient())).transpose().map_err(StartError::Pipe)?;
         Ok(instance)
     }
 }
 
-/// Why an instance cannot be started.
+/// Reason why an instance cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The command is empty.
+    /// The command line is empty.
     #[error("no command is given")]
     NoProgram,
-    /// The system has no pipe for it.
+    /// The operating system refuses a pipe.
     #[error("a pipe for an instance: {0}")]
     Pipe(io::Error),
-    /// The system refuses the program.
+    /// The operating system cannot start the program.
     #[error("{program}: cannot start: {source}")]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// What the system said.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// Its CPUs or its memory are refused.
+    /// The CPUs or the memory policy are refused.
     #[error(transparent)]
     Place(#[from] genuma_machine::placement::Error),
-    /// This process is about to end.
+    /// This process is about to exit.
     #[error("interrupted")]
     Ending,
 }
 
 impl Instance {
-    /// The number of the process, which is that of its group as well.
-    pub fn id(&self) -> u32 {
+    /// Returns the process ID, which is also the ID of the process group.
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for its end. What it started and left behind is killed.
-    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+    /// Waits until the process exits, then kills children that it left behind.
+    pub fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         let id = self.child.id() as i32;
         if let Some(pid) = Pid::from_raw(id) {
-            // Its number stays its own until it is waited for a second time.
+            // The process ID stays reserved until the second wait.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
         }
-        let mut live = live();
+        let mut live = lock_live_groups();
         if live.groups.remove(&id) {
             kill_group(id);
         }
         self.child.wait()
     }
 
-    /// Kills it and what it started.
-    pub fn kill(id: u32) {
-        // Under the lock: the number is not another process's while its group is listed.
-        let live = live();
+    /// Kills the process and its children.
+    pub fn kill_process(id: u32) {
+        // The lock makes sure that the ID still belongs to a listed instance.
+        let live = lock_live_groups();
         if live.groups.contains(&(id as i32)) {
             kill_group(id as i32);
         }
@@ -225,8 +220,8 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        Instance::kill(self.id());
-        // Nothing better can be done with a failure here.
-        let _ = self.wait();
+        Instance::kill_process(self.process_id());
+        // An error cannot be handled here.
+        let _ = self.wait_for_exit();
     }
 }

@@ -1,253 +1,254 @@
-//! An aligner's command line, understood: which of its words are reads, index, threads and output.
+//! A parsed aligner command line: which words are reads, index, threads and output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use genuma_reads::{Aligned, AlignedOptions};
+use genuma_reads::{AlignedFile, AlignedOptions};
 
-/// A command line with its reads, threads and output taken out, so that several instances of it may run.
+/// A command line without its reads, threads and output, so that several instances can be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
-    /// The program's name as genuma knows it, such as `bwa mem`; the file name of an unknown program.
+    /// Name of the aligner as genuma uses it, such as `bwa mem`; the file name of an unknown program.
     pub aligner: String,
-    /// The command as it was given, `{threads}` and the like still in it.
+    /// The command line as given, with placeholders such as `{threads}`.
     pub given: Vec<OsString>,
-    /// The words of an instance's command, the program first. It writes to standard output.
-    pub words: Vec<Word>,
-    /// The reads it was given.
-    pub reads: Reads,
-    /// How files of aligned reads (BAM, CRAM, CBQ) among them are read.
+    /// Words of an instance's command line, the program first. The instance writes to standard output.
+    pub words: Vec<CommandWord>,
+    /// The reads that the command line names.
+    pub reads: ReadFiles,
+    /// Options for reading files of aligned reads (BAM, CRAM, CBQ) among the reads.
     pub aligned: AlignedOptions,
-    /// How an instance takes its reads.
-    pub feed: Feed,
-    /// Whether it takes reads without mates among mates in turn, by their names.
-    pub(crate) strays: bool,
-    /// Threads that it was given; none if it says nothing or `{threads}`, so that genuma chooses.
+    /// How an instance reads its input.
+    pub feed: InputMode,
+    /// Whether the aligner accepts unpaired reads in an interleaved file, by their names.
+    pub(crate) unpaired_in_interleaved: bool,
+    /// Number of threads given; `None` if missing or `{threads}`, so that genuma chooses.
     pub threads: Option<usize>,
-    /// Its index, if known.
-    pub index: Option<Index>,
-    /// Where its output goes.
-    pub output: Output,
-    /// What its output is.
-    pub format: Format,
-    /// What its answer for a read depends on besides the read.
-    pub depends: Depends,
-    /// Whether its plain run gives the same records in the same order each time.
+    /// The index, if known.
+    pub index: Option<AlignerIndex>,
+    /// Destination of the output.
+    pub output: OutputTarget,
+    /// Format of the output.
+    pub format: OutputFormat,
+    /// What the result for a read depends on besides the read.
+    pub depends: ReadDependence,
+    /// Whether repeated plain runs give the same records in the same order.
     pub determinism: Determinism,
-    /// In which order an instance writes its records.
-    pub order: Order,
+    /// Order in which an instance writes its records.
+    pub order: RecordOrder,
 }
 
-/// A word of an instance's command line: pieces without space between them.
+/// A word of an instance's command line: parts that are joined without space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word(pub Vec<Piece>);
+pub struct CommandWord(pub Vec<WordPart>);
 
-/// A part of a word.
+/// A part of a command word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Always the same.
+pub enum WordPart {
+    /// Fixed text.
     Text(OsString),
     /// The number of threads.
     Threads,
-    /// The file of reads, or of read 1 of pairs.
+    /// The file of the reads, or of read 1 of pairs.
     Reads1,
-    /// The file of read 2.
+    /// The file of read 2 of pairs.
     Reads2,
-    /// Bases (bp) of a block of reads; see [`Depends::Blocks`].
+    /// Bases of a block of reads, bp; see [`ReadDependence::Blocks`].
     Block,
 }
 
-/// Reads of a command line. A file named `-` is standard input. Files of aligned reads (BAM, CRAM, CBQ) may stand wherever a file of all reads of a
-/// lane may: with their mates, except in [`Reads::Single`].
+/// Read files of a command line; `-` is standard input. A file of aligned reads (BAM, CRAM, CBQ) may replace any file
+/// that has all reads of a lane. It is read with mates, except in [`ReadFiles::Single`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reads {
-    /// It names none: genuma's own options do. See [`Invocation::with_reads`].
+pub enum ReadFiles {
+    /// The command line names no reads; genuma's own options do. See [`Invocation::with_reads`].
     Unnamed,
-    /// No mates.
+    /// Single reads without mates.
     Single(Vec<PathBuf>),
-    /// Read 1 and read 2 in two files, lane by lane.
+    /// Read 1 and read 2 in two files per lane.
     Paired(Vec<[PathBuf; 2]>),
-    /// Mates in turn.
+    /// Interleaved mates.
     Interleaved(Vec<PathBuf>),
-    /// The aligner itself looks: neighbours of one name are mates, others single reads. Never deal mates apart.
+    /// Adjacent reads with the same name are mates, others are single reads. Mates must not be separated.
     Mixed(Vec<PathBuf>),
 }
 
-/// How an instance takes its reads.
+/// How an instance reads its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Feed {
-    /// From standard input: single reads, or mates in turn. Its command has no word for reads.
+pub enum InputMode {
+    /// Standard input: single or interleaved reads. The command line has no word for reads.
     Stdin,
-    /// From one file, which may be a pipe: single reads, or mates in turn.
+    /// One file or pipe: single or interleaved reads.
     One,
-    /// From two files, which may be pipes: read 1 and read 2.
+    /// Two files or pipes: read 1 and read 2.
     Two,
 }
 
-/// The index of an aligner.
+/// Index of an aligner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
-    /// Its files.
+pub struct AlignerIndex {
+    /// Files of the index.
     pub files: Vec<PathBuf>,
-    /// How it comes into memory.
-    pub loading: Loading,
-    /// The command that makes it, for messages; none if the file is not made by the aligner.
+    /// How the index is loaded into memory.
+    pub loading: IndexLoading,
+    /// Command that builds the index, used in messages; `None` if the aligner does not build the file.
     pub made_by: Option<String>,
 }
 
-/// How an index comes into memory.
+/// How an index is loaded into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loading {
-    /// Each process reads it into memory of its own, which follows the process's policy.
+pub enum IndexLoading {
+    /// Each process reads the index into its own memory, which follows the process's memory policy.
     Private,
-    /// Mapped from the file: its pages are where the page cache put them.
+    /// The file is memory-mapped; its pages are where the page cache placed them.
     Mapped,
-    /// Each process makes it anew from the sequences, in memory of its own.
+    /// Each process builds the index from the reference in its own memory.
     Built,
 }
 
-/// Where output goes.
+/// Destination of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
-    /// To standard output.
+pub enum OutputTarget {
+    /// Standard output.
     Stdout,
-    /// The command line named a file; instances write to standard output instead.
+    /// A file named in the command line. Instances write to standard output instead.
     File(PathBuf),
 }
 
-/// What an aligner writes.
+/// Format of an aligner's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// SAM text.
     Sam,
-    /// bwa aln's suffix array intervals (`.sai`): 68 bytes of options, of which 4 from byte 56 on are the number of threads, then
-    /// reads in their order.
+    /// Suffix array intervals of bwa aln (`.sai`): 68 bytes of options (bytes 56–59: number of threads), then the
+    /// reads in order.
     Sai,
 }
 
-/// What an aligner's answer for a read depends on, besides that read and its mate.
+/// What the result for a read depends on, besides the read and its mate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depends {
-    /// Nothing: reads may be dealt as one likes.
+pub enum ReadDependence {
+    /// Nothing: reads may be distributed in any way.
     Nothing,
-    /// The reads of its block: a block ends behind the first pair (or read) at which it has that many bases (bp).
+    /// The other reads of its block. A block ends behind the first pair (or read) at which it has `bases` bases.
     Blocks {
-        /// Bases of a block.
+        /// Bases of a block, bp.
         bases: u64,
-        /// Whether that is for each thread of the plain run, not in all. So only if genuma chooses the threads.
+        /// Whether `bases` is per thread of the plain run. Only set if genuma chooses the threads.
         per_thread: bool,
-        /// Whether a block ends at an even number of reads even if they are single.
+        /// Whether a block of single reads has an even number of reads.
         even: bool,
-        /// Fewest reads of a block.
-        least_reads: u64,
-        /// Whether ties are broken by the read's number in the input, so that an instance must count those it did not get.
+        /// Minimum number of reads of a block.
+        min_reads: u64,
+        /// Whether ties are broken by the read's number in the input, so that an instance must count reads that it
+        /// does not get.
         numbered: bool,
     },
-    /// All reads before it: one instance only.
+    /// All reads before it: only one instance is possible.
     Everything,
 }
 
-/// Whether a plain run repeats itself.
+/// Reproducibility of a plain run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Determinism {
     /// The same bytes each time.
     Exact,
-    /// The same records in an order that depends on timing.
+    /// The same records, in an order that depends on timing.
     Unordered,
-    /// Records depend on timing, or on which reads an instance gets; why.
+    /// Records depend on timing or on which reads an instance gets. The text says why.
     Loose(String),
 }
 
-/// In which order an instance writes its records.
+/// Order in which an instance writes its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// As its reads came.
+pub enum RecordOrder {
+    /// In input order.
     AsRead,
-    /// As its reads came if it has one thread, else by timing.
+    /// In input order with one thread, else depending on timing.
     AsReadByOneThread,
 }
 
-/// A command that cannot be run as it is.
+/// Reason why a command line cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such program.
+    /// The program does not exist.
     #[error("{program}: no such program on PATH; install it or write its full path")]
     NotInstalled {
-        /// Its name.
+        /// Name of the program.
         program: String,
     },
-    /// A file of the index is not there.
+    /// A file of the index is missing.
     #[error("{path}: the index of {aligner} is missing{}", made_by.as_ref().map(|c| format!("; make it with '{c}'")).unwrap_or_default())]
     NoIndex {
-        /// The aligner.
+        /// Name of the aligner.
         aligner: String,
-        /// The file.
+        /// Path of the missing file.
         path: String,
-        /// The command that makes it.
+        /// Command that builds the index.
         made_by: Option<String>,
     },
-    /// Reads are named twice or not at all.
+    /// Reads are given twice or not at all.
     #[error("{aligner}: {why}")]
     Reads {
-        /// The aligner.
+        /// Name of the aligner.
         aligner: String,
         /// What is wrong and what to do.
         why: String,
     },
-    /// An option that several instances cannot have, or that is not known.
+    /// The option is unknown or not possible with several instances.
     #[error("{aligner}: {option}: {why}")]
     Refused {
-        /// The aligner.
+        /// Name of the aligner.
         aligner: String,
-        /// The option, as it was written.
+        /// The option as given.
         option: String,
         /// Why, and what to do instead.
         why: String,
     },
-    /// The command line is not one of the aligner's.
+    /// The command line is not valid for the aligner.
     #[error("{aligner}: {why}")]
     Usage {
-        /// The aligner.
+        /// Name of the aligner.
         aligner: String,
         /// What is wrong.
         why: String,
     },
-    /// A file cannot be looked at.
+    /// File metadata cannot be read.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
 
-impl Word {
-    /// A word that is always the same.
-    pub fn plain(word: impl Into<OsString>) -> Word {
-        Word(vec![Piece::Text(word.into())])
+impl CommandWord {
+    /// Creates a word of fixed text.
+    pub fn from_text(word: impl Into<OsString>) -> CommandWord {
+        CommandWord(vec![WordPart::Text(word.into())])
     }
 }
 
-impl Depends {
-    /// Bases (bp) of a block of the plain run with so many threads, if it works in blocks.
-    pub fn block(self, threads: usize) -> Option<u64> {
+impl ReadDependence {
+    /// Returns the bases (bp) of a block of the plain run with `threads` threads; `None` without blocks.
+    pub fn block_bases(self, threads: usize) -> Option<u64> {
         match self {
-            Depends::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),
-            Depends::Blocks { bases, .. } => Some(bases),
-            Depends::Nothing | Depends::Everything => None,
+            ReadDependence::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),
+            ReadDependence::Blocks { bases, .. } => Some(bases),
+            ReadDependence::Nothing | ReadDependence::Everything => None,
         }
     }
 }
 
-impl Index {
-    /// Bytes of its files.
+impl AlignerIndex {
+    /// Returns the total size of the index files, bytes.
     ///
     /// # Errors
-    /// A file cannot be looked at.
-    pub fn bytes(&self) -> Result<u64, Error> {
+    /// Metadata of a file cannot be read.
+    pub fn total_index_bytes(&self) -> Result<u64, Error> {
         let bytes = |path: &PathBuf| {
             let io = |source| Error::Io { path: path.display().to_string(), source };
             fs::metadata(path).map(|m| m.len()).map_err(io)
@@ -257,18 +258,18 @@ impl Index {
 }
 
 impl Invocation {
-    /// The command of one instance with so many `threads`. `reads` are the files or pipes it reads: none, one or two, as
-    /// [`Invocation::feed`] says. `block` is what [`Depends::block`] says of the plain run; 0 where it says nothing.
-    pub fn command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
+    /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes to read (none,
+    /// one or two, by [`Invocation::feed`]). `block` is [`ReadDependence::block_bases`] of the plain run, or 0.
+    pub fn instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
         let read = |n: usize| reads.get(n).map_or(OsStr::new("-"), |path| path.as_os_str());
-        let word = |word: &Word| {
+        let word = |word: &CommandWord| {
             word.0.iter().fold(OsString::new(), |mut text, piece| {
                 match piece {
-                    Piece::Text(plain) => text.push(plain),
-                    Piece::Threads => text.push(threads.to_string()),
-                    Piece::Reads1 => text.push(read(0)),
-                    Piece::Reads2 => text.push(read(1)),
-                    Piece::Block => text.push(block.to_string()),
+                    WordPart::Text(plain) => text.push(plain),
+                    WordPart::Threads => text.push(threads.to_string()),
+                    WordPart::Reads1 => text.push(read(0)),
+                    WordPart::Reads2 => text.push(read(1)),
+                    WordPart::Block => text.push(block.to_string()),
                 }
                 text
             })
@@ -276,19 +277,19 @@ impl Invocation {
         self.words.iter().map(word).collect()
     }
 
-    /// The same with `reads` that the command line does not name.
+    /// Adds `reads` that the command line does not name.
     ///
     /// # Errors
-    /// The command line names reads itself, or takes pairs from two files where `reads` are not.
-    pub fn with_reads(mut self, reads: Reads) -> Result<Invocation, Error> {
+    /// The command line names reads itself, or needs pairs in two files and `reads` has none.
+    pub fn with_reads(mut self, reads: ReadFiles) -> Result<Invocation, Error> {
         let wrong = |why: &str| Err(Error::Reads { aligner: self.aligner.clone(), why: why.to_owned() });
-        if self.reads != Reads::Unnamed {
-            return wrong("the command names its reads; leave --reads away");
+        if self.reads != ReadFiles::Unnamed {
+            return wrong("the command names its reads; omit --reads");
         }
         match (&reads, self.feed) {
-            (Reads::Unnamed, _) => return wrong("no reads; name them with --reads"),
-            (Reads::Single(_), Feed::Two) => {
-                return wrong("{reads1} and {reads2} stand for mates; name two files of reads for each lane");
+            (ReadFiles::Unnamed, _) => return wrong("no reads; name them with --reads"),
+            (ReadFiles::Single(_), InputMode::Two) => {
+                return wrong("{reads1} and {reads2} are mates; name two files of reads for each lane");
             }
             _ => {}
         }
@@ -296,13 +297,13 @@ impl Invocation {
         Ok(self)
     }
 
-    /// The same with files of aligned reads among its reads read as `options` say.
+    /// Sets the options for reading files of aligned reads.
     ///
     /// # Errors
-    /// Such a file stands for one mate of a lane: it holds both.
-    pub fn with_aligned(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
-        if let Reads::Paired(lanes) = &self.reads
-            && let Some(file) = lanes.iter().flatten().find(|file| Aligned::is(file))
+    /// A file of aligned reads is given for one mate of a lane, although it has both.
+    pub fn with_aligned_file_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
+        if let ReadFiles::Paired(lanes) = &self.reads
+            && let Some(file) = lanes.iter().flatten().find(|file| AlignedFile::is_aligned_file(file))
         {
             let why = format!(
                 "{}: holds both mates: name it alone, where the aligner takes one file with mates in turn (-p of bwa mem, --interleaved of bowtie2)",
@@ -314,13 +315,13 @@ impl Invocation {
         Ok(self)
     }
 
-    /// Whether its program is installed and its index is there.
+    /// Checks that the program is installed and the index exists.
     ///
     /// # Errors
-    /// Says what is missing.
-    pub fn check(&self) -> Result<(), Error> {
+    /// The program or a file of the index is missing.
+    pub fn check_installed(&self) -> Result<(), Error> {
         let program = self.given.first().map(OsString::as_os_str).unwrap_or_default();
-        if find(program).is_none() {
+        if find_program(program).is_none() {
             return Err(Error::NotInstalled { program: program.to_string_lossy().into_owned() });
         }
         let Some(index) = &self.index else { return Ok(()) };
@@ -335,8 +336,8 @@ impl Invocation {
     }
 }
 
-/// Where a program is: a path as it is, a bare name on `PATH`.
-fn find(program: &OsStr) -> Option<PathBuf> {
+/// Finds a program: a path is used unchanged, a bare name is searched on `PATH`.
+fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
         return path.is_file().then(|| path.to_owned());

@@ -1,7 +1,7 @@
-//! Other people's aligners, unmodified, under the memory strategy that suits the machine.
+//! Runs other programs' aligners, unmodified, under the memory strategy that suits the machine.
 //!
-//! A strategy is a number of instances of the program, the threads of each, and a memory policy. Reads are dealt to the
-//! instances, their outputs merged back into the order of the reads.
+//! A strategy is a number of instances of the program, the threads of each, and a memory policy. Reads are
+//! distributed to the instances, and the outputs are merged into the order of the reads.
 //!
 //! Sources: lenis2015, lenis2017, lenis2018.
 
@@ -9,41 +9,41 @@ pub mod strategy;
 
 pub mod invocation;
 
-pub mod preset;
+pub mod command_presets;
 
 pub mod model;
 
 pub mod fit;
 
-pub mod pilot;
+pub mod trial_race;
 
-pub mod application;
+pub mod aligner_presets;
 
 pub mod advisor;
 
-pub mod sample;
+pub mod read_sample;
 
 pub mod replay;
 
-pub mod layout;
+pub mod cpu_layout;
 
-pub mod replica;
+pub mod index_replicas;
 
-mod deal;
+mod batching;
 
 pub mod instance;
 
 pub mod merge;
 
-pub mod pages;
+pub mod page_placement;
 
-pub mod threads;
+pub mod thread_placement;
 
 pub mod run;
 
+pub use cpu_layout::CpuSlot;
 pub use invocation::Invocation;
-pub use layout::Seat;
-pub use strategy::{Memory, Strategy};
+pub use strategy::{InstanceMemoryPolicy, Strategy};
 
 #[cfg(fuzzing)]
 pub mod fuzz;

@@ -1,4 +1,4 @@
-//! What instances write, taken apart and given back to the batches of reads that it answers.
+//! Parses the output of instances and returns the records to the batches of reads.
 
 mod header;
 
@@ -6,64 +6,64 @@ mod sai;
 
 mod sam;
 
-pub use header::Program;
-pub(crate) use header::{Header, Lines, sam_header};
-pub(crate) use sai::Sai;
-pub(crate) use sam::Sam;
+pub use header::HeaderProgram;
+pub(crate) use header::{CommandLines, InstanceHeader, merge_sam_header};
+pub(crate) use sai::SaiParser;
+pub(crate) use sam::SamParser;
 
 use std::sync::Arc;
 
-use crate::deal::Batch;
+use crate::batching::InstanceBatch;
 
-/// What is wrong with the output of an instance.
+/// Error in the output of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A record of another read than the one whose turn it is.
-    #[error("it wrote a record of \"{found}\" where one of \"{expected}\" was due")]
-    Other {
-        /// The name in the record.
+pub enum AlignerOutputError {
+    /// A record of another read than the expected one.
+    #[error("it wrote a record of \"{found}\" instead of one of \"{expected}\"")]
+    UnexpectedRead {
+        /// Name in the record.
         found: String,
-        /// The name of the read.
+        /// Name of the expected read.
         expected: String,
     },
-    /// A record of a read that it was not given.
+    /// A record of a read that the instance was not given.
     #[error("it wrote a record of \"{0}\", which is not among its reads")]
-    Unknown(String),
+    UnknownRead(String),
     /// More records than reads.
     #[error("it wrote more records than it was given reads")]
-    Surplus,
-    /// Fewer.
+    TooManyRecords,
+    /// Records are missing.
     #[error("it ended without records of {templates} of its templates, the first being \"{first}\"")]
-    Missing {
-        /// How many templates lack records.
+    MissingRecords {
+        /// Number of templates without records.
         templates: u64,
-        /// Name of the first.
+        /// Name of the first template without records.
         first: String,
     },
-    /// Not what this aligner writes.
-    #[error("it wrote what is no {format}: {what}")]
-    NoFormat {
-        /// What it should be.
+    /// The output does not have the format of the aligner.
+    #[error("it wrote invalid {format}: {what}")]
+    InvalidFormat {
+        /// Expected format.
         format: &'static str,
         /// What is wrong.
         what: String,
     },
-    /// Headers differ between instances.
-    #[error("its header is not that of the other instances")]
-    Header,
+    /// The header differs between instances.
+    #[error("its header differs from that of the other instances")]
+    DifferentHeader,
 }
 
-/// What an instance was given, as far as its output needs it.
-pub(crate) trait Given {
-    /// The batch at `index` of those that the process was given.
-    fn given(&self, index: usize) -> Option<Arc<Batch>>;
-    /// Records of a batch, `ended` with the last.
-    fn deliver(&self, batch: &Batch, records: Vec<u8>, ended: bool);
-    /// Its header, whole.
-    fn header(&self, header: Vec<u8>) -> Result<(), Fault>;
+/// Access of an output parser to the batches of its process.
+pub(crate) trait AssignedBatches {
+    /// Returns the batch at position `index` among the batches assigned to the process; `None` if fewer are assigned.
+    fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>>;
+    /// Delivers records of a batch; `ended` is true with the last records of the batch.
+    fn deliver_records(&self, batch: &InstanceBatch, records: Vec<u8>, ended: bool);
+    /// Delivers the complete header.
+    fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError>;
 }
 
-/// A name for a message.
-pub(crate) fn shown(name: &[u8]) -> String {
+/// Returns a name as text for messages.
+pub(crate) fn name_for_message(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

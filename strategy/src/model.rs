@@ -1,128 +1,132 @@
-//! How long a run would take: a contention model of a program that looks things up in one large index.
+//! Predicts the time of a run: a contention model of a program that looks things up in one large index.
 //!
-//! Threads alternate between computing and fetching lines of the index. Lines come from banks, over the path from one
-//! node to another; a bank, a path, and the lock that guards a program's input and output serve one at a time. Threads
-//! that wait for them are counted by approximate mean value analysis of the closed network (Schweitzer 1979, Bard 1979).
-//! `docs/advisor.md` has the formulas, every assumption, and where they fail.
+//! Threads alternate between computing and fetching cache lines of the index. Lines come from memory banks over the
+//! path between two nodes. A bank, a path, and the lock of a program's input and output serve one thread at a time.
+//! Waiting threads are computed by approximate mean value analysis of the closed queueing network (Schweitzer 1979,
+//! Bard 1979). `docs/advisor.md` has the formulas, assumptions and limits.
 
 pub mod machine;
 mod network;
 
 use serde::{Deserialize, Serialize};
 
-pub use machine::{Machine, Node};
+pub use machine::{MachineModel, NodeModel};
 
-use crate::strategy::{Memory, Strategy};
-use network::{Class, Station};
+use crate::strategy::{InstanceMemoryPolicy, Strategy};
+use network::{ServiceStation, ThreadClass};
 
-/// Share of a bank that a program's first touches fill before they go on to the next one.
-const FILL: f64 = 0.9;
-/// Share of a machine's memory that copies of the index and the cached index file may take before the kernel drops the
-/// cached pages and each instance reads the disk again.
-const PRESSURE: f64 = 0.5;
+/// Share of a memory bank that first touches fill before the kernel uses the next bank (empirical).
+const MAX_BANK_FILL: f64 = 0.9;
+/// Share of the machine's memory that index copies and the cached index file may take. Above it the kernel drops
+/// cached pages, and each instance reads the disk again (empirical).
+const MAX_INDEX_MEMORY_SHARE: f64 = 0.5;
 
-/// What the model knows of a program and its reads.
+/// Model of a program with its reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Application {
-    /// Bytes of the index, of which every instance has its own.
+pub struct ApplicationModel {
+    /// Size of the index, bytes. Each instance has its own copy.
     pub index_bytes: u64,
-    /// Bytes that a thread needs besides.
+    /// Memory per thread in addition to the index, bytes.
     pub(crate) private_bytes: u64,
-    /// Reads of the run.
+    /// Number of reads of the run.
     pub reads: f64,
-    /// Seconds that a read takes a core at speed 1, memory aside.
+    /// CPU time per read at core speed 1, without waiting for memory, s.
     pub cpu: f64,
-    /// Lines of the index that a read waits for.
+    /// Number of cache lines of the index for which a read waits.
     pub touches: f64,
-    /// Bytes that a touch moves: above 64 where lines come ahead of need or in groups.
+    /// Bytes moved per access: more than 64 with prefetching or adjacent lines.
     pub(crate) bytes_per_touch: f64,
-    /// Transfers of a line between cores for a read and a thread of the instance, while the lock on input and output
-    /// changes hands: the serial part. A contended lock costs in proportion to those who wait (Anderson 1990).
+    /// Transfers of a cache line between cores, per read and thread of the instance, when the input/output lock
+    /// changes its owner. This is the serial part: the cost of a contended lock grows with the number of waiting
+    /// threads (Anderson 1990).
     pub(crate) handovers: f64,
-    /// How far measured times are from predicted ones: standard deviation of the logarithm of their ratio.
+    /// Standard deviation of ln(measured / predicted time).
     pub spread: f64,
 }
 
-/// A predicted run time.
+/// Predicted time of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// Seconds of the whole run.
+pub struct RunPrediction {
+    /// Time of the whole run, s.
     pub seconds: f64,
-    /// Two of three runs are expected above these seconds and
+    /// Lower end of the interval that contains about two of three runs, s.
     pub low: f64,
-    /// below these.
+    /// Upper end of the interval that contains about two of three runs, s.
     pub high: f64,
 }
 
-/// Why a strategy cannot be had.
+/// Reason why a strategy is not feasible.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(crate) enum Infeasible {
-    /// Copies do not fit.
-    #[error(
-        "{strategy}: an instance needs {needed:.1} GB and has {room:.1} GB on its nodes; take fewer instances"
-    )]
+pub(crate) enum InfeasibleStrategy {
+    /// The index copies do not fit into memory.
+    #[error("{strategy}: an instance needs {needed:.1} GB and has {room:.1} GB on its nodes; use fewer instances")]
     Memory {
         /// The strategy.
         strategy: Strategy,
-        /// GB that the instance needs.
+        /// Memory that an instance needs, GB.
         needed: f64,
-        /// GB that its nodes have for it.
+        /// Memory that the nodes of the instance have for the instance, GB.
         room: f64,
     },
     /// There are more instances than threads.
-    #[error("{strategy}: more instances than threads ({threads}); take fewer instances or more threads")]
+    #[error("{strategy}: more instances than threads ({threads}); use fewer instances or more threads")]
     Threads {
         /// The strategy.
         strategy: Strategy,
-        /// Threads in all.
+        /// Threads of all instances together.
         threads: u32,
     },
 }
 
-/// Time of a run of `app` under `strategy` with `threads` threads in all.
+/// Predicts the time of a run of `app` under `strategy` with `threads` threads in all.
 ///
 /// # Errors
-/// The copies of the index do not fit, or there are fewer threads than instances.
-pub(crate) fn predict(
-    machine: &Machine,
-    app: &Application,
+/// The index copies do not fit, or there are fewer threads than instances.
+pub(crate) fn predict_run(
+    machine: &MachineModel,
+    app: &ApplicationModel,
     strategy: &Strategy,
     threads: u32,
-) -> Result<Prediction, Infeasible> {
+) -> Result<RunPrediction, InfeasibleStrategy> {
     let k = strategy.instances;
     if k > threads || k == 0 {
-        return Err(Infeasible::Threads { strategy: *strategy, threads });
+        return Err(InfeasibleStrategy::Threads { strategy: *strategy, threads });
     }
-    let groups = machine.groups(k);
-    fits(machine, app, strategy, threads, &groups)?;
-    let seconds = aligning_seconds(machine, app, *strategy, threads) + load_seconds(machine, app, k);
+    let groups = machine.nodes_by_instance(k);
+    check_memory_fits(machine, app, strategy, threads, &groups)?;
+    let seconds = predict_aligning_seconds(machine, app, *strategy, threads) + predict_load_seconds(machine, app, k);
     let factor = app.spread.exp();
-    Ok(Prediction { seconds, low: seconds / factor, high: seconds * factor })
+    Ok(RunPrediction { seconds, low: seconds / factor, high: seconds * factor })
 }
 
-/// Seconds of the run without those that loading the index takes, whether or not copies of it fit.
-pub(crate) fn aligning_seconds(machine: &Machine, app: &Application, strategy: Strategy, threads: u32) -> f64 {
-    app.reads / throughput(machine, app, &strategy, threads, &machine.groups(strategy.instances))
+/// Predicts the time of the run without loading the index, s, whether or not the copies fit.
+pub(crate) fn predict_aligning_seconds(
+    machine: &MachineModel,
+    app: &ApplicationModel,
+    strategy: Strategy,
+    threads: u32,
+) -> f64 {
+    app.reads / predict_reads_per_s(machine, app, &strategy, threads, &machine.nodes_by_instance(strategy.instances))
 }
 
-/// Seconds until every instance has its index. One thread of each copies the cached file; when copies and cached file
-/// crowd the memory, all of them are read from the disk, one after another.
-pub(crate) fn load_seconds(machine: &Machine, app: &Application, instances: u32) -> f64 {
+/// Predicts the time until each instance has loaded its index, s. One thread per instance copies the cached file. If
+/// copies and cached file do not fit, all copies are read from disk one after another.
+pub(crate) fn predict_load_seconds(machine: &MachineModel, app: &ApplicationModel, instances: u32) -> f64 {
     let index = app.index_bytes as f64;
     let k = f64::from(instances);
     let memory: f64 = machine.nodes.iter().map(|node| node.memory_bytes as f64).sum();
-    let crowded = instances > 1 && (k + 1.0) * index > PRESSURE * memory;
+    let crowded = instances > 1 && (k + 1.0) * index > MAX_INDEX_MEMORY_SHARE * memory;
     if crowded { k * index / (machine.disk_gbs * 1e9) } else { index / (machine.load_gbs * 1e9) }
 }
 
-/// Refuses instances whose nodes lack the memory for them and those that share the nodes.
-fn fits(
-    machine: &Machine,
-    app: &Application,
+/// Checks that the nodes of each instance have enough memory for it and for the instances that share the nodes.
+fn check_memory_fits(
+    machine: &MachineModel,
+    app: &ApplicationModel,
     strategy: &Strategy,
     threads: u32,
     groups: &[Vec<usize>],
-) -> Result<(), Infeasible> {
+) -> Result<(), InfeasibleStrategy> {
     let k = strategy.instances;
     let needed = app.index_bytes as f64 + f64::from(threads) / f64::from(k) * app.private_bytes as f64;
     for group in groups {
@@ -130,16 +134,16 @@ fn fits(
         let sharing = groups.iter().filter(|other| *other == group).count();
         let room = memory / sharing as f64;
         if needed > room {
-            return Err(Infeasible::Memory { strategy: *strategy, needed: needed / 1e9, room: room / 1e9 });
+            return Err(InfeasibleStrategy::Memory { strategy: *strategy, needed: needed / 1e9, room: room / 1e9 });
         }
     }
     Ok(())
 }
 
-/// Reads a second of all instances together.
-fn throughput(
-    machine: &Machine,
-    app: &Application,
+/// Returns the reads per second of all instances together.
+fn predict_reads_per_s(
+    machine: &MachineModel,
+    app: &ApplicationModel,
     strategy: &Strategy,
     threads: u32,
     groups: &[Vec<usize>],
@@ -155,58 +159,57 @@ fn throughput(
     let mut classes = Vec::new();
     for (instance, group) in groups.iter().enumerate() {
         let sharing = groups.iter().filter(|other| *other == group).count();
-        let shares = index_shares(machine, app, strategy.memory, group, sharing);
-        let handover = app.handovers * each * mean_latency(machine, group) * 1e-9;
+        let shares = index_shares_by_node(machine, app, strategy.memory, group, sharing);
+        let handover = app.handovers * each * mean_latency_ns(machine, group) * 1e-9;
         for &from in group {
             let mut latency = 0.0;
-            let mut visits = vec![(Station::Lock(instance), handover)];
+            let mut visits = vec![(ServiceStation::Lock(instance), handover)];
             for &(to, share) in &shares {
                 latency += share * machine.latency_ns[from][to] * 1e-9;
                 let bytes = share * app.touches * app.bytes_per_touch;
-                visits.push((Station::Bank(to), bytes / (machine.bandwidth_gbs[to][to] * 1e9)));
+                visits.push((ServiceStation::Bank(to), bytes / (machine.bandwidth_gbs[to][to] * 1e9)));
                 if from != to {
-                    visits.push((Station::Path(from, to), bytes / (machine.bandwidth_gbs[from][to] * 1e9)));
+                    visits.push((ServiceStation::Path(from, to), bytes / (machine.bandwidth_gbs[from][to] * 1e9)));
                 }
             }
             let think = app.cpu / machine.thread_speed(from, on_node[from]) + app.touches * latency;
-            classes.push(Class { threads: each / group.len() as f64, think, visits });
+            classes.push(ThreadClass { threads: each / group.len() as f64, think, visits });
         }
     }
-    network::throughput(&classes)
+    network::solve_throughput(&classes)
 }
 
-/// Mean latency in ns from a node of the group to any of them: what moving a line from core to core costs.
-fn mean_latency(machine: &Machine, group: &[usize]) -> f64 {
+/// Returns the mean latency between all nodes of a group, ns: the cost of moving a cache line between cores.
+fn mean_latency_ns(machine: &MachineModel, group: &[usize]) -> f64 {
     let of_pairs = group.iter().flat_map(|&a| group.iter().map(move |&b| machine.latency_ns[a][b]));
     of_pairs.sum::<f64>() / (group.len() * group.len()) as f64
 }
 
-/// Which nodes hold which share of an instance's index, `sharing` instances being on the same nodes.
-fn index_shares(
-    machine: &Machine,
-    app: &Application,
-    memory: Memory,
+/// Returns the share of an instance's index on each node. `sharing` instances use the same nodes.
+fn index_shares_by_node(
+    machine: &MachineModel,
+    app: &ApplicationModel,
+    memory: InstanceMemoryPolicy,
     group: &[usize],
     sharing: usize,
 ) -> Vec<(usize, f64)> {
     match memory {
-        Memory::Interleave => group.iter().map(|&node| (node, 1.0 / group.len() as f64)).collect(),
-        Memory::Weighted => {
+        InstanceMemoryPolicy::Interleave => group.iter().map(|&node| (node, 1.0 / group.len() as f64)).collect(),
+        InstanceMemoryPolicy::Weighted => {
             let weight = |node: usize| machine.bandwidth_gbs[node][node];
             let all: f64 = group.iter().map(|&node| weight(node)).sum();
             group.iter().map(|&node| (node, weight(node) / all)).collect()
         }
-        // One thread loads the index: it fills its own node, then the nearest ones.
-        Memory::Default | Memory::Local | Memory::Bind => {
+        // One thread loads the index: it fills its own node first, then the nearest ones.
+        InstanceMemoryPolicy::Default | InstanceMemoryPolicy::Local | InstanceMemoryPolicy::Bind => {
             let first = group[0];
             let mut near = group.to_vec();
             near.sort_by(|&a, &b| machine.latency_ns[first][a].total_cmp(&machine.latency_ns[first][b]));
             let mut left: f64 = 1.0;
             let mut shares = Vec::new();
             for (n, &node) in near.iter().enumerate() {
-                let bank = FILL * machine.nodes[node].memory_bytes as f64 / sharing as f64;
-                let here =
-                    if n + 1 == near.len() { left } else { left.min(bank / app.index_bytes.max(1) as f64) };
+                let bank = MAX_BANK_FILL * machine.nodes[node].memory_bytes as f64 / sharing as f64;
+                let here = if n + 1 == near.len() { left } else { left.min(bank / app.index_bytes.max(1) as f64) };
                 shares.push((node, here));
                 left -= here;
                 if left <= 0.0 {

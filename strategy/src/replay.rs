@@ -1,65 +1,65 @@
-//! The advisor scored on published run times: what it would have chosen, and how much that loses.
+//! Evaluates the advisor on published run times: which strategies it would have chosen, and how much slower they are
+//! than the best.
 //!
-//! [`learn`] sees the runs of one server; [`rank`](crate::pilot::rank) sees that server's lessons, the description of the other one and the
-//! names of the strategies, never its times; [`Case::regret`] alone holds times against choices.
+//! [`fit_server`] uses the runs of one server. [`rank_strategies`](crate::trial_race::rank_strategies) uses the
+//! parameters fitted there, the description of the other server and the names of the strategies, never its run times.
+//! Only [`ReplayCase::relative_regret`] compares choices with run times.
 
 pub mod report;
-pub mod servers;
-pub mod simulate;
-pub mod table;
+pub mod published_servers;
+pub mod race_simulation;
+pub mod published_runs;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::{Observation, Workload, fit};
-use crate::model::{Application, Machine};
-use crate::strategy::{Memory, Strategy};
-pub use table::Run;
+use crate::fit::{RunObservation, Workload, fit_applications};
+use crate::model::{ApplicationModel, MachineModel};
+use crate::strategy::{InstanceMemoryPolicy, Strategy};
+pub use published_runs::PublishedRun;
 
-/// Why a table cannot be replayed.
+/// Reason why a table cannot be replayed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// A line of it is wrong.
+    /// A line of the table is invalid.
     #[error(transparent)]
-    Table(#[from] table::Error),
-    /// It has something that is not described here.
-    #[error(
-        "{what} '{name}' is not described; the replay knows the servers, aligners and data sets of lenis2017"
-    )]
+    Table(#[from] published_runs::Error),
+    /// The table names a server, aligner or data set that is not described.
+    #[error("{what} '{name}' is not described; the replay knows the servers, aligners and data sets of lenis2017")]
     Unknown {
-        /// Kind of thing.
+        /// Kind of the name.
         what: &'static str,
-        /// Its name in the table.
+        /// The name in the table.
         name: String,
     },
-    /// There is nothing to learn from or nothing to judge.
+    /// The table does not have exactly two servers.
     #[error("runs of two servers are needed, one to learn from and one to be judged; the table has {0}")]
     Servers(usize),
-    /// A case has no plain run, which everything is compared with.
+    /// A case has no plain run to compare with.
     #[error("{0}: no plain run with that many threads; add it")]
     NoPlain(String),
 }
 
-/// What an aligner does with a set of reads.
+/// An aligner with a data set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Job {
-    /// The program.
+pub struct AlignmentJob {
+    /// Name of the aligner.
     pub aligner: String,
-    /// The reads.
+    /// Name of the data set.
     pub dataset: String,
 }
 
-impl Job {
-    fn of(run: &Run) -> Self {
+impl AlignmentJob {
+    fn from_run(run: &PublishedRun) -> Self {
         Self { aligner: run.aligner.clone(), dataset: run.dataset.clone() }
     }
 
     fn workload(&self) -> Result<Workload, Error> {
-        if let Some(workload) = servers::workload(&self.aligner, &self.dataset) {
+        if let Some(workload) = published_servers::published_workload(&self.aligner, &self.dataset) {
             return Ok(workload);
         }
-        let (what, name) = match servers::workload(&self.aligner, "gcat") {
+        let (what, name) = match published_servers::published_workload(&self.aligner, "gcat") {
             Some(_) => ("data set", &self.dataset),
             None => ("aligner", &self.aligner),
         };
@@ -67,57 +67,57 @@ impl Job {
     }
 }
 
-/// Applications as one server's runs show them.
-pub(crate) type Lessons = BTreeMap<Job, Application>;
+/// Application models fitted to the runs of one server.
+pub(crate) type FittedApplications = BTreeMap<AlignmentJob, ApplicationModel>;
 
-fn described(server: &str) -> Result<Machine, Error> {
-    servers::machine(server).ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
+fn server_model(server: &str) -> Result<MachineModel, Error> {
+    published_servers::server_machine(server).ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
 }
 
-/// Fits every aligner on `server`'s runs with all threads and its plain runs with fewer; other servers' are not looked at.
-/// (Runs with fewer threads and a policy are left out: the paper does not say on which CPUs they were.)
+/// Fits all aligners to `server`'s runs with all threads and its plain runs with fewer. Runs with fewer threads and a
+/// memory policy are left out, because the paper does not report their CPUs.
 ///
 /// # Errors
 /// The server, an aligner or a data set is not described.
-pub fn learn(runs: &[Run], server: &str) -> Result<Lessons, Error> {
-    let machine = described(server)?;
+pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplications, Error> {
+    let machine = server_model(server)?;
     let of_server = || runs.iter().filter(|run| run.server == server);
     let most = of_server().map(|run| run.threads).max().unwrap_or(0);
     let useful = || of_server().filter(|run| run.threads == most || run.strategy == Strategy::PLAIN);
-    let mut jobs: BTreeMap<&str, Vec<Job>> = BTreeMap::new();
+    let mut jobs: BTreeMap<&str, Vec<AlignmentJob>> = BTreeMap::new();
     for run in useful() {
         let jobs = jobs.entry(&run.aligner).or_default();
-        if !jobs.contains(&Job::of(run)) {
-            jobs.push(Job::of(run));
+        if !jobs.contains(&AlignmentJob::from_run(run)) {
+            jobs.push(AlignmentJob::from_run(run));
         }
     }
-    let mut lessons = Lessons::new();
+    let mut lessons = FittedApplications::new();
     for (aligner, mut jobs) in jobs {
         jobs.sort();
-        let workloads = jobs.iter().map(Job::workload).collect::<Result<Vec<_>, _>>()?;
-        let observe = |run: &Run| {
-            let workload = jobs.iter().position(|job| *job == Job::of(run))?;
-            Some(Observation { workload, strategy: run.strategy, threads: run.threads, seconds: run.seconds })
+        let workloads = jobs.iter().map(AlignmentJob::workload).collect::<Result<Vec<_>, _>>()?;
+        let observe = |run: &PublishedRun| {
+            let workload = jobs.iter().position(|job| *job == AlignmentJob::from_run(run))?;
+            Some(RunObservation { workload, strategy: run.strategy, threads: run.threads, seconds: run.seconds })
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
-        let observations: Vec<Observation> = of_aligner.filter_map(observe).collect();
-        lessons.extend(jobs.into_iter().zip(fit(&machine, &workloads, &observations)));
+        let observations: Vec<RunObservation> = of_aligner.filter_map(observe).collect();
+        lessons.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
     }
     Ok(lessons)
 }
 
-/// Lessons for each job from all aligners but its own: the geometric means of theirs on the same reads.
-pub(crate) fn from_others(lessons: &Lessons) -> Lessons {
-    let of = |job: &Job, own: &Application| {
-        let others: Vec<&Application> = lessons
+/// Returns for each job the geometric mean of the other aligners' parameters on the same reads.
+pub(crate) fn fit_from_other_aligners(lessons: &FittedApplications) -> FittedApplications {
+    let of = |job: &AlignmentJob, own: &ApplicationModel| {
+        let others: Vec<&ApplicationModel> = lessons
             .iter()
             .filter(|(other, _)| other.aligner != job.aligner && other.dataset == job.dataset)
             .map(|(_, app)| app)
             .collect();
-        let mean = |pick: fn(&Application) -> f64| {
+        let mean = |pick: fn(&ApplicationModel) -> f64| {
             (others.iter().map(|app| pick(app).ln()).sum::<f64>() / others.len() as f64).exp()
         };
-        Application {
+        ApplicationModel {
             cpu: mean(|app| app.cpu),
             touches: mean(|app| app.touches),
             bytes_per_touch: mean(|app| app.bytes_per_touch),
@@ -129,56 +129,56 @@ pub(crate) fn from_others(lessons: &Lessons) -> Lessons {
     lessons.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
 }
 
-/// A job on a server with all its threads, and how long each strategy took.
+/// A job on a server with all its threads, and the time of each strategy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    /// The server.
+pub struct ReplayCase {
+    /// Name of the server.
     pub server: String,
-    /// The job.
-    pub job: Job,
+    /// The aligner and data set.
+    pub job: AlignmentJob,
     /// Threads of all instances together.
     pub threads: u32,
-    runs: Vec<Run>,
+    runs: Vec<PublishedRun>,
 }
 
-impl Case {
-    /// Strategies that were measured.
+impl ReplayCase {
+    /// Returns the measured strategies.
     pub fn strategies(&self) -> Vec<Strategy> {
         self.runs.iter().map(|run| run.strategy).collect()
     }
 
-    /// The measured run of a strategy.
-    pub fn run(&self, strategy: Strategy) -> Option<&Run> {
+    /// Returns the measured run of a strategy.
+    pub fn measured_run(&self, strategy: Strategy) -> Option<&PublishedRun> {
         self.runs.iter().find(|run| run.strategy == strategy)
     }
 
-    /// The fastest measured strategy and its seconds.
-    pub fn best(&self) -> (Strategy, f64) {
+    /// Returns the fastest measured strategy and its time, s.
+    pub fn fastest_strategy(&self) -> (Strategy, f64) {
         let best = self.runs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         best.map_or((Strategy::PLAIN, f64::NAN), |run| (run.strategy, run.seconds))
     }
 
-    /// Time of `strategy` over the best one's, less 1; infinite if it was not measured.
-    pub fn regret(&self, strategy: Strategy) -> f64 {
-        self.run(strategy).map_or(f64::INFINITY, |run| run.seconds / self.best().1 - 1.0)
+    /// Returns the time of `strategy` relative to the best, minus 1; infinite if not measured.
+    pub fn relative_regret(&self, strategy: Strategy) -> f64 {
+        self.measured_run(strategy).map_or(f64::INFINITY, |run| run.seconds / self.fastest_strategy().1 - 1.0)
     }
 }
 
-/// The cases of a server, by aligner and data set, with the most threads that it was run with.
+/// Returns the cases of a server, by aligner and data set, with the largest measured number of threads.
 ///
 /// # Errors
-/// A case lacks its plain run.
-pub fn cases(runs: &[Run], server: &str) -> Result<Vec<Case>, Error> {
+/// A case has no plain run.
+pub fn replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
-    let mut by_job: BTreeMap<Job, Vec<Run>> = BTreeMap::new();
+    let mut by_job: BTreeMap<AlignmentJob, Vec<PublishedRun>> = BTreeMap::new();
     for run in of_server().filter(|run| run.threads == threads) {
-        by_job.entry(Job::of(run)).or_default().push(run.clone());
+        by_job.entry(AlignmentJob::from_run(run)).or_default().push(run.clone());
     }
-    let case = |(job, runs): (Job, Vec<Run>)| {
-        let case = Case { server: server.to_owned(), job, threads, runs };
+    let case = |(job, runs): (AlignmentJob, Vec<PublishedRun>)| {
+        let case = ReplayCase { server: server.to_owned(), job, threads, runs };
         let name = || format!("{} {} {}, {threads} threads", case.job.aligner, case.server, case.job.dataset);
-        if case.run(Strategy::PLAIN).is_none() {
+        if case.measured_run(Strategy::PLAIN).is_none() {
             return Err(Error::NoPlain(name()));
         }
         Ok(case)
@@ -186,46 +186,48 @@ pub fn cases(runs: &[Run], server: &str) -> Result<Vec<Case>, Error> {
     by_job.into_iter().map(case).collect()
 }
 
-/// A rule that needs no model.
+/// A simple rule to choose a strategy, for comparison with the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// Leave it as it is.
+pub enum BaselineRule {
+    /// Always the plain run.
     Default,
-    /// Interleave over all nodes.
+    /// Always one instance with interleaved memory.
     Interleave,
-    /// As many instances as were tried, bound.
+    /// Always the largest measured number of instances, bound to nodes.
     Instances,
-    /// lenis2017, section 6.3: an index that fits a bank gets the most instances, any other is interleaved.
+    /// Rule of lenis2017, section 6.3: most instances if the index fits a bank, else interleaved memory.
     Paper,
 }
 
-impl Rule {
-    /// All of them.
-    pub const ALL: [Rule; 4] = [Rule::Default, Rule::Interleave, Rule::Instances, Rule::Paper];
+impl BaselineRule {
+    /// All rules.
+    pub const ALL: [BaselineRule; 4] =
+        [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 
-    /// What it does, in a few words.
-    pub fn name(self) -> &'static str {
+    /// Returns the name of the rule for the report.
+    pub fn rule_name(self) -> &'static str {
         match self {
-            Rule::Default => "always default",
-            Rule::Interleave => "always interleave",
-            Rule::Instances => "always most instances",
-            Rule::Paper => "the paper's rule",
+            BaselineRule::Default => "always default",
+            BaselineRule::Interleave => "always interleave",
+            BaselineRule::Instances => "always most instances",
+            BaselineRule::Paper => "the paper's rule",
         }
     }
 
-    /// What it chooses.
-    pub fn choice(self, case: &Case, machine: &Machine, index_bytes: u64) -> Strategy {
-        let interleave = Strategy { instances: 1, memory: Memory::Interleave };
+    /// Returns the strategy that the rule chooses.
+    pub fn choose_strategy(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
+        let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
-        let instances = Strategy { instances: most, memory: Memory::Bind };
-        // "Much smaller than the capacity of a bank": a third, which parts the two small indexes from the two large ones.
+        let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };
+        // "Much smaller than the capacity of a bank" is taken as a third, which separates the two small indexes from
+        // the two large ones.
         let fits = machine.nodes.iter().all(|node| index_bytes * 3 <= node.memory_bytes);
         match self {
-            Rule::Default => Strategy::PLAIN,
-            Rule::Interleave => interleave,
-            Rule::Instances => instances,
-            Rule::Paper if fits => instances,
-            Rule::Paper => interleave,
+            BaselineRule::Default => Strategy::PLAIN,
+            BaselineRule::Interleave => interleave,
+            BaselineRule::Instances => instances,
+            BaselineRule::Paper if fits => instances,
+            BaselineRule::Paper => interleave,
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Instances of an aligner at work: reads dealt to them as they ask, their records merged into the order of the reads.
+//! Runs the instances of an aligner: distributes reads on request and merges the records into the order of the reads.
 //!
 //! ```text
-//!                     ┌ pipes ─ instance 1 ─ pipe ─ taker ┐
-//! files ─ dealer ─ desk ─ pipes ─ instance 2 ─ pipe ─ taker ─ desk ─ merger ─ output
-//!                     └ ...                               ┘
+//!                           ┌ pipes ─ instance 1 ─ pipe ─ reader ┐
+//! files ─ batch cutter ─ broker ─ pipes ─ instance 2 ─ pipe ─ reader ─ broker ─ merger ─ output
+//!                           └ ...                                ┘
 //! ```
 //!
-//! Each instance has a thread that keeps it, one for each of its pipes, and one that hears what it says.
+//! Each instance has one supervising thread, one thread per input pipe, and one for its standard error.
 
-mod desk;
+mod batch_broker;
 
-mod feed;
+mod read_feeder;
 
-mod keeper;
+mod supervisor;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,136 +21,136 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use genuma_reads::{Meter, ReadLane, ReadStream, StreamOptions, Tally};
-use genuma_work::clock::process_cost;
+use genuma_reads::{ProgressCounters, ReadLane, ReadStream, RecordCounts, StreamOptions};
+use genuma_work::cost::process_cost;
 use serde::Serialize;
 
-use crate::deal::{CHUNK, Dealer, lanes};
-use crate::instance::{self, Words};
-use crate::invocation::{Depends, Invocation};
-use crate::layout::Seat;
-use crate::merge::{Fault, Program};
-use crate::pages::{OnNodes, Pages};
+use crate::batching::{BatchCutter, CHUNK_LIMIT, lanes_of_read_files};
+use crate::cpu_layout::CpuSlot;
+use crate::instance::{self, StderrLogging};
+use crate::invocation::{Invocation, ReadDependence};
+use crate::merge::{AlignerOutputError, HeaderProgram};
+use crate::page_placement::{NodeBytes, PagePlacement};
 use crate::strategy::Strategy;
-use crate::threads::Threads;
+use crate::thread_placement::ThreadPlacement;
 
-use desk::{Desk, Next};
-use keeper::Keeper;
+use batch_broker::{BatchBroker, MergerOutput};
+use supervisor::InstanceSupervisor;
 
-/// Bytes of a record for a base (bp) of its read: two for bases and qualities, the rest for tags and places.
-const RECORD_BYTES: u64 = 4;
+/// Estimated bytes of a record per base of its read: two for bases and qualities, the rest for tags and positions.
+const RECORD_BYTES_PER_BASE: u64 = 4;
 /// Bytes of records that may always wait for their turn.
-const ROOM: u64 = 256 << 20;
+const MIN_WAITING_RECORD_BYTES: u64 = 256 << 20;
 
-/// Blocks that an instance may have besides one for each thread: one that it reads and one that it writes. One that took more would leave
-/// others without; one that has read all of its own and answered none may yet have another. An aligner that does not work in blocks may
-/// read any number of reads before it answers.
-const MORE_BLOCKS: usize = 2;
+/// Blocks that an instance may have in addition to one per thread: one that it reads and one that it writes. More
+/// would leave other instances idle. An instance that has read all of its blocks and answered none may get another.
+/// Aligners without blocks may read any number of reads before they answer.
+const EXTRA_BLOCKS: usize = 2;
 
-/// What is run, and how.
+/// Plan of a run: strategy, CPU slots and command lines.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct RunPlan {
     /// The strategy.
     pub strategy: Strategy,
-    /// Why it was chosen.
+    /// Why the strategy was chosen.
     pub why: String,
-    /// Where each instance runs.
-    pub seats: Vec<Seat>,
-    /// What each instance is: the same, but for where its index lies.
+    /// CPU slot of each instance.
+    pub cpu_slots: Vec<CpuSlot>,
+    /// Command line of each instance. They differ only in the path of the index.
     pub invocations: Vec<Invocation>,
     /// Threads of the plain run.
     pub threads: usize,
-    /// The command of the plain run, which records are to name.
+    /// Command line of the plain run, which records should name.
     pub plain: Vec<String>,
-    /// What genuma says of itself in the header.
-    pub genuma: Program,
-    /// Where the words of instances go.
-    pub words: Words,
+    /// The `@PG` line that genuma adds to the header.
+    pub genuma: HeaderProgram,
+    /// Where the standard error of instances is logged.
+    pub stderr_logging: StderrLogging,
 }
 
-/// What was done.
+/// Summary of a finished run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
-    /// Reads dealt.
+pub struct RunSummary {
+    /// Number of reads.
     pub reads: u64,
-    /// Wall time (seconds).
+    /// Wall time, s.
     pub wall_s: f64,
-    /// CPU time of the instances (seconds).
+    /// CPU time of the instances, s.
     pub instances_cpu_s: f64,
-    /// CPU time of genuma itself (seconds).
+    /// CPU time of genuma itself, s.
     pub own_cpu_s: f64,
-    /// Of each instance.
-    pub instances: Vec<OfInstance>,
-    /// Files of aligned reads, each with what there was in it.
-    pub aligned: Vec<(PathBuf, Tally)>,
+    /// Summary of each instance.
+    pub instances: Vec<InstanceSummary>,
+    /// Files of aligned reads with the counts of their records.
+    pub aligned: Vec<(PathBuf, RecordCounts)>,
 }
 
-/// What one instance did.
+/// Summary of one instance.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct OfInstance {
-    /// CPUs it ran on.
+pub struct InstanceSummary {
+    /// CPUs on which it ran.
     pub cpus: String,
-    /// Its threads.
+    /// Number of threads.
     pub threads: usize,
-    /// What was asked for its memory; none where that was left to the kernel.
+    /// Requested memory policy; `None` for the kernel's default.
     pub policy: Option<String>,
-    /// Batches it was given.
+    /// Number of batches assigned.
     pub batches: u64,
-    /// Processes it took: more than one when some died.
+    /// Number of processes started: more than one if some died.
     pub processes: u32,
-    /// Where its pages were when the system was asked last; none if it was over before.
-    pub pages: Option<Pages>,
-    /// Whether its index was where it was to be; none where nothing was asked, or it was over before.
+    /// Placement of its pages when last sampled; `None` if it ended before.
+    pub pages: Option<PagePlacement>,
+    /// Whether the index was where it was requested; `None` if nothing was requested or it ended before sampling.
     pub as_asked: Option<bool>,
-    /// Where its threads were, asked when its pages were.
-    pub threads_found: Option<Threads>,
+    /// Placement of its threads when its pages were sampled.
+    pub threads_found: Option<ThreadPlacement>,
 }
 
-/// Why a run failed.
+/// Reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reads are not right.
+    /// The reads cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// An instance cannot be started.
     #[error(transparent)]
     Start(#[from] instance::StartError),
     /// An instance died.
-    #[error("{who} {how}{}", last_words(words))]
+    #[error("{who} {how}{}", format_last_lines(words))]
     Died {
-        /// Which one.
+        /// Name of the instance.
         who: String,
-        /// How it ended.
+        /// How the process ended.
         how: String,
-        /// What it said last.
+        /// Last lines of its standard error.
         words: Vec<String>,
     },
-    /// Its output is not what it should be.
-    #[error("{who}: {fault}{}", last_words(words))]
+    /// The output of an instance is invalid.
+    #[error("{who}: {fault}{}", format_last_lines(words))]
     Output {
-        /// Which one.
+        /// Name of the instance.
         who: String,
         /// What is wrong.
-        fault: Fault,
-        /// What it said last.
+        fault: AlignerOutputError,
+        /// Last lines of its standard error.
         words: Vec<String>,
     },
     /// The command allows one instance only.
     #[error(
-        "{strategy}: {aligner} answers each read by those before it, so that it cannot be shared out: choose one instance"
+        "{strategy}: {aligner} aligns each read depending on the reads before it, so that reads cannot be distributed; choose one instance"
     )]
     OneOnly {
-        /// The aligner.
+        /// Name of the aligner.
         aligner: String,
-        /// What was asked for.
+        /// The requested strategy.
         strategy: Strategy,
     },
-    /// The system refuses.
+    /// The operating system reported an error.
     #[error("{what}: {source}")]
     System {
-        /// What was to be done.
+        /// The operation that failed.
         what: String,
-        /// What the system said.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The output cannot be written.
@@ -158,135 +158,139 @@ pub enum Error {
     Write(io::Error),
 }
 
-fn last_words(words: &[String]) -> String {
+fn format_last_lines(words: &[String]) -> String {
     match words {
-        [] => "; it said nothing".to_owned(),
-        _ => format!("; its last words: {}", words.join(" | ")),
+        [] => "; it wrote no error output".to_owned(),
+        _ => format!("; its last error output: {}", words.join(" | ")),
     }
 }
 
-impl Plan {
-    /// Refuses what the aligner does not allow.
+impl RunPlan {
+    /// Checks that the aligner allows the strategy.
     ///
     /// # Errors
-    /// Several instances where each read's answer depends on those before it.
-    pub fn check(invocation: &Invocation, strategy: Strategy) -> Result<(), Error> {
+    /// The strategy has several instances and each read's result depends on the reads before it.
+    pub fn check_strategy(invocation: &Invocation, strategy: Strategy) -> Result<(), Error> {
         match (invocation.depends, strategy.instances) {
-            (Depends::Everything, 2..) => {
-                Err(Error::OneOnly { aligner: invocation.aligner.clone(), strategy })
-            }
+            (ReadDependence::Everything, 2..) => Err(Error::OneOnly { aligner: invocation.aligner.clone(), strategy }),
             _ => Ok(()),
         }
     }
 
-    /// Threads that the plain command has: what it says, and one if it says nothing.
+    /// Returns the number of threads of the plain command line, 1 if it has none.
     fn plain_threads(&self, invocation: &Invocation) -> usize {
         let chosen = invocation.given.iter().any(|word| word.to_string_lossy().contains("{threads}"));
         invocation.threads.unwrap_or(if chosen { self.threads } else { 1 })
     }
 
-    /// Runs it. `meter` counts reads as they are read.
+    /// Runs all instances and writes the merged output. `meter` counts the reads.
     ///
     /// # Errors
-    /// Reads that are not right, an instance that died twice over the same reads or whose output is not what it should be, an output that
-    /// cannot be written: no instance is left then.
+    /// The reads cannot be read, an instance died twice over the same reads or wrote invalid output, or the output
+    /// cannot be written. All instances have ended then.
     ///
     /// # Panics
-    /// There is no seat, or not an invocation for each.
-    pub fn run(&self, meter: Arc<Meter>, out: &mut dyn Write) -> Result<Summary, Error> {
-        assert!(!self.seats.is_empty() && self.seats.len() == self.invocations.len(), "an instance a seat");
+    /// The plan has no CPU slot, or not one command line per slot.
+    pub fn run_instances(&self, meter: Arc<ProgressCounters>, out: &mut dyn Write) -> Result<RunSummary, Error> {
+        assert!(!self.cpu_slots.is_empty() && self.cpu_slots.len() == self.invocations.len(), "an instance a seat");
         let start = Instant::now();
         let before = process_cost();
         let invocation = &self.invocations[0];
         let inflaters = (self.threads / 8).clamp(1, 8);
-        let options =
-            StreamOptions { inflaters, whole_headers: true, meter, ahead: 4, ..StreamOptions::new(CHUNK) };
-        let lanes = lanes(&invocation.reads, &invocation.aligned);
+        let options = StreamOptions {
+            inflate_threads: inflaters,
+            whole_headers: true,
+            progress: meter,
+            batches_ahead: 4,
+            ..StreamOptions::new(CHUNK_LIMIT)
+        };
+        let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned);
         let mut stream = ReadStream::open(&lanes, options)?;
-        let block = invocation.depends.block(self.threads);
-        let instances = self.seats.len();
+        let block = invocation.depends.block_bases(self.threads);
+        let instances = self.cpu_slots.len();
         let ahead = if block.is_some() { 1 } else { instances + 2 };
-        let room = ROOM.max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES * instances as u64));
-        let most_owed = |seat: &Seat| block.map_or(usize::MAX, |_| seat.threads + MORE_BLOCKS);
-        let desk = Desk::new(ahead, room as usize, self.seats.iter().map(most_owed).collect());
-        let mut dealer = Dealer::new(invocation, self.threads);
+        let room = MIN_WAITING_RECORD_BYTES
+            .max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES_PER_BASE * instances as u64));
+        let most_owed = |seat: &CpuSlot| block.map_or(usize::MAX, |_| seat.threads + EXTRA_BLOCKS);
+        let desk = BatchBroker::new(ahead, room as usize, self.cpu_slots.iter().map(most_owed).collect());
+        let mut dealer = BatchCutter::new(invocation, self.threads);
 
         let (reads, written, instances) = thread::scope(|scope| {
             let keepers: Vec<_> = (0..instances)
                 .map(|seat| {
-                    let keeper = Keeper { plan: self, desk: &desk, seat, block };
-                    scope.spawn(move || keeper.keep())
+                    let keeper = InstanceSupervisor { plan: self, broker: &desk, seat, block };
+                    scope.spawn(move || keeper.supervise())
                 })
                 .collect();
             let desk = &desk;
             let dealing = scope.spawn(move || {
-                let _dealt = Dealt(desk);
-                let fail = |error| desk.fail(Error::Reads(error));
-                dealer.deal(&mut stream, |batch| desk.ready(batch), fail)
+                let _dealt = FinishOnDrop(desk);
+                let fail = |error| desk.fail_run(Error::Reads(error));
+                dealer.cut_batches(&mut stream, |batch| desk.add_batch(batch), fail)
             });
-            let written = write(desk, out);
+            let written = write_output(desk, out);
             if written.is_err() {
-                desk.stop();
+                desk.stop_run();
             }
-            let instances = keepers.into_iter().map(join).collect();
-            (join(dealing), written, instances)
+            let instances = keepers.into_iter().map(join_thread).collect();
+            (join_thread(dealing), written, instances)
         });
-        if let Some(error) = desk.error() {
+        if let Some(error) = desk.take_run_error() {
             return Err(error);
         }
         written.map_err(Error::Write)?;
         let cost = process_cost();
-        Ok(Summary {
+        Ok(RunSummary {
             reads,
             wall_s: start.elapsed().as_secs_f64(),
-            instances_cpu_s: cost.children_s - before.children_s,
+            instances_cpu_s: cost.children_cpu_s - before.children_cpu_s,
             own_cpu_s: cost.cpu_s - before.cpu_s,
             instances,
             aligned: lanes
                 .into_iter()
                 .filter_map(ReadLane::into_aligned)
-                .filter_map(|aligned| Some((aligned.path.clone(), aligned.tally()?.clone())))
+                .filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone())))
                 .collect(),
         })
     }
 }
 
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Tells that all is dealt, also when dealing panics.
-struct Dealt<'a>(&'a Desk);
+/// Marks the end of the batches on drop, also after a panic.
+struct FinishOnDrop<'a>(&'a BatchBroker);
 
-impl Drop for Dealt<'_> {
+impl Drop for FinishOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.dealt();
+        self.0.mark_all_batches_added();
     }
 }
 
-/// Writes what the instances deliver.
-fn write(desk: &Desk, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the merged output of the instances.
+fn write_output(desk: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
     let mut header = false;
     loop {
-        match desk.next(header) {
-            Next::Header(text) => {
+        match desk.next_output(header) {
+            MergerOutput::Header(text) => {
                 out.write_all(&text)?;
                 header = true;
             }
-            Next::Records(pieces) => pieces.iter().try_for_each(|piece| out.write_all(piece))?,
-            Next::End => return out.flush(),
+            MergerOutput::Records(pieces) => pieces.iter().try_for_each(|piece| out.write_all(piece))?,
+            MergerOutput::End => return out.flush(),
         }
     }
 }
 
-impl Summary {
-    /// Reads a second.
+impl RunSummary {
+    /// Returns the number of reads per second.
     pub fn reads_per_s(&self) -> f64 {
         self.reads as f64 / self.wall_s.max(1e-3)
     }
 
-    /// Bytes of the indexes of all instances on each node.
-    pub fn index_on_nodes(&self) -> OnNodes {
+    /// Returns the bytes of all instances' indexes by node.
+    pub fn index_bytes_by_node(&self) -> NodeBytes {
         let mut sum = BTreeMap::new();
         for pages in self.instances.iter().filter_map(|instance| instance.pages.as_ref()) {
             for (&node, &bytes) in &pages.index {
@@ -296,8 +300,8 @@ impl Summary {
         sum
     }
 
-    /// Wall time.
-    pub fn wall(&self) -> Duration {
+    /// Returns the wall time.
+    pub fn wall_time(&self) -> Duration {
         Duration::from_secs_f64(self.wall_s)
     }
 }

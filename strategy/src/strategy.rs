@@ -1,84 +1,87 @@
-//! What may be chosen: how many instances of a program, and where each one's memory lies.
+//! Memory strategies: the number of instances of a program, and the memory policy of each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the memory of an instance lies, as seen from the nodes that it runs on.
+/// Memory policy of an instance, relative to the NUMA nodes on which it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Memory {
-    /// As the kernel does unasked; threads are pinned to the instance's CPUs only if there are several instances.
+pub enum InstanceMemoryPolicy {
+    /// The kernel's default policy. Threads are pinned to the instance's CPUs only if there are several instances.
     Default,
-    /// On the node of the thread that touches it first; threads stay on the instance's CPUs.
+    /// Pages on the node of the thread that touches them first. Threads stay on the instance's CPUs.
     Local,
-    /// Page by page over the nodes: of the machine if there is one instance, else of the instance.
+    /// Pages interleaved over the nodes: those of the machine for one instance, else those of the instance.
     Interleave,
-    /// The same by the kernel's weights.
+    /// Pages interleaved by the kernel's node weights.
     Weighted,
-    /// On the instance's nodes and nowhere else.
+    /// Pages bound to the instance's nodes.
     Bind,
 }
 
-impl Memory {
-    /// All of them.
-    pub const ALL: [Memory; 5] =
-        [Memory::Default, Memory::Local, Memory::Interleave, Memory::Weighted, Memory::Bind];
+impl InstanceMemoryPolicy {
+    /// All memory policies.
+    pub const ALL: [InstanceMemoryPolicy; 5] = [
+        InstanceMemoryPolicy::Default,
+        InstanceMemoryPolicy::Local,
+        InstanceMemoryPolicy::Interleave,
+        InstanceMemoryPolicy::Weighted,
+        InstanceMemoryPolicy::Bind,
+    ];
 
-    /// Its word.
-    pub fn name(self) -> &'static str {
+    /// Returns the name of the policy, as written in a strategy.
+    pub fn policy_name(self) -> &'static str {
         match self {
-            Memory::Default => "default",
-            Memory::Local => "local",
-            Memory::Interleave => "interleave",
-            Memory::Weighted => "weighted",
-            Memory::Bind => "bind",
+            InstanceMemoryPolicy::Default => "default",
+            InstanceMemoryPolicy::Local => "local",
+            InstanceMemoryPolicy::Interleave => "interleave",
+            InstanceMemoryPolicy::Weighted => "weighted",
+            InstanceMemoryPolicy::Bind => "bind",
         }
     }
 }
 
-/// Instances × memory. Written `interleave` for one instance and `4xbind` for four.
+/// Number of instances and memory policy. Written `interleave` for one instance and `4xbind` for four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Strategy {
-    /// Instances of the program, from 1.
+    /// Number of instances of the program, at least 1.
     pub instances: u32,
-    /// Where the memory of each lies.
-    pub memory: Memory,
+    /// Memory policy of each instance.
+    pub memory: InstanceMemoryPolicy,
 }
 
-/// A word that is no strategy.
+/// Error: the text is not a valid strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0}: no strategy; write default, local, interleave, weighted or bind, or several instances as 4xbind"
-)]
-pub struct NotAStrategy(String);
+#[error("{0}: not a strategy; write default, local, interleave, weighted or bind, or several instances as 4xbind")]
+pub struct ParseStrategyError(String);
 
 impl Strategy {
-    /// The plain run.
-    pub const PLAIN: Strategy = Strategy { instances: 1, memory: Memory::Default };
+    /// The plain run: one instance with the default memory policy.
+    pub const PLAIN: Strategy = Strategy { instances: 1, memory: InstanceMemoryPolicy::Default };
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.instances {
-            1 => f.write_str(self.memory.name()),
-            n => write!(f, "{n}x{}", self.memory.name()),
+            1 => f.write_str(self.memory.policy_name()),
+            n => write!(f, "{n}x{}", self.memory.policy_name()),
         }
     }
 }
 
 impl FromStr for Strategy {
-    type Err = NotAStrategy;
+    type Err = ParseStrategyError;
 
-    fn from_str(word: &str) -> Result<Self, NotAStrategy> {
-        let wrong = || NotAStrategy(word.to_owned());
+    fn from_str(word: &str) -> Result<Self, ParseStrategyError> {
+        let wrong = || ParseStrategyError(word.to_owned());
         let (instances, memory) = match word.split_once('x') {
             Some((n, memory)) => (n.parse().map_err(|_| wrong())?, memory),
             None => (1, word),
         };
-        let memory = Memory::ALL.into_iter().find(|m| m.name() == memory).ok_or_else(wrong)?;
+        let memory = InstanceMemoryPolicy::ALL.into_iter().find(|m| m.policy_name() == memory).ok_or_else(wrong)?;
         if instances == 0 {
             return Err(wrong());
         }
@@ -87,9 +90,9 @@ impl FromStr for Strategy {
 }
 
 impl TryFrom<String> for Strategy {
-    type Error = NotAStrategy;
+    type Error = ParseStrategyError;
 
-    fn try_from(word: String) -> Result<Self, NotAStrategy> {
+    fn try_from(word: String) -> Result<Self, ParseStrategyError> {
         word.parse()
     }
 }
@@ -106,14 +109,14 @@ mod tests {
 
     #[test]
     fn words_and_back() {
-        for memory in Memory::ALL {
+        for memory in InstanceMemoryPolicy::ALL {
             for instances in [1, 2, 16] {
                 let strategy = Strategy { instances, memory };
                 assert_eq!(strategy.to_string().parse(), Ok(strategy));
             }
         }
         assert_eq!("default".parse(), Ok(Strategy::PLAIN));
-        assert_eq!("8xbind".parse(), Ok(Strategy { instances: 8, memory: Memory::Bind }));
+        assert_eq!("8xbind".parse(), Ok(Strategy { instances: 8, memory: InstanceMemoryPolicy::Bind }));
     }
 
     #[test]

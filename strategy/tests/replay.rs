@@ -1,42 +1,43 @@
-//! The advisor on the published run times of lenis2017: how good it is, and that it is judged fairly.
+//! Tests the advisor on the published run times of lenis2017: how good its choices are, and that the evaluation is
+//! fair.
 
 use std::sync::OnceLock;
 
-use genuma_strategy::replay::report::{Judged, Report, mean, most, replay};
-use genuma_strategy::replay::{Rule, Run, cases, learn, table};
+use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, max_of, mean_of, replay_table};
+use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, published_runs, replay_cases};
 
 const FILE: &str = "lenis2017.csv";
 const TEXT: &str = include_str!("../data/lenis2017.csv");
 
-fn report() -> &'static Report {
-    static REPORT: OnceLock<Report> = OnceLock::new();
-    REPORT.get_or_init(|| replay(FILE, TEXT).unwrap())
+fn report() -> &'static ReplayReport {
+    static REPORT: OnceLock<ReplayReport> = OnceLock::new();
+    REPORT.get_or_init(|| replay_table(FILE, TEXT).unwrap())
 }
 
-fn runs() -> Vec<Run> {
-    table::parse(FILE, TEXT).unwrap()
+fn runs() -> Vec<PublishedRun> {
+    published_runs::parse_runs(FILE, TEXT).unwrap()
 }
 
 #[test]
 fn the_model_alone_is_better_than_the_papers_rule() {
     for from in ["amd", "intel"] {
-        let of: Vec<&Judged> = report().judged.iter().filter(|judged| judged.learnt_on == from).collect();
+        let of: Vec<&EvaluatedCase> = report().judged.iter().filter(|judged| judged.learnt_on == from).collect();
         assert_eq!(of.len(), 8);
         assert!(of.iter().all(|judged| judged.case.server != from));
-        let mean = mean(of.iter().map(|judged| judged.regret()));
-        let most = most(of.iter().map(|judged| judged.regret()));
+        let mean = mean_of(of.iter().map(|judged| judged.model_regret()));
+        let most = max_of(of.iter().map(|judged| judged.model_regret()));
         assert!(mean <= 0.04 && most <= 0.40, "learnt on {from}: mean {mean}, max {most}");
     }
 }
 
 #[test]
 fn pilots_make_it_better_still() {
-    let raced = || report().judged.iter().map(Judged::raced);
-    assert!(mean(raced()) <= 0.015, "{}", mean(raced()));
-    assert!(most(raced()) <= 0.05, "{}", most(raced()));
+    let raced = || report().judged.iter().map(EvaluatedCase::mean_race_regret);
+    assert!(mean_of(raced()) <= 0.015, "{}", mean_of(raced()));
+    assert!(max_of(raced()) <= 0.05, "{}", max_of(raced()));
     for judged in &report().judged {
         for race in &judged.races {
-            let choice = judged.case.regret(race.strategy);
+            let choice = judged.case.relative_regret(race.strategy);
             assert!(race.trials >= 2 && race.cost > 0.0 && (race.regret - choice - race.cost).abs() < 1e-12);
         }
     }
@@ -44,76 +45,67 @@ fn pilots_make_it_better_still() {
 
 #[test]
 fn simple_rules_score_as_published() {
-    let regret = |rule: Rule| {
-        let n = Rule::ALL.iter().position(|other| *other == rule).unwrap();
-        let of = |judged: &Judged| judged.case.regret(judged.rules[n]);
-        [mean(report().judged.iter().map(of)), most(report().judged.iter().map(of))]
+    let regret = |rule: BaselineRule| {
+        let n = BaselineRule::ALL.iter().position(|other| *other == rule).unwrap();
+        let of = |judged: &EvaluatedCase| judged.case.relative_regret(judged.rules[n]);
+        [mean_of(report().judged.iter().map(of)), max_of(report().judged.iter().map(of))]
     };
     let near = |found: [f64; 2], told: [f64; 2]| found.iter().zip(told).all(|(a, b)| (a - b).abs() < 0.001);
-    assert!(near(regret(Rule::Paper), [0.040, 0.403]), "{:?}", regret(Rule::Paper));
-    assert!(near(regret(Rule::Interleave), [0.637, 3.597]), "{:?}", regret(Rule::Interleave));
+    assert!(near(regret(BaselineRule::Paper), [0.040, 0.403]), "{:?}", regret(BaselineRule::Paper));
+    assert!(near(regret(BaselineRule::Interleave), [0.637, 3.597]), "{:?}", regret(BaselineRule::Interleave));
 }
 
 #[test]
 fn fitting_does_not_see_the_judged_server() {
     let honest = runs();
-    let poisoned: Vec<Run> = honest
+    let poisoned: Vec<PublishedRun> = honest
         .iter()
         .enumerate()
         .map(|(n, run)| match run.server.as_str() {
-            "intel" => Run { seconds: 1.0 + (n * 7919 % 1000) as f64, error: 0.9, ..run.clone() },
+            "intel" => PublishedRun { seconds: 1.0 + (n * 7919 % 1000) as f64, error: 0.9, ..run.clone() },
             _ => run.clone(),
         })
         .collect();
-    let lessons = learn(&honest, "amd").unwrap();
-    assert_eq!(lessons, learn(&poisoned, "amd").unwrap());
-    let without: Vec<Run> = honest.iter().filter(|run| run.server == "amd").cloned().collect();
-    assert_eq!(lessons, learn(&without, "amd").unwrap());
-    // The order of lines does not matter to what is learnt but for rounding; the times of the learnt server do.
-    assert_ne!(learn(&poisoned, "intel").unwrap(), learn(&honest, "intel").unwrap());
+    let lessons = fit_server(&honest, "amd").unwrap();
+    assert_eq!(lessons, fit_server(&poisoned, "amd").unwrap());
+    let without: Vec<PublishedRun> = honest.iter().filter(|run| run.server == "amd").cloned().collect();
+    assert_eq!(lessons, fit_server(&without, "amd").unwrap());
+    // The order of lines must not change the fit except for rounding; the times of the fitted server must.
+    assert_ne!(fit_server(&poisoned, "intel").unwrap(), fit_server(&honest, "intel").unwrap());
 }
 
 #[test]
 fn there_are_sixteen_cases() {
     let runs = runs();
     assert_eq!(runs.len(), 320);
-    let [amd, intel] = ["amd", "intel"].map(|server| cases(&runs, server).unwrap());
+    let [amd, intel] = ["amd", "intel"].map(|server| replay_cases(&runs, server).unwrap());
     assert_eq!((amd.len(), intel.len()), (8, 8));
     assert!(amd.iter().chain(&intel).all(|case| case.threads == 64));
     let gem = amd.iter().find(|case| case.job.aligner == "gem" && case.job.dataset == "na12878").unwrap();
-    assert_eq!(gem.best(), ("2xinterleave".parse().unwrap(), 90.68));
-    assert!((gem.regret("interleave".parse().unwrap()) - 0.4032).abs() < 1e-3);
+    assert_eq!(gem.fastest_strategy(), ("2xinterleave".parse().unwrap(), 90.68));
+    assert!((gem.relative_regret("interleave".parse().unwrap()) - 0.4032).abs() < 1e-3);
 }
 
 #[test]
 fn bad_tables_are_refused_with_their_line() {
     let line = "bowtie2,amd,gcat,original,none,1,8,8,937.96,0.48";
-    let table = |line: &str| format!("{}\n{line}\n", table::HEADER);
-    let refused = |text: &str| replay("t.csv", text).unwrap_err().to_string();
+    let table = |line: &str| format!("{}\n{line}\n", published_runs::TABLE_HEADER);
+    let refused = |text: &str| replay_table("t.csv", text).unwrap_err().to_string();
     for (bad, said) in [
         ("bowtie2,amd,gcat", "t.csv, line 2: 3 fields; there are ten"),
         (
             "bowtie2,amd,gcat,original,first,1,8,8,9,1",
             "t.csv, line 2: policy 'first'; there are none, localalloc, interleave and membind",
         ),
-        (
-            "bowtie2,amd,gcat,original,none,0,8,8,9,1",
-            "t.csv, line 2: instances is '0'; expected a number from 1",
-        ),
-        (
-            "bowtie2,amd,gcat,original,none,2,8,8,9,1",
-            "t.csv, line 2: 2 instances of 8 threads do not make 8 threads",
-        ),
+        ("bowtie2,amd,gcat,original,none,0,8,8,9,1", "t.csv, line 2: instances is '0'; expected a number from 1"),
+        ("bowtie2,amd,gcat,original,none,2,8,8,9,1", "t.csv, line 2: 2 instances of 8 threads do not make 8 threads"),
         ("bowtie2,amd,gcat,original,none,1,8,8,NaN,1", "t.csv, line 2: mean_s is 'NaN'; expected a number"),
         ("bowtie2,amd,gcat,original,none,1,8,8,0,1", "t.csv, line 2: mean_s is 0; a time is above 0"),
         ("bowtie2,amd,gcat,original,none,1,8,8,9,-1", "t.csv, line 2: err_pct is below 0"),
     ] {
         assert_eq!(refused(&table(bad)), said);
     }
-    assert_eq!(
-        refused(&table(&format!("{line}\n{line}"))),
-        "t.csv, line 3: default with 8 threads is there twice"
-    );
+    assert_eq!(refused(&table(&format!("{line}\n{line}"))), "t.csv, line 3: default with 8 threads occurs twice");
     assert!(refused("").starts_with("t.csv, line 1: expected the header"), "{}", refused(""));
     assert!(refused(&table(line)).contains("the table has 1"), "{}", refused(&table(line)));
     let elsewhere = format!("{line}\n{}", line.replace("amd", "sparc"));

@@ -1,197 +1,197 @@
-//! The work folder: one run at a time, nothing of anybody else's, tidy whatever the end.
+//! The work folder of a run: locked against other runs, and left without temporary files however the run ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Marks a folder as genuma's, and is locked while a run uses it.
-const LOCK: &str = "genuma.lock";
+/// Name of the lock file. A folder that contains this file is a work folder of genuma; the file is locked while a run
+/// uses the folder.
+const LOCK_FILE: &str = "genuma.lock";
 
-/// Why a folder is not one to work in.
+/// Why a folder cannot be used as a work folder.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused.
+    /// A system call failed.
     #[error("{}: cannot use the work folder: {source}", path.display())]
-    Refused {
-        /// The folder.
+    Io {
+        /// The work folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is not one that genuma made.
+    /// The folder contains files but no lock file, so genuma did not create it.
     #[error("{}: holds other files: name a new or empty work folder with --work", path.display())]
-    Others {
-        /// The folder.
+    ForeignFiles {
+        /// The work folder.
         path: PathBuf,
     },
-    /// What is not the run's own lies there, or it is the folder of results.
+    /// An input or output path is inside the work folder, whose files genuma deletes.
     #[error(
-        "{}: lies in the work folder {}, which is emptied: name another work folder with --work",
+        "{}: is in the work folder {}, whose files genuma removes: name another work folder with --work",
         path.display(), work.display()
     )]
-    Inside {
-        /// What lies there.
+    PathInWorkFolder {
+        /// The input or output path.
         path: PathBuf,
-        /// The folder.
+        /// The work folder.
         work: PathBuf,
     },
-    /// Another run uses it.
+    /// Another run holds the lock.
     #[error("{}: another run uses this work folder: wait for it, or name another with --work", path.display())]
-    Busy {
-        /// The folder.
+    InUse {
+        /// The work folder.
         path: PathBuf,
     },
 }
 
-/// A work folder that this run has for itself.
+/// A work folder that this run has locked.
 #[derive(Debug)]
 pub struct WorkFolder {
     path: PathBuf,
-    /// The lock goes when the file is closed, even if the process is killed.
+    /// The operating system releases the lock when the file is closed, even if the process is killed.
     _lock: File,
 }
 
 impl WorkFolder {
-    /// Makes or takes over the folder. What an interrupted run left is kept for `resume`, else removed.
+    /// Creates or opens the work folder and locks it. With `resume`, results of finished units stay; otherwise all
+    /// files of earlier runs are removed.
     ///
     /// # Errors
-    /// Another run uses it, it holds files that are not genuma's, or it cannot be made.
+    /// Another run holds the lock, the folder contains foreign files, or a system call failed.
     pub fn open(path: &Path, resume: bool) -> Result<Self, Error> {
-        let refused = |source| Error::Refused { path: path.to_path_buf(), source };
-        fs::create_dir_all(path).map_err(refused)?;
-        let marker = path.join(LOCK);
-        if !marker.exists() && fs::read_dir(path).map_err(refused)?.next().is_some() {
-            return Err(Error::Others { path: path.to_path_buf() });
+        let io_error = |source| Error::Io { path: path.to_path_buf(), source };
+        fs::create_dir_all(path).map_err(io_error)?;
+        let marker = path.join(LOCK_FILE);
+        if !marker.exists() && fs::read_dir(path).map_err(io_error)?.next().is_some() {
+            return Err(Error::ForeignFiles { path: path.to_path_buf() });
         }
-        let lock = File::options().create(true).append(true).open(&marker).map_err(refused)?;
+        let lock = File::options().create(true).append(true).open(&marker).map_err(io_error)?;
         match lock.try_lock() {
-            // Some network file systems know no locks.
+            // Some network file systems do not support locks: continue without one.
             Ok(()) | Err(TryLockError::Error(_)) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Busy { path: path.to_path_buf() }),
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: path.to_path_buf() }),
         }
-        let units = names(path).map_err(refused)?.iter().any(|name| is_unit(name));
-        if resume && !units {
+        let has_units = file_names(path).map_err(io_error)?.iter().any(|name| is_unit_result(name));
+        if resume && !has_units {
             tracing::info!("{}: nothing to resume, so this run starts from the beginning", path.display());
-        } else if !resume && units {
+        } else if !resume && has_units {
             tracing::warn!(
-                "{}: what an interrupted run finished is dropped; --resume would use it",
+                "{}: the results of an interrupted run are discarded; use --resume to keep them",
                 path.display()
             );
         }
-        clear(path, |name| resume && stays(path, name)).map_err(refused)?;
+        remove_genuma_files_except(path, |name| resume && is_resumable(path, name)).map_err(io_error)?;
         Ok(WorkFolder { path: path.to_path_buf(), _lock: lock })
     }
 
-    /// Removes the folder and what runs left in it.
+    /// Removes all files that genuma creates in the work folder, and then the folder itself.
     pub fn remove(self) {
-        remove(&self.path);
+        remove_work_folder(&self.path);
     }
 
-    /// See [`leave`].
-    pub fn leave(self) -> bool {
-        leave(&self.path)
+    /// Removes everything except what a later run can resume from. See [`remove_unfinished_files`].
+    pub fn remove_unfinished(self) -> bool {
+        remove_unfinished_files(&self.path)
     }
 }
 
-/// Fails when one of `others`, files and folders that are there to stay, lies in the work folder `work` or is it, by whatever name.
+/// Checks that none of `paths` (input or output files and folders) is the work folder or inside it. Symbolic links
+/// are resolved first.
 ///
 /// # Errors
-/// The first that does.
-pub fn check_apart<'a>(work: &Path, others: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
-    let folder = real(work);
-    match others.into_iter().find(|path| real(path).starts_with(&folder)) {
-        Some(path) => Err(Error::Inside { path: path.to_path_buf(), work: work.to_path_buf() }),
+/// [`Error::PathInWorkFolder`] with the first path that is in the work folder.
+pub fn check_outside_work_folder<'a>(work: &Path, paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    let folder = resolve_links(work);
+    match paths.into_iter().find(|path| resolve_links(path).starts_with(&folder)) {
+        Some(path) => Err(Error::PathInWorkFolder { path: path.to_path_buf(), work: work.to_path_buf() }),
         None => Ok(()),
     }
 }
 
-/// The path without links, also of what is not there yet.
-fn real(path: &Path) -> PathBuf {
+/// Resolves symbolic links; also works for a path whose last components do not exist.
+fn resolve_links(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) if folder.as_os_str().is_empty() => real(Path::new(".")).join(name),
-        (Some(folder), Some(name)) => real(folder).join(name),
-        // It ends with `..`: what is before that is not there, so it is no link.
-        (Some(folder), None) => real(folder).parent().map_or_else(|| path.to_path_buf(), Path::to_path_buf),
+        (Some(folder), Some(name)) if folder.as_os_str().is_empty() => resolve_links(Path::new(".")).join(name),
+        (Some(folder), Some(name)) => resolve_links(folder).join(name),
+        // The path ends with `..` and the component before it does not exist, so that component is not a link.
+        (Some(folder), None) => resolve_links(folder).parent().map_or_else(|| path.to_path_buf(), Path::to_path_buf),
         (None, _) => path.to_path_buf(),
     })
 }
 
-/// Leaves a folder after a run that did not finish: finished units stay so that `--resume` can take them up, all else
-/// goes. Whether anything stays.
-pub fn leave(path: &Path) -> bool {
-    let any = names(path).is_ok_and(|names| names.iter().any(|n| is_unit(n)));
-    if any {
-        // What cannot be removed does no harm: the next run writes over it.
-        let _ = clear(path, |name| stays(path, name));
+/// Cleans the work folder after a run that did not finish: keeps what a run with `--resume` can use and removes the
+/// other files of genuma. Without any finished unit, removes the whole folder. Returns whether results of finished
+/// units were kept.
+pub fn remove_unfinished_files(path: &Path) -> bool {
+    let has_units = file_names(path).is_ok_and(|names| names.iter().any(|n| is_unit_result(n)));
+    if has_units {
+        // A file that cannot be removed does no harm: the next run overwrites it.
+        let _ = remove_genuma_files_except(path, |name| is_resumable(path, name));
     } else {
-        remove(path);
+        remove_work_folder(path);
     }
-    any
+    has_units
 }
 
-/// What the user should know of a folder that stays.
-pub fn kept(path: &Path) -> String {
-    format!(
-        "finished steps are kept in {}: the same command with --resume goes on from there",
-        path.display()
-    )
+/// Message for the user: which folder keeps the results of finished units and how to resume from there.
+pub fn resume_hint(path: &Path) -> String {
+    format!("finished steps are kept in {}: run the same command with --resume to continue", path.display())
 }
 
-/// Removes a folder that an interrupted run left, if there is one.
+/// Removes the work folder that an interrupted run left, if it exists.
 ///
 /// # Errors
-/// Another run uses it, or it cannot be used.
-pub fn discard(path: &Path) -> Result<(), Error> {
-    if path.join(LOCK).exists() {
+/// Another run holds the lock, or a system call failed.
+pub fn remove_interrupted(path: &Path) -> Result<(), Error> {
+    if path.join(LOCK_FILE).exists() {
         WorkFolder::open(path, false)?.remove();
     }
     Ok(())
 }
 
-/// Whether a later run can use a file: results of finished units, the index, bins (`x.bins`) that a unit (`x.unit`)
-/// speaks of, and the copy of the reads, of which the count does.
-fn stays(path: &Path, name: &str) -> bool {
-    let spoken_of = |unit: &str| path.join(format!("{unit}.unit")).exists();
-    is_unit(name)
+/// Whether a later run can use this file: the result of a finished unit, the reference index, bins (`x.bins`) whose
+/// unit (`x.unit`) is finished, or the packed reads (`reads.bins`) if the unit `count` is finished.
+fn is_resumable(path: &Path, name: &str) -> bool {
+    let has_unit = |unit: &str| path.join(format!("{unit}.unit")).exists();
+    is_unit_result(name)
         || matches!(name, "reference.l2b" | "reference.mbw" | "reference.l2b.seal")
-        || name
-            .strip_suffix(".bins")
-            .is_some_and(|bins| spoken_of(if bins == "reads" { "count" } else { bins }))
+        || name.strip_suffix(".bins").is_some_and(|bins| has_unit(if bins == "reads" { "count" } else { bins }))
 }
 
-/// Whether a file is the result of a finished unit.
-fn is_unit(name: &str) -> bool {
+/// Whether the file is the result of a finished unit.
+fn is_unit_result(name: &str) -> bool {
     name.ends_with(".unit") && !name.starts_with('.')
 }
 
-/// Whether a run of genuma makes files of this name in its work folder.
-fn is_own(name: &str) -> bool {
+/// Whether genuma creates files with this name in its work folder.
+fn is_genuma_file(name: &str) -> bool {
     name.ends_with(".unit")
         || name.ends_with(".bins")
         || name.starts_with("reference.")
         || (name.starts_with('.') && name.ends_with(".partial"))
 }
 
-/// The lock goes last: a folder that has it is taken up by the next run, whatever else is gone. So does one that is empty.
-fn remove(path: &Path) {
-    let cleared = clear(path, |_| false).and_then(|()| fs::remove_file(path.join(LOCK)));
-    // A mount point stays, and what a link points to: both empty.
-    let gone = cleared.is_ok() && (fs::remove_dir(path).is_ok() || names(path).is_ok_and(|n| n.is_empty()));
+/// Removes all files of genuma, then the lock file, then the folder. The lock file goes last: if removal is
+/// interrupted, the next run still accepts the folder. An empty folder is accepted too.
+fn remove_work_folder(path: &Path) {
+    let cleared = remove_genuma_files_except(path, |_| false).and_then(|()| fs::remove_file(path.join(LOCK_FILE)));
+    // A mount point, or a folder reached through a symbolic link, cannot be removed: it stays empty.
+    let gone = cleared.is_ok() && (fs::remove_dir(path).is_ok() || file_names(path).is_ok_and(|n| n.is_empty()));
     if !gone && path.exists() {
-        tracing::warn!("{}: cannot remove the work folder, or all of it", path.display());
+        tracing::warn!("{}: cannot remove the work folder completely", path.display());
     }
 }
 
-fn names(path: &Path) -> io::Result<Vec<String>> {
+fn file_names(path: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Removes what runs left, but for the lock and what is to `keep`.
-fn clear(path: &Path, keep: impl Fn(&str) -> bool) -> io::Result<()> {
-    let mut names = names(path)?;
-    names.retain(|name| is_own(name) && !keep(name));
-    // A unit goes before the bins that it speaks of: a run that is killed here must not leave it without them.
-    names.sort_by_key(|name| !is_unit(name));
+/// Removes the files that runs of genuma created, except the lock file and names for which `keep` returns true.
+fn remove_genuma_files_except(path: &Path, keep: impl Fn(&str) -> bool) -> io::Result<()> {
+    let mut names = file_names(path)?;
+    names.retain(|name| is_genuma_file(name) && !keep(name));
+    // Remove a unit before its bins: if the process is killed in between, no unit may refer to missing bins.
+    names.sort_by_key(|name| !is_unit_result(name));
     names.iter().try_for_each(|name| fs::remove_file(path.join(name)))
 }
 
@@ -199,16 +199,16 @@ fn clear(path: &Path, keep: impl Fn(&str) -> bool) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn said(result: Result<WorkFolder, Error>) -> String {
+    fn error_text(result: Result<WorkFolder, Error>) -> String {
         result.err().map(|e| e.to_string()).unwrap_or_default()
     }
 
     #[test]
-    fn a_run_has_its_folder_for_itself_and_keeps_what_can_be_resumed() {
+    fn a_work_folder_is_exclusive_and_keeps_resumable_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("work");
         let work = WorkFolder::open(&path, false).unwrap();
-        assert!(said(WorkFolder::open(&path, true)).contains("another run"));
+        assert!(error_text(WorkFolder::open(&path, true)).contains("another run"));
         for name in [
             "count.unit",
             "count.bins",
@@ -221,38 +221,38 @@ mod tests {
         ] {
             fs::write(path.join(name), "x").unwrap();
         }
-        assert!(work.leave());
+        assert!(work.remove_unfinished());
         let left = |path| {
-            let mut names = names(path).unwrap();
+            let mut names = file_names(path).unwrap();
             names.sort();
             names
         };
-        let stays = ["count.bins", "count.unit", LOCK, "reads.bins", "reference.l2b", "reference.l2b.seal"];
+        let stays = ["count.bins", "count.unit", LOCK_FILE, "reads.bins", "reference.l2b", "reference.l2b.seal"];
         assert_eq!(left(&path), stays);
         fs::write(path.join("read.bins"), "x").unwrap();
         drop(WorkFolder::open(&path, true).unwrap());
         assert_eq!(left(&path), stays);
         let work = WorkFolder::open(&path, false).unwrap();
-        assert_eq!(left(&path), [LOCK]);
-        assert!(!work.leave());
+        assert_eq!(left(&path), [LOCK_FILE]);
+        assert!(!work.remove_unfinished());
         assert!(!path.exists());
 
         drop(WorkFolder::open(&path, true).unwrap());
-        discard(&path).unwrap();
+        remove_interrupted(&path).unwrap();
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis.tex"), "x").unwrap();
-        assert!(said(WorkFolder::open(&path, false)).contains("holds other files"));
-        discard(&path).unwrap();
+        assert!(error_text(WorkFolder::open(&path, false)).contains("holds other files"));
+        remove_interrupted(&path).unwrap();
         assert_eq!(left(&path), ["thesis.tex"]);
     }
 
     #[test]
-    fn what_a_kill_leaves_is_taken_up_and_nothing_else_is_removed() {
+    fn leftovers_of_a_killed_run_are_reused_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("work");
-        // As a killed run may leave it: empty, with the lock alone, with leftovers.
-        for files in [&[][..], &[LOCK], &[LOCK, "count.bins", "reference.partial.mbw", "reference.fa"]] {
+        // States that a killed run may leave: an empty folder, only the lock file, or partial files.
+        for files in [&[][..], &[LOCK_FILE], &[LOCK_FILE, "count.bins", "reference.partial.mbw", "reference.fa"]] {
             for resume in [false, true] {
                 fs::create_dir(&path).unwrap();
                 files.iter().for_each(|name| fs::write(path.join(name), "x").unwrap());
@@ -260,34 +260,34 @@ mod tests {
                 assert!(!path.exists(), "{files:?}");
             }
         }
-        // What somebody laid beside it stays.
+        // Files of other programs stay.
         let work = WorkFolder::open(&path, false).unwrap();
         fs::write(path.join("reads.fq"), "x").unwrap();
         fs::create_dir(path.join("notes")).unwrap();
         fs::write(path.join("count.unit"), "x").unwrap();
         drop(work);
         WorkFolder::open(&path, false).unwrap().remove();
-        let mut left = names(&path).unwrap();
+        let mut left = file_names(&path).unwrap();
         left.sort();
         assert_eq!(left, ["notes", "reads.fq"]);
     }
 
     #[test]
-    fn the_lock_goes_last() {
+    fn the_lock_file_is_removed_last() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("work");
         let work = WorkFolder::open(&path, false).unwrap();
-        // What cannot be removed as a file stops the removal where a kill might.
+        // A directory named like a file of genuma makes the removal fail in the middle, like a kill would.
         fs::create_dir(path.join("count.bins")).unwrap();
         fs::write(path.join("count.unit"), "x").unwrap();
         work.remove();
-        let mut left = names(&path).unwrap();
+        let mut left = file_names(&path).unwrap();
         left.sort();
-        assert_eq!(left, ["count.bins", LOCK]);
+        assert_eq!(left, ["count.bins", LOCK_FILE]);
     }
 
     #[test]
-    fn a_link_to_a_folder_stays_and_the_folder_is_emptied() {
+    fn a_linked_work_folder_is_emptied_and_the_link_stays() {
         let folder = tempfile::tempdir().unwrap();
         let [real, link] = ["real", "link"].map(|name| folder.path().join(name));
         fs::create_dir(&real).unwrap();
@@ -296,16 +296,16 @@ mod tests {
         fs::write(link.join("count.unit"), "x").unwrap();
         work.remove();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(names(&real).unwrap().is_empty());
+        assert!(file_names(&real).unwrap().is_empty());
     }
 
     #[test]
-    fn results_and_reads_do_not_lie_in_the_work_folder() {
+    fn results_and_reads_in_the_work_folder_are_io_error() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("out")).unwrap();
         std::os::unix::fs::symlink("out", at("link")).unwrap();
-        let apart = |work: &str, other: &str| check_apart(&at(work), [at(other).as_path()]).is_ok();
+        let apart = |work: &str, other: &str| check_outside_work_folder(&at(work), [at(other).as_path()]).is_ok();
         for (work, other) in [
             ("out", "out"),
             ("out", "link"),

@@ -1,23 +1,26 @@
-//! How work is done and published, whatever the work is.
+//! Support for long runs, independent of what they compute: output files, work folder, spilling, threads, progress
+//! and signals.
 //!
-//! [`publish`] gives files their names when they are complete; [`folder`] is a run's own place on disk, [`unit`] what finished steps leave
-//! there; [`spill`] where what memory has no room for waits, [`shelves`] and [`piles`] values of any kind among it;
-//! [`parallel`] shares work out among threads, which [`turns`] lets do in order what has one;
-//! [`clock`], [`meter`] and [`timeline`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
+//! - [`publish`] makes output files appear under their final names only when they are complete (atomic publish).
+//! - [`folder`] manages the work folder of a run; [`unit`] stores the results of finished units in that folder, so that a run can resume.
+//! - [`spill`] writes blocks of data that exceed the memory budget to a temporary file; [`disk_buckets`] and [`spillable_buckets`] store serialised values in that file.
+//! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order of their work items.
+//! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
+//! - [`signals`] ends an interrupted or failed run cleanly.
 
-pub mod clock;
+pub mod cost;
 pub mod folder;
-mod gate;
-pub mod meter;
+mod critical_section;
+pub mod progress;
 pub mod parallel;
-pub mod piles;
+pub mod spillable_buckets;
 pub mod publish;
-pub mod shelves;
+pub mod disk_buckets;
 pub mod signals;
 pub mod spill;
 pub mod timeline;
-pub mod turns;
+pub mod ordered_section;
 pub mod unit;
-mod usage;
+mod rusage;
 
-pub use meter::{Meter, Watch};
+pub use progress::{ProgressCounters, ProgressListener};

@@ -1,5 +1,5 @@
-//! Work shared out among threads, the same way everywhere: results in order, the first error stops all, a panic in a thread is the
-//! caller's, and a system that gives fewer threads than were asked for slows the work down instead of ending it.
+//! Distributes work over threads. Results come in order, the first error stops all threads, a panic in a thread is
+//! passed on to the caller, and if the system cannot start all requested threads, fewer are used.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
 use std::thread::{self, ScopedJoinHandle};
 
-/// Says once that the system gives fewer threads than were asked for.
-fn fewer(started: usize, threads: usize, why: &io::Error) {
-    static SAID: Once = Once::new();
-    SAID.call_once(|| tracing::warn!("only {started} of {threads} threads can be started: {why}"));
+/// Warns once that the system cannot start all requested threads.
+fn warn_fewer_threads(started: usize, threads: usize, reason: &io::Error) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| tracing::warn!("only {started} of {threads} threads can be started: {reason}"));
 }
 
-/// Runs `worker` with the numbers 0, 1, … on up to `threads` threads (one at least) and gives what each returned, by number. Workers share
-/// out the work among themselves, so fewer do as well; if no thread can be started the caller's is the only one. All have ended before
-/// a panic goes on.
-pub fn workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// Calls `worker` with the numbers 0, 1, … on up to `threads` threads (at least one) and returns the results by
+/// number. The workers must divide the work among themselves, because fewer may be started. If no thread can be
+/// started, the calling thread is the only worker. A panic is passed on after all workers have ended.
+pub fn run_workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let (threads, worker) = (threads.max(1), &worker);
     thread::scope(|scope| {
         let mut started = Vec::with_capacity(threads);
@@ -25,8 +25,8 @@ pub fn workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) -> V
             let number = started.len();
             match thread::Builder::new().spawn_scoped(scope, move || worker(number)) {
                 Ok(handle) => started.push(handle),
-                Err(why) => {
-                    fewer(number, threads, &why);
+                Err(reason) => {
+                    warn_fewer_threads(number, threads, &reason);
                     break;
                 }
             }
@@ -39,7 +39,7 @@ pub fn workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) -> V
     })
 }
 
-/// Sets a flag when a panic goes by.
+/// Sets a flag if its thread panics.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -50,24 +50,25 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// Runs `work` on each of `0..n`, on up to `threads` threads with a state of its own each, and gives the results in order.
-pub fn in_order<S, T: Send>(
+/// Calls `work` for each number in `0..n` on up to `threads` threads, each with its own state from `init`, and
+/// returns the results in order.
+pub fn map_in_order<S, T: Send>(
     n: usize,
     threads: usize,
     init: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize) -> T + Sync,
 ) -> Vec<T> {
-    match try_in_order(n, threads, init, |state, i| Ok::<T, Infallible>(work(state, i))) {
+    match try_map_in_order(n, threads, init, |state, i| Ok::<T, Infallible>(work(state, i))) {
         Ok(results) => results,
         Err(never) => match never {},
     }
 }
 
-/// The same with work that may fail.
+/// Like [`map_in_order`], with work that may fail.
 ///
 /// # Errors
-/// Of the errors that were met, that of the lowest number. After one no new work is begun.
-pub fn try_in_order<S, T: Send, E: Send>(
+/// The error with the lowest number among those that occurred. After an error no new work is started.
+pub fn try_map_in_order<S, T: Send, E: Send>(
     n: usize,
     threads: usize,
     init: impl Fn() -> S + Sync,
@@ -96,7 +97,7 @@ pub fn try_in_order<S, T: Send, E: Send>(
         }
         mine
     };
-    let mut results: Vec<(usize, T)> = workers(threads.min(n), worker).into_iter().flatten().collect();
+    let mut results: Vec<(usize, T)> = run_workers(threads.min(n), worker).into_iter().flatten().collect();
     if let Some((_, error)) = failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         return Err(error);
     }
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn results_come_in_order_whatever_the_threads() {
         for threads in [0, 1, 3, 64] {
-            let squares = try_in_order(
+            let squares = try_map_in_order(
                 100,
                 threads,
                 || 0usize,
@@ -124,14 +125,14 @@ mod tests {
             );
             assert_eq!(squares, Ok((0..100).map(|i| i * i).collect()));
         }
-        assert_eq!(try_in_order(0, 4, || (), |(), _| Err::<(), _>("work")), Ok(Vec::new()));
-        assert_eq!(workers(3, |number| number), [0, 1, 2]);
+        assert_eq!(try_map_in_order(0, 4, || (), |(), _| Err::<(), _>("work")), Ok(Vec::new()));
+        assert_eq!(run_workers(3, |number| number), [0, 1, 2]);
     }
 
     #[test]
     fn the_first_error_stops_all() {
         let done = AtomicUsize::new(0);
-        let ended = try_in_order(
+        let ended = try_map_in_order(
             1_000_000,
             4,
             || (),
@@ -150,11 +151,11 @@ mod tests {
         let work = |(): &mut (), i: usize| {
             done.fetch_add(1, Relaxed);
             assert!(i != 10, "ten");
-            // Telling of a panic takes its time; the others are to have something left to do.
+            // Printing the panic takes time; the other threads must still have work left meanwhile.
             thread::sleep(Duration::from_millis(1));
             Ok::<_, ()>(())
         };
-        let panic = catch_unwind(AssertUnwindSafe(|| try_in_order(100_000, 4, || (), work)));
+        let panic = catch_unwind(AssertUnwindSafe(|| try_map_in_order(100_000, 4, || (), work)));
         let words = panic.expect_err("a panic").downcast_ref::<&str>().map(|words| (*words).to_owned());
         assert_eq!(words.as_deref(), Some("ten"));
         assert!(done.load(Relaxed) < 100_000);

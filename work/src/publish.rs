@@ -1,9 +1,11 @@
-//! Files that appear under their names only when they are complete: one, or several together or not at all.
+//! Atomic publish: output files appear under their final names only when they are complete, one file alone or several
+//! together.
 //!
-//! What is written waits as `.NAME.RANDOM.partial` in the folder of what will be `NAME`, under a lock: another run that is to write `NAME`
-//! ends at once, and the file of a killed process is known by having no lock, and removed by the next run that writes `NAME`. A symbolic link
-//! stays, and the file it points to is what is written. A device, a pipe or what lies behind `/dev/fd` and `/dev/stdout` is no name for a
-//! file: bytes go straight there.
+//! A file is first written as `.NAME.RANDOM.partial` in the folder of `NAME` and locked (flock). A second process
+//! that wants to write `NAME` finds the lock and fails at once. A partial file without a lock is left over from a
+//! killed process and is removed by the next run that writes `NAME`. If `NAME` is a symbolic link, the link stays and
+//! its target is replaced. Devices, pipes, `/dev/fd/N` and `/dev/stdout` cannot be renamed: bytes are written to them
+//! directly.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -17,107 +19,107 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::gate::undivided;
+use crate::critical_section::enter_critical_section;
 
-const BUFFER: usize = 256 << 10;
-/// The kernel follows so many symbolic links.
-const LINKS: usize = 40;
-/// Hexadecimal digits of a partial file's name.
-const DIGITS: usize = 16;
-/// How often, and for how long in all, a folder's lock is tried: whoever holds it as it should be held does so for a moment.
-const TRIES: u32 = 100;
-const TRYING: Duration = Duration::from_secs(1);
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+/// Maximum number of symbolic links to follow, as in the Linux kernel.
+const MAX_SYMLINKS: usize = 40;
+/// Number of random hexadecimal digits in the name of a partial file.
+const RANDOM_DIGITS: usize = 16;
+/// Maximum number of attempts to lock a folder. Other processes hold this lock only for a moment.
+const LOCK_TRIES: u32 = 100;
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a file does not appear.
+/// Why a file cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused.
+    /// A system call failed.
     #[error("{}: cannot write: {source}", path.display())]
-    Write {
-        /// The file, by its final name.
+    Io {
+        /// The final name of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Another run is writing the same file.
+    /// Another process is writing the same file.
     #[error("{}: another run is writing it: wait for it, or name another output", path.display())]
     Busy {
-        /// The file, by its final name.
+        /// The final name of the file.
         path: PathBuf,
     },
-    /// This run is writing the same file already.
+    /// This process is already writing the same file.
     #[error("{}: two outputs have this name: give each its own", path.display())]
-    Twice {
-        /// The file, by its final name.
+    DuplicateOutput {
+        /// The final name of the file.
         path: PathBuf,
     },
 }
 
 impl Error {
-    fn write(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
-        move |source| Error::Write { path: path.to_path_buf(), source }
+    fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+        move |source| Error::Io { path: path.to_path_buf(), source }
     }
 }
 
-/// Partial files of this process.
-static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Partial files of this process, to be removed on a signal.
+static PARTIAL_FILES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn lock_partial_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    PARTIAL_FILES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Removes the partial files of this process, for one that ends without dropping its values (on a signal).
-/// None of them can be published from then on.
-pub(crate) fn discard_unfinished() {
-    for partial in std::mem::take(&mut *unfinished()) {
-        // The process is about to end: there is nobody to tell.
+/// Removes the partial files of this process; called when the process ends on a signal without dropping its values.
+/// None of these files can be published afterwards.
+pub(crate) fn remove_partial_files() {
+    for partial in std::mem::take(&mut *lock_partial_files()) {
+        // The process is about to end, so a failure cannot be reported.
         let _ = fs::remove_file(partial);
     }
 }
 
-/// What a path that is to be written stands for.
-enum Target {
-    /// A file to be made or replaced, by its folder's real path and its name.
+/// What an output path refers to.
+enum OutputTarget {
+    /// A regular file to create or replace: the path with all symbolic links resolved.
     File(PathBuf),
-    /// Something that takes bytes as they come.
+    /// A device, pipe or open file that takes bytes directly.
     Stream(File),
 }
 
-impl Target {
-    /// Follows symbolic links as the kernel does.
-    fn of(path: &Path) -> io::Result<Target> {
+impl OutputTarget {
+    /// Follows symbolic links as the kernel does and determines the kind of file.
+    fn resolve(path: &Path) -> io::Result<OutputTarget> {
         let mut path = path.to_path_buf();
-        for _ in 0..LINKS {
-            let name =
-                path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file name"))?;
-            let folder = parent(&path).canonicalize()?;
-            let here = folder.join(name);
+        for _ in 0..MAX_SYMLINKS {
+            let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+            let folder = parent_folder(&path).canonicalize()?;
+            let resolved = folder.join(name);
             if folder.starts_with("/proc") {
-                return open_file(&here).map(Target::Stream);
+                return open_proc_fd(&resolved).map(OutputTarget::Stream);
             }
-            let found = match fs::symlink_metadata(&here) {
-                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Target::File(here)),
-                found => found?.file_type(),
+            let file_type = match fs::symlink_metadata(&resolved) {
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(OutputTarget::File(resolved)),
+                metadata => metadata?.file_type(),
             };
-            if found.is_file() {
-                return Ok(Target::File(here));
-            } else if found.is_dir() {
+            if file_type.is_file() {
+                return Ok(OutputTarget::File(resolved));
+            } else if file_type.is_dir() {
                 return Err(io::Error::from_raw_os_error(libc::EISDIR));
-            } else if !found.is_symlink() {
-                // What was seen to be no link must not have become one.
+            } else if !file_type.is_symlink() {
+                // The path was not a symbolic link a moment ago. `O_NOFOLLOW` fails if it has become one.
                 let flags = libc::O_NOFOLLOW | libc::O_NOCTTY;
-                return File::options().write(true).custom_flags(flags).open(here).map(Target::Stream);
+                return File::options().write(true).custom_flags(flags).open(resolved).map(OutputTarget::Stream);
             }
-            path = folder.join(fs::read_link(&here)?);
+            path = folder.join(fs::read_link(&resolved)?);
         }
         Err(io::Error::from_raw_os_error(libc::ELOOP))
     }
 }
 
-/// A file that this or another process has open, by its link in `/proc`.
-fn open_file(link: &Path) -> io::Result<File> {
+/// Opens the file behind a link of `/proc/PID/fd`.
+fn open_proc_fd(link: &Path) -> io::Result<File> {
     let own = Path::new("/proc/self/fd").canonicalize().is_ok_and(|own| link.starts_with(own));
-    // Through the open file itself bytes go on where others of the same shell command left off.
+    // Duplicating the descriptor keeps the file offset, so that bytes follow what other commands of the same shell
+    // line have written.
     let open = match link.file_name().and_then(OsStr::to_str) {
         Some("1") if own => io::stdout().as_fd().try_clone_to_owned(),
         Some("2") if own => io::stderr().as_fd().try_clone_to_owned(),
@@ -126,329 +128,337 @@ fn open_file(link: &Path) -> io::Result<File> {
     open.map(File::from)
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What stands before and behind the digits in the names of partial files.
-fn frame(target: &Path) -> (OsString, &'static str) {
+/// Start and end of the names of partial files of `target`; the random digits are in between.
+fn partial_name_affixes(target: &Path) -> (OsString, &'static str) {
     let mut start = OsString::from(".");
     start.push(target.file_name().unwrap_or_default());
     start.push(".");
     (start, ".partial")
 }
 
-/// A new name beside `target` that nobody can foretell.
-fn beside(target: &Path) -> PathBuf {
-    let (mut name, end) = frame(target);
-    name.push(format!("{:0DIGITS$x}{end}", RandomState::new().build_hasher().finish()));
+/// A new path in the folder of `target` with a random, unpredictable name.
+fn random_partial_path(target: &Path) -> PathBuf {
+    let (mut name, end) = partial_name_affixes(target);
+    name.push(format!("{:0RANDOM_DIGITS$x}{end}", RandomState::new().build_hasher().finish()));
     target.with_file_name(name)
 }
 
-/// Files in the folder of `target` whose names are those of its partial files.
-fn partials(target: &Path) -> Vec<PathBuf> {
-    let (start, end) = frame(target);
-    let ours = |name: &OsStr| {
-        let digits =
-            name.as_bytes().strip_prefix(start.as_bytes()).and_then(|rest| rest.strip_suffix(end.as_bytes()));
-        digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
+/// Paths in the folder of `target` whose names match the partial files of `target`.
+fn find_partial_files(target: &Path) -> Vec<PathBuf> {
+    let (start, end) = partial_name_affixes(target);
+    let is_partial = |name: &OsStr| {
+        let digits = name.as_bytes().strip_prefix(start.as_bytes()).and_then(|rest| rest.strip_suffix(end.as_bytes()));
+        digits.is_some_and(|digits| digits.len() == RANDOM_DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
     };
-    // A folder may be one to write into and not to look at.
-    let entries = fs::read_dir(parent(target)).into_iter().flatten().flatten();
-    entries.filter(|entry| ours(&entry.file_name())).map(|entry| entry.path()).collect()
+    // A folder may be writable but not readable: then no partial files are found.
+    let entries = fs::read_dir(parent_folder(target)).into_iter().flatten().flatten();
+    entries.filter(|entry| is_partial(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
-/// Locks a folder while a file begins in it, so that of two runs that begin the same file one sees the other. Where the file system
-/// knows no locks, or a stranger holds this one, they see each other nearly always.
+/// Locks a folder while a partial file is created in it, so that two processes that start to write the same file
+/// detect each other. `None` where the file system does not support locks or another program holds the lock;
+/// detection is then only very likely.
 fn lock_folder(folder: &Path) -> Option<File> {
     let lock = File::open(folder).ok()?;
-    for _ in 0..TRIES {
+    for _ in 0..LOCK_TRIES {
         match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(TRYING / TRIES),
-            done => return done.is_ok().then_some(lock),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_TIMEOUT / LOCK_TRIES),
+            result => return result.is_ok().then_some(lock),
         }
     }
     None
 }
 
-/// Removes what killed processes left of `target`.
+/// Removes partial files of `target` that killed processes left.
 ///
 /// # Errors
-/// A living one is writing it.
-fn clear(target: &Path, path: &Path) -> Result<(), Error> {
-    let mut left = Vec::new();
-    for partial in partials(target) {
+/// A running process is writing `target`.
+fn remove_stale_partial_files(target: &Path, path: &Path) -> Result<(), Error> {
+    let mut stale = Vec::new();
+    for partial in find_partial_files(target) {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let Ok(file) = File::options().read(true).custom_flags(flags).open(&partial) else { continue };
         match file.try_lock_shared() {
-            Ok(()) => left.push(partial),
+            Ok(()) => stale.push(partial),
             Err(TryLockError::WouldBlock) => {
                 let path = path.to_path_buf();
-                let own = unfinished().contains(&partial);
-                return Err(if own { Error::Twice { path } } else { Error::Busy { path } });
+                let own = lock_partial_files().contains(&partial);
+                return Err(if own { Error::DuplicateOutput { path } } else { Error::Busy { path } });
             }
-            // Whether it lives cannot be known.
+            // Without locks it is unknown whether the writer still runs: keep the file.
             Err(TryLockError::Error(_)) => {}
         }
     }
-    for partial in left {
-        // It does no harm where it is.
+    for partial in stale {
+        // A leftover file does no harm.
         let _ = fs::remove_file(partial);
     }
     Ok(())
 }
 
-/// Fails unless `path` is a regular file or nothing: only such may be replaced.
+/// Whether a regular file exists at `path` (`true`) or nothing does (`false`). Anything else must not be replaced and
+/// is an error.
 fn check_replaceable(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_file() => Ok(true),
-        Ok(found) if found.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        Ok(metadata) if metadata.is_file() => Ok(true),
+        Ok(metadata) if metadata.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
         Ok(_) => Err(io::Error::other("became something other than a file meanwhile")),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e),
     }
 }
 
-/// Where a partial file waits and what it will be.
+/// A partial file and the path that it will be renamed to.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRename {
     partial: PathBuf,
     target: PathBuf,
 }
 
-/// What will be a file under its final name. Dropped before a [`Set`] has published it, it is removed.
+/// An output file that is not published yet. Dropping it before [`FileSet::publish`] removes the file.
 #[derive(Debug)]
-pub struct Partial {
-    /// The final name, as it was given.
+pub struct PartialFile {
+    /// The final name, as the caller gave it.
     path: PathBuf,
-    /// Holds the lock.
+    /// The open partial file, which holds the lock.
     file: File,
-    /// None where bytes go straight to their place.
-    waiting: Option<Waiting>,
+    /// `None` if bytes are written directly to a device, pipe or open file.
+    pending_rename: Option<PendingRename>,
 }
 
-impl Partial {
-    /// Begins what will be `path`.
+impl PartialFile {
+    /// Creates the partial file of `path`.
     ///
     /// # Errors
-    /// Another run is writing it, it is a folder, or its folder is not one to write into.
-    pub fn create(path: impl AsRef<Path>) -> Result<Partial, Error> {
+    /// Another process is writing the file, `path` is a folder, or the folder of `path` is not writable.
+    pub fn create(path: impl AsRef<Path>) -> Result<PartialFile, Error> {
         let path = path.as_ref();
-        let target = match Target::of(path).map_err(Error::write(path))? {
-            Target::Stream(file) => return Ok(Partial { path: path.to_path_buf(), file, waiting: None }),
-            Target::File(target) => target,
+        let target = match OutputTarget::resolve(path).map_err(Error::io_error(path))? {
+            OutputTarget::Stream(file) => {
+                return Ok(PartialFile { path: path.to_path_buf(), file, pending_rename: None });
+            }
+            OutputTarget::File(target) => target,
         };
-        let _alone = lock_folder(parent(&target));
-        clear(&target, path)?;
-        let partial = beside(&target);
-        // None begins once they are discarded.
-        let _undivided = undivided();
-        unfinished().insert(partial.clone());
+        let _folder_lock = lock_folder(parent_folder(&target));
+        remove_stale_partial_files(&target, path)?;
+        let partial = random_partial_path(&target);
+        // Once a signal has removed the partial files, no new one is created.
+        let _undivided = enter_critical_section();
+        lock_partial_files().insert(partial.clone());
         let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(|e| {
-            unfinished().remove(&partial);
-            Error::write(path)(e)
+            lock_partial_files().remove(&partial);
+            Error::io_error(path)(e)
         })?;
-        // Some network file systems know no locks.
+        // Some network file systems do not support locks: continue without one.
         let _ = file.try_lock();
-        Ok(Partial { path: path.to_path_buf(), file, waiting: Some(Waiting { partial, target }) })
+        Ok(PartialFile { path: path.to_path_buf(), file, pending_rename: Some(PendingRename { partial, target }) })
     }
 
-    /// The final name, as it was given.
+    /// The final name, as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// To be written to.
+    /// The open file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where the file is until it has its name, for whoever has to open it once more; none where bytes go straight to their place.
-    pub fn waits_at(&self) -> Option<&Path> {
-        self.waiting.as_ref().map(|waiting| waiting.partial.as_path())
+    /// Path of the partial file, to open it again before it is published; `None` if bytes are written directly to a
+    /// device or pipe.
+    pub fn partial_path(&self) -> Option<&Path> {
+        self.pending_rename.as_ref().map(|waiting| waiting.partial.as_path())
     }
 
-    /// Gives it its final name. See [`Set::publish`].
+    /// Renames the file to its final name. See [`FileSet::publish`].
     ///
     /// # Errors
-    /// Those of [`Set::publish`].
+    /// The errors of [`FileSet::publish`].
     pub fn publish(self) -> Result<(), Error> {
-        Set { files: vec![self], ..Set::default() }.publish()
+        FileSet { files: vec![self], ..FileSet::default() }.publish()
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        if let Some(Waiting { partial, .. }) = self.waiting.take() {
-            // Nothing better can be done with a failure here than to leave the partial file.
+        if let Some(PendingRename { partial, .. }) = self.pending_rename.take() {
+            // If the removal fails, the partial file stays; nothing better is possible in `drop`.
             let _ = fs::remove_file(&partial);
-            unfinished().remove(&partial);
+            lock_partial_files().remove(&partial);
         }
     }
 }
 
-/// A file being written through a buffer.
+/// A buffered output file that appears under its final name only when it is complete.
 ///
-/// Dropped before it is finished, or before the [`Set`] that it belongs to is published, it is removed.
+/// Dropping it before [`AtomicFile::publish`], or before the [`FileSet`] that it was added to is published, removes
+/// the file.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: BufWriter<File>,
-    partial: Partial,
+    partial: PartialFile,
 }
 
 impl AtomicFile {
-    /// Begins what will be `path`.
+    /// Creates the partial file of `path`.
     ///
     /// # Errors
-    /// Those of [`Partial::create`].
+    /// The errors of [`PartialFile::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let partial = Partial::create(path)?;
-        let file = partial.file().try_clone().map_err(Error::write(partial.path()))?;
-        Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), partial })
+        let partial = PartialFile::create(path)?;
+        let file = partial.file().try_clone().map_err(Error::io_error(partial.path()))?;
+        Ok(AtomicFile { file: BufWriter::with_capacity(WRITE_BUFFER_BYTES, file), partial })
     }
 
-    /// Hands what is buffered to the system: what is left to be done is to publish.
+    /// Writes the buffer to the file. The returned file still has to be published.
     ///
     /// # Errors
-    /// No space left, or any other refusal; the partial file is then removed.
-    pub fn complete(self) -> Result<Partial, Error> {
+    /// A system call failed, for example because the disk is full; the partial file is removed.
+    pub fn flush_buffer(self) -> Result<PartialFile, Error> {
         let AtomicFile { mut file, partial } = self;
         match file.flush() {
             Ok(()) => Ok(partial),
             Err(source) => {
-                // Dropping the buffer would try once more.
+                // Dropping the `BufWriter` would try to write again.
                 drop(file.into_parts());
-                Err(Error::write(&partial.path)(source))
+                Err(Error::io_error(&partial.path)(source))
             }
         }
     }
 
-    /// Writes everything to the disk and gives the file its final name, replacing what had it before.
+    /// Writes everything to the disk (fsync) and renames the file to its final name, replacing an existing file.
     ///
     /// # Errors
-    /// No space left, or any other refusal; the partial file is then removed.
-    pub fn finish(self) -> Result<(), Error> {
-        self.complete()?.publish()
+    /// A system call failed, for example because the disk is full; the partial file is removed.
+    pub fn publish(self) -> Result<(), Error> {
+        self.flush_buffer()?.publish()
     }
 
-    /// Names the file in an error.
-    fn named(&self, e: io::Error) -> io::Error {
+    /// Adds the final name of the file to an error.
+    fn with_file_name(&self, e: io::Error) -> io::Error {
         io::Error::new(e.kind(), format!("{}: cannot write: {e}", self.partial.path.display()))
     }
 }
 
 impl Write for AtomicFile {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.file.write(buf).map_err(|e| self.named(e))
+        self.file.write(buf).map_err(|e| self.with_file_name(e))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush().map_err(|e| self.named(e))
+        self.file.flush().map_err(|e| self.with_file_name(e))
     }
 }
 
-/// Files that appear together or not at all.
+/// Output files that are published together or not at all.
 #[derive(Debug, Default)]
-pub struct Set {
-    files: Vec<Partial>,
+pub struct FileSet {
+    files: Vec<PartialFile>,
     stale: Vec<PathBuf>,
 }
 
-impl Set {
-    /// Takes a file that is written.
-    pub fn add(&mut self, file: Partial) {
+impl FileSet {
+    /// Adds a completely written file.
+    pub fn add(&mut self, file: PartialFile) {
         self.files.push(file);
     }
 
-    /// What has this name goes when the set appears: it belongs to what the set replaces.
-    pub fn forget(&mut self, path: impl Into<PathBuf>) {
+    /// Registers a file to be removed when the set is published, because it belongs to the results that the set
+    /// replaces.
+    pub fn remove_on_publish(&mut self, path: impl Into<PathBuf>) {
         self.stale.push(path.into());
     }
 
-    /// Brings all files to the disk, and only then gives them their names, replacing what had them before. A signal waits meanwhile.
+    /// Writes all files to the disk (fsync), then renames all to their final names, replacing existing files. Signals
+    /// wait meanwhile.
     ///
     /// # Errors
-    /// The disk is full or refuses; then all names stand for what they stood for before.
+    /// A system call failed, for example because the disk is full; all existing files are then as they were before.
     pub fn publish(mut self) -> Result<(), Error> {
-        for file in self.files.iter().filter(|file| file.waiting.is_some()) {
-            file.file.sync_all().map_err(Error::write(&file.path))?;
+        for file in self.files.iter().filter(|file| file.pending_rename.is_some()) {
+            file.file.sync_all().map_err(Error::io_error(&file.path))?;
         }
-        let _undivided = undivided();
-        let mut steps = Steps::default();
-        let taken = self.take_names(&mut steps);
-        if taken.is_err() {
-            steps.undo();
+        let _undivided = enter_critical_section();
+        let mut steps = RenameLog::default();
+        let renamed = self.rename_files(&mut steps);
+        if renamed.is_err() {
+            steps.roll_back();
         } else {
-            steps.end();
+            steps.remove_backups();
         }
-        taken
+        renamed
     }
 
-    fn take_names(&mut self, steps: &mut Steps) -> Result<(), Error> {
+    fn rename_files(&mut self, steps: &mut RenameLog) -> Result<(), Error> {
         for path in &self.stale {
-            steps.set_aside(path).map_err(Error::write(path))?;
+            steps.set_aside(path).map_err(Error::io_error(path))?;
         }
         for file in &mut self.files {
-            if let Some(Waiting { partial, target }) = &file.waiting {
-                steps.replace(partial, target).map_err(Error::write(&file.path))?;
-                unfinished().remove(partial);
-                file.waiting = None;
+            if let Some(PendingRename { partial, target }) = &file.pending_rename {
+                steps.replace(partial, target).map_err(Error::io_error(&file.path))?;
+                lock_partial_files().remove(partial);
+                file.pending_rename = None;
             }
         }
-        steps.sync()
+        steps.sync_folders()
     }
 }
 
-/// Names given and taken, each of which can be undone.
+/// Renames that were done, each of which can be undone.
 #[derive(Debug, Default)]
-struct Steps(Vec<Step>);
+struct RenameLog(Vec<Rename>);
 
 #[derive(Debug)]
-struct Step {
+struct Rename {
     target: PathBuf,
-    /// Where what had the name before is kept.
-    before: Option<PathBuf>,
+    /// Where the file that had the name before is kept; `None` if there was none.
+    backup: Option<PathBuf>,
 }
 
-impl Steps {
-    /// Takes a name from a file that is not wanted any more, if there is one.
+impl RenameLog {
+    /// Renames an existing file `target` to a backup name; does nothing if the file does not exist.
     fn set_aside(&mut self, target: &Path) -> io::Result<()> {
-        let before = beside(target);
+        let before = random_partial_path(target);
         match fs::rename(target, &before) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             Err(e) => Err(e),
             Ok(()) => {
-                self.0.push(Step { target: target.to_path_buf(), before: Some(before) });
+                self.0.push(Rename { target: target.to_path_buf(), backup: Some(before) });
                 Ok(())
             }
         }
     }
 
-    /// Gives `partial` the name `target`; what had it before keeps another until all is done.
+    /// Renames `partial` to `target`. An existing `target` gets a backup name that it keeps until all renames are
+    /// done.
     fn replace(&mut self, partial: &Path, target: &Path) -> io::Result<()> {
         if check_replaceable(target)? {
-            let before = beside(target);
-            // A second name where the file system knows such, so that the first is never missing.
+            let before = random_partial_path(target);
+            // Prefer a hard link as backup name, so that `target` never disappears.
             if fs::hard_link(target, &before).is_err() {
                 fs::rename(target, &before)?;
             }
-            self.0.push(Step { target: target.to_path_buf(), before: Some(before) });
+            self.0.push(Rename { target: target.to_path_buf(), backup: Some(before) });
             fs::rename(partial, target)
         } else {
             fs::rename(partial, target)?;
-            self.0.push(Step { target: target.to_path_buf(), before: None });
+            self.0.push(Rename { target: target.to_path_buf(), backup: None });
             Ok(())
         }
     }
 
-    /// Brings the names to the disk.
-    fn sync(&self) -> Result<(), Error> {
-        let folders: BTreeSet<&Path> = self.0.iter().map(|step| parent(&step.target)).collect();
+    /// Writes the changed folder entries to the disk (fsync of the folders).
+    fn sync_folders(&self) -> Result<(), Error> {
+        let folders: BTreeSet<&Path> = self.0.iter().map(|step| parent_folder(&step.target)).collect();
         for folder in folders {
             match File::open(folder).and_then(|folder| folder.sync_all()) {
-                // Some network file systems know no such thing, and some folders are not to be looked at.
+                // Some network file systems cannot sync a folder, and some folders are not readable: ignore both.
                 Err(e) if !matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::PermissionDenied) => {
-                    return Err(Error::write(folder)(e));
+                    return Err(Error::io_error(folder)(e));
                 }
                 _ => {}
             }
@@ -456,20 +466,22 @@ impl Steps {
         Ok(())
     }
 
-    /// Puts everything back. The error that made it necessary is the one that matters.
-    fn undo(self) {
-        for Step { target, before } in self.0.into_iter().rev() {
+    /// Undoes all renames, the last first. Failures are ignored: the caller reports the error that made this
+    /// necessary.
+    fn roll_back(self) {
+        for Rename { target, backup: before } in self.0.into_iter().rev() {
             let _ = match before {
-                // Where both names are of one file, renaming does nothing.
+                // If both names are hard links to one file, rename does nothing, so remove the backup name.
                 Some(before) => fs::rename(&before, &target).and_then(|()| fs::remove_file(&before)),
                 None => fs::remove_file(&target),
             };
         }
     }
 
-    /// Lets go of what was replaced. What cannot be removed is by the next run that writes the file.
-    fn end(self) {
-        for before in self.0.into_iter().filter_map(|step| step.before) {
+    /// Removes the backups of replaced files. A backup that cannot be removed is removed by the next run that writes
+    /// the file.
+    fn remove_backups(self) {
+        for before in self.0.into_iter().filter_map(|step| step.backup) {
             let _ = fs::remove_file(before);
         }
     }
@@ -484,117 +496,114 @@ mod tests {
 
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn folder_entries(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
 
-    fn written(path: &Path, bytes: &[u8]) -> Partial {
+    fn write_partial(path: &Path, bytes: &[u8]) -> PartialFile {
         let mut file = AtomicFile::create(path).unwrap();
         file.write_all(bytes).unwrap();
-        file.complete().unwrap()
+        file.flush_buffer().unwrap()
     }
 
-    fn set(files: impl IntoIterator<Item = Partial>) -> Set {
-        let mut set = Set::default();
+    fn file_set(files: impl IntoIterator<Item = PartialFile>) -> FileSet {
+        let mut set = FileSet::default();
         files.into_iter().for_each(|file| set.add(file));
         set
     }
 
     #[test]
-    fn appears_whole_or_not_at_all() {
+    fn a_file_appears_complete_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calls.vcf");
 
         let mut file = AtomicFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
         file.flush().unwrap();
-        let [partial] = &names(folder.path())[..] else { panic!("one file") };
+        let [partial] = &folder_entries(folder.path())[..] else { panic!("one file") };
         assert!(partial.starts_with(".calls.vcf.") && partial.ends_with(".partial"), "{partial}");
         drop(file);
-        assert!(names(folder.path()).is_empty());
+        assert!(folder_entries(folder.path()).is_empty());
 
         for text in [&b"whole"[..], b"other"] {
             let before = fs::read(&path).ok();
             let mut file = AtomicFile::create(&path).unwrap();
             file.write_all(text).unwrap();
             assert_eq!(fs::read(&path).ok(), before);
-            file.finish().unwrap();
+            file.publish().unwrap();
             assert_eq!(fs::read(&path).unwrap(), text);
-            assert_eq!(names(folder.path()), ["calls.vcf"]);
+            assert_eq!(folder_entries(folder.path()), ["calls.vcf"]);
         }
     }
 
     #[test]
-    fn refusals_name_the_file() {
+    fn errors_name_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let said = |path: &Path| AtomicFile::create(path).unwrap_err().to_string();
+        let message = |path: &Path| AtomicFile::create(path).unwrap_err().to_string();
         let path = folder.path().join("no/such/folder/x");
-        assert_eq!(
-            said(&path),
-            format!("{}: cannot write: No such file or directory (os error 2)", path.display())
-        );
+        assert_eq!(message(&path), format!("{}: cannot write: No such file or directory (os error 2)", path.display()));
 
         let path = folder.path().join("taken");
         fs::create_dir(&path).unwrap();
-        assert_eq!(said(&path), format!("{}: cannot write: Is a directory (os error 21)", path.display()));
+        assert_eq!(message(&path), format!("{}: cannot write: Is a directory (os error 21)", path.display()));
         let path = folder.path().join("socket");
         let _socket = UnixListener::bind(&path).unwrap();
-        assert!(said(&path).starts_with(&format!("{}: cannot write: ", path.display())));
+        assert!(message(&path).starts_with(&format!("{}: cannot write: ", path.display())));
         let path = folder.path().join("circle");
         symlink("circle", &path).unwrap();
-        assert!(said(&path).contains("Too many levels of symbolic links"));
-        assert!(said(Path::new("/")).contains("not a file name"));
-        assert_eq!(names(folder.path()), ["circle", "socket", "taken"]);
+        assert!(message(&path).contains("Too many levels of symbolic links"));
+        assert!(message(Path::new("/")).contains("not a file name"));
+        assert_eq!(folder_entries(folder.path()), ["circle", "socket", "taken"]);
     }
 
     #[test]
-    fn no_space_left_is_said_with_the_name() {
+    fn a_full_disk_is_reported_with_the_file_name() {
         let mut full = AtomicFile::create("/dev/full").unwrap();
         full.write_all(b"fits into the buffer").unwrap();
-        let said = full.finish().unwrap_err().to_string();
-        assert_eq!(said, "/dev/full: cannot write: No space left on device (os error 28)");
+        let message = full.publish().unwrap_err().to_string();
+        assert_eq!(message, "/dev/full: cannot write: No space left on device (os error 28)");
         let mut full = AtomicFile::create("/dev/full").unwrap();
-        let said = full.write_all(&vec![0; 2 * BUFFER]).unwrap_err().to_string();
-        assert_eq!(said, "/dev/full: cannot write: No space left on device (os error 28)");
+        let message = full.write_all(&vec![0; 2 * WRITE_BUFFER_BYTES]).unwrap_err().to_string();
+        assert_eq!(message, "/dev/full: cannot write: No space left on device (os error 28)");
     }
 
     #[test]
-    fn unfinished_files_go_on_a_signal() {
+    fn partial_files_are_registered_for_removal_on_a_signal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let file = AtomicFile::create(&path).unwrap();
-        // Only this one: the other tests of this process write at the same time.
-        let partial = file.partial.waits_at().unwrap().to_path_buf();
-        assert!(unfinished().contains(&partial));
+        // Check only this file: other tests in this process write files at the same time.
+        let partial = file.partial.partial_path().unwrap().to_path_buf();
+        assert!(lock_partial_files().contains(&partial));
         fs::remove_file(&partial).unwrap();
-        assert!(file.finish().is_err());
-        assert!(!unfinished().contains(&partial));
-        assert!(names(folder.path()).is_empty());
+        assert!(file.publish().is_err());
+        assert!(!lock_partial_files().contains(&partial));
+        assert!(folder_entries(folder.path()).is_empty());
     }
 
     #[test]
-    fn a_file_is_written_once_at_a_time() {
+    fn a_file_has_one_writer_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let first = AtomicFile::create(&path).unwrap();
         symlink("x", folder.path().join("link")).unwrap();
         for path in [&path, &folder.path().join("link"), &folder.path().join("./x")] {
-            let said = Partial::create(path).unwrap_err().to_string();
-            assert_eq!(said, format!("{}: two outputs have this name: give each its own", path.display()));
+            let message = PartialFile::create(path).unwrap_err().to_string();
+            assert_eq!(message, format!("{}: two outputs have this name: give each its own", path.display()));
         }
-        // Names that begin or end alike are others.
+        // Files whose names share a prefix or suffix with `x` are not affected.
         for other in ["x.y", "y.x", "xx"] {
-            Partial::create(folder.path().join(other)).unwrap();
+            PartialFile::create(folder.path().join(other)).unwrap();
         }
         drop(first);
-        Partial::create(&path).unwrap();
+        PartialFile::create(&path).unwrap();
     }
 
     #[test]
-    fn a_living_run_is_left_alone_and_a_killed_one_cleared_away() {
+    fn partial_files_of_a_running_process_stay_and_those_of_a_killed_one_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let theirs = folder.path().join(".x.0123456789abcdef.partial");
@@ -606,34 +615,34 @@ mod tests {
             .spawn()
             .unwrap();
         other.stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
-        let said = Partial::create(&path).unwrap_err();
-        assert!(matches!(said, Error::Busy { .. }), "{said}");
+        let message = PartialFile::create(&path).unwrap_err();
+        assert!(matches!(message, Error::Busy { .. }), "{message}");
         assert_eq!(
-            said.to_string(),
+            message.to_string(),
             format!("{}: another run is writing it: wait for it, or name another output", path.display())
         );
-        assert_eq!(names(folder.path()), [".x.0123456789abcdef.partial"]);
+        assert_eq!(folder_entries(folder.path()), [".x.0123456789abcdef.partial"]);
         other.kill().unwrap();
         other.wait().unwrap();
 
-        // Only files of that very name are ours to remove.
+        // Only files with exactly 16 random digits are partial files of `x`.
         symlink("../victim", folder.path().join(".x.partial")).unwrap();
         symlink("../victim", folder.path().join(".x.00000000deadbeef.partial")).unwrap();
         fs::write(folder.path().join(".x.y.0123456789abcdef.partial"), "of x.y").unwrap();
-        written(&path, b"whole").publish().unwrap();
+        write_partial(&path, b"whole").publish().unwrap();
         assert_eq!(
-            names(folder.path()),
+            folder_entries(folder.path()),
             [".x.00000000deadbeef.partial", ".x.partial", ".x.y.0123456789abcdef.partial", "x"]
         );
     }
 
     #[test]
-    fn of_runs_that_begin_at_once_one_goes_on() {
+    fn one_of_several_concurrent_writers_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         for _ in 0..50 {
             let begun: Vec<_> = std::thread::scope(|scope| {
-                let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| Partial::create(&path))).collect();
+                let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| PartialFile::create(&path))).collect();
                 runs.into_iter().map(|run| run.join().unwrap()).collect()
             });
             assert_eq!(begun.iter().filter(|file| file.is_ok()).count(), 1);
@@ -641,27 +650,27 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_and_what_it_points_to_is_written() {
+    fn a_symlink_stays_and_its_target_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let real = folder.path().join("real");
         fs::create_dir(&real).unwrap();
         for (link, to) in [("one", "real/x"), ("two", "one"), ("dangling", "real/y")] {
             let link = folder.path().join(link);
             symlink(to, &link).unwrap();
-            written(&link, b"through the link").publish().unwrap();
+            write_partial(&link, b"through the link").publish().unwrap();
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
             assert_eq!(fs::read(&link).unwrap(), b"through the link");
         }
-        assert_eq!(names(&real), ["x", "y"]);
-        assert_eq!(names(folder.path()), ["dangling", "one", "real", "two"]);
+        assert_eq!(folder_entries(&real), ["x", "y"]);
+        assert_eq!(folder_entries(folder.path()), ["dangling", "one", "real", "two"]);
     }
 
     #[test]
-    fn devices_and_pipes_are_written_to() {
+    fn devices_and_pipes_are_written_directly() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("null");
         symlink("/dev/null", &link).unwrap();
-        written(&link, b"gone").publish().unwrap();
+        write_partial(&link, b"gone").publish().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
@@ -671,48 +680,48 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::read(pipe).unwrap()
         });
-        written(&pipe, b"through the pipe").publish().unwrap();
+        write_partial(&pipe, b"through the pipe").publish().unwrap();
         assert_eq!(reader.join().unwrap(), b"through the pipe");
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
 
-        // An open file, by its number.
+        // An open file, addressed by its file descriptor.
         let open = File::create(folder.path().join("open")).unwrap();
         (&open).write_all(b"before, ").unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&open);
         for link in [format!("/dev/fd/{number}"), format!("/proc/self/fd/{number}")] {
-            written(Path::new(&link), b"behind").publish().unwrap();
+            write_partial(Path::new(&link), b"behind").publish().unwrap();
         }
         assert_eq!(fs::read(folder.path().join("open")).unwrap(), b"before, behindbehind");
-        assert_eq!(names(folder.path()), ["null", "open", "pipe"]);
+        assert_eq!(folder_entries(folder.path()), ["null", "open", "pipe"]);
     }
 
     #[test]
-    fn a_set_appears_together() {
+    fn a_file_set_is_published_together() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two, stale] = ["one", "two", "stale"].map(|name| folder.path().join(name));
         fs::write(&one, "before").unwrap();
         fs::write(&stale, "before").unwrap();
-        let mut set = set([written(&one, b"1"), written(&two, b"2")]);
-        set.forget(&stale);
-        set.forget(folder.path().join("nothing"));
+        let mut set = file_set([write_partial(&one, b"1"), write_partial(&two, b"2")]);
+        set.remove_on_publish(&stale);
+        set.remove_on_publish(folder.path().join("nothing"));
         set.publish().unwrap();
-        assert_eq!(names(folder.path()), ["one", "two"]);
+        assert_eq!(folder_entries(folder.path()), ["one", "two"]);
         assert_eq!([&one, &two].map(|path| fs::read(path).unwrap()), [b"1", b"2"]);
     }
 
     #[test]
-    fn a_set_that_cannot_appear_changes_nothing() {
+    fn a_file_set_that_fails_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two, stale, last] = ["one", "two", "stale", "last"].map(|name| folder.path().join(name));
         fs::write(&one, "before").unwrap();
         fs::write(&stale, "before").unwrap();
-        let mut set = set([written(&one, b"1"), written(&two, b"2"), written(&last, b"3")]);
-        set.forget(&stale);
-        // What comes to stand in the way of the last of them is not replaced.
+        let mut set = file_set([write_partial(&one, b"1"), write_partial(&two, b"2"), write_partial(&last, b"3")]);
+        set.remove_on_publish(&stale);
+        // The last target becomes a symbolic link to a device, which must not be replaced.
         symlink("/dev/null", &last).unwrap();
-        let said = set.publish().unwrap_err().to_string();
-        assert!(said.starts_with(&format!("{}: cannot write: ", last.display())), "{said}");
-        assert_eq!(names(folder.path()), ["last", "one", "stale"]);
+        let message = set.publish().unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{}: cannot write: ", last.display())), "{message}");
+        assert_eq!(folder_entries(folder.path()), ["last", "one", "stale"]);
         assert_eq!([&one, &stale].map(|path| fs::read(path).unwrap()), [b"before", b"before"]);
     }
 }

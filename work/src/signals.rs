@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP, and failures in the middle of anything: what is unfinished goes, one line says what stays, the exit code is
-//! 130, 143, 129 or 1.
+//! Ends the process cleanly on SIGINT, SIGTERM, SIGHUP or a fatal failure: removes partial files, prints one line
+//! about what is kept, and exits with code 130, 143, 129 or 1.
 
 use std::cell::Cell;
 use std::fs;
@@ -13,88 +13,91 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::exit;
 
-use crate::gate;
-pub use crate::gate::{Undivided, undivided};
-use crate::publish::discard_unfinished;
+use crate::critical_section;
+pub use crate::critical_section::{CriticalSection, enter_critical_section};
+use crate::publish::remove_partial_files;
 
-/// What a verb wants done when it is interrupted; it returns what the user should know.
-type Farewell = Box<dyn FnOnce() -> Option<String> + Send>;
+/// What a subcommand does when it is interrupted. Returns a message for the user.
+type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 
-/// How long tidying up may take where nothing else may be waited for.
-const TIDYING: Duration = Duration::from_secs(10);
+/// Maximum time to wait for the signal thread to clean up before [`exit_after_failure`] exits anyway.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
-/// Closed to end the program.
-static HEEDED: OnceLock<Handle> = OnceLock::new();
+static INTERRUPT_HANDLER: Mutex<Option<InterruptHandler>> = Mutex::new(None);
+/// Handle of the thread that waits for signals. Closing it makes that thread clean up and end the process.
+static SIGNAL_THREAD: OnceLock<Handle> = OnceLock::new();
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Heeds the signals from now on. SIGHUP stays ignored where it is: under `nohup`.
+/// Starts the thread that handles signals. SIGHUP stays ignored if it already is, as under `nohup`.
 ///
 /// # Errors
-/// The system refuses the handlers, or a thread to wait for signals.
-pub fn heed() -> io::Result<()> {
-    let all = [SIGINT, SIGTERM, SIGHUP];
-    let heeded = if is_ignored(SIGHUP) { &all[..2] } else { &all };
-    let mut signals = Signals::new(heeded)?;
+/// The signal handlers cannot be installed, or the thread cannot be started.
+pub fn handle_signals() -> io::Result<()> {
+    let signal_numbers = [SIGINT, SIGTERM, SIGHUP];
+    let handled = if is_ignored(SIGHUP) { &signal_numbers[..2] } else { &signal_numbers };
+    let mut signals = Signals::new(handled)?;
     let handle = signals.handle();
-    let (tell, running) = mpsc::channel();
+    let (sender, thread_started) = mpsc::channel();
     let wait = move || {
-        drop(tell);
-        // None when the program has failed, which it has said by itself.
+        drop(sender);
+        // `None` if the handle was closed after a failure, which has already printed its error.
         let signal = signals.forever().next();
-        gate::close();
-        discard_unfinished();
-        let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
-        match (signal, word) {
-            (Some(_), word) => {
-                tracing::warn!("interrupted{}", word.map_or_else(String::new, |word| format!("; {word}")));
+        critical_section::wait_and_close();
+        remove_partial_files();
+        let message = lock(&INTERRUPT_HANDLER).take().and_then(|handler| handler());
+        match (signal, message) {
+            (Some(_), message) => {
+                tracing::warn!("interrupted{}", message.map_or_else(String::new, |message| format!("; {message}")));
             }
-            (None, Some(word)) => tracing::warn!("{word}"),
+            (None, Some(message)) => tracing::warn!("{message}"),
             (None, None) => {}
         }
         exit(signal.map_or(1, |signal| 128 + signal));
     };
     thread::Builder::new().spawn(wait).map_err(|e| {
         let limits = "raise the limits on threads and memory (ulimit -u, ulimit -v, pids of the container)";
-        io::Error::new(e.kind(), format!("no thread to wait for them can be started: {e}: {limits}"))
+        io::Error::new(e.kind(), format!("the thread that waits for signals cannot be started: {e}: {limits}"))
     })?;
-    // A thread may die before it runs, where memory for its stack of signals is refused: it could not tidy up then, and nothing is begun before.
-    let _ = running.recv() as Result<(), _>;
-    let _ = HEEDED.set(handle);
+    // The thread may die before it runs if memory for its signal stack is refused. Without the thread nothing could
+    // be cleaned up, so wait here until it runs.
+    let _ = thread_started.recv() as Result<(), _>;
+    let _ = SIGNAL_THREAD.set(handle);
     Ok(())
 }
 
-/// Whether a signal is ignored (proc_pid_status(5), `SigIgn`).
+/// Whether this process ignores the signal (proc_pid_status(5), `SigIgn`).
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Ends the program after a failure in the midst of anything, with exit code 1. The first that comes here tells of it and only it ends the
-/// program, so that none does before all is told; what fails while it tells is told instead. Another thread tidies up: this one may hold what
-/// that needs, so it does not wait for long. Nothing runs at the exit: an allocator without memory dies of its own handlers there.
-pub fn give_up(tell: impl FnOnce()) -> ! {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    thread_local!(static TELLS: Cell<bool> = const { Cell::new(false) });
-    let first = !TOLD.swap(true, Relaxed);
-    if first || TELLS.take() {
-        TELLS.set(first);
-        tell();
-        match HEEDED.get() {
-            Some(heeded) => heeded.close(),
+/// Ends the process after a fatal failure, with exit code 1, from any thread. The first caller prints its error with
+/// `print_error`; only that thread ends the process, so that the error is printed completely. If `print_error` itself
+/// fails fatally, that second error is printed instead. The signal thread removes partial files; this thread may hold
+/// locks that the cleanup needs, so it exits after 10 s even if the cleanup has not finished. Exit handlers are not
+/// run: an allocator without memory would crash in them.
+pub fn exit_after_failure(print_error: impl FnOnce()) -> ! {
+    static FAILED: AtomicBool = AtomicBool::new(false);
+    thread_local!(static IS_FIRST: Cell<bool> = const { Cell::new(false) });
+    let first = !FAILED.swap(true, Relaxed);
+    if first || IS_FIRST.take() {
+        IS_FIRST.set(first);
+        print_error();
+        match SIGNAL_THREAD.get() {
+            Some(thread) => thread.close(),
             None => exit(1),
         }
     }
-    thread::sleep(TIDYING);
+    thread::sleep(CLEANUP_TIMEOUT);
     exit(1)
 }
 
-/// Sets what is done on a signal before the process ends; `None` takes it back. It must begin no undivided step.
-pub fn on_interruption(farewell: Option<Farewell>) {
-    *lock(&FAREWELL) = farewell;
+/// Sets the function that runs on a signal before the process ends; `None` removes it. The function must not enter a
+/// critical section.
+pub fn set_interrupt_handler(handler: Option<InterruptHandler>) {
+    *lock(&INTERRUPT_HANDLER) = handler;
 }

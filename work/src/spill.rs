@@ -1,4 +1,5 @@
-//! Spill files: where what memory has no room for waits, in pieces, each with a sum that is compared when it is read.
+//! Spill files: temporary files for data that exceeds the memory budget. Data is written in blocks, each with a
+//! checksum that is verified when the block is read.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -12,273 +13,300 @@ use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// What can go wrong with a spill file.
+/// An error with a spill file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refuses.
+    /// A system call failed.
     #[error(
-        "cannot {doing} {file} ({:.1} GB so far): {source}; {}", *.at as f64 / 1e9,
-        if *.doing == "write" { .file.more_room() } else { .file.again() }
+        "cannot {operation} {file} ({:.1} GB so far): {source}; {}", *.file_bytes as f64 / 1e9,
+        if *.operation == "write" { .file.write_error_advice() } else { .file.read_error_advice() }
     )]
-    Refused {
-        /// `read` or `write`.
-        doing: &'static str,
-        /// The file.
-        file: SpillFile,
-        /// Bytes in the file.
-        at: u64,
-        /// What the system says.
+    Io {
+        /// What failed: `read`, `write` or `use`.
+        operation: &'static str,
+        /// The spill file.
+        file: SpillFileName,
+        /// Bytes in the file so far.
+        file_bytes: u64,
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What comes back is not what was written.
-    #[error("{file} is damaged: the {len} bytes from byte {at} on are not what was written; {}", .file.again())]
+    /// The checksum of a block differs, or the file ends before the block does.
+    #[error("{file} is damaged: the {len} bytes from byte {offset} on differ from what was written; {}", .file.read_error_advice())]
     Damaged {
-        /// The file.
-        file: SpillFile,
-        /// Where the bytes start.
-        at: u64,
-        /// How many they are.
+        /// The spill file.
+        file: SpillFileName,
+        /// Offset of the block in bytes.
+        offset: u64,
+        /// Length of the block in bytes.
         len: usize,
     },
-    /// It may grow no further.
-    #[error("{file} has reached the {:.1} GB that it may take; {}", *.limit as f64 / 1e9, .file.more_room())]
+    /// The spill file has reached its maximum size.
+    #[error("{file} has reached its limit of {:.1} GB; {}", *.max_bytes as f64 / 1e9, .file.write_error_advice())]
     Full {
-        /// The file.
-        file: SpillFile,
-        /// Bytes that it may have.
-        limit: u64,
+        /// The spill file.
+        file: SpillFileName,
+        /// Maximum size of the file in bytes.
+        max_bytes: u64,
     },
 }
 
-/// A spill file, as it is told.
+/// Describes a spill file in messages: its contents and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpillFile {
-    /// Whose it is: `k-mer`, `sorting`.
-    what: &'static str,
-    place: Place,
+pub struct SpillFileName {
+    /// What the file contains: `k-mer`, `sorting`.
+    contents: &'static str,
+    location: Location,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    /// In this folder, without a name: nobody but this process reads it.
-    In(PathBuf),
-    /// Under this name: a run that goes on reads it.
-    At(PathBuf),
-    /// In the object of this name: other steps read it.
+enum Location {
+    /// A file without a name in this folder (O_TMPFILE): only this process can read it.
+    Unnamed(PathBuf),
+    /// A file with this path: a resumed run reads it.
+    Named(PathBuf),
+    /// Part of the object of this name in the run store: other steps read it.
     Object(String),
 }
 
-/// A local file that has the bytes of a step's object from `start` on.
+/// A local file with a range of bytes of an object.
 #[derive(Debug, Clone, Copy)]
-pub struct ObjectFile<'a> {
-    /// The object's name, for messages.
+pub struct LocalObjectRange<'a> {
+    /// Name of the object, for messages.
     pub name: &'a str,
-    /// The file.
+    /// Path of the local file.
     pub path: &'a Path,
-    /// Which byte of the object is its first.
-    pub start: u64,
+    /// Offset in the object of the first byte of the local file.
+    pub object_offset: u64,
 }
 
-impl fmt::Display for SpillFile {
+impl fmt::Display for SpillFileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::In(folder) => write!(f, "the {} spill file in {}", self.what, folder.display()),
-            Place::At(path) => write!(f, "the {} spill file {}", self.what, path.display()),
-            Place::Object(name) => write!(f, "{name} ({} part)", self.what),
+        match &self.location {
+            Location::Unnamed(folder) => write!(f, "the {} spill file in {}", self.contents, folder.display()),
+            Location::Named(path) => write!(f, "the {} spill file {}", self.contents, path.display()),
+            Location::Object(name) => write!(f, "{name} ({} part)", self.contents),
         }
     }
+}
+
+impl SpillFileName {
+    /// Advice for the user if the file cannot be written.
+    fn write_error_advice(&self) -> &'static str {
+        match self.location {
+            Location::Unnamed(_) => "give more memory, or a work folder with more free space",
+            Location::Named(_) | Location::Object(_) => "give a work folder with more free space",
+        }
+    }
+
+    /// Advice for the user if the file cannot be read or is damaged.
+    fn read_error_advice(&self) -> &'static str {
+        match self.location {
+            Location::Unnamed(_) => "check the disk, then start again",
+            Location::Named(_) => "check the disk, then remove that folder, or start again without --resume",
+            Location::Object(_) => "check the disk, then run the step that made it again",
+        }
+    }
+}
+
+/// Location and checksum of one block of a spill file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpillBlock {
+    /// Offset of the block in bytes.
+    pub offset: u64,
+    /// Length of the block in bytes.
+    pub len: u32,
+    /// Checksum of the block (XXH3, 64 bits).
+    pub checksum: u64,
+}
+
+/// A spill file. A file without a name is created at the first write, so nothing remains even if the process is
+/// killed.
+#[derive(Debug)]
+pub struct SpillFile {
+    name: SpillFileName,
+    file: OnceLock<File>,
+    /// Offset of the first byte of the local file: block offsets count from the start of the object.
+    first_offset: u64,
+    /// Maximum size of the file in bytes.
+    max_bytes: u64,
+    file_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    /// Offsets of freed blocks, to be reused.
+    free_offsets: Mutex<Vec<u64>>,
 }
 
 impl SpillFile {
-    /// What to do when it cannot be written.
-    fn more_room(&self) -> &'static str {
-        match self.place {
-            Place::In(_) => "give more memory, or a work folder with more room",
-            Place::At(_) | Place::Object(_) => "give a work folder with more room",
-        }
+    /// A spill file without a name in `folder`. `contents` names its contents in messages.
+    pub fn unnamed(contents: &'static str, folder: &Path) -> SpillFile {
+        SpillFile::with_name(SpillFileName { contents, location: Location::Unnamed(folder.to_owned()) })
     }
 
-    /// What to do when it cannot be read, or is damaged.
-    fn again(&self) -> &'static str {
-        match self.place {
-            Place::In(_) => "check the disk, then start again",
-            Place::At(_) => "check the disk, then remove that folder, or start again without --resume",
-            Place::Object(_) => "check the disk, then do the step that made it again",
-        }
-    }
-}
-
-/// A piece of a spill file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// Where it starts.
-    pub at: u64,
-    /// Bytes that count.
-    pub len: u32,
-    /// Their checksum (XXH3, 64 bits).
-    pub sum: u64,
-}
-
-/// A spill file. One without a name is made at the first write, so that nothing is left behind even by a kill.
-#[derive(Debug)]
-pub struct Spill {
-    name: SpillFile,
-    file: OnceLock<File>,
-    /// Where pieces are counted from: this place is the file's first byte.
-    start: u64,
-    /// Bytes that the file may have.
-    limit: u64,
-    end: AtomicU64,
-    written: AtomicU64,
-    /// Places that hold nothing any more.
-    free: Mutex<Vec<u64>>,
-}
-
-impl Spill {
-    /// One without a name, in `folder`.
-    pub fn unnamed(what: &'static str, folder: &Path) -> Spill {
-        Spill::of(SpillFile { what, place: Place::In(folder.to_owned()) })
+    /// Sets the maximum size of the file in bytes.
+    pub fn with_max_bytes(self, max_bytes: u64) -> SpillFile {
+        SpillFile { max_bytes, ..self }
     }
 
-    /// The same, of `limit` bytes at most.
-    pub fn within(self, limit: u64) -> Spill {
-        Spill { limit, ..self }
-    }
-
-    /// A new file at `path`.
+    /// Creates a spill file at `path`, replacing an existing file.
     ///
     /// # Errors
-    /// It cannot be made.
-    pub fn create(what: &'static str, path: &Path) -> Result<Spill, Error> {
-        Spill::at(what, path, File::options().read(true).write(true).create(true).truncate(true), "write")
+    /// The file cannot be created.
+    pub fn create(contents: &'static str, path: &Path) -> Result<SpillFile, Error> {
+        SpillFile::open_with_options(
+            contents,
+            path,
+            File::options().read(true).write(true).create(true).truncate(true),
+            "write",
+        )
     }
 
-    /// The file at `path`, for reading only.
-    ///
-    /// # Errors
-    /// It cannot be opened.
-    pub fn open(what: &'static str, path: &Path) -> Result<Spill, Error> {
-        Spill::at(what, path, File::options().read(true), "read")
-    }
-
-    /// Pieces of an object, for reading only.
+    /// Opens the spill file at `path` for reading.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn object(what: &'static str, file: &ObjectFile<'_>) -> Result<Spill, Error> {
-        let spill = Spill::of(SpillFile { what, place: Place::Object(file.name.to_owned()) });
-        let opened = File::open(file.path).map_err(spill.refused("read"))?;
-        Ok(Spill { file: OnceLock::from(opened), start: file.start, ..spill })
+    pub fn open(contents: &'static str, path: &Path) -> Result<SpillFile, Error> {
+        SpillFile::open_with_options(contents, path, File::options().read(true), "read")
     }
 
-    fn of(name: SpillFile) -> Spill {
+    /// Opens a local file with blocks of an object for reading.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open_object(contents: &'static str, file: &LocalObjectRange<'_>) -> Result<SpillFile, Error> {
+        let spill = SpillFile::with_name(SpillFileName { contents, location: Location::Object(file.name.to_owned()) });
+        let opened = File::open(file.path).map_err(spill.io_error("read"))?;
+        Ok(SpillFile { file: OnceLock::from(opened), first_offset: file.object_offset, ..spill })
+    }
+
+    fn with_name(name: SpillFileName) -> SpillFile {
         let (end, written) = Default::default();
-        Spill { name, file: OnceLock::new(), start: 0, limit: u64::MAX, end, written, free: Mutex::default() }
-    }
-
-    fn at(what: &'static str, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Spill, Error> {
-        let spill = Spill::of(SpillFile { what, place: Place::At(path.to_owned()) });
-        let file = open.open(path).map_err(spill.refused(doing))?;
-        Ok(Spill { file: OnceLock::from(file), ..spill })
-    }
-
-    /// Bytes written so far.
-    pub fn written(&self) -> u64 {
-        self.written.load(Relaxed)
-    }
-
-    /// Most bytes that the file has had so far: places of pieces, those that hold nothing any more too.
-    pub fn peak(&self) -> u64 {
-        self.end.load(Relaxed)
-    }
-
-    /// Writes `bytes` to a place of `room` bytes, which is as many for all pieces if places are [freed](Spill::free).
-    ///
-    /// # Errors
-    /// The file cannot be written, or has no place left within its limit.
-    pub fn write(&self, bytes: &[u8], room: usize) -> Result<Piece, Error> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let at = free.map_or_else(|| self.grow(room as u64), Ok)?;
-        let file = self.file().map_err(self.refused("write"))?;
-        file.write_all_at(bytes, at).map_err(self.refused("write"))?;
-        self.written.fetch_add(bytes.len() as u64, Relaxed);
-        Ok(Piece { at, len: bytes.len() as u32, sum: XxHash3_64::oneshot(bytes) })
-    }
-
-    /// The place of another `room` bytes at the end of the file.
-    fn grow(&self, room: u64) -> Result<u64, Error> {
-        let further = |end: u64| end.checked_add(room).filter(|&end| end <= self.limit);
-        let grown = self.end.fetch_update(Relaxed, Relaxed, further);
-        grown.map_err(|_| Error::Full { file: self.name.clone(), limit: self.limit })
-    }
-
-    /// Reads a piece.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not as it was written.
-    pub fn read(&self, piece: &Piece, into: &mut Vec<u8>) -> Result<(), Error> {
-        let file = self.file().map_err(self.refused("read"))?;
-        into.resize(piece.len as usize, 0);
-        let Some(at) = piece.at.checked_sub(self.start) else { return Err(self.damaged(piece)) };
-        match file.read_exact_at(into, at) {
-            Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
-            // A file that ends too early is damaged as well.
-            Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.refused("read")(e)),
-            _ => Err(self.damaged(piece)),
+        SpillFile {
+            name,
+            file: OnceLock::new(),
+            first_offset: 0,
+            max_bytes: u64::MAX,
+            file_bytes: end,
+            written_bytes: written,
+            free_offsets: Mutex::default(),
         }
     }
 
-    /// What says that a piece is not what was written.
-    pub fn damaged(&self, piece: &Piece) -> Error {
-        Error::Damaged { file: self.name.clone(), at: piece.at, len: piece.len as usize }
+    fn open_with_options(
+        contents: &'static str,
+        path: &Path,
+        open: &OpenOptions,
+        operation: &'static str,
+    ) -> Result<SpillFile, Error> {
+        let spill = SpillFile::with_name(SpillFileName { contents, location: Location::Named(path.to_owned()) });
+        let file = open.open(path).map_err(spill.io_error(operation))?;
+        Ok(SpillFile { file: OnceLock::from(file), ..spill })
     }
 
-    /// Lets another piece have the place of this one.
-    pub fn free(&self, piece: Piece) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(piece.at);
+    /// Total bytes written so far; reused space counts each time.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Relaxed)
     }
 
-    /// Gives the room of a piece back to the disk.
-    pub fn give_back(&self, piece: Piece) {
+    /// Maximum size that the file has had, in bytes, freed blocks included.
+    pub fn peak_bytes(&self) -> u64 {
+        self.file_bytes.load(Relaxed)
+    }
+
+    /// Writes `bytes` as one block into a slot of `slot_bytes`. Slots of freed blocks ([`SpillFile::free_block`]) are
+    /// reused, so a file in which blocks are freed must use one slot size for all blocks.
+    ///
+    /// # Errors
+    /// The file cannot be written or has reached its maximum size.
+    pub fn write(&self, bytes: &[u8], slot_bytes: usize) -> Result<SpillBlock, Error> {
+        let freed = self.free_offsets.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let offset = freed.map_or_else(|| self.allocate_slot(slot_bytes as u64), Ok)?;
+        let file = self.file_or_create().map_err(self.io_error("write"))?;
+        file.write_all_at(bytes, offset).map_err(self.io_error("write"))?;
+        self.written_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(SpillBlock { offset, len: bytes.len() as u32, checksum: XxHash3_64::oneshot(bytes) })
+    }
+
+    /// Extends the file by a slot of `slot_bytes` and returns the offset of the slot.
+    fn allocate_slot(&self, slot_bytes: u64) -> Result<u64, Error> {
+        let extend = |end: u64| end.checked_add(slot_bytes).filter(|&end| end <= self.max_bytes);
+        let offset = self.file_bytes.fetch_update(Relaxed, Relaxed, extend);
+        offset.map_err(|_| Error::Full { file: self.name.clone(), max_bytes: self.max_bytes })
+    }
+
+    /// Reads a block into `into` and verifies its checksum.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the block is damaged.
+    pub fn read(&self, block: &SpillBlock, into: &mut Vec<u8>) -> Result<(), Error> {
+        let file = self.file_or_create().map_err(self.io_error("read"))?;
+        into.resize(block.len as usize, 0);
+        let Some(offset_in_file) = block.offset.checked_sub(self.first_offset) else {
+            return Err(self.damaged_error(block));
+        };
+        match file.read_exact_at(into, offset_in_file) {
+            Ok(()) if XxHash3_64::oneshot(into) == block.checksum => Ok(()),
+            // A file that ends before the block ends is damaged, too.
+            Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.io_error("read")(e)),
+            _ => Err(self.damaged_error(block)),
+        }
+    }
+
+    /// The error for a block whose bytes are not as they were written.
+    pub fn damaged_error(&self, block: &SpillBlock) -> Error {
+        Error::Damaged { file: self.name.clone(), offset: block.offset, len: block.len as usize }
+    }
+
+    /// Frees the slot of a block, so that a later block can be written there.
+    pub fn free_block(&self, block: SpillBlock) {
+        self.free_offsets.lock().unwrap_or_else(PoisonError::into_inner).push(block.offset);
+    }
+
+    /// Releases the disk space of a block (fallocate with FALLOC_FL_PUNCH_HOLE). Its contents are lost.
+    pub fn punch_hole(&self, block: SpillBlock) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if let Some(file) = self.file.get() {
-            // Some file systems cannot; then the room comes back at the end.
-            let _ = rustix::fs::fallocate(file, hole, piece.at, piece.len.into());
+            // Some file systems do not support this; then the space is released with the file.
+            let _ = rustix::fs::fallocate(file, hole, block.offset, block.len.into());
         }
     }
 
-    /// Gives all its room back to the disk: nobody reads it any more.
-    pub fn give_up(&self) {
+    /// Releases all disk space of the file, which must not be read afterwards.
+    pub fn truncate(&self) {
         if let Some(file) = self.file.get() {
-            // What cannot be cut goes with the file.
+            // If truncation fails, the space is released when the file is closed.
             let _ = file.set_len(0);
         }
     }
 
-    /// Waits until all that was written is on the disk.
+    /// Waits until all written data is on the disk (fsync).
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The system call failed.
     pub fn sync(&self) -> Result<(), Error> {
-        self.file.get().map_or(Ok(()), |file| file.sync_all().map_err(self.refused("write")))
+        self.file.get().map_or(Ok(()), |file| file.sync_all().map_err(self.io_error("write")))
     }
 
-    fn file(&self) -> io::Result<&File> {
+    fn file_or_create(&self) -> io::Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let Place::In(folder) = &self.name.place else { return Err(ErrorKind::NotFound.into()) };
+        let Location::Unnamed(folder) = &self.name.location else { return Err(ErrorKind::NotFound.into()) };
         let made = tempfile::tempfile_in(folder)?;
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// A value that cannot be made of bytes, or bytes of it.
-    pub(crate) fn formless(&self, why: &postcard::Error) -> Error {
-        self.refused("use")(io::Error::other(why.to_string()))
+    /// The error for a value that cannot be serialised or deserialised.
+    pub(crate) fn codec_error(&self, why: &postcard::Error) -> Error {
+        self.io_error("use")(io::Error::other(why.to_string()))
     }
 
-    fn refused(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error + '_ {
-        move |source| Error::Refused { doing, file: self.name.clone(), at: self.end.load(Relaxed), source }
+    fn io_error(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error + '_ {
+        move |source| Error::Io {
+            operation,
+            file: self.name.clone(),
+            file_bytes: self.file_bytes.load(Relaxed),
+            source,
+        }
     }
 }
 
@@ -287,49 +315,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told() {
-        let spill = Spill::unnamed("k-mer", Path::new("/scratch"));
+    fn a_full_disk_is_reported() {
+        let spill = SpillFile::unnamed("k-mer", Path::new("/scratch"));
         spill.file.set(File::options().write(true).open("/dev/full").unwrap()).unwrap();
         assert_eq!(
             spill.write(b"bytes", 4096).unwrap_err().to_string(),
             "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
-             give more memory, or a work folder with more room"
+             give more memory, or a work folder with more free space"
         );
-        let said =
-            Spill::unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
+        let message = SpillFile::unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
         assert!(
-            said.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
-            "{said}"
+            message.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
+            "{message}"
         );
     }
 
     #[test]
     fn a_file_grows_to_its_limit_and_no_further() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = Spill::unnamed("k-mer", folder.path()).within(10_000);
+        let spill = SpillFile::unnamed("k-mer", folder.path()).with_max_bytes(10_000);
         let [first, second] = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
-        let said = spill.write(&[3; 3000], 4096).unwrap_err().to_string();
-        assert!(said.contains("has reached the 0.0 GB that it may take; give more memory"), "{said}");
-        spill.free(first);
+        let message = spill.write(&[3; 3000], 4096).unwrap_err().to_string();
+        assert!(message.contains("has reached its limit of 0.0 GB; give more memory"), "{message}");
+        spill.free_block(first);
         let third = spill.write(&[3; 3000], 4096).unwrap();
         let mut buffer = Vec::new();
         for (byte, piece) in [(3, third), (2, second)] {
             spill.read(&piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte; 3000]);
         }
-        assert_eq!((spill.peak(), spill.written()), (8192, 9000));
-        let nothing = Spill::unnamed("k-mer", Path::new("/no/such")).within(0);
-        assert!(matches!(nothing.write(b"bytes", 5), Err(Error::Full { limit: 0, .. })));
+        assert_eq!((spill.peak_bytes(), spill.written_bytes()), (8192, 9000));
+        let nothing = SpillFile::unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
+        assert!(matches!(nothing.write(b"bytes", 5), Err(Error::Full { max_bytes: 0, .. })));
     }
 
     #[test]
-    fn a_flipped_bit_is_told_with_its_place() {
+    fn a_flipped_bit_is_reported_with_its_offset() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bins");
-        let spill = Spill::create("k-mer", &path).unwrap();
+        let spill = SpillFile::create("k-mer", &path).unwrap();
         let pieces = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
         spill.sync().unwrap();
-        let spill = Spill::open("k-mer", &path).unwrap();
+        let spill = SpillFile::open("k-mer", &path).unwrap();
         File::options().write(true).open(&path).unwrap().write_all_at(&[2 ^ 64], 4096 + 1234).unwrap();
         let mut buffer = Vec::new();
         spill.read(&pieces[0], &mut buffer).unwrap();
@@ -340,7 +367,7 @@ mod tests {
             assert_eq!(
                 spill.read(&pieces[1], &mut buffer).unwrap_err().to_string(),
                 format!(
-                    "the k-mer spill file {} is damaged: the 3000 bytes from byte 4096 on are not what was written; {again}",
+                    "the k-mer spill file {} is damaged: the 3000 bytes from byte 4096 on differ from what was written; {again}",
                     path.display()
                 )
             );
@@ -350,15 +377,15 @@ mod tests {
     #[test]
     fn a_file_without_a_name_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = Spill::unnamed("sorting", folder.path());
-        let pieces: Vec<Piece> = (0..9).map(|byte| spill.write(&[byte; 5000], 5000).unwrap()).collect();
+        let spill = SpillFile::unnamed("sorting", folder.path());
+        let pieces: Vec<SpillBlock> = (0..9).map(|byte| spill.write(&[byte; 5000], 5000).unwrap()).collect();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let mut buffer = Vec::new();
         for (byte, piece) in pieces.iter().enumerate().rev() {
             spill.read(piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte as u8; 5000]);
-            spill.give_back(*piece);
+            spill.punch_hole(*piece);
         }
-        assert_eq!(spill.written(), 9 * 5000);
+        assert_eq!(spill.written_bytes(), 9 * 5000);
     }
 }

@@ -1,4 +1,5 @@
-//! What a process used over time: processors, memory, bytes read and written, energy where the machine tells it.
+//! Records what the process uses over time: CPU time, memory, bytes read and written, and energy where the machine
+//! reports it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,122 +10,130 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::process_cost;
+use crate::cost::process_cost;
 
-/// Between two samples at first.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// Most samples: beyond them every other one is dropped, and the interval doubled.
-const MOST: usize = 2000;
+/// Time between two samples at the start of a run.
+const INITIAL_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of samples: beyond it every other sample is dropped and the interval is doubled.
+const MAX_SAMPLES: usize = 2000;
 
-/// What the process had used at one time. Seconds, CPU seconds and bytes are those since its timeline began.
+/// Resources that the process had used at one moment. Time, CPU time and bytes are counted from the start of the
+/// timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Sample {
-    /// Seconds by the clock.
-    pub s: f64,
-    /// CPU seconds, all threads.
+pub struct UsageSample {
+    /// Wall-clock time in seconds.
+    #[serde(alias = "s")]
+    pub elapsed_s: f64,
+    /// CPU time of all threads in seconds.
     pub cpu_s: f64,
-    /// Resident memory, bytes.
+    /// Resident memory in bytes.
     pub resident_bytes: u64,
-    /// Bytes that were read by system calls, from the disk or from its cache.
+    /// Bytes read by system calls, from the disk or from the page cache.
     pub read_bytes: u64,
-    /// Bytes that were written by system calls, to the disk or to its cache.
+    /// Bytes written by system calls, to the disk or to the page cache.
     pub written_bytes: u64,
-    /// Bytes that came from the disk itself.
+    /// Bytes read from the disk.
     pub disk_read_bytes: u64,
-    /// Bytes that are bound for the disk itself.
+    /// Bytes written, or waiting to be written, to the disk.
     pub disk_written_bytes: u64,
 }
 
-/// When a unit began.
+/// The start of a unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Began {
-    /// Its name.
+pub struct UnitStart {
+    /// Name of the unit.
     pub name: String,
-    /// What the process had used then.
-    pub at: Sample,
+    /// Resources that the process had used when the unit started.
+    pub at: UsageSample,
 }
 
-/// What a process used over time.
+/// Samples of the resources that a process used over time, and the starts of its units.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Units by the time they began.
-    pub units: Vec<Began>,
-    /// Samples by time, some thousand at most.
-    pub samples: Vec<Sample>,
-    /// Joules of all processors of the machine, where it tells (RAPL): others' work is in them, too.
+    /// Units in the order of their start.
+    pub units: Vec<UnitStart>,
+    /// Samples in the order of time, a few thousand at most.
+    pub samples: Vec<UsageSample>,
+    /// Energy in joules of all processor packages of the machine, where it reports them (RAPL). Includes the work of
+    /// other processes.
     pub energy_j: Option<f64>,
 }
 
-/// Takes samples until it is dropped.
+/// Takes samples in a thread until it is dropped.
 #[derive(Debug)]
-pub struct Recorder {
-    state: Arc<Mutex<State>>,
+pub struct TimelineRecorder {
+    state: Arc<Mutex<RecorderState>>,
     sampler: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 #[derive(Debug)]
-struct State {
-    began: Instant,
-    first: Sample,
+struct RecorderState {
+    start: Instant,
+    usage_at_start: UsageSample,
     timeline: Timeline,
-    meters: Vec<Meter>,
+    energy_counters: Vec<EnergyCounter>,
 }
 
-impl Recorder {
-    /// Begins a timeline.
-    pub fn start() -> Recorder {
-        let (first, meters) = (used(), meters(Path::new("/sys/class/powercap")));
-        let state = State { began: Instant::now(), first, timeline: Timeline::default(), meters };
+impl TimelineRecorder {
+    /// Starts a timeline.
+    pub fn start() -> TimelineRecorder {
+        let (first, meters) = (process_usage(), energy_counters(Path::new("/sys/class/powercap")));
+        let state = RecorderState {
+            start: Instant::now(),
+            usage_at_start: first,
+            timeline: Timeline::default(),
+            energy_counters: meters,
+        };
         let state = Arc::new(Mutex::new(state));
-        lock(&state).sample();
+        lock_state(&state).take_sample();
         let (stop, stopped) = channel::<()>();
         let sampled = state.clone();
         let sample = move || {
-            let mut interval = INTERVAL;
+            let mut interval = INITIAL_INTERVAL;
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                let mut state = lock(&sampled);
-                state.sample();
-                if thin(&mut state.timeline.samples, MOST) {
+                let mut state = lock_state(&sampled);
+                state.take_sample();
+                if drop_every_other(&mut state.timeline.samples, MAX_SAMPLES) {
                     interval *= 2;
                 }
             }
         };
-        // Without a thread there are the samples of units' beginnings.
+        // If the thread cannot be started, only the samples at unit starts are taken.
         let sampler = thread::Builder::new().name("timeline".into()).spawn(sample).ok();
-        Recorder { state, sampler: sampler.map(|thread| (stop, thread)) }
+        TimelineRecorder { state, sampler: sampler.map(|thread| (stop, thread)) }
     }
 
-    /// A unit begins.
-    pub fn begins(&self, name: &str) {
-        let mut state = lock(&self.state);
-        let at = state.sample();
-        state.timeline.units.push(Began { name: name.to_owned(), at });
+    /// Records the start of a unit.
+    pub fn record_unit_start(&self, name: &str) {
+        let mut state = lock_state(&self.state);
+        let at = state.take_sample();
+        state.timeline.units.push(UnitStart { name: name.to_owned(), at });
     }
 
-    /// The timeline so far.
+    /// The timeline up to now.
     pub fn timeline(&self) -> Timeline {
-        let mut state = lock(&self.state);
-        state.sample();
+        let mut state = lock_state(&self.state);
+        state.take_sample();
         state.timeline.clone()
     }
 }
 
-impl Drop for Recorder {
+impl Drop for TimelineRecorder {
     fn drop(&mut self) {
         if let Some((stop, sampler)) = self.sampler.take() {
             drop(stop);
-            // One that panicked has nothing more to tell.
+            // A panic of the sampling thread loses only samples.
             let _ = sampler.join();
         }
     }
 }
 
-impl State {
-    /// Takes a sample.
-    fn sample(&mut self) -> Sample {
-        let (now, first) = (used(), &self.first);
-        let sample = Sample {
-            s: self.began.elapsed().as_secs_f64(),
+impl RecorderState {
+    /// Takes a sample and appends it to the timeline.
+    fn take_sample(&mut self) -> UsageSample {
+        let (now, first) = (process_usage(), &self.usage_at_start);
+        let sample = UsageSample {
+            elapsed_s: self.start.elapsed().as_secs_f64(),
             cpu_s: now.cpu_s - first.cpu_s,
             resident_bytes: now.resident_bytes,
             read_bytes: now.read_bytes.saturating_sub(first.read_bytes),
@@ -133,42 +142,41 @@ impl State {
             disk_written_bytes: now.disk_written_bytes.saturating_sub(first.disk_written_bytes),
         };
         self.timeline.samples.push(sample);
-        self.meters.iter_mut().for_each(Meter::read);
-        let joules: f64 = self.meters.iter().map(|meter| meter.used as f64 / 1e6).sum();
-        self.timeline.energy_j = (!self.meters.is_empty()).then_some(joules);
+        self.energy_counters.iter_mut().for_each(EnergyCounter::read);
+        let joules: f64 = self.energy_counters.iter().map(|meter| meter.used_uj as f64 / 1e6).sum();
+        self.timeline.energy_j = (!self.energy_counters.is_empty()).then_some(joules);
         sample
     }
 }
 
-/// Drops every other sample if there are more than `most`.
-fn thin(samples: &mut Vec<Sample>, most: usize) -> bool {
-    let many = samples.len() > most;
-    if many {
+/// Drops every other sample if there are more than `max_samples`. Returns whether samples were dropped.
+fn drop_every_other(samples: &mut Vec<UsageSample>, max_samples: usize) -> bool {
+    let too_many = samples.len() > max_samples;
+    if too_many {
         let mut kept = false;
         samples.retain(|_| {
             kept = !kept;
             kept
         });
     }
-    many
+    too_many
 }
 
-/// Bytes of memory that the process holds now, where the system tells it (proc_pid_status(5)).
-pub fn resident() -> Option<u64> {
+/// Resident memory of this process in bytes (`VmRSS`, proc_pid_status(5)); `None` where `/proc` is not available.
+pub fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
     Some(kib?.parse::<u64>().ok()? * 1024)
 }
 
-/// What the process has used since it began (proc_pid_statm(5), proc_pid_io(5)).
-fn used() -> Sample {
+/// What the process has used since it started (proc_pid_status(5), proc_pid_io(5)).
+fn process_usage() -> UsageSample {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let field =
-        |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
-    Sample {
-        s: 0.0,
+    let field = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
+    UsageSample {
+        elapsed_s: 0.0,
         cpu_s: process_cost().cpu_s,
-        resident_bytes: resident().unwrap_or(0),
+        resident_bytes: resident_bytes().unwrap_or(0),
         read_bytes: field("rchar:"),
         written_bytes: field("wchar:"),
         disk_read_bytes: field("read_bytes:"),
@@ -176,48 +184,48 @@ fn used() -> Sample {
     }
 }
 
-/// The energy counter of one processor package, in microjoules; it begins again at 0 beyond its largest value.
+/// The energy counter of one processor package, in microjoules. The counter wraps to 0 after `max_uj`.
 #[derive(Debug)]
-struct Meter {
+struct EnergyCounter {
     path: PathBuf,
-    largest: u64,
-    last: u64,
-    used: u64,
+    max_uj: u64,
+    last_uj: u64,
+    used_uj: u64,
 }
 
-impl Meter {
+impl EnergyCounter {
     fn read(&mut self) {
-        let Some(now) = number(&self.path) else { return };
-        self.used += match now.checked_sub(self.last) {
+        let Some(now) = read_number(&self.path) else { return };
+        self.used_uj += match now.checked_sub(self.last_uj) {
             Some(more) => more,
-            None => self.largest.saturating_sub(self.last) + now,
+            None => self.max_uj.saturating_sub(self.last_uj) + now,
         };
-        self.last = now;
+        self.last_uj = now;
     }
 }
 
-fn number(path: &Path) -> Option<u64> {
+fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The counters of all packages that may be read: zones `intel-rapl:0` and so on, whose parts have a second number.
-fn meters(folder: &Path) -> Vec<Meter> {
+/// The readable energy counters of all packages: zones `intel-rapl:N`. Subzones have a second number and are skipped.
+fn energy_counters(folder: &Path) -> Vec<EnergyCounter> {
     let zones = fs::read_dir(folder).into_iter().flatten().flatten();
     let package = |zone: &fs::DirEntry| {
         let name = zone.file_name().into_string().unwrap_or_default();
-        let number = name.strip_prefix("intel-rapl:").unwrap_or_default();
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+        let read_number = name.strip_prefix("intel-rapl:").unwrap_or_default();
+        !read_number.is_empty() && read_number.bytes().all(|b| b.is_ascii_digit())
     };
     let meter = |zone: fs::DirEntry| {
         let path = zone.path().join("energy_uj");
-        let last = number(&path)?;
-        let largest = number(&zone.path().join("max_energy_range_uj")).unwrap_or(u64::MAX);
-        Some(Meter { path, largest, last, used: 0 })
+        let last = read_number(&path)?;
+        let largest = read_number(&zone.path().join("max_energy_range_uj")).unwrap_or(u64::MAX);
+        Some(EnergyCounter { path, max_uj: largest, last_uj: last, used_uj: 0 })
     };
     zones.filter(package).filter_map(meter).collect()
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<RecorderState>) -> MutexGuard<'_, RecorderState> {
     state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -226,32 +234,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_shows() {
-        let recorder = Recorder::start();
-        recorder.begins("one");
+    fn usage_is_recorded() {
+        let recorder = TimelineRecorder::start();
+        recorder.record_unit_start("one");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, vec![1; 1 << 20]).unwrap();
         assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
-        recorder.begins("two");
+        recorder.record_unit_start("two");
         let Timeline { units, samples, .. } = recorder.timeline();
         let names: Vec<&str> = units.iter().map(|unit| &unit.name[..]).collect();
         assert_eq!(names, ["one", "two"]);
         let (one, two) = (units[0].at, units[1].at);
-        assert!(
-            two.read_bytes - one.read_bytes >= 1 << 20 && two.written_bytes - one.written_bytes >= 1 << 20
-        );
+        assert!(two.read_bytes - one.read_bytes >= 1 << 20 && two.written_bytes - one.written_bytes >= 1 << 20);
         assert!(samples.len() >= 4 && samples.iter().all(|sample| sample.resident_bytes > 0));
-        assert!(samples.windows(2).all(|two| two[0].s <= two[1].s && two[0].cpu_s <= two[1].cpu_s));
+        assert!(samples.windows(2).all(|two| two[0].elapsed_s <= two[1].elapsed_s && two[0].cpu_s <= two[1].cpu_s));
     }
 
     #[test]
     fn many_samples_are_thinned() {
-        let mut samples: Vec<Sample> =
-            (0..10).map(|i| Sample { s: f64::from(i), ..Sample::default() }).collect();
-        assert!(!thin(&mut samples, 10));
-        assert!(thin(&mut samples, 9));
-        assert!(samples.iter().map(|sample| sample.s).eq([0.0, 2.0, 4.0, 6.0, 8.0]));
+        let mut samples: Vec<UsageSample> =
+            (0..10).map(|i| UsageSample { elapsed_s: f64::from(i), ..UsageSample::default() }).collect();
+        assert!(!drop_every_other(&mut samples, 10));
+        assert!(drop_every_other(&mut samples, 9));
+        assert!(samples.iter().map(|sample| sample.elapsed_s).eq([0.0, 2.0, 4.0, 6.0, 8.0]));
     }
 
     #[test]
@@ -267,12 +273,12 @@ mod tests {
         write("intel-rapl:1", 9000);
         write("intel-rapl:0:0", 1);
         write("intel-rapl", 1);
-        let mut meters = meters(folder.path());
+        let mut meters = energy_counters(folder.path());
         assert_eq!(meters.len(), 2);
         write("intel-rapl:0", 7000);
         write("intel-rapl:1", 500);
-        meters.iter_mut().for_each(Meter::read);
-        assert_eq!(meters.iter().map(|meter| meter.used).sum::<u64>(), 2000 + 1500);
-        assert!(super::meters(&folder.path().join("none")).is_empty());
+        meters.iter_mut().for_each(EnergyCounter::read);
+        assert_eq!(meters.iter().map(|meter| meter.used_uj).sum::<u64>(), 2000 + 1500);
+        assert!(super::energy_counters(&folder.path().join("none")).is_empty());
     }
 }

@@ -1,6 +1,5 @@
-//! Units of work that survive an interruption: each leaves one file in the work folder, complete or not at all.
-//!
-//! The layout is described in `docs/formats/unit.md`.
+//! Results of restartable units: one file per unit in the work folder, either complete or absent. The layout is
+//! described in `docs/formats/unit.md`.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -9,74 +8,77 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::clock::{Clock, UnitCost};
+use crate::cost::{CostTimer, UnitCost};
 use crate::publish::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"GENUMAU9";
-/// Bytes of the magic and of the length behind it, and of the checksum at the end.
-const HEAD: u64 = 16;
-const SUM: u64 = 4;
-/// Bytes read at once, and of the longest string of bytes in a result.
-const BUFFER: usize = 1 << 20;
-const LONGEST: u64 = 1 << 30;
+/// Bytes of the magic number and the length of the fingerprint at the start of the file; bytes of the checksum
+/// (CRC-32) at its end.
+const HEADER_BYTES: u64 = 16;
+const CHECKSUM_BYTES: u64 = 4;
+/// Bytes per read call.
+const READ_BUFFER_BYTES: usize = 1 << 20;
+const MAX_STRING_BYTES: u64 = 1 << 30;
 
-/// What can go wrong with a unit's file.
+/// An error with the file of a unit.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file could not be finished.
+    /// The complete file could not be renamed to its final name.
     #[error(transparent)]
-    Finish(#[from] publish::Error),
-    /// The file could not be written; the message names it.
+    Publish(#[from] publish::Error),
+    /// The file could not be written; the message contains its path.
     #[error(transparent)]
     Write(io::Error),
     /// The file could not be read.
     #[error("{path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the unit file.
         path: PathBuf,
-        /// The system's own words.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is damaged.
     #[error("{path}: damaged ({what}); remove the work folder and start again without --resume")]
     Damaged {
-        /// The file.
+        /// Path of the unit file.
         path: PathBuf,
-        /// What does not fit.
+        /// The check that failed.
         what: &'static str,
     },
-    /// The file was made by another run.
+    /// The file was made by a run with other inputs or parameters.
     #[error(
-        "{path}: made from other inputs or parameters ({difference}); give another --work, or leave out --resume"
+        "{path}: made from other inputs or parameters ({difference}); name another folder with --work, or leave out --resume"
     )]
-    Foreign {
-        /// The file.
+    OtherRun {
+        /// Path of the unit file.
         path: PathBuf,
-        /// First line in which the two runs differ.
+        /// First line of the fingerprint in which the two runs differ.
         difference: String,
     },
 }
 
-/// A run's place on disk.
+/// Stores and loads the results of finished units in the work folder of a run.
 #[derive(Debug, Clone)]
-pub struct Store {
-    /// The folder.
-    pub work: PathBuf,
-    /// What the results depend on, line by line.
+pub struct UnitStore {
+    /// The work folder.
+    pub work_folder: PathBuf,
+    /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result is
+    /// used only if its fingerprint is equal.
     pub fingerprint: String,
-    /// Whether finished units are taken from the folder.
+    /// Whether stored results are loaded instead of running the unit again.
     pub resume: bool,
 }
 
-impl Store {
-    /// Where the result of a unit is when it is finished.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.work.join(format!("{name}.unit"))
+impl UnitStore {
+    /// Path of the file with the result of the unit `name`.
+    pub fn unit_path(&self, name: &str) -> PathBuf {
+        self.work_folder.join(format!("{name}.unit"))
     }
 
-    /// Units whose results are in the folder, in the order of their names; whether these are of an equal run is not looked at.
-    pub fn finished(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.work).ok();
+    /// Sorted names of the units that have a result file in the work folder. The fingerprints of these files are not
+    /// compared.
+    pub fn finished_units(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.work_folder).ok();
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
         let unit = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".unit")?.to_owned());
         let mut names: Vec<String> = names.filter_map(unit).filter(|name| !name.starts_with('.')).collect();
@@ -84,13 +86,14 @@ impl Store {
         names
     }
 
-    /// Removes the result of a unit that nobody needs any more; what cannot be removed goes with the folder.
-    pub fn forget(&self, name: &str) {
-        let _ = fs::remove_file(self.path(name));
+    /// Removes the result of a unit. A failure is ignored: the file is removed with the work folder.
+    pub fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.unit_path(name));
     }
 
-    /// Runs a unit, or takes its result from the work folder when an equal run has finished it.
-    pub fn unit<T, E>(
+    /// Loads the result of the unit `name` if it is stored with the same fingerprint and `resume` is set; otherwise
+    /// calls `work` and stores its result. Appends the cost of the unit to `costs`.
+    pub fn run_or_load<T, E>(
         &self,
         name: &str,
         costs: &mut Vec<UnitCost>,
@@ -100,8 +103,8 @@ impl Store {
         T: Serialize + DeserializeOwned,
         E: From<Error>,
     {
-        let path = self.path(name);
-        let clock = Clock::start();
+        let path = self.unit_path(name);
+        let clock = CostTimer::start();
         let (result, resumed) = match self.resume.then(|| self.load(&path)).transpose()?.flatten() {
             Some(result) => (result, true),
             None => {
@@ -110,56 +113,58 @@ impl Store {
                 (result, false)
             }
         };
-        costs.push(UnitCost { resumed, ..clock.cost(name) });
+        costs.push(UnitCost { resumed, ..clock.stop(name) });
         Ok(result)
     }
 
     fn save<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
         let mut file =
-            Summed { file: AtomicFile::create(path)?, sum: crc32fast::Hasher::new(), failed: None };
+            ChecksummedFile { file: AtomicFile::create(path)?, checksum: crc32fast::Hasher::new(), write_error: None };
         let fingerprint = self.fingerprint.as_bytes();
         for bytes in [MAGIC, &(fingerprint.len() as u64).to_le_bytes()[..], fingerprint] {
-            file.write_all(bytes).map_err(|e| Error::Write(file.failed.take().unwrap_or(e)))?;
+            file.write_all(bytes).map_err(|e| Error::Write(file.write_error.take().unwrap_or(e)))?;
         }
-        // The payload goes straight to the file: it can be as large as everything else in memory together.
+        // The value is serialised directly into the file, because its bytes can be as large as all other data in
+        // memory.
         if let Err(error) = postcard::to_io(value, &mut file) {
-            return Err(Error::Write(file.failed.unwrap_or_else(|| io::Error::other(error))));
+            return Err(Error::Write(file.write_error.unwrap_or_else(|| io::Error::other(error))));
         }
-        let Summed { mut file, sum, .. } = file;
+        let ChecksummedFile { mut file, checksum: sum, .. } = file;
         file.write_all(&sum.finalize().to_le_bytes()).map_err(Error::Write)?;
-        Ok(file.finish()?)
+        Ok(file.publish()?)
     }
 
-    /// The result in `path`; `None` when there is no such file. It is read twice, once to sum it up and once to decode it, and never held whole.
+    /// Loads the result from `path`; `None` if the file does not exist. Reads the file twice, first for the checksum
+    /// and then to decode it, and never holds the whole file in memory.
     fn load<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, Error> {
-        let unread = |source| Error::Read { path: path.to_path_buf(), source };
+        let read_error = |source| Error::Read { path: path.to_path_buf(), source };
         let damaged = |what| Error::Damaged { path: path.to_path_buf(), what };
         let file = match File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(unread(source)),
+            Err(source) => return Err(read_error(source)),
         };
-        let length = file.metadata().map_err(unread)?.len();
-        let all = length.checked_sub(SUM).ok_or(damaged("too short"))?;
-        let mut file = BufReader::with_capacity(BUFFER, file);
+        let length = file.metadata().map_err(read_error)?.len();
+        let checked_bytes = length.checked_sub(CHECKSUM_BYTES).ok_or(damaged("too short"))?;
+        let mut file = BufReader::with_capacity(READ_BUFFER_BYTES, file);
         let mut number = [0; 8];
         let fill = |file: &mut BufReader<File>, bytes: &mut [u8]| match file.read_exact(bytes) {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Err(damaged("too short")),
-            filled => filled.map_err(unread),
+            filled => filled.map_err(read_error),
         };
-        let other = damaged("not a unit file of this version");
-        if all < HEAD {
-            return Err(other);
+        let not_a_unit_file = damaged("not a unit file of this version");
+        if checked_bytes < HEADER_BYTES {
+            return Err(not_a_unit_file);
         }
         fill(&mut file, &mut number)?;
         if number != *MAGIC {
-            return Err(other);
+            return Err(not_a_unit_file);
         }
-        file.rewind().map_err(unread)?;
+        file.rewind().map_err(read_error)?;
         let mut sum = crc32fast::Hasher::new();
-        let mut left = all;
+        let mut left = checked_bytes;
         while left > 0 {
-            let bytes = file.fill_buf().map_err(unread)?;
+            let bytes = file.fill_buf().map_err(read_error)?;
             let n = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             if n == 0 {
                 return Err(damaged("too short"));
@@ -168,15 +173,15 @@ impl Store {
             file.consume(n);
             left -= n as u64;
         }
-        let mut told = [0; SUM as usize];
-        fill(&mut file, &mut told)?;
-        if told != sum.finalize().to_le_bytes() {
+        let mut stored_checksum = [0; CHECKSUM_BYTES as usize];
+        fill(&mut file, &mut stored_checksum)?;
+        if stored_checksum != sum.finalize().to_le_bytes() {
             return Err(damaged("checksum"));
         }
-        file.seek(SeekFrom::Start(MAGIC.len() as u64)).map_err(unread)?;
+        file.seek(SeekFrom::Start(MAGIC.len() as u64)).map_err(read_error)?;
         fill(&mut file, &mut number)?;
         let len = u64::from_le_bytes(number);
-        let payload = (all - HEAD).checked_sub(len).ok_or(damaged("too short"))?;
+        let payload = (checked_bytes - HEADER_BYTES).checked_sub(len).ok_or(damaged("too short"))?;
         let mut fingerprint = vec![0; len as usize];
         fill(&mut file, &mut fingerprint)?;
         let fingerprint = String::from_utf8_lossy(&fingerprint);
@@ -187,44 +192,44 @@ impl Store {
                 .zip(fingerprint.lines().chain(std::iter::repeat("nothing")))
                 .find(|(now, then)| now != then)
                 .map_or("more inputs then".to_owned(), |(now, then)| format!("now {now}, then {then}"));
-            return Err(Error::Foreign { path: path.to_path_buf(), difference });
+            return Err(Error::OtherRun { path: path.to_path_buf(), difference });
         }
-        // Holds one text or string of bytes at a time; what is not used of it takes no memory.
-        let mut scratch = vec![0; payload.min(LONGEST) as usize];
+        // Buffer for one string or byte array at a time; pages that are not touched take no memory.
+        let mut scratch = vec![0; payload.min(MAX_STRING_BYTES) as usize];
         let value = postcard::from_io((file.take(payload), &mut scratch));
         value.map(|(value, _)| Some(value)).map_err(|_| damaged("contents"))
     }
 }
 
-/// Passes bytes on to a file and sums them up.
-struct Summed {
+/// Writes to a file and computes the checksum of the bytes.
+struct ChecksummedFile {
     file: AtomicFile,
-    sum: crc32fast::Hasher,
-    /// The file's own words when it refused: postcard does not hand them on.
-    failed: Option<io::Error>,
+    checksum: crc32fast::Hasher,
+    /// The last error of the file. It is kept here because postcard does not pass it on.
+    write_error: Option<io::Error>,
 }
 
-impl Write for Summed {
+impl Write for ChecksummedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.write(bytes) {
             Ok(n) => {
-                self.sum.update(&bytes[..n]);
+                self.checksum.update(&bytes[..n]);
                 Ok(n)
             }
-            Err(error) => Err(self.keep(error)),
+            Err(error) => Err(self.keep_error(error)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush().map_err(|error| self.keep(error))
+        self.file.flush().map_err(|error| self.keep_error(error))
     }
 }
 
-impl Summed {
-    /// What stands for the file's own words until they are told.
-    fn keep(&mut self, error: io::Error) -> io::Error {
+impl ChecksummedFile {
+    /// Stores a write error for the later report and returns another error of the same kind for the caller.
+    fn keep_error(&mut self, error: io::Error) -> io::Error {
         let kind = error.kind();
-        self.failed = Some(error);
+        self.write_error = Some(error);
         kind.into()
     }
 }
@@ -234,20 +239,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_back_unless_damaged_or_foreign() {
+    fn results_are_loaded_unless_damaged_or_of_another_run() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store { work: dir.path().into(), fingerprint: "k 31\nfile a".into(), resume: true };
+        let store = UnitStore { work_folder: dir.path().into(), fingerprint: "k 31\nfile a".into(), resume: true };
         let mut costs = Vec::new();
-        let run = |store: &Store, costs: &mut Vec<UnitCost>, value: u32| {
-            store.unit("x", costs, || Ok::<_, Error>(vec![value]))
+        let run = |store: &UnitStore, costs: &mut Vec<UnitCost>, value: u32| {
+            store.run_or_load("x", costs, || Ok::<_, Error>(vec![value]))
         };
         assert_eq!(run(&store, &mut costs, 1).unwrap(), [1]);
         assert_eq!(run(&store, &mut costs, 2).unwrap(), [1]);
         assert_eq!([costs[0].resumed, costs[1].resumed], [false, true]);
-        assert_eq!(store.finished(), ["x"]);
-        let afresh = Store { resume: false, ..store.clone() };
+        assert_eq!(store.finished_units(), ["x"]);
+        let afresh = UnitStore { resume: false, ..store.clone() };
         assert_eq!(run(&afresh, &mut costs, 3).unwrap(), [3]);
-        let other = Store { fingerprint: "k 25\nfile a".into(), ..store.clone() };
+        let other = UnitStore { fingerprint: "k 25\nfile a".into(), ..store.clone() };
         let message = run(&other, &mut costs, 4).unwrap_err().to_string();
         assert!(message.contains("now k 25, then k 31"), "{message}");
         let path = dir.path().join("x.unit");
@@ -263,7 +268,7 @@ mod tests {
             let message = run(&store, &mut costs, 5).unwrap_err().to_string();
             assert!(message.contains("damaged (") && message.contains("x.unit"), "{n}: {message}");
         }
-        store.forget("x");
-        assert!(store.finished().is_empty());
+        store.remove("x");
+        assert!(store.finished_units().is_empty());
     }
 }

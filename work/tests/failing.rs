@@ -1,4 +1,4 @@
-//! A program that fails in several threads at once tells of it once and leaves nothing behind.
+//! A process in which several threads fail at once prints one error and leaves no partial files.
 
 use std::env;
 use std::fs;
@@ -8,13 +8,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use genuma_work::publish::Partial;
-use genuma_work::signals::{give_up, heed};
+use genuma_work::publish::PartialFile;
+use genuma_work::signals::{exit_after_failure, handle_signals};
 
 const FOLDER: &str = "GENUMA_TEST_FOLDER";
 
 #[test]
-fn the_first_failure_is_told_whole_and_no_file_begins_after_it() {
+fn the_first_failure_is_printed_completely_and_no_file_is_created_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let body = Command::new(env::current_exe().unwrap())
         .args(["--ignored", "--exact", "several_threads_fail", "--nocapture", "--test-threads=1"])
@@ -28,9 +28,9 @@ fn the_first_failure_is_told_whole_and_no_file_begins_after_it() {
 }
 
 #[test]
-fn what_fails_while_a_failure_is_told_is_told_instead() {
+fn a_failure_while_printing_an_error_is_printed_instead() {
     let body = Command::new(env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "telling_fails", "--nocapture", "--test-threads=1"])
+        .args(["--ignored", "--exact", "printing_the_error_fails", "--nocapture", "--test-threads=1"])
         .output()
         .unwrap();
     assert_eq!(body.status.code(), Some(1), "{body:?}");
@@ -38,37 +38,37 @@ fn what_fails_while_a_failure_is_told_is_told_instead() {
 }
 
 #[test]
-#[ignore = "ends its process, which the_first_failure_is_told_whole_and_no_file_begins_after_it starts"]
+#[ignore = "ends its process, which the_first_failure_is_printed_completely_and_no_file_is_created_after_it starts"]
 fn several_threads_fail() {
-    heed().unwrap();
+    handle_signals().unwrap();
     let folder = env::var_os(FOLDER).unwrap();
     for writer in 0..4 {
         let folder = folder.clone();
         thread::spawn(move || {
             for number in 0.. {
-                // Neither dropped nor published, as where a thread is stopped in its midst.
-                std::mem::forget(Partial::create(Path::new(&folder).join(format!("{writer}.{number}"))));
+                // Neither dropped nor published, as if the thread was stopped in the middle.
+                std::mem::forget(PartialFile::create(Path::new(&folder).join(format!("{writer}.{number}"))));
             }
         });
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, printing) = mpsc::channel();
     thread::spawn(move || {
-        // Some files are there by then.
+        // Wait until some files exist.
         thread::sleep(Duration::from_millis(100));
-        give_up(|| {
+        exit_after_failure(|| {
             eprintln!("begun");
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             thread::sleep(Duration::from_millis(300));
             eprintln!("ended");
         })
     });
-    told.recv().unwrap();
-    give_up(|| eprintln!("told twice"));
+    printing.recv().unwrap();
+    exit_after_failure(|| eprintln!("message twice"));
 }
 
 #[test]
-#[ignore = "ends its process, which what_fails_while_a_failure_is_told_is_told_instead starts"]
-fn telling_fails() {
-    heed().unwrap();
-    give_up(|| give_up(|| eprintln!("no memory to tell")));
+#[ignore = "ends its process, which a_failure_while_printing_an_error_is_printed_instead starts"]
+fn printing_the_error_fails() {
+    handle_signals().unwrap();
+    exit_after_failure(|| exit_after_failure(|| eprintln!("no memory to tell")));
 }

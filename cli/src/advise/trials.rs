@@ -1,158 +1,189 @@
-//! Strategies tried on a sample of the reads, by the machinery of `genuma run`.
+//! Trial runs of strategies on a sample of the reads, by the same code as `genuma run`.
 
 use std::io::sink;
 use std::sync::Arc;
 use std::time::Instant;
 
 use genuma_machine::Topology;
-use genuma_reads::Meter;
-use genuma_strategy::advisor::Trial;
-use genuma_strategy::instance::Words;
-use genuma_strategy::invocation::{Depends, Reads};
-use genuma_strategy::merge::Program;
-use genuma_strategy::model::{Application, Machine, Prediction};
-use genuma_strategy::run::Plan;
-use genuma_strategy::sample::Sample;
-use genuma_strategy::{Invocation, Strategy, layout, replica};
+use genuma_reads::ProgressCounters;
+use genuma_strategy::advisor::TrialResult;
+use genuma_strategy::instance::StderrLogging;
+use genuma_strategy::invocation::{ReadDependence, ReadFiles};
+use genuma_strategy::merge::HeaderProgram;
+use genuma_strategy::model::{ApplicationModel, MachineModel, RunPrediction};
+use genuma_strategy::read_sample::ReadSample;
+use genuma_strategy::run::RunPlan;
+use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
 use tracing::info;
 
-use crate::aligner::plain;
+use crate::external_aligner::plain_command;
 
-/// Seconds that the plain run is to align the sample for.
-const TRIAL_S: f64 = 2.0;
-/// A sample that takes fewer seconds is too small, unless it is all there is.
-const ENOUGH_S: f64 = 0.5;
-/// How many times larger the next one is.
-const LARGER: u64 = 4;
-/// How many samples are taken at most.
-const MOST_SAMPLES: u32 = 4;
-/// Reads for each instance that a sample has at least, so that all of them are at work from its first quarter on: reads come
-/// in pieces of 400,000 bases.
-const FEWEST_READS: u64 = 32_000;
-/// Blocks of the first quarter for each instance, where an aligner works in blocks.
-const BLOCKS: u64 = 2;
-/// The first quarter.
-const PART: u64 = 4;
-/// Bases (bp) of the smallest block.
-const SMALLEST_BLOCK: u64 = 50_000;
-/// What aligning is held to take of a sample's time at least, when loading hides it.
-const LEAST_SHARE: f64 = 0.05;
+/// Time that the plain run should take to align the first sample (s).
+const TARGET_ALIGNING_S: f64 = 2.0;
+/// Minimum time that a sample must take to align (s): a shorter trial is repeated with a larger sample, unless the
+/// sample is the whole input. Empirical.
+const MIN_ALIGNING_S: f64 = 0.5;
+/// Factor by which the sample grows when a trial was too short.
+const SAMPLE_GROWTH: u64 = 4;
+/// Maximum number of samples that one trial tries.
+const MAX_SAMPLES_PER_TRIAL: u32 = 4;
+/// Minimum reads of a sample for each instance, so that all instances work from the first quarter of the sample on:
+/// reads are dealt out in chunks of 400,000 bases.
+const MIN_READS_PER_INSTANCE: u64 = 32_000;
+/// Minimum blocks of the first quarter for each instance, for aligners that work in blocks of reads.
+const MIN_BLOCKS_PER_INSTANCE: u64 = 2;
+/// The first part of a sample is this fraction of the sample: one quarter.
+const FIRST_PART_DIVISOR: u64 = 4;
+/// Minimum size of a block of reads (bases).
+const MIN_BLOCK_BASES: u64 = 50_000;
+/// Minimum share of a sample's time that counts as aligning. It bounds the estimate when loading the index hides the
+/// time of aligning.
+const MIN_ALIGNING_SHARE: f64 = 0.05;
 
-/// Reads of a trial, and the seconds that it is expected to take: indexes are loaded twice.
-pub(crate) fn expected(app: &Application, plain: Prediction, most: u32, machine: &Machine) -> (u64, f64) {
+/// Number of reads of a trial, and the expected time of the trial (s). Each trial loads the index twice.
+pub(crate) fn expected_trial(
+    app: &ApplicationModel,
+    plain: RunPrediction,
+    max_instances: u32,
+    machine: &MachineModel,
+) -> (u64, f64) {
     let read_s = plain.seconds / app.reads;
-    let reads = (TRIAL_S / read_s).max((FEWEST_READS * u64::from(most)) as f64).min(app.reads);
+    let reads =
+        (TARGET_ALIGNING_S / read_s).max((MIN_READS_PER_INSTANCE * u64::from(max_instances)) as f64).min(app.reads);
     let load_s = app.index_bytes as f64 / (machine.load_gbs * 1e9);
-    (reads as u64, (1.0 + 1.0 / PART as f64) * reads * read_s + 2.0 * load_s)
+    (reads as u64, (1.0 + 1.0 / FIRST_PART_DIVISOR as f64) * reads * read_s + 2.0 * load_s)
 }
 
-/// What trials are to be like.
-pub(crate) struct Wish {
-    /// Reads of the run.
-    pub(crate) reads: f64,
-    /// Most instances of a strategy.
-    pub(crate) most: u32,
-    /// Share of the run that trials may take.
-    pub(crate) budget: f64,
-    /// Reads of the first sample.
-    pub(crate) sample: u64,
+/// Settings of the trials.
+pub(crate) struct TrialSettings {
+    /// Number of reads of the whole run.
+    pub(crate) run_reads: f64,
+    /// Maximum number of instances of any strategy.
+    pub(crate) max_instances: u32,
+    /// Share of the run's time that trials may take.
+    pub(crate) time_share: f64,
+    /// Number of reads of the first sample.
+    pub(crate) sample_reads: u64,
 }
 
-/// Runs trials.
-pub(crate) struct Trials<'a> {
+/// Runs the aligner under strategies on a sample of the reads.
+pub(crate) struct TrialRunner<'a> {
     invocation: &'a Invocation,
     topology: &'a Topology,
     threads: usize,
-    most: u32,
-    /// Reads of the run.
-    reads: f64,
-    /// Share of the run that trials may take.
-    budget: f64,
-    sample: Sample,
-    /// Whether the sample is known to be large enough.
-    settled: bool,
+    max_instances: u32,
+    /// Number of reads of the whole run.
+    run_reads: f64,
+    /// Share of the run's time that trials may take.
+    time_share: f64,
+    sample: ReadSample,
+    /// Whether the sample is known to be large enough, so that later trials do not enlarge it.
+    sample_is_large_enough: bool,
 }
 
-impl<'a> Trials<'a> {
-    /// Takes a sample.
+impl<'a> TrialRunner<'a> {
+    /// Takes the first sample.
     pub(crate) fn new(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,
-        wish: &Wish,
+        settings: &TrialSettings,
     ) -> anyhow::Result<Self> {
-        let &Wish { reads, most, budget, sample } = wish;
-        let sample = Sample::take(&invocation.reads, &invocation.aligned, sample)?;
-        Ok(Self { invocation, topology, threads, most, reads, budget, sample, settled: false })
+        let &TrialSettings { run_reads, max_instances, time_share, sample_reads: sample } = settings;
+        let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, sample)?;
+        Ok(Self {
+            invocation,
+            topology,
+            threads,
+            max_instances,
+            run_reads,
+            time_share,
+            sample,
+            sample_is_large_enough: false,
+        })
     }
 
-    /// Tries a strategy; the first time with larger and larger samples until one takes long enough, or the next would take
-    /// more than the budget.
-    pub(crate) fn run(&mut self, strategy: Strategy) -> anyhow::Result<Trial> {
+    /// Runs one strategy. The first call enlarges the sample until the trial takes long enough, or until the next
+    /// sample would exceed the time budget.
+    pub(crate) fn run_trial(&mut self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let mut spent_s = 0.0;
         let mut samples = 1;
         loop {
-            let trial = self.once(strategy)?;
+            let trial = self.run_once(strategy)?;
             spent_s += trial.spent_s;
             let aligning_s = trial.read_s * self.sample.reads as f64;
-            let all = self.sample.total <= self.sample.reads as f64;
-            let next_s = LARGER as f64 * trial.spent_s;
-            let affordable = spent_s + next_s <= self.budget * trial.read_s * self.reads;
-            if self.settled || all || aligning_s >= ENOUGH_S || samples == MOST_SAMPLES || !affordable {
-                self.settled = true;
+            let is_whole_input = self.sample.estimated_total_reads <= self.sample.reads as f64;
+            let next_s = SAMPLE_GROWTH as f64 * trial.spent_s;
+            let affordable = spent_s + next_s <= self.time_share * trial.read_s * self.run_reads;
+            if self.sample_is_large_enough
+                || is_whole_input
+                || aligning_s >= MIN_ALIGNING_S
+                || samples == MAX_SAMPLES_PER_TRIAL
+                || !affordable
+            {
+                self.sample_is_large_enough = true;
                 info!("{strategy}: {} reads in {aligning_s:.2} s", self.sample.reads);
-                return Ok(Trial { spent_s, ..trial });
+                return Ok(TrialResult { spent_s, ..trial });
             }
-            self.sample =
-                Sample::take(&self.invocation.reads, &self.invocation.aligned, self.sample.reads * LARGER)?;
+            self.sample = ReadSample::take_first_reads(
+                &self.invocation.reads,
+                &self.invocation.aligned,
+                self.sample.reads * SAMPLE_GROWTH,
+            )?;
             samples += 1;
         }
     }
 
-    /// Aligns the first quarter and the whole of the sample: loading is in both, so the difference is aligning.
-    fn once(&self, strategy: Strategy) -> anyhow::Result<Trial> {
+    /// Aligns the first quarter of the sample and then the whole sample. Both include loading the index, so the
+    /// difference is the time of aligning.
+    fn run_once(&self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let start = Instant::now();
         let sample = &self.sample;
         let mut invocation = self.invocation.clone();
-        shorten(&mut invocation.depends, self.threads, sample.bases / (PART * BLOCKS * u64::from(self.most)));
-        let seats = layout::seats(&strategy, self.topology, self.threads)?;
-        let prepared = replica::prepare(&invocation, strategy, &seats)?;
-        let mut plan = Plan {
+        shorten_blocks(
+            &mut invocation.depends,
+            self.threads,
+            sample.bases / (FIRST_PART_DIVISOR * MIN_BLOCKS_PER_INSTANCE * u64::from(self.max_instances)),
+        );
+        let seats = cpu_layout::assign_cpu_slots(&strategy, self.topology, self.threads)?;
+        let prepared = index_replicas::prepare_index(&invocation, strategy, &seats)?;
+        let mut plan = RunPlan {
             strategy,
             why: "a trial".to_owned(),
-            seats,
+            cpu_slots: seats,
             invocations: prepared.invocations,
             threads: self.threads,
-            plain: plain(&invocation, self.threads),
-            genuma: Program {
+            plain: plain_command(&invocation, self.threads),
+            genuma: HeaderProgram {
                 name: "genuma".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 line: String::new(),
             },
-            words: Words::Logged,
+            stderr_logging: StderrLogging::Debug,
         };
-        let mut seconds = |reads: &Reads| {
+        let mut seconds = |reads: &ReadFiles| {
             for invocation in &mut plan.invocations {
                 invocation.reads = reads.clone();
             }
-            anyhow::Ok(plan.run(Arc::new(Meter::default()), &mut sink())?.wall_s)
+            anyhow::Ok(plan.run_instances(Arc::new(ProgressCounters::default()), &mut sink())?.wall_s)
         };
         let (part_s, part_reads) = match sample.part_reads {
             0 => (0.0, 0),
             reads => (seconds(&sample.part)?, reads),
         };
         let whole_s = seconds(&sample.whole)?;
-        let aligning_s = (whole_s - part_s).max(LEAST_SHARE * whole_s);
+        let aligning_s = (whole_s - part_s).max(MIN_ALIGNING_SHARE * whole_s);
         let reads = sample.reads.saturating_sub(part_reads).max(1);
-        Ok(Trial { read_s: aligning_s / reads as f64, spent_s: start.elapsed().as_secs_f64() })
+        Ok(TrialResult { read_s: aligning_s / reads as f64, spent_s: start.elapsed().as_secs_f64() })
     }
 }
 
-/// Makes blocks small enough for all instances to have some; the records, which may differ then, are thrown away.
-fn shorten(depends: &mut Depends, threads: usize, most: u64) {
-    let block = depends.block(threads);
-    if let (Depends::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {
-        *bases = block.min(most.max(SMALLEST_BLOCK));
+/// Makes the aligner's blocks of reads small enough for all instances to get some. The records may then differ, but
+/// they are discarded.
+fn shorten_blocks(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
+    let block = depends.block_bases(threads);
+    if let (ReadDependence::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {
+        *bases = block.min(max_block_bases.max(MIN_BLOCK_BASES));
         *per_thread = false;
     }
 }
@@ -163,23 +194,18 @@ mod tests {
 
     #[test]
     fn blocks_get_shorter_never_longer() {
-        let blocks = |bases, per_thread| Depends::Blocks {
-            bases,
-            per_thread,
-            even: true,
-            least_reads: 0,
-            numbered: true,
-        };
+        let blocks =
+            |bases, per_thread| ReadDependence::Blocks { bases, per_thread, even: true, min_reads: 0, numbered: true };
         for (mut depends, most, block) in [
             (blocks(10_000_000, true), 1_000_000, 1_000_000),
-            (blocks(10_000_000, true), 10, SMALLEST_BLOCK),
+            (blocks(10_000_000, true), 10, MIN_BLOCK_BASES),
             (blocks(1_000, false), 1_000_000, 1_000),
         ] {
-            shorten(&mut depends, 4, most);
-            assert_eq!(depends.block(64), Some(block));
+            shorten_blocks(&mut depends, 4, most);
+            assert_eq!(depends.block_bases(64), Some(block));
         }
-        let mut nothing = Depends::Nothing;
-        shorten(&mut nothing, 4, 10);
-        assert_eq!(nothing, Depends::Nothing);
+        let mut nothing = ReadDependence::Nothing;
+        shorten_blocks(&mut nothing, 4, 10);
+        assert_eq!(nothing, ReadDependence::Nothing);
     }
 }

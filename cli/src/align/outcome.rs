@@ -1,120 +1,121 @@
-//! What was done, as a line and as JSON.
+//! The result of `genuma align` as one line, as JSON and for MultiQC.
 
 use std::path::Path;
 use std::time::Duration;
 
 use genuma_align::engine::Program;
-use genuma_align::pipeline::Summary;
-use genuma_align::placement::{Found, Plan};
+use genuma_align::pipeline::AlignSummary;
+use genuma_align::placement::{IndexResidence, PlacementPlan};
 use genuma_align::sort;
-use genuma_work::clock::process_cost;
-use genuma_work::publish::Set;
+use genuma_work::cost::process_cost;
+use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
 
-use crate::{json, multiqc};
+use crate::{json_file, multiqc};
 
-/// Where the index was to be and where it is.
-pub(crate) struct Placed {
-    pub(crate) plan: Plan,
-    pub(crate) found: Vec<Found>,
-    /// Whether both agree; nothing where the kernel does not tell where it is.
-    pub(crate) as_chosen: Option<bool>,
+/// The chosen memory placement of the index and the placement that the kernel reports.
+pub(crate) struct IndexPlacementResult {
+    pub(crate) plan: PlacementPlan,
+    pub(crate) copies: Vec<IndexResidence>,
+    /// Whether the chosen and the reported placement agree; `None` if the kernel does not report the placement of
+    /// pages.
+    pub(crate) residence_matches_placement: Option<bool>,
 }
 
-/// What the stages took.
+/// Wall-clock time of each stage.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seconds {
+pub(crate) struct StageTimes {
     pub(crate) load: Duration,
     pub(crate) align: Duration,
     pub(crate) sort: Duration,
-    pub(crate) whole: Duration,
+    pub(crate) total: Duration,
 }
 
-/// A finished run.
-pub(crate) struct Outcome {
+/// A finished run of `genuma align`.
+pub(crate) struct AlignOutcome {
     pub(crate) command: String,
     pub(crate) program: Program,
-    pub(crate) placed: Placed,
-    pub(crate) aligned: Summary,
+    pub(crate) placement: IndexPlacementResult,
+    pub(crate) aligned: AlignSummary,
     pub(crate) sorted: Option<sort::Summary>,
-    pub(crate) seconds: Seconds,
+    pub(crate) times: StageTimes,
 }
 
-impl Placed {
-    /// One line: what was chosen, why, and what the kernel says.
-    pub(crate) fn line(&self) -> String {
-        let Plan { choice, why } = &self.plan;
+impl IndexPlacementResult {
+    /// One line: chosen placement, reason, and the placement that the kernel reports.
+    pub(crate) fn format_placement_line(&self) -> String {
+        let PlacementPlan { placement, reason } = &self.plan;
         let copies: Vec<String> = self
-            .found
+            .copies
             .iter()
-            .map(|found| match found.copy {
+            .map(|found| match found.node {
                 Some(node) => format!("copy {node}: {}", found.residence),
                 None => found.residence.to_string(),
             })
             .collect();
-        let found = match (copies.is_empty(), self.as_chosen) {
-            (_, None) => "the kernel does not tell where its pages are".to_owned(),
-            (true, _) => "the engine does not show where its arrays are".to_owned(),
+        let observed = match (copies.is_empty(), self.residence_matches_placement) {
+            (_, None) => "the kernel does not report the placement of its pages".to_owned(),
+            (true, _) => "the engine does not report the addresses of its arrays".to_owned(),
             (false, Some(true)) => format!("pages on {}", copies.join("; ")),
             (false, Some(false)) => format!("but pages are on {}", copies.join("; ")),
         };
-        format!("index {choice}, {why}; {found}")
+        format!("index {placement}, {reason}; {observed}")
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let copies: Vec<Value> = self
-            .found
+            .copies
             .iter()
-            .map(|Found { copy, residence }| {
+            .map(|IndexResidence { node, residence }| {
                 json!({
-                    "for_node": copy,
-                    "page_bytes": residence.page,
-                    "pages": residence.nodes.iter().map(|(node, n)| (node.to_string(), json!(n))).collect::<serde_json::Map<_, _>>(),
-                    "absent_pages": residence.absent,
+                    "for_node": node,
+                    "page_bytes": residence.page_bytes,
+                    "pages": residence.pages_by_node.iter().map(|(node, n)| (node.to_string(), json!(n))).collect::<serde_json::Map<_, _>>(),
+                    "absent_pages": residence.absent_pages,
                 })
             })
             .collect();
         json!({
-            "chosen": self.plan.choice.to_string(),
-            "why": self.plan.why,
-            "as_chosen": self.as_chosen,
+            "chosen": self.plan.placement.to_string(),
+            "why": self.plan.reason,
+            "as_chosen": self.residence_matches_placement,
             "copies": copies,
         })
     }
 }
 
-/// Hundredths of `all`; 0 of nothing.
+/// `part` as a percentage of `all`; 0 when `all` is 0.
 fn percent(part: u64, all: u64) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }
 
-impl Outcome {
-    /// The last line: how many, how fast, how well, where.
-    pub(crate) fn line(&self, out: Option<&Path>) -> String {
+impl AlignOutcome {
+    /// The summary line: number of reads, speed, share mapped, and the output file.
+    pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let aligned = &self.aligned;
-        let tally = &aligned.tally;
-        let seconds = self.seconds.whole.as_secs_f64();
-        let (count, what) = match tally.paired == tally.reads && tally.reads > 0 {
-            true => (tally.reads / 2, "pairs"),
-            false => (tally.reads, "reads"),
+        let counts = &aligned.counts;
+        let seconds = self.times.total.as_secs_f64();
+        let (count, what) = match counts.paired_reads == counts.reads && counts.reads > 0 {
+            true => (counts.reads / 2, "pairs"),
+            false => (counts.reads, "reads"),
         };
         let mut line = format!(
             "{count} {what} in {seconds:.1} s ({:.0} {what}/s); {:.2}% of reads mapped",
             count as f64 / seconds.max(1e-3),
-            percent(tally.mapped, tally.reads)
+            percent(counts.mapped_reads, counts.reads)
         );
-        if tally.paired > 0 {
-            line += &format!(", {:.2}% properly paired", percent(tally.proper, tally.paired));
+        if counts.paired_reads > 0 {
+            line += &format!(", {:.2}% properly paired", percent(counts.properly_paired_reads, counts.paired_reads));
         }
-        if let Some(inserts) = tally.inserts() {
-            line += &format!(", insert size {:.0} ± {:.0}", inserts.mean, inserts.deviation);
+        if let Some(inserts) = counts.insert_sizes() {
+            line += &format!(", insert size {:.0} ± {:.0}", inserts.mean, inserts.std_dev);
         }
-        if let Some(marked) = self.sorted.as_ref().and_then(|sorted| sorted.marked) {
+        if let Some(marked) = self.sorted.as_ref().and_then(|sorted| sorted.duplicates) {
             let duplicates = marked.paired_duplicates + marked.single_duplicates;
-            line += &format!(", {:.2}% duplicates", percent(duplicates, tally.reads));
+            line += &format!(", {:.2}% duplicates", percent(duplicates, counts.reads));
         }
-        if let Some(left_out) = aligned.left_out.get("reads").filter(|reads| **reads > 0) {
-            line += &format!(", {:.2}% with places left out", percent(*left_out, tally.reads));
+        if let Some(left_out) = aligned.skipped_reads.get("reads").filter(|reads| **reads > 0) {
+            line += &format!(", {:.2}% with candidate positions left out", percent(*left_out, counts.reads));
         }
         match out {
             Some(path) => line + &format!("; see {}", path.display()),
@@ -122,65 +123,65 @@ impl Outcome {
         }
     }
 
-    /// What MultiQC shows of it.
-    pub(crate) fn columns(&self, sample: String) -> multiqc::Aligned {
-        let tally = &self.aligned.tally;
-        let marked = self.sorted.as_ref().and_then(|sorted| sorted.marked);
-        multiqc::Aligned {
+    /// Values of this alignment for MultiQC's table.
+    pub(crate) fn multiqc_row(&self, sample: String) -> multiqc::AlignedSample {
+        let counts = &self.aligned.counts;
+        let marked = self.sorted.as_ref().and_then(|sorted| sorted.duplicates);
+        multiqc::AlignedSample {
             sample,
-            reads: tally.reads,
-            mapped: percent(tally.mapped, tally.reads),
-            proper: (tally.paired > 0).then(|| percent(tally.proper, tally.paired)),
-            duplicates: marked.map(|m| percent(m.paired_duplicates + m.single_duplicates, tally.reads)),
-            insert: tally.inserts().map(|inserts| inserts.median as f64),
+            reads: counts.reads,
+            mapped: percent(counts.mapped_reads, counts.reads),
+            proper: (counts.paired_reads > 0).then(|| percent(counts.properly_paired_reads, counts.paired_reads)),
+            duplicates: marked.map(|m| percent(m.paired_duplicates + m.single_duplicates, counts.reads)),
+            insert: counts.insert_sizes().map(|inserts| inserts.median as f64),
         }
     }
 
-    /// Writes all numbers to a file of `set`.
-    pub(crate) fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
-        json::add(path, &self.json(), set)
+    /// Adds a JSON file at `path` with the results of this alignment (counts, times, placement) to `set`.
+    pub(crate) fn write_json(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
+        json_file::add_json_output(path, json_file::schema::ALIGN_SCHEMA, &self.to_json(), set)
     }
 
-    fn json(&self) -> Value {
-        let Outcome { command, program, placed, aligned, sorted, seconds } = self;
-        let tally = &aligned.tally;
+    fn to_json(&self) -> Value {
+        let AlignOutcome { command, program, placement: placed, aligned, sorted, times: seconds } = self;
+        let counts = &aligned.counts;
         let cost = process_cost();
         let s = |time: Duration| json!(time.as_secs_f64());
         let workers: Vec<Value> = aligned
             .workers
             .iter()
-            .map(|w| json!({ "cpu": w.cpu, "node": w.node, "tasks": w.tasks, "busy_s": w.busy.map(|b| b.as_secs_f64()) }))
+            .map(|w| json!({ "cpu": w.cpu, "node": w.node, "tasks": w.tasks, "busy_s": w.busy_time.map(|b| b.as_secs_f64()) }))
             .collect();
         json!({
             "genuma": env!("CARGO_PKG_VERSION"),
             "command": command,
             "engine": { "name": program.name, "version": program.version },
             "reads": {
-                "reads": tally.reads,
-                "bases": tally.bases,
-                "with_mate": tally.paired,
-                "mapped": tally.mapped,
-                "properly_paired": tally.proper,
+                "reads": counts.reads,
+                "bases": counts.bases,
+                "with_mate": counts.paired_reads,
+                "mapped": counts.mapped_reads,
+                "properly_paired": counts.properly_paired_reads,
             },
             "records": {
-                "records": tally.records,
-                "secondary": tally.secondary,
-                "supplementary": tally.supplementary,
+                "records": counts.records,
+                "secondary": counts.secondary_records,
+                "supplementary": counts.supplementary_records,
             },
-            "insert_size": tally.inserts().map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.deviation })),
-            "duplicates": sorted.as_ref().and_then(|sorted| sorted.marked).map(|m| json!({
-                "with_mate_mapped": m.paired,
-                "without": m.single,
+            "insert_size": counts.insert_sizes().map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.std_dev })),
+            "duplicates": sorted.as_ref().and_then(|sorted| sorted.duplicates).map(|m| json!({
+                "with_mate_mapped": m.paired_reads,
+                "without": m.single_reads,
                 "marked_with_mate_mapped": m.paired_duplicates,
                 "marked_without": m.single_duplicates,
             })),
-            "left_out": aligned.left_out,
-            "blocks": aligned.blocks,
-            "spilled_bytes": sorted.map_or(0, |sorted| sorted.spilled),
-            "placement": placed.json(),
-            "seconds": { "load": s(seconds.load), "align": s(seconds.align), "sort": s(seconds.sort), "whole": s(seconds.whole) },
-            "worker_seconds": { "map": s(aligned.map), "finish": s(aligned.finish), "shape": s(aligned.shape) },
-            "master_seconds": { "waiting_for_reads": s(aligned.wait), "writing": s(aligned.write) },
+            "left_out": aligned.skipped_reads,
+            "blocks": aligned.num_blocks,
+            "spilled_bytes": sorted.map_or(0, |sorted| sorted.spilled_bytes),
+            "placement": placed.to_json(),
+            "seconds": { "load": s(seconds.load), "align": s(seconds.align), "sort": s(seconds.sort), "whole": s(seconds.total) },
+            "worker_seconds": { "map": s(aligned.map_time), "finish": s(aligned.finish_time), "shape": s(aligned.output_time) },
+            "master_seconds": { "waiting_for_reads": s(aligned.read_wait_time), "writing": s(aligned.write_time) },
             "workers": workers,
             "cpu_seconds": cost.cpu_s,
             "peak_memory_bytes": cost.peak_bytes,

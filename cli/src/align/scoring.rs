@@ -1,113 +1,120 @@
-//! Options of `genuma align` that only genuma's own engine has: those of bwa mem, by the same letters.
+//! Options of `genuma align` that only the engine genuma has. They have the letters of bwa mem's options.
 
 use std::str::FromStr;
 
-use genuma_align::engine::genuma::{Options, Scores};
+use genuma_align::engine::genuma::{Options, ScoringOptions};
 
-use crate::failure::Usage;
+use crate::errors::UsageError;
 
-/// One number for both, or one for each: `6` or `6,7`.
+/// Two numbers, given as one for both (`6`) or one for each (`6,7`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Two([i32; 2]);
+pub(crate) struct NumberPair([i32; 2]);
 
-impl FromStr for Two {
+impl FromStr for NumberPair {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Two, String> {
+    fn from_str(text: &str) -> Result<NumberPair, String> {
         let number = |text: &str| text.parse::<u16>().map(i32::from).map_err(|e| format!("'{text}': {e}"));
         match text.split_once(',') {
-            None => number(text).map(|n| Two([n, n])),
-            Some((a, b)) => Ok(Two([number(a)?, number(b)?])),
+            None => number(text).map(|n| NumberPair([n, n])),
+            Some((a, b)) => Ok(NumberPair([number(a)?, number(b)?])),
         }
     }
 }
 
-/// What alignments are worth, and which are reported.
+/// Alignment scores, and which alignments are reported.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Engine genuma (letters as in bwa mem)")]
-pub(crate) struct Scoring {
-    /// Score of a base that is the reference's; without -B -O -E -L -U -T theirs are multiplied by it [default: 1]
+pub(crate) struct ScoringArgs {
+    /// Score of a matching base; scales the defaults of -B -O -E -L -U -T [default: 1]
     #[arg(short = 'A', long = "match", value_name = "N")]
-    equal: Option<u8>,
-    /// Lost by one that is not [default: 4]
+    match_score: Option<u8>,
+    /// Penalty of a mismatch [default: 4]
     #[arg(short = 'B', long = "mismatch", value_name = "N")]
-    differs: Option<u16>,
-    /// Lost by opening a deletion, an insertion [default: 6,6]
+    mismatch_penalty: Option<u16>,
+    /// Penalty of opening a deletion, an insertion [default: 6,6]
     #[arg(short = 'O', long = "gap-open", value_name = "N[,N]")]
-    open: Option<Two>,
-    /// Lost by each base of a deletion, an insertion [default: 1,1]
+    gap_open_penalty: Option<NumberPair>,
+    /// Penalty of each base of a deletion, an insertion [default: 1,1]
     #[arg(short = 'E', long = "gap-extend", value_name = "N[,N]")]
-    extend: Option<Two>,
-    /// Lost by clipping the 5' end, the 3' end [default: 5,5]
+    gap_extend_penalty: Option<NumberPair>,
+    /// Penalty of clipping the 5' end, the 3' end [default: 5,5]
     #[arg(short = 'L', long = "clip", value_name = "N[,N]")]
-    clip: Option<Two>,
-    /// Lost by mates that do not lie as mates do [default: 17]
+    clip_penalty: Option<NumberPair>,
+    /// Penalty of a pair that is not properly paired [default: 17]
     #[arg(short = 'U', long = "unpaired", value_name = "N")]
-    unpaired: Option<u16>,
-    /// Least score of an alignment that is reported [default: 30]
+    unpaired_penalty: Option<u16>,
+    /// Minimum score of a reported alignment [default: 30]
     #[arg(short = 'T', long = "least-score", value_name = "N")]
-    least: Option<u16>,
-    /// Report all alignments that were found, other places as secondary records
+    min_score: Option<u16>,
+    /// Report all alignments found, those at other positions as secondary records
     #[arg(short = 'a', long = "all")]
-    all: bool,
-    /// Report further pieces of a read as secondary instead of supplementary records
+    report_all: bool,
+    /// Report the further segments of a split read as secondary instead of supplementary records
     #[arg(short = 'M', long = "pieces-secondary")]
-    pieces_secondary: bool,
-    /// Keep all bases in supplementary records
+    supplementary_as_secondary: bool,
+    /// Soft-clip supplementary records instead of hard-clipping them, so that they keep all bases
     #[arg(short = 'Y', long = "soft-clips")]
     soft_clips: bool,
-    /// Copy the comments of reads, which must be SAM tags
+    /// Append the comments of FASTQ headers to the records; the comments must be SAM tags
     #[arg(short = 'C', long = "comments")]
     comments: bool,
-    /// Treat ALT contigs, which ref.fa.alt names, like any other sequence
+    /// Treat ALT contigs, which ref.fa.alt lists, like any other sequence
     #[arg(short = 'j', long = "ignore-alt")]
     ignore_alt: bool,
-    /// Name other places in the tag XA where there are so many at most, or so many with ALT contigs (-h of bwa mem)
-    /// [default: 5,200]
+    /// Report other positions in the tag XA if there are at most this many, or at most the second number with ALT
+    /// contigs (-h of bwa mem) [default: 5,200]
     #[arg(long = "named-places", value_name = "N[,N]")]
-    named: Option<Two>,
+    max_xa_placements: Option<NumberPair>,
 }
 
-impl Scoring {
-    /// Whether nothing was said.
+impl ScoringArgs {
+    /// Whether no option of this group was given.
     pub(crate) fn is_default(&self) -> bool {
-        let numbers = [self.differs, self.unpaired, self.least];
-        let twos = [self.open, self.extend, self.clip, self.named];
-        self.equal.is_none()
+        let numbers = [self.mismatch_penalty, self.unpaired_penalty, self.min_score];
+        let twos = [self.gap_open_penalty, self.gap_extend_penalty, self.clip_penalty, self.max_xa_placements];
+        self.match_score.is_none()
             && numbers.iter().all(Option::is_none)
             && twos.iter().all(Option::is_none)
-            && !(self.all || self.pieces_secondary || self.soft_clips || self.ignore_alt || self.comments)
+            && !(self.report_all
+                || self.supplementary_as_secondary
+                || self.soft_clips
+                || self.ignore_alt
+                || self.comments)
     }
 
-    /// The engine's options.
+    /// The engine's options: given values, else the defaults, which scale with the match score.
     ///
     /// # Errors
-    /// Scores that make no sense.
-    pub(crate) fn options(&self, read_groups: Vec<String>) -> Result<Options, Usage> {
-        let plain = Scores::default();
-        let times = i32::from(self.equal.unwrap_or(1));
-        let one = |said: Option<u16>, plain: i32| said.map_or(plain * times, i32::from);
-        let two = |said: Option<Two>, plain: [i32; 2]| said.map_or(plain.map(|n| n * times), |two| two.0);
-        let scores = Scores {
-            equal: times,
-            differs: one(self.differs, plain.differs),
-            open: two(self.open, plain.open),
-            extend: two(self.extend, plain.extend),
-            clip: two(self.clip, plain.clip),
-            unpaired: one(self.unpaired, plain.unpaired),
-            least: one(self.least, plain.least),
+    /// The scores contradict each other.
+    pub(crate) fn to_engine_options(&self, read_groups: Vec<String>) -> Result<Options, UsageError> {
+        let defaults = ScoringOptions::default();
+        let scale = i32::from(self.match_score.unwrap_or(1));
+        let scaled_number = |said: Option<u16>, plain: i32| said.map_or(plain * scale, i32::from);
+        let scaled_pair =
+            |said: Option<NumberPair>, plain: [i32; 2]| said.map_or(plain.map(|n| n * scale), |two| two.0);
+        let scores = ScoringOptions {
+            match_score: scale,
+            mismatch_penalty: scaled_number(self.mismatch_penalty, defaults.mismatch_penalty),
+            gap_open: scaled_pair(self.gap_open_penalty, defaults.gap_open),
+            gap_extend: scaled_pair(self.gap_extend_penalty, defaults.gap_extend),
+            clip_penalty: scaled_pair(self.clip_penalty, defaults.clip_penalty),
+            unpaired_penalty: scaled_number(self.unpaired_penalty, defaults.unpaired_penalty),
+            min_score: scaled_number(self.min_score, defaults.min_score),
         };
-        if let Some(fault) = scores.fault() {
-            return Err(Usage(fault.to_owned()));
+        if let Some(fault) = scores.find_error() {
+            return Err(UsageError(fault.to_owned()));
         }
         Ok(Options {
             scores,
-            all: self.all,
-            pieces_secondary: self.pieces_secondary,
-            soft_clips: self.soft_clips,
-            named: self.named.map_or(Options::default().named, |two| two.0.map(|n| n as usize)),
+            report_all: self.report_all,
+            supplementary_as_secondary: self.supplementary_as_secondary,
+            soft_clip_supplementary: self.soft_clips,
+            max_xa_placements: self
+                .max_xa_placements
+                .map_or(Options::default().max_xa_placements, |two| two.0.map(|n| n as usize)),
             ignore_alt: self.ignore_alt,
-            comments: self.comments,
+            copy_comments: self.comments,
             read_groups,
         })
     }
@@ -119,26 +126,30 @@ mod tests {
 
     #[test]
     fn a_match_scales_what_was_not_said() {
-        let said =
-            Scoring { equal: Some(2), differs: Some(3), open: Some(Two([7, 8])), ..Scoring::default() };
-        assert!(!said.is_default() && Scoring::default().is_default());
-        let scores = said.options(Vec::new()).unwrap().scores;
-        let plain = Scores {
-            equal: 2,
-            differs: 3,
-            open: [7, 8],
-            extend: [2; 2],
-            clip: [10; 2],
-            unpaired: 34,
-            least: 60,
+        let said = ScoringArgs {
+            match_score: Some(2),
+            mismatch_penalty: Some(3),
+            gap_open_penalty: Some(NumberPair([7, 8])),
+            ..ScoringArgs::default()
+        };
+        assert!(!said.is_default() && ScoringArgs::default().is_default());
+        let scores = said.to_engine_options(Vec::new()).unwrap().scores;
+        let plain = ScoringOptions {
+            match_score: 2,
+            mismatch_penalty: 3,
+            gap_open: [7, 8],
+            gap_extend: [2; 2],
+            clip_penalty: [10; 2],
+            unpaired_penalty: 34,
+            min_score: 60,
         };
         assert_eq!(scores, plain);
-        assert_eq!("6".parse(), Ok(Two([6, 6])));
-        assert_eq!("6,7".parse(), Ok(Two([6, 7])));
+        assert_eq!("6".parse(), Ok(NumberPair([6, 6])));
+        assert_eq!("6,7".parse(), Ok(NumberPair([6, 7])));
         for wrong in ["", "6,", "-1", "1,2,3", "x"] {
-            assert!(wrong.parse::<Two>().is_err(), "{wrong}");
+            assert!(wrong.parse::<NumberPair>().is_err(), "{wrong}");
         }
-        let none = Scoring { equal: Some(0), ..Scoring::default() };
-        assert!(none.options(Vec::new()).is_err());
+        let none = ScoringArgs { match_score: Some(0), ..ScoringArgs::default() };
+        assert!(none.to_engine_options(Vec::new()).is_err());
     }
 }

@@ -1,45 +1,48 @@
-//! The panel of normals that a call is given.
+//! Opens the panel of normals of a call.
 
 use std::path::Path;
 
 use anyhow::bail;
-use genuma_flash::Scan;
-use genuma_somatic::panel::Panel;
+use genuma_flash::TableScan;
+use genuma_somatic::panel_of_normals::PanelOfNormals;
 
-use crate::failure::Usage;
-use crate::note::Note;
+use crate::errors::UsageError;
+use crate::table_note::TableNote;
 
-/// In how many normals what recurs is, at least, unless told otherwise: of one it may be its own.
-const LEAST: u32 = 2;
+/// Default of `--panel-least`: the minimum number of normals that have a k-mer. A k-mer of one normal may be a
+/// variant of that person alone.
+const DEFAULT_MIN_NORMALS: u32 = 2;
 
-/// Looks at a panel for what would otherwise fail late.
+/// Opens a panel of normals and checks its parameters.
 ///
 /// # Errors
-/// It cannot be read, is none, is of another k, or is of fewer normals than are to have what recurs.
-pub(crate) fn open(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<Panel> {
-    let (path, least) = (table.display(), least.unwrap_or(LEAST));
-    let scan = Scan::open(table)?;
-    let make = "make one with `genuma table union --counts samples`";
-    let note = Note::read(scan.note()).filter(|note| note.value_bytes() == scan.value_bytes());
-    let Some((note, of)) = note.and_then(|note| note.panel_of().map(|of| (note, of))) else {
-        bail!("{path}: is a table, but no panel of normals: {make}");
+/// The file cannot be read, is not a panel, has another k, or has fewer normals than `least`.
+pub(crate) fn open_panel(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<PanelOfNormals> {
+    let (path, least) = (table.display(), least.unwrap_or(DEFAULT_MIN_NORMALS));
+    let scan = TableScan::open(table)?;
+    let make = "create one with `genuma table union --counts samples`";
+    let note = TableNote::parse(scan.note()).filter(|note| note.value_bytes() == scan.value_bytes());
+    let Some((note, num_normals)) = note.and_then(|note| note.num_panel_samples().map(|of| (note, of))) else {
+        bail!("{path}: is a k-mer table but not a panel of normals: {make}");
     };
     if note.k != k {
         let other = note.k;
-        return Err(Usage(format!(
-            "{path}: has {other}-mers, the call {k}-mers: call with -k {other}, or make another panel"
+        return Err(UsageError(format!(
+            "{path}: has {other}-mers, but the call uses {k}-mers: call with -k {other}, or create another panel"
         ))
         .into());
     }
-    if of < u64::from(least) {
-        let told = format!("--panel-least {least}: {path} is of {of} normals: lower it, or {make} of more");
-        return Err(Usage(told).into());
+    if num_normals < u64::from(least) {
+        let message = format!(
+            "--panel-least {least}: {path} has only {num_normals} normals: lower the option, or {make} from more normals"
+        );
+        return Err(UsageError(message).into());
     }
     if note.min_count > least {
-        let fewest = note.min_count;
+        let min_normals = note.min_count;
         tracing::warn!(
-            "{path}: has only what {fewest} normals have or more, so that --panel-least {least} is {fewest}"
+            "{path}: contains only k-mers of {min_normals} or more normals, so --panel-least {least} has the effect of {min_normals}"
         );
     }
-    Ok(Panel { table: table.to_path_buf(), least })
+    Ok(PanelOfNormals { table: table.to_path_buf(), min_normals: least })
 }

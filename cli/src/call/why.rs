@@ -1,86 +1,83 @@
-//! `--why`: variants as a user names them → questions to a call.
+//! The option `--why`: translates variants of a VCF file or of the command line into questions to a call.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use genuma_reads::fasta::Reference;
-use genuma_simulate::evaluate::vcf::{self, Record};
-use genuma_somatic::change::{Breakend, Change, Side, left_align};
-use genuma_somatic::why::{Answer, Question};
+use genuma_simulate::evaluate::vcf::{self, VcfRecord};
+use genuma_somatic::change::{Breakend, Change, Side, left_align_allele};
+use genuma_somatic::variant_trace::{TraceReport, TracedVariant};
 
 use tracing::warn;
 
-use crate::failure::Usage;
+use crate::errors::UsageError;
 
-/// Turns each of `asked`, a VCF file or `CHROM:POS:REF>ALT`, into questions.
+/// Translates each element of `asked`, a VCF file or `CHROM:POS:REF>ALT`, into questions.
 ///
 /// # Errors
-/// No file and no variant; a place or a base that is not the reference's; a record of a kind that has no sequence.
-pub(crate) fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<Question>> {
+/// It is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
+/// without sequence.
+pub(crate) fn parse_questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let Some(reference) = reference else {
-        return Err(Usage("--why speaks of places in a reference: give one with --reference".into()).into());
+        return Err(UsageError("--why needs a reference: give one with --reference".into()).into());
     };
     let genome = Reference::read(reference)?;
-    let mut all = Vec::new();
+    let mut questions = Vec::new();
     for asked in asked {
         if Path::new(asked).is_file() {
-            for record in vcf::read(Path::new(asked))? {
-                let Record { chrom, pos, alternate, .. } = &record;
-                // A caller's own file may hold such; the others are still asked for.
+            for record in vcf::read_vcf(Path::new(asked))? {
+                let VcfRecord { chrom, pos, alternate, .. } = &record;
+                // A VCF file can contain records without sequence. They are skipped with a warning.
                 if alternate == "<INS>" {
-                    warn!("{asked}: {chrom}:{pos}: an insertion without its sequence cannot be looked for");
+                    warn!("{asked}: {chrom}:{pos}: skipped, because the insertion has no sequence");
                     continue;
                 }
-                all.push(question(&record, &genome).with_context(|| format!("{asked}: {chrom}:{pos}"))?);
+                questions
+                    .push(question_from_record(&record, &genome).with_context(|| format!("{asked}: {chrom}:{pos}"))?);
             }
         } else {
-            let question = variant(asked).and_then(|record| question(&record, &genome));
-            all.push(question.map_err(|e| Usage(format!("--why {asked}: {e:#}")))?);
+            let question = parse_variant(asked).and_then(|record| question_from_record(&record, &genome));
+            questions.push(question.map_err(|e| UsageError(format!("--why {asked}: {e:#}")))?);
         }
     }
-    Ok(all)
+    Ok(questions)
 }
 
-/// `CHROM:POS:REF>ALT` as a record.
-fn variant(words: &str) -> anyhow::Result<Record> {
+/// Parses `CHROM:POS:REF>ALT` into a VCF record.
+fn parse_variant(words: &str) -> anyhow::Result<VcfRecord> {
     let usage = "neither a VCF file nor CHROM:POS:REF>ALT";
     let mut parts = words.rsplitn(3, ':');
-    let (Some(alleles), Some(pos), Some(chrom)) = (parts.next(), parts.next(), parts.next()) else {
-        bail!(usage)
-    };
+    let (Some(alleles), Some(pos), Some(chrom)) = (parts.next(), parts.next(), parts.next()) else { bail!(usage) };
     let Some((reference, alternate)) = alleles.split_once('>') else { bail!(usage) };
-    Ok(Record {
+    Ok(VcfRecord {
         chrom: chrom.to_owned(),
-        pos: pos.parse().with_context(|| format!("no position: {pos}"))?,
+        pos: pos.parse().with_context(|| format!("not a position: {pos}"))?,
         reference: reference.to_ascii_uppercase(),
         alternate: alternate.to_ascii_uppercase(),
-        ..Record::default()
+        ..VcfRecord::default()
     })
 }
 
-fn question(record: &Record, genome: &Reference) -> anyhow::Result<Question> {
-    let Record { chrom, pos, reference, alternate, .. } = record;
-    let index = place(chrom, genome)?;
+fn question_from_record(record: &VcfRecord, genome: &Reference) -> anyhow::Result<TracedVariant> {
+    let VcfRecord { chrom, pos, reference, alternate, .. } = record;
+    let index = contig_index(chrom, genome)?;
     let seq = &genome.contigs[index].seq;
     let Some(start) = pos.checked_sub(1).filter(|&p| p < seq.len()) else {
-        bail!("{chrom} has {} bases, none at {pos}", seq.len());
+        bail!("{chrom} has {} bases, so there is no position {pos}", seq.len());
     };
     let end = |pos: usize, side: Side| Breakend { chrom: index, pos, side };
     let last = || -> anyhow::Result<usize> {
-        let last = record.length("END").context("no END")?;
+        let last = record.absolute_info_value("END").context("INFO has no END")?;
         if last <= start + 1 || last >= seq.len() {
-            bail!("END={last} is not behind POS or not on {chrom}");
+            bail!("END={last} is not after POS or not on {chrom}");
         }
         Ok(last)
     };
-    let join = |a: Breakend, b: Breakend| Change::Junction {
-        ends: [a.min(b), a.max(b)],
-        inserted: Vec::new(),
-        homology: 0,
-    };
+    let join =
+        |a: Breakend, b: Breakend| Change::Junction { ends: [a.min(b), a.max(b)], inserted: Vec::new(), homology: 0 };
     let changes = match alternate.as_str() {
         "<DEL>" => vec![join(end(start, Side::Left), end(last()?, Side::Right))],
         "<DUP>" | "<DUP:TANDEM>" => vec![join(end(start + 1, Side::Right), end(last()? - 1, Side::Left))],
@@ -91,64 +88,64 @@ fn question(record: &Record, genome: &Reference) -> anyhow::Result<Question> {
                 join(end(start + 1, Side::Right), end(last, Side::Right)),
             ]
         }
-        _ if alternate.contains(['[', ']']) => vec![breakend(alternate, end(start, Side::Left), genome)?],
+        _ if alternate.contains(['[', ']']) => vec![parse_breakend(alternate, end(start, Side::Left), genome)?],
         _ => {
             let bases = |text: &str| text.bytes().all(|b| b"ACGTN".contains(&b)) && !text.is_empty();
             if !bases(reference) || !bases(alternate) {
-                bail!("no sequence to look for: {reference}>{alternate}");
+                bail!("no sequence to search for: {reference}>{alternate}");
             }
             if seq.get(start..start + reference.len()) != Some(reference.as_bytes()) {
-                let here = seq.get(start..start + reference.len()).map(String::from_utf8_lossy);
-                bail!("the reference has {} at {chrom}:{pos}, not {reference}", here.unwrap_or_default());
+                let found = seq.get(start..start + reference.len()).map(String::from_utf8_lossy);
+                bail!("the reference has {} at {chrom}:{pos}, not {reference}", found.unwrap_or_default());
             }
             let (pos, reference, alternative) =
-                left_align(seq, start, reference.as_bytes(), alternate.as_bytes());
+                left_align_allele(seq, start, reference.as_bytes(), alternate.as_bytes());
             vec![Change::Allele { chrom: index, pos, reference, alternative }]
         }
     };
-    Ok(Question { text: format!("{chrom}:{pos}:{reference}>{alternate}"), changes })
+    Ok(TracedVariant { description: format!("{chrom}:{pos}:{reference}>{alternate}"), changes })
 }
 
-fn place(chrom: &str, genome: &Reference) -> anyhow::Result<usize> {
+fn contig_index(chrom: &str, genome: &Reference) -> anyhow::Result<usize> {
     genome
         .contigs
         .iter()
         .position(|c| c.name == chrom)
-        .with_context(|| format!("the reference has no {chrom}"))
+        .with_context(|| format!("the reference has no sequence {chrom}"))
 }
 
-/// A breakend's ALT: `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4).
-fn breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyhow::Result<Change> {
+/// Translates the ALT of a breakend record, `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4), into a junction.
+fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyhow::Result<Change> {
     let first = alternative.starts_with(['[', ']']);
     let bracket = if alternative.contains('[') { '[' } else { ']' };
     let mut parts = alternative.split(bracket);
     let (before, mate, after) = (parts.next(), parts.next(), parts.next());
-    let (chrom, pos) = mate.and_then(|m| m.rsplit_once(':')).context("a breakend without a mate's place")?;
-    let pos: usize = pos.parse().with_context(|| format!("no position: {pos}"))?;
-    let there = Breakend {
-        chrom: place(chrom, genome)?,
-        pos: pos.checked_sub(1).context("positions begin at 1")?,
+    let (chrom, pos) = mate.and_then(|m| m.rsplit_once(':')).context("the breakend has no mate position")?;
+    let pos: usize = pos.parse().with_context(|| format!("not a position: {pos}"))?;
+    let mate_end = Breakend {
+        chrom: contig_index(chrom, genome)?,
+        pos: pos.checked_sub(1).context("positions start at 1")?,
         side: if bracket == '[' { Side::Right } else { Side::Left },
     };
     let here = Breakend { side: if first { Side::Right } else { Side::Left }, ..here };
     let letters = if first { after } else { before }.unwrap_or_default().as_bytes();
-    // One letter is the base at the breakend itself; the others stand between the ends.
+    // One letter is the base at the breakend. The other letters are inserted between the two ends.
     let inserted = if first { letters.split_last().map(|l| l.1) } else { letters.split_first().map(|l| l.1) };
     let inserted = inserted.unwrap_or_default().to_vec();
-    let outwards = if first { genuma_reads::dna::revcomp(&inserted) } else { inserted };
-    let (ends, inserted) = if here <= there {
-        ([here, there], outwards)
+    let outwards = if first { genuma_reads::dna::reverse_complement(&inserted) } else { inserted };
+    let (ends, inserted) = if here <= mate_end {
+        ([here, mate_end], outwards)
     } else {
-        ([there, here], genuma_reads::dna::revcomp(&outwards))
+        ([mate_end, here], genuma_reads::dna::reverse_complement(&outwards))
     };
     Ok(Change::Junction { ends, inserted, homology: 0 })
 }
 
-/// The answers as text.
-pub(crate) fn told(answers: &[Answer]) -> String {
+/// Formats the answers as text: each question with the lines of its answer.
+pub(crate) fn format_answers(answers: &[TraceReport]) -> String {
     let mut text = String::new();
     for answer in answers {
-        text += &format!("{}\n", answer.question);
+        text += &format!("{}\n", answer.variant);
         answer.lines.iter().for_each(|line| text += &format!("  {line}\n"));
     }
     text
@@ -166,15 +163,14 @@ mod tests {
         Reference::from_contigs(vec![contig("chr1"), contig("HLA:2")])
     }
 
-    fn asked(words: &str) -> anyhow::Result<Question> {
-        question(&variant(words)?, &genome())
+    fn asked(words: &str) -> anyhow::Result<TracedVariant> {
+        question_from_record(&parse_variant(words)?, &genome())
     }
 
     fn record(pos: usize, alternate: &str, info: &[(&str, &str)]) -> anyhow::Result<Vec<Change>> {
         let info = info.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let record =
-            Record { chrom: "chr1".into(), pos, alternate: alternate.into(), info, ..Record::default() };
-        question(&record, &genome()).map(|q| q.changes)
+        let record = VcfRecord { chrom: "chr1".into(), pos, alternate: alternate.into(), info, ..VcfRecord::default() };
+        question_from_record(&record, &genome()).map(|q| q.changes)
     }
 
     fn ends(changes: &[Change]) -> Vec<[(usize, usize, Side); 2]> {
@@ -188,7 +184,7 @@ mod tests {
     #[test]
     fn alleles_are_taken_as_far_left_as_they_go() {
         let question = asked("chr1:3:g>t").unwrap();
-        assert_eq!(question.text, "chr1:3:G>T");
+        assert_eq!(question.description, "chr1:3:G>T");
         let allele = |pos, reference: &[u8], alternative: &[u8]| Change::Allele {
             chrom: 0,
             pos,
@@ -196,17 +192,12 @@ mod tests {
             alternative: alternative.to_vec(),
         };
         assert_eq!(question.changes, [allele(2, b"G", b"T")]);
-        // The second of two G goes: the first.
+        // Of two G the second is deleted; left-aligned, the first.
         assert_eq!(asked("chr1:11:GG>G").unwrap().changes, [allele(9, b"CG", b"C")]);
         assert_eq!(asked("chr1:12:G>GG").unwrap().changes, [allele(9, b"C", b"CG")]);
-        // A name with colons.
-        assert!(matches!(
-            asked("HLA:2:3:G>T").unwrap().changes[..],
-            [Change::Allele { chrom: 1, pos: 2, .. }]
-        ));
-        for nonsense in
-            ["chr1:3:A>T", "chr1:3:GT", "chr1:3", "chr2:3:G>T", "chr1:26:A>C", "chr1:x:G>T", "chr1:3:G>"]
-        {
+        // A sequence name that contains colons.
+        assert!(matches!(asked("HLA:2:3:G>T").unwrap().changes[..], [Change::Allele { chrom: 1, pos: 2, .. }]));
+        for nonsense in ["chr1:3:A>T", "chr1:3:GT", "chr1:3", "chr2:3:G>T", "chr1:26:A>C", "chr1:x:G>T", "chr1:3:G>"] {
             assert!(asked(nonsense).is_err(), "{nonsense}");
         }
     }
@@ -214,7 +205,7 @@ mod tests {
     #[test]
     fn symbolic_alleles_are_the_junctions_they_make() {
         use Side::{Left, Right};
-        // Bases 6 to 15 lost, twice there, or turned round.
+        // Bases 6 to 15 are deleted, duplicated or inverted.
         let end: &[(&str, &str)] = &[("END", "15")];
         assert_eq!(ends(&record(5, "<DEL>", end).unwrap()), [[(0, 4, Left), (0, 15, Right)]]);
         assert_eq!(ends(&record(5, "<DUP>", end).unwrap()), [[(0, 5, Right), (0, 14, Left)]]);
@@ -242,7 +233,7 @@ mod tests {
             [Change::Junction { inserted, .. }] => inserted.clone(),
             other => panic!("{other:?}"),
         };
-        // Read from the first end to the second, whichever of them the record stands at.
+        // The inserted bases are given from the first end to the second, whichever end the record is at.
         assert_eq!(inserted(record(5, "AGT[HLA:2:9[", &[]).unwrap()), b"GT");
         assert_eq!(inserted(record(5, "]HLA:2:9]GTA", &[]).unwrap()), b"AC");
         assert_eq!(inserted(record(20, "]chr1:9]GTA", &[]).unwrap()), b"GT");

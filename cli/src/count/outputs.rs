@@ -1,153 +1,159 @@
-//! What a count writes.
+//! Writes the results of a count: table or text, k-mer spectrum, and JSON.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use genuma_flash::{MAX_NOTE, Spec, TableWriter};
-use genuma_kmers::{CountStats, Devices, NodeShare, Sorted};
+use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
+use genuma_kmers::{CountStats, Devices, NodeShare, SortedKmers};
 use genuma_reads::dna;
-use genuma_work::clock::{UnitCost, process_cost};
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::cost::{UnitCost, process_cost};
+use genuma_work::publish::{AtomicFile, FileSet};
 use serde_json::{Value, json};
 
-use super::Named;
-use crate::failure::Usage;
-use crate::note::Note;
+use super::NamedFiles;
+use crate::errors::UsageError;
+use crate::table_note::TableNote;
 use genuma_work::{folder, signals};
 
-use crate::multiqc::Counted;
-use crate::{command, json};
+use crate::multiqc::CountedSample;
+use crate::{command_line, json_file};
 
-/// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
-const HOT_ONE_IN: u64 = 1024;
-/// ... up to so many.
-const MOST_HOT: u64 = 1 << 16;
+/// One in this many k-mers of a table is stored as hot: tables keep their hot k-mers, those with the highest counts,
+/// in memory. Chosen.
+const HOT_KMER_ONE_IN: u64 = 1024;
+/// Maximum number of hot k-mers of a table.
+const MAX_HOT_KMERS: u64 = 1 << 16;
 
-/// Where the k-mers go.
+/// Where the k-mers are written.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
-    /// A table on flash.
+pub(crate) enum KmerOutput {
+    /// A k-mer table (`.gkt`).
     Table(PathBuf),
-    /// Text.
+    /// Text (`.tsv`).
     Text(PathBuf),
 }
 
-/// What was written there.
+/// Size of the written k-mers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written {
-    /// K-mers.
-    pub(crate) entries: u64,
-    /// Bytes of the file.
+pub(crate) struct WrittenSize {
+    /// Number of k-mers.
+    pub(crate) kmers: u64,
+    /// Size of the file (bytes).
     pub(crate) bytes: u64,
 }
 
-impl Target {
-    /// By the end of the name.
-    pub(crate) fn of(path: &Path) -> Result<Self, Usage> {
+impl KmerOutput {
+    /// The output at `path`; its format is given by the extension.
+    pub(crate) fn from_path(path: &Path) -> Result<Self, UsageError> {
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gkt") => Ok(Target::Table(path.to_path_buf())),
-            Some("tsv") => Ok(Target::Text(path.to_path_buf())),
-            _ => Err(Usage(format!("-o {}: give a name that ends in .gkt or .tsv", path.display()))),
+            Some("gkt") => Ok(KmerOutput::Table(path.to_path_buf())),
+            Some("tsv") => Ok(KmerOutput::Text(path.to_path_buf())),
+            _ => Err(UsageError(format!("-o {}: give a name that ends in .gkt or .tsv", path.display()))),
         }
     }
 
-    /// Writes all k-mers in order to a file of `set`, holding at most `memory` bytes.
-    pub(crate) fn write<const S: usize>(
+    /// Adds all k-mers in order as a file to `set`, with at most `memory` bytes of memory.
+    pub(crate) fn write_kmers<const S: usize>(
         &self,
-        sorted: &Sorted<S>,
-        note: &Note,
+        sorted: &SortedKmers<S>,
+        note: &TableNote,
         memory: u64,
-        set: &mut Set,
-    ) -> anyhow::Result<Written> {
+        set: &mut FileSet,
+    ) -> anyhow::Result<WrittenSize> {
         match self {
-            Target::Table(path) => table(path, sorted, note, memory, set),
-            Target::Text(path) => text(path, sorted, note, set),
+            KmerOutput::Table(path) => write_table(path, sorted, note, memory, set),
+            KmerOutput::Text(path) => write_text(path, sorted, note, set),
         }
     }
 }
 
-/// Sees that an interrupted run leaves in the work folder, if any, what is finished, and nothing else.
-pub(crate) fn heed_interruption(folder: Option<PathBuf>) {
-    signals::on_interruption(Some(Box::new(move || {
-        folder.filter(|folder| folder::leave(folder)).map(|folder| folder::kept(&folder))
+/// On an interruption, leaves the finished stages in the work folder, if there is one, and removes all other files.
+pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
+    signals::set_interrupt_handler(Some(Box::new(move || {
+        folder.filter(|folder| folder::remove_unfinished_files(folder)).map(|folder| folder::resume_hint(&folder))
     })));
 }
 
-/// How a table of counts is written: of `most` k-mers at most.
-pub(crate) fn spec(note: &Note, most: u64) -> anyhow::Result<Spec> {
-    let hot_entries = (most / HOT_ONE_IN).min(MOST_HOT) as usize;
+/// The specification of a k-mer table of at most `max_kmers` k-mers.
+pub(crate) fn table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
+    let hot_entries = (max_kmers / HOT_KMER_ONE_IN).min(MAX_HOT_KMERS) as usize;
     let bytes = serde_json::to_vec(note)?;
-    if bytes.len() > MAX_NOTE {
-        return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
+    if bytes.len() > MAX_NOTE_BYTES {
+        return Err(UsageError("the names of the samples are too long: shorten them".to_owned()).into());
     }
-    Ok(Spec { hot_entries, hot_one_in: HOT_ONE_IN, note: bytes, ..Spec::new(note.value_bytes(), most) })
+    Ok(TableSpec {
+        hot_entries,
+        min_entries_per_hot_entry: HOT_KMER_ONE_IN,
+        note: bytes,
+        ..TableSpec::new(note.value_bytes(), max_kmers)
+    })
 }
 
-fn table<const S: usize>(
+fn write_table<const S: usize>(
     path: &Path,
-    sorted: &Sorted<S>,
-    note: &Note,
+    sorted: &SortedKmers<S>,
+    note: &TableNote,
     memory: u64,
-    set: &mut Set,
-) -> anyhow::Result<Written> {
+    set: &mut FileSet,
+) -> anyhow::Result<WrittenSize> {
     let entries = sorted.len();
-    let spec = Spec { memory: memory / 2, ..spec(note, entries)? };
-    sorted.shrink(memory.saturating_sub(spec.held()))?;
+    let spec = TableSpec { memory_bytes: memory / 2, ..table_spec(note, entries)? };
+    sorted.shrink_to(memory.saturating_sub(spec.max_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
-    sorted.for_each(|kmer, counts| {
+    sorted.for_each_kmer(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
-        writer.push(kmer, note.value(counts), weight).map_err(anyhow::Error::from)
+        writer.push_entry(kmer, note.encode_kmer_counts(counts), weight).map_err(anyhow::Error::from)
     })?;
-    let (written, file) = writer.complete()?;
+    let (written, file) = writer.finish_unpublished()?;
     set.add(file);
-    Ok(Written { entries, bytes: written.bytes })
+    Ok(WrittenSize { kmers: entries, bytes: written.file_bytes })
 }
 
-fn text<const S: usize>(
+fn write_text<const S: usize>(
     path: &Path,
-    sorted: &Sorted<S>,
-    note: &Note,
-    set: &mut Set,
-) -> anyhow::Result<Written> {
+    sorted: &SortedKmers<S>,
+    note: &TableNote,
+    set: &mut FileSet,
+) -> anyhow::Result<WrittenSize> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
-    let mut put = |line: &mut Vec<u8>| {
+    let mut write_line = |line: &mut Vec<u8>| {
         bytes += line.len() as u64;
         let put = file.write_all(line);
         line.clear();
         put.map_err(anyhow::Error::from)
     };
-    put(&mut line)?;
-    sorted.for_each(|kmer, counts| {
-        line.extend((0..note.k).rev().map(|base| dna::base((kmer >> (2 * base)) as u8 & 3)));
+    write_line(&mut line)?;
+    sorted.for_each_kmer(|kmer, counts| {
+        line.extend((0..note.k).rev().map(|base| dna::decode_base((kmer >> (2 * base)) as u8 & 3)));
         for count in &counts[..note.samples.len()] {
             write!(line, "\t{count}")?;
         }
         line.push(b'\n');
-        put(&mut line)
+        write_line(&mut line)
     })?;
-    set.add(file.complete()?);
-    Ok(Written { entries: sorted.len(), bytes })
+    set.add(file.flush_buffer()?);
+    Ok(WrittenSize { kmers: sorted.len(), bytes })
 }
 
 /// A finished count.
 #[derive(Debug)]
-pub(crate) struct Outcome<'a, const S: usize> {
-    pub(crate) note: Note,
+pub(crate) struct CountOutcome<'a, const S: usize> {
+    pub(crate) note: TableNote,
     pub(crate) stats: CountStats<S>,
     pub(crate) spectra: &'a [Vec<u64>; S],
     pub(crate) shares: &'a [NodeShare],
     pub(crate) devices: &'a Devices,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenSize,
     pub(crate) costs: Vec<UnitCost>,
 }
 
-impl<const S: usize> Outcome<'_, S> {
-    /// Writes, to a file of `set`, how many k-mers there are of each count, up to the last count that any k-mer has; with names of columns where
-    /// there are several samples.
-    pub(crate) fn histogram(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+impl<const S: usize> CountOutcome<'_, S> {
+    /// Adds the k-mer spectrum as a file to `set`: one row for each count up to the largest. With several samples the
+    /// first line names the columns.
+    pub(crate) fn write_histogram(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];
         let last = spectra.iter().filter_map(|s| s.iter().rposition(|&kmers| kmers > 0)).max().unwrap_or(0);
@@ -159,39 +165,39 @@ impl<const S: usize> Outcome<'_, S> {
             let kmers: Vec<String> = spectra.iter().map(|spectrum| spectrum[count].to_string()).collect();
             writeln!(file, "{count}\t{}", kmers.join("\t"))?;
         }
-        set.add(file.complete()?);
+        set.add(file.flush_buffer()?);
         Ok(())
     }
 
-    /// What each sample has.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+    /// For each sample the values for MultiQC.
+    pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = CountedSample<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
-        named.zip(self.spectra).map(|((sample, bases), spectrum)| Counted { sample, bases: *bases, spectrum })
+        named.zip(self.spectra).map(|((sample, bases), spectrum)| CountedSample { sample, bases: *bases, spectrum })
     }
 
-    /// Writes what was done to a file of `set`.
-    pub(crate) fn json(
+    /// Adds statistics, times and sizes as a JSON file to `set`.
+    pub(crate) fn write_json(
         &self,
         path: &Path,
-        samples: &[Named],
+        samples: &[NamedFiles],
         aligned: Value,
         wall: Duration,
-        set: &mut Set,
+        set: &mut FileSet,
     ) -> anyhow::Result<()> {
-        let Outcome { note, stats, shares, devices, written, costs, .. } = self;
+        let CountOutcome { note, stats, shares, devices, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
             .map(|((name, files), (bases, kmers))| {
                 json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
             })
             .collect();
         let node = |share: &NodeShare| {
-            let NodeShare { node, threads, here, elsewhere } = share;
+            let NodeShare { node, threads, local_bytes: here, remote_bytes: elsewhere } = share;
             json!({ "node": node, "threads": threads, "bytes_here": here, "bytes_elsewhere": elsewhere })
         };
         let nodes: Vec<_> = shares.iter().map(node).collect();
         let cost = process_cost();
         let value = json!({
-            "command": command::line(),
+            "command": command_line::quoted_command_line(),
             "version": env!("CARGO_PKG_VERSION"),
             "k": note.k,
             "min_count": note.min_count,
@@ -199,20 +205,20 @@ impl<const S: usize> Outcome<'_, S> {
             "samples": samples,
             "aligned": aligned,
             "distinct": stats.distinct,
-            "written": { "kmers": written.entries, "bytes": written.bytes },
+            "written": { "kmers": written.kmers, "bytes": written.bytes },
             "bins": stats.bins,
             "extra_passes": stats.extra_passes,
-            "packed_bytes": stats.packed_bytes,
+            "packed_bytes": stats.super_kmer_bytes,
             "spilled_bytes": stats.spilled_bytes,
             "nodes": nodes,
             "devices": devices.names(),
-            "bins_on_devices": devices.bins()[1],
-            "bins_devices_lost": devices.bins()[2],
+            "bins_on_devices": devices.bin_statistics()[1],
+            "bins_devices_lost": devices.bin_statistics()[2],
             "wall_s": wall.as_secs_f64(),
             "cpu_s": cost.cpu_s,
             "peak_bytes": cost.peak_bytes,
             "steps": costs,
         });
-        json::add(path, &value, set)
+        json_file::add_json_output(path, json_file::schema::COUNT_SCHEMA, &value, set)
     }
 }

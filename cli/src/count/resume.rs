@@ -1,137 +1,137 @@
-//! A count that is taken up where it was interrupted.
+//! Resumes an interrupted count from its finished stages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, Sorted};
-use genuma_reads::{Lane, Meter};
-use genuma_work::Watch;
-use genuma_work::clock::{Clock, UnitCost};
-use genuma_work::unit::Store;
+use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, SortedKmers};
+use genuma_reads::{Lane, ProgressCounters};
+use genuma_work::ProgressListener;
+use genuma_work::cost::{CostTimer, UnitCost};
+use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
-use super::Named;
-use crate::call::room;
+use super::NamedFiles;
+use crate::call::disk_space;
 use crate::fingerprint::Fingerprint;
-use crate::progress::Progress;
+use crate::progress::UnitProgress;
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 
-/// The steps that are kept when they are finished.
-const READ: &str = "read";
-const COUNT: &str = "count";
+/// Names of the two stages whose results are kept: reading the input, and counting.
+const READ_STEP: &str = "read";
+const COUNT_STEP: &str = "count";
 
-/// Where a count to `out` keeps its finished steps: in `folder`, under a name of its own.
-pub(crate) fn folder(folder: &Path, out: &Path) -> PathBuf {
+/// Work folder of a count that writes to `out`: a hidden folder of its own in `folder`.
+pub(crate) fn work_folder_for(folder: &Path, out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     folder.join(format!(".{name}.work"))
 }
 
-/// What a count depends on; `lanes` have the samples' numbers.
-pub(crate) fn fingerprint(
+/// Lists everything that the result of a count depends on. The lanes carry the numbers of their samples.
+pub(crate) fn count_fingerprint(
     params: &CountParams,
     min_count: u32,
-    samples: &[Named],
+    samples: &[NamedFiles],
     lanes: &[Lane],
 ) -> anyhow::Result<String> {
     let mut fingerprint = Fingerprint::new()
-        .parameter("k", params.k)
-        .parameter("min-count", min_count)
-        .parameter("min-base-quality", params.min_base_quality);
+        .with_parameter("k", params.k)
+        .with_parameter("min-count", min_count)
+        .with_parameter("min-base-quality", params.min_base_quality);
     for lane in lanes {
         for path in lane.paths() {
-            fingerprint = fingerprint.file(&samples[usize::from(lane.sample)].0, path)?;
+            fingerprint = fingerprint.with_file(&samples[usize::from(lane.sample)].0, path)?;
         }
     }
-    Ok(fingerprint.lines())
+    Ok(fingerprint.into_text())
 }
 
-/// A count and its work folder.
-pub(crate) struct Resumable {
+/// A count with a work folder that keeps its finished stages.
+pub(crate) struct ResumableCount {
     work: WorkFolder,
-    store: Store,
+    store: UnitStore,
 }
 
-impl Resumable {
-    /// Takes the folder over, with what an interrupted run of the same count left there.
+impl ResumableCount {
+    /// Opens the work folder, with the stages that an interrupted run of the same count left there.
     ///
     /// # Errors
     /// Those of [`WorkFolder::open`].
     pub(crate) fn open(folder: PathBuf, fingerprint: String) -> anyhow::Result<Self> {
         let work = WorkFolder::open(&folder, true)?;
-        Ok(Resumable { work, store: Store { work: folder, fingerprint, resume: true } })
+        Ok(ResumableCount { work, store: UnitStore { work_folder: folder, fingerprint, resume: true } })
     }
 
-    /// The k-mers that are there at least `min_count` times, from the last step that is finished on.
+    /// The k-mers with a count of at least `min_count`, computed from the last finished stage on.
     ///
     /// # Errors
-    /// Reads that cannot be read; files that cannot be written or read, are damaged, or are of another count.
-    pub(crate) fn sorted<const S: usize>(
+    /// Reads cannot be read; files cannot be written or read, are damaged, or belong to another count.
+    pub(crate) fn count_kmers<const S: usize>(
         &self,
         lanes: &[Lane],
         params: &CountParams,
         min_count: u32,
-        progress: &Progress,
+        progress: &UnitProgress,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<Sorted<S>> {
-        // A signal waits while a step is entered or taken out: bins are of no use without their unit.
+    ) -> anyhow::Result<SortedKmers<S>> {
+        // Signals are deferred between finishing the bins and recording the stage: one is useless without the other.
         let mut undivided = None;
-        let read = if self.finished(COUNT) {
-            info!("{}: all k-mers are counted already", self.store.work.display());
-            costs.push(UnitCost { resumed: true, ..Clock::start().cost(READ) });
+        let read = if self.is_finished(COUNT_STEP) {
+            info!("{}: all k-mers have been counted already", self.store.work_folder.display());
+            costs.push(UnitCost { resumed: true, ..CostTimer::start().stop(READ_STEP) });
             None
         } else {
-            if self.finished(READ) {
-                info!("{}: all reads are in bins already", self.store.work.display());
+            if self.is_finished(READ_STEP) {
+                info!("{}: all reads are in bins already", self.store.work_folder.display());
             } else {
-                room::check(&self.store.work, room::needed(lanes, 0))?;
+                disk_space::check_free_space(&self.store.work_folder, disk_space::estimate_spill_bytes(lanes, 0))?;
             }
-            Some(self.store.unit(READ, costs, || {
-                let meter = Arc::new(Meter::default());
-                progress.begins(READ, Some(meter.clone()));
-                let read = ReadCheckpoint::reach::<S>(lanes, params, &meter, &self.bins(READ))?;
-                undivided = Some(signals::undivided());
+            Some(self.store.run_or_load(READ_STEP, costs, || {
+                let meter = Arc::new(ProgressCounters::default());
+                progress.unit_started(READ_STEP, Some(meter.clone()));
+                let read = ReadCheckpoint::create::<S>(lanes, params, &meter, &self.bins_path(READ_STEP))?;
+                undivided = Some(signals::enter_critical_section());
                 anyhow::Ok(read)
             })?)
         };
         drop(undivided.take());
-        let counted = self.store.unit(COUNT, costs, || {
-            let read = read.context("nothing was read")?;
-            progress.begins(COUNT, None);
-            let bins = self.bins(READ);
-            let counted = CountCheckpoint::reach::<S>(read, &bins, params, min_count, &self.bins(COUNT))?;
-            undivided = Some(signals::undivided());
+        let counted = self.store.run_or_load(COUNT_STEP, costs, || {
+            let read = read.context("the reads were not read")?;
+            progress.unit_started(COUNT_STEP, None);
+            let bins = self.bins_path(READ_STEP);
+            let counted = CountCheckpoint::create::<S>(read, &bins, params, min_count, &self.bins_path(COUNT_STEP))?;
+            undivided = Some(signals::enter_critical_section());
             anyhow::Ok(counted)
         })?;
-        self.forget(READ);
+        self.remove_step_files(READ_STEP);
         drop(undivided);
-        Ok(counted.sorted(params, &self.bins(COUNT))?)
+        Ok(counted.open_sorted_kmers(params, &self.bins_path(COUNT_STEP))?)
     }
 
-    /// Ends the run: after success the folder goes, else what is finished stays.
-    pub(crate) fn end(self, well: bool) {
-        let Resumable { work, store } = self;
-        if well {
+    /// Ends the run. On success the work folder is removed, else the finished stages stay.
+    pub(crate) fn finish(self, succeeded: bool) {
+        let ResumableCount { work, store } = self;
+        if succeeded {
             work.remove();
-        } else if work.leave() {
-            warn!("{}", folder::kept(&store.work));
+        } else if work.remove_unfinished() {
+            warn!("{}", folder::resume_hint(&store.work_folder));
         }
     }
 
-    fn finished(&self, step: &str) -> bool {
-        self.store.path(step).exists()
+    fn is_finished(&self, step: &str) -> bool {
+        self.store.unit_path(step).exists()
     }
 
-    fn bins(&self, step: &str) -> PathBuf {
-        self.store.work.join(format!("{step}.bins"))
+    fn bins_path(&self, step: &str) -> PathBuf {
+        self.store.work_folder.join(format!("{step}.bins"))
     }
 
-    /// Removes what a step left.
-    fn forget(&self, step: &str) {
-        for path in [self.store.path(step), self.bins(step)] {
-            // It may be gone already; what cannot be removed goes with the folder.
+    /// Removes the files of a stage.
+    fn remove_step_files(&self, step: &str) {
+        for path in [self.store.unit_path(step), self.bins_path(step)] {
+            // A missing file is fine; a file that cannot be removed goes with the folder.
             let _ = fs::remove_file(path);
         }
     }

@@ -1,71 +1,87 @@
-//! What earlier runs on a machine say of its rates: their `summary.json`.
+//! Calibrates the rates with the `summary.json` of earlier runs.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use genuma_somatic::count::COPIED;
+use genuma_somatic::count::PACKED_READS_LEDGER_LINE;
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::pipeline::Means;
-use genuma_work::clock::UnitCost;
+use genuma_somatic::pipeline::Resources;
+use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
-use super::model::{Given, Unit};
-use super::rates::{MEASURED, Rates};
+use super::model::{CallInput, UnitForecast};
+use super::rates::{MEASURED_RATES, Rates};
 
-/// What a plan needs of a `summary.json`.
+/// The values of a `summary.json` that a forecast needs.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Run {
-    /// Of the normal and of each tumour.
+pub(crate) struct EarlierRun {
+    /// Bases of the normal, then of each tumour.
     bases: Vec<u64>,
     k: u32,
     reference: Option<String>,
     sequences: Vec<(String, u64)>,
     units: Vec<UnitCost>,
-    /// Absent in summaries of versions that did not tell.
-    means: Option<Means>,
+    /// Absent in summaries of versions that did not record it.
+    #[serde(alias = "means")]
+    resources: Option<Resources>,
+    #[serde(rename = "stages", alias = "ledger", deserialize_with = "deserialize_ledger")]
     ledger: Ledger,
-    /// Absent in summaries of versions that did not tell.
+    /// Absent in summaries of versions that did not record it.
     #[serde(default)]
     timeline: Timeline,
 }
 
-/// Bounds of what is believed of a run: beyond them something else was measured.
-const BELIEVED: (f64, f64) = (0.02, 50.0);
+/// Bounds of a plausible ratio of measured to expected cost. A ratio outside comes from something else than the
+/// machine's speed. Empirical.
+const PLAUSIBLE_RATIOS: (f64, f64) = (0.02, 50.0);
 
-impl Run {
-    /// Of the summary at `path`.
+/// Deserialises the ledger of this version, an array, or of versions up to 0.2.0, an object with the array.
+fn deserialize_ledger<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ledger, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum AnyVersion {
+        Array(Ledger),
+        Object { lines: Ledger },
+    }
+    match AnyVersion::deserialize(deserializer)? {
+        AnyVersion::Array(ledger) | AnyVersion::Object { lines: ledger } => Ok(ledger),
+    }
+}
+
+impl EarlierRun {
+    /// Loads the summary at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is no summary of `genuma call`.
-    pub(crate) fn load(path: &Path) -> anyhow::Result<Run> {
+    /// The file cannot be read, or is no summary of `genuma call`.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<EarlierRun> {
         let name = path.display();
         let text = fs::read(path).with_context(|| format!("{name}: cannot read"))?;
-        let run: Run = serde_json::from_slice(&text)
-            .map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))?;
+        let run: EarlierRun =
+            serde_json::from_slice(&text).map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))?;
         if run.bases.len() < 2 {
             bail!("{name}: is no summary.json of `genuma call`: bases of one sample");
         }
         Ok(run)
     }
 
-    /// The call as a plan sees it.
-    fn given(&self) -> Given {
+    /// The input of the run, as a forecast describes it.
+    fn call_input(&self) -> CallInput {
         let placed = self.reference.as_ref();
         let (normal, tumours) = self.bases.split_at(1);
-        Given {
+        CallInput {
             bases: [normal, tumours].map(|of| of.iter().sum()),
-            samples: self.bases.len(),
-            bytes: [0; 2],
-            copied: 0,
+            num_samples: self.bases.len(),
+            file_bytes: [0; 2],
+            packed_bytes: 0,
             read_length: 150,
-            files: u64::MAX,
-            aligned: 0,
+            num_files: u64::MAX,
+            num_aligned_files: 0,
             panel: None,
-            reference: placed.map(|_| self.sequences.iter().map(|sequence| sequence.1).sum()),
+            reference_bases: placed.map(|_| self.sequences.iter().map(|sequence| sequence.1).sum()),
             k: self.k,
-            means: self.means.clone().unwrap_or(Means {
+            resources: self.resources.clone().unwrap_or(Resources {
                 threads: 1,
                 memory: 4 << 30,
                 scratch: u64::MAX,
@@ -74,49 +90,49 @@ impl Run {
         }
     }
 
-    /// Readings of all reads that counting took.
+    /// Number of partitions that the k-mers were counted in.
     fn partitions(&self) -> u32 {
-        let says = |what: &str| what.starts_with("partitions that the k-mers were counted in");
-        let line = self.ledger.lines.iter().find(|line| says(&line.what));
+        let says = |what: &str| what.starts_with("partitions of the k-mer space");
+        let line = self.ledger.lines.iter().find(|line| says(&line.description));
         line.and_then(|line| u32::try_from(line.count).ok()).unwrap_or(1).max(1)
     }
 
-    /// Whether later passes read a copy of the reads.
-    fn copied(&self) -> bool {
-        self.ledger.lines.iter().any(|line| line.what == COPIED)
+    /// Whether later passes of the run read packed reads.
+    fn had_packed_reads(&self) -> bool {
+        self.ledger.lines.iter().any(|line| line.description == PACKED_READS_LEDGER_LINE)
     }
 
-    /// What a unit takes by the given rates.
-    fn by(&self, rates: &Rates, name: &str) -> Option<Unit> {
-        self.given().unit(name, self.partitions(), self.copied(), rates)
+    /// The forecast of a unit of the run at the given rates.
+    fn unit_forecast(&self, rates: &Rates, name: &str) -> Option<UnitForecast> {
+        self.call_input().forecast_unit(name, self.partitions(), self.had_packed_reads(), rates)
     }
 
-    /// CPU seconds of a unit that was run, over those that [`MEASURED`] gives it.
-    fn time(&self, name: &str) -> Option<f64> {
+    /// Ratio of a unit's measured CPU time to the forecast at [`MEASURED_RATES`]; `None` for a resumed unit.
+    fn cpu_time_ratio(&self, name: &str) -> Option<f64> {
         let cost = self.units.iter().find(|cost| cost.name == name && !cost.resumed)?;
-        believed(cost.cpu_s / self.by(&MEASURED, name)?.cpu_s)
+        plausible_ratio(cost.cpu_s / self.unit_forecast(&MEASURED_RATES, name)?.cpu_s)
     }
 
-    /// What a unit takes in memory beside what all calls take, over what [`MEASURED`] gives it by its figure, which `without` leaves out. Known
-    /// only where the unit took more than those before it.
-    fn memory(&self, name: &str, without: impl FnOnce(&mut Rates)) -> Option<f64> {
-        self.means.as_ref()?;
+    /// Ratio of a unit's measured memory to the forecast at [`MEASURED_RATES`], counting only the memory of the rate
+    /// that `without` sets to zero. Known only if the unit used more memory than all units before it.
+    fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut Rates)) -> Option<f64> {
+        self.resources.as_ref()?;
         let at = self.units.iter().position(|cost| cost.name == name && !cost.resumed)?;
         let before = self.units[..at].iter().map(|cost| cost.peak_bytes).max().unwrap_or(0);
         let peak = self.units[at].peak_bytes;
-        let mut rest = MEASURED;
+        let mut rest = MEASURED_RATES;
         without(&mut rest);
-        let rest = self.by(&rest, name)?.peak_bytes;
-        let figured = self.by(&MEASURED, name)?.peak_bytes.saturating_sub(rest);
+        let rest = self.unit_forecast(&rest, name)?.peak_bytes;
+        let figured = self.unit_forecast(&MEASURED_RATES, name)?.peak_bytes.saturating_sub(rest);
         if peak <= before {
             return None;
         }
-        believed(peak.saturating_sub(rest) as f64 / figured as f64)
+        plausible_ratio(peak.saturating_sub(rest) as f64 / figured as f64)
     }
 
     /// Share of the time that the threads worked.
-    fn busy(&self) -> Option<f64> {
-        let threads = self.means.as_ref()?.threads as f64;
+    fn busy_share(&self) -> Option<f64> {
+        let threads = self.resources.as_ref()?.threads as f64;
         let run = || self.units.iter().filter(|cost| !cost.resumed);
         let wall_s: f64 = run().map(|cost| cost.wall_s).sum();
         let cpu_s: f64 = run().map(|cost| cost.cpu_s).sum();
@@ -124,21 +140,21 @@ impl Run {
     }
 }
 
-impl Run {
-    /// Power of the machine, W, where it tells.
-    fn watts(&self) -> Option<f64> {
-        let seconds = self.timeline.samples.last()?.s;
+impl EarlierRun {
+    /// Mean power of the machine (W), if the run recorded it.
+    fn mean_watts(&self) -> Option<f64> {
+        let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;
         watts.is_finite().then_some(watts)
     }
 }
 
-/// A ratio that may be one of the machine's.
-fn believed(ratio: f64) -> Option<f64> {
-    (ratio.is_finite() && ratio > BELIEVED.0 && ratio < BELIEVED.1).then_some(ratio)
+/// The ratio, if it lies within [`PLAUSIBLE_RATIOS`].
+fn plausible_ratio(ratio: f64) -> Option<f64> {
+    (ratio.is_finite() && ratio > PLAUSIBLE_RATIOS.0 && ratio < PLAUSIBLE_RATIOS.1).then_some(ratio)
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// The median; the mean of the two middle values if their number is even.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -146,30 +162,30 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// The rates that runs say in the median, [`MEASURED`] where they say nothing.
-pub(crate) fn calibrated(runs: &[Run]) -> Rates {
-    let mut rates = MEASURED;
-    let time = |name: &str| median(runs.iter().filter_map(|run| run.time(name))).unwrap_or(1.0);
+/// [`MEASURED_RATES`] scaled by the median ratios of earlier runs; rates without data stay as they are.
+pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> Rates {
+    let mut rates = MEASURED_RATES;
+    let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));
-    rates.count *= count;
-    rates.again *= count;
-    rates.record *= count;
-    rates.reread *= count;
-    rates.assemble *= time("assemble");
-    rates.scan *= place;
-    rates.compare *= place;
-    rates.recruit *= time("recruit");
-    rates.judge *= judge;
-    // It is not in the summary, which it writes.
-    rates.write *= judge;
-    rates.busy = median(runs.iter().filter_map(Run::busy)).unwrap_or(rates.busy);
-    rates.watts = median(runs.iter().filter_map(Run::watts));
+    rates.count_cpu_s *= count;
+    rates.extra_partition_cpu_s *= count;
+    rates.pack_reads_cpu_s *= count;
+    rates.reread_files_cpu_s *= count;
+    rates.assemble_cpu_s *= time("assemble");
+    rates.scan_reference_cpu_s *= place;
+    rates.align_contigs_cpu_s *= place;
+    rates.recruit_cpu_s *= time("recruit");
+    rates.judge_cpu_s *= judge;
+    // Writing is not in the summary, because the summary is written by it.
+    rates.write_cpu_s *= judge;
+    rates.busy_share = median(runs.iter().filter_map(EarlierRun::busy_share)).unwrap_or(rates.busy_share);
+    rates.watts = median(runs.iter().filter_map(EarlierRun::mean_watts));
     let memory = |name: &str, without: fn(&mut Rates)| {
-        median(runs.iter().filter_map(|run| run.memory(name, without))).unwrap_or(1.0)
+        median(runs.iter().filter_map(|run| run.memory_ratio(name, without))).unwrap_or(1.0)
     };
-    let assemble = memory("assemble", |rates| (rates.assemble_bytes, rates.labelled_bytes) = (0.0, 0.0));
-    rates.assemble_bytes *= assemble;
-    rates.labelled_bytes *= assemble;
+    let assemble = memory("assemble", |rates| (rates.candidate_kmer_bytes, rates.candidate_pair_bytes) = (0.0, 0.0));
+    rates.candidate_kmer_bytes *= assemble;
+    rates.candidate_pair_bytes *= assemble;
     rates.place_bytes *= memory("place", |rates| rates.place_bytes = 0.0);
     rates.recruit_bytes *= memory("recruit", |rates| rates.recruit_bytes = 0.0);
     rates.judge_bytes *= memory("judge", |rates| rates.judge_bytes = 0.0);
@@ -181,24 +197,39 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// A run of 1 and 2 Gbases on 100 Mbp, whose units took `times` the time that plans give them, on two threads that worked for `busy` of the
-    /// time.
+    /// A run with 1 and 2 Gbases on 100 Mbp. Its units took `times` the forecast CPU time, on two threads that worked
+    /// for `busy` of the time.
     fn summary(times: f64, busy: f64, partitions: u32) -> Value {
         let unit = |name: &str, cpu_s: f64, peak: u64| {
             let cpu_s = cpu_s * times;
             json!({"name": name, "cpu_s": cpu_s, "wall_s": cpu_s / 2.0 / busy, "peak_bytes": peak, "resumed": false})
         };
         let Rates {
-            count, again, record, reread, assemble, scan, compare, recruit, judge, reference, ..
-        } = MEASURED;
-        // Four times as large as the genome that the rates are of.
-        let Rates { tenfold, tenfold_places, tenfold_found, .. } = MEASURED;
+            count_cpu_s: count,
+            extra_partition_cpu_s: again,
+            pack_reads_cpu_s: record,
+            reread_files_cpu_s: reread,
+            assemble_cpu_s: assemble,
+            scan_reference_cpu_s: scan,
+            align_contigs_cpu_s: compare,
+            recruit_cpu_s: recruit,
+            judge_cpu_s: judge,
+            read_reference_s: reference,
+            ..
+        } = MEASURED_RATES;
+        // The genome is four times as large as the one that the rates hold for.
+        let Rates {
+            tenfold_genome_read_growth: tenfold,
+            tenfold_genome_placement_growth: tenfold_places,
+            tenfold_genome_call_growth: tenfold_found,
+            ..
+        } = MEASURED_RATES;
         let [read, places, found] =
             [tenfold, tenfold_places, tenfold_found].map(|tenfold| 1.0 + tenfold * 4f64.log10());
-        // One in several partitions leaves no copy of the reads.
-        let (record, reread, left_out) =
-            if partitions == 1 { (record, 0.0, false) } else { (0.0, reread, true) };
-        let copy = if left_out { "bytes of a packed copy of the reads, and so on" } else { COPIED };
+        // A count in several partitions leaves no packed reads.
+        let (record, reread, left_out) = if partitions == 1 { (record, 0.0, false) } else { (0.0, reread, true) };
+        let copy =
+            if left_out { "bytes of packed reads that were not written, and so on" } else { PACKED_READS_LEDGER_LINE };
         json!({
             "bases": [1_000_000_000, 2_000_000_000],
             "k": 31,
@@ -213,14 +244,14 @@ mod tests {
             ],
             "means": {"threads": 2, "memory": 1 << 30, "scratch": 1 << 30},
             "ledger": {"lines": [{
-                "stage": "count", "what": "partitions that the k-mers were counted in, each in a reading of all reads",
+                "stage": "count", "what": "partitions of the k-mer space, each counted in its own pass over the reads",
                 "count": partitions, "left_out": false,
             }, {"stage": "count", "what": copy, "count": 7, "left_out": left_out}]},
             "more": "is not looked at",
         })
     }
 
-    fn run(summary: Value) -> Run {
+    fn run(summary: Value) -> EarlierRun {
         serde_json::from_value(summary).expect("a summary")
     }
 
@@ -230,29 +261,29 @@ mod tests {
 
     #[test]
     fn rates_become_the_medians_of_what_runs_say() {
-        assert_eq!(calibrated(&[]), MEASURED);
+        assert_eq!(calibrate_rates(&[]), MEASURED_RATES);
         let runs = [(1.0, 0.5, 1), (2.0, 0.7, 3), (9.0, 0.8, 1)].map(|(t, b, p)| run(summary(t, b, p)));
-        let rates = calibrated(&runs);
-        let times = |of: fn(&Rates) -> f64| of(&rates) / of(&MEASURED);
+        let rates = calibrate_rates(&runs);
+        let times = |of: fn(&Rates) -> f64| of(&rates) / of(&MEASURED_RATES);
         for of in [
-            |r: &Rates| r.count,
-            |r: &Rates| r.again,
-            |r: &Rates| r.reread,
-            |r: &Rates| r.assemble,
-            |r: &Rates| r.scan,
-            |r: &Rates| r.recruit,
-            |r: &Rates| r.judge,
+            |r: &Rates| r.count_cpu_s,
+            |r: &Rates| r.extra_partition_cpu_s,
+            |r: &Rates| r.reread_files_cpu_s,
+            |r: &Rates| r.assemble_cpu_s,
+            |r: &Rates| r.scan_reference_cpu_s,
+            |r: &Rates| r.recruit_cpu_s,
+            |r: &Rates| r.judge_cpu_s,
         ] {
             assert!(near(times(of), 2.0), "{rates:?}");
         }
-        assert!(near(rates.busy, 0.7), "{rates:?}");
-        // 844 MB less 40 of the process and 24 of its threads are 390 a Gbase of the tumour, here.
-        assert!(near(rates.assemble_bytes + rates.labelled_bytes, 390e6), "{rates:?}");
-        assert!(near(rates.place_bytes, MEASURED.place_bytes), "no more than before says nothing");
-        // A plan of the same call then says what the run took.
-        let again = runs[1].by(&rates, "count").expect("a unit");
-        assert!((again.cpu_s - runs[1].units[0].cpu_s).abs() < 0.02 * again.cpu_s, "{again:?}");
-        assert!(near(calibrated(&runs[..2]).recruit, 1.5 * MEASURED.recruit), "the mean of two");
+        assert!(near(rates.busy_share, 0.7), "{rates:?}");
+        // 844 MB less 40 MB of the process and 24 MB of its threads are 390 MB per Gbase of the tumour.
+        assert!(near(rates.candidate_kmer_bytes + rates.candidate_pair_bytes, 390e6), "{rates:?}");
+        assert!(near(rates.place_bytes, MEASURED_RATES.place_bytes), "no more than before says nothing");
+        // A forecast of the same call now equals what the run took.
+        let forecast = runs[1].unit_forecast(&rates, "count").expect("a unit");
+        assert!((forecast.cpu_s - runs[1].units[0].cpu_s).abs() < 0.02 * forecast.cpu_s, "{forecast:?}");
+        assert!(near(calibrate_rates(&runs[..2]).recruit_cpu_s, 1.5 * MEASURED_RATES.recruit_cpu_s), "the mean of two");
     }
 
     #[test]
@@ -261,20 +292,26 @@ mod tests {
         none["means"] = Value::Null;
         none["units"][0]["resumed"] = true.into();
         none["units"][1]["cpu_s"] = 0.0.into();
-        let rates = calibrated(&[run(none)]);
-        assert_eq!((rates.count, rates.assemble), (MEASURED.count, MEASURED.assemble));
-        assert_eq!((rates.busy, rates.assemble_bytes), (MEASURED.busy, MEASURED.assemble_bytes));
-        assert!(near(rates.recruit, 3.0 * MEASURED.recruit));
+        let rates = calibrate_rates(&[run(none)]);
+        assert_eq!(
+            (rates.count_cpu_s, rates.assemble_cpu_s),
+            (MEASURED_RATES.count_cpu_s, MEASURED_RATES.assemble_cpu_s)
+        );
+        assert_eq!(
+            (rates.busy_share, rates.candidate_kmer_bytes),
+            (MEASURED_RATES.busy_share, MEASURED_RATES.candidate_kmer_bytes)
+        );
+        assert!(near(rates.recruit_cpu_s, 3.0 * MEASURED_RATES.recruit_cpu_s));
         let mut old = summary(1.0, 0.5, 1);
         old.as_object_mut().expect("an object").remove("means");
-        assert_eq!(calibrated(&[run(old)]).busy, MEASURED.busy);
+        assert_eq!(calibrate_rates(&[run(old)]).busy_share, MEASURED_RATES.busy_share);
     }
 
     #[test]
     fn what_is_no_summary_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        let said = |path: &Path| format!("{:#}", Run::load(path).unwrap_err());
+        let said = |path: &Path| format!("{:#}", EarlierRun::load(path).unwrap_err());
         assert!(said(&path).contains("summary.json: cannot read"));
         for text in ["", "{}", "[1, 2]", "{\"bases\": [1]}"] {
             fs::write(&path, text).unwrap();

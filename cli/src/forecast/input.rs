@@ -1,46 +1,52 @@
-//! What files of reads tell of a call before it begins.
+//! Measures the input files of a call before it begins.
 
 use std::fs;
 use std::path::Path;
 
-use genuma_flash::Scan;
-use genuma_reads::{Estimate, Lane, LaneFiles, NORMAL, samples};
-use genuma_somatic::pipeline::Means;
+use genuma_flash::TableScan;
+use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
+use genuma_somatic::pipeline::Resources;
 
-use super::model::{Given, Panel};
+use super::model::{CallInput, PanelSize};
 
-/// A panel of normals: how large it is.
+/// Size of a panel of normals.
 ///
 /// # Errors
-/// It cannot be read, or is no table.
-pub(crate) fn panel(table: &Path) -> Result<Panel, genuma_flash::Error> {
-    let scan = Scan::open(table)?;
-    let pages = scan.pages() * 4096;
-    Ok(Panel { pages, beside: scan.file_bytes().saturating_sub(4096 + pages) })
+/// The table cannot be read.
+pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash::Error> {
+    let scan = TableScan::open(table)?;
+    let pages = scan.num_pages() * 4096;
+    Ok(PanelSize { page_bytes: pages, filter_and_index_bytes: scan.file_bytes().saturating_sub(4096 + pages) })
 }
 
-/// A call of these lanes with `k`-mers, on a reference of so many bases if there is one, with this panel, by these means. Bases are estimated from the beginnings
-/// of the files.
-pub(crate) fn of(lanes: &[Lane], reference: Option<u64>, panel: Option<Panel>, k: u32, means: Means) -> Given {
-    let of = |normal| {
-        let own = lanes.iter().filter(|lane| (lane.sample == NORMAL) == normal);
-        own.cloned().collect::<Vec<Lane>>()
+/// Describes a call of these lanes with k-mers of length `k`. `reference` is the number of bases of the reference.
+/// The bases of the reads are estimated from the beginnings of the files.
+pub(crate) fn measure_call_input(
+    lanes: &[Lane],
+    reference: Option<u64>,
+    panel: Option<PanelSize>,
+    k: u32,
+    resources: Resources,
+) -> CallInput {
+    let lanes_of = |normal| {
+        let selected = lanes.iter().filter(|lane| (lane.sample == NORMAL_SAMPLE) == normal);
+        selected.cloned().collect::<Vec<Lane>>()
     };
-    let both = [true, false].map(of);
-    let held = both.each_ref().map(|lanes| Estimate::of(lanes));
+    let lanes_by_kind = [true, false].map(lanes_of);
+    let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::from_lanes(lanes));
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
-    let [bases, reads] = [held.map(|held| held.bases), held.map(|held| held.reads)];
-    Given {
+    let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
+    CallInput {
         bases,
-        samples: samples(lanes),
-        bytes: both.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
-        copied: held.iter().map(|held| held.copied).sum(),
+        num_samples: num_samples(lanes),
+        file_bytes: lanes_by_kind.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
+        packed_bytes: estimates.iter().map(|held| held.packed_bytes).sum(),
         read_length: bases.iter().sum::<u64>() / reads.iter().sum::<u64>().max(1),
-        files: lanes.iter().flat_map(Lane::paths).count() as u64,
-        aligned: lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count() as u64,
+        num_files: lanes.iter().flat_map(Lane::paths).count() as u64,
+        num_aligned_files: lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count() as u64,
         panel,
-        reference,
+        reference_bases: reference,
         k,
-        means,
+        resources,
     }
 }

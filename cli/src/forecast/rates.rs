@@ -1,135 +1,144 @@
-//! What a call costs for each base: the one table of figures that plans are made of.
+//! The cost of each stage of a call per base. All forecasts are made of this table.
 //!
-//! A Gbase is 10⁹ bases of reads, a Gbp 10⁹ bases of the reference. CPU seconds are those of all threads together.
+//! A Gbase is 10⁹ bases of reads, a Gbp is 10⁹ bases of the reference. CPU seconds are summed over all threads.
 
 use serde::Serialize;
 
-/// What a call costs, by unit.
+/// Cost of a call per unit of input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Rates {
-    /// CPU s a Gbase of both samples: counting in one partition.
-    pub(crate) count: f64,
-    /// CPU s a Gbase of both samples: reading and cutting again for each further partition.
-    pub(crate) again: f64,
-    /// CPU s a Gbase of both samples: leaving a packed copy of the reads.
-    pub(crate) record: f64,
-    /// CPU s a Gbase: what a later pass takes more when it reads files instead of the copy.
-    pub(crate) reread: f64,
-    /// CPU s a Gbase of the tumour: finding its reads again in the copy, grouping and assembling.
-    pub(crate) assemble: f64,
-    /// CPU s a Gbp: a scan of the reference for contigs, of which there are two in each turn.
-    pub(crate) scan: f64,
-    /// CPU s a Gbase of the tumour: holding its contigs against what the scans found.
-    pub(crate) compare: f64,
-    /// CPU s a Gbase of both samples: finding reads in the copy.
-    pub(crate) recruit: f64,
-    /// CPU s a Gbase of both samples, at 30x.
-    pub(crate) judge: f64,
-    /// CPU s a Gbase of both samples, at 30x.
-    pub(crate) write: f64,
-    /// What `assemble` and `recruit` are more on a genome ten times [`SMALL`], as a share: repeats have more copies, tables are larger than caches.
-    pub(crate) tenfold: f64,
-    /// The same of `compare`, which goes with the places that fit contigs, ...
-    pub(crate) tenfold_places: f64,
-    /// ... and of `judge` and `write`, which go with what is found.
-    pub(crate) tenfold_found: f64,
-    /// s a Gbp, in one thread: reading the reference, which is done three times.
-    pub(crate) reference: f64,
-    /// s a Gbase, in one thread: inflating and cutting one file of reads.
-    pub(crate) inflate: f64,
-    /// Share of the time that a thread works where there is work for all.
-    pub(crate) busy: f64,
-    /// Bytes/s of the work folder's disk.
-    pub(crate) disk: f64,
-    /// Bytes of a process that holds nothing yet, and ...
+    /// Count k-mers in one partition: CPU s per Gbase of all samples.
+    pub(crate) count_cpu_s: f64,
+    /// Read the reads and cut them into super-k-mers once more for each further partition: CPU s per Gbase of all
+    /// samples.
+    pub(crate) extra_partition_cpu_s: f64,
+    /// Write packed reads: CPU s per Gbase of all samples.
+    pub(crate) pack_reads_cpu_s: f64,
+    /// Extra cost of a later pass that reads files instead of packed reads: CPU s per Gbase.
+    pub(crate) reread_files_cpu_s: f64,
+    /// Find the tumour's reads again in the packed reads, group and assemble them: CPU s per Gbase of the tumour.
+    pub(crate) assemble_cpu_s: f64,
+    /// One scan of the reference for seeds of contigs: CPU s per Gbp. Each round of placing contigs scans twice.
+    pub(crate) scan_reference_cpu_s: f64,
+    /// Compare contigs with the seed matches of the scans: CPU s per Gbase of the tumour.
+    pub(crate) align_contigs_cpu_s: f64,
+    /// Recruit reads from the packed reads: CPU s per Gbase of all samples.
+    pub(crate) recruit_cpu_s: f64,
+    /// Genotype the loci: CPU s per Gbase of all samples, at 30x.
+    pub(crate) judge_cpu_s: f64,
+    /// Write the results: CPU s per Gbase of all samples, at 30x.
+    pub(crate) write_cpu_s: f64,
+    /// Relative growth of `assemble_cpu_s` and `recruit_cpu_s` on a genome ten times as large as
+    /// [`SMALL_GENOME_GBP`]: repeats have more copies, and tables exceed the caches.
+    pub(crate) tenfold_genome_read_growth: f64,
+    /// Relative growth of `align_contigs_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`]: contigs have
+    /// more placements.
+    pub(crate) tenfold_genome_placement_growth: f64,
+    /// Relative growth of `judge_cpu_s` and `write_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`]:
+    /// there are more candidate calls.
+    pub(crate) tenfold_genome_call_growth: f64,
+    /// Read the reference once: s per Gbp in one thread. A call reads it three times.
+    pub(crate) read_reference_s: f64,
+    /// Inflate and parse one file of reads: s per Gbase in one thread.
+    pub(crate) inflate_s: f64,
+    /// Share of the time that a thread works while there is work for all threads.
+    pub(crate) busy_share: f64,
+    /// Speed of the disk of the work folder (bytes/s).
+    pub(crate) disk_bytes_per_s: f64,
+    /// Memory of a process before it holds data (bytes).
     pub(crate) base_bytes: f64,
-    /// ... of the reads that a thread holds.
+    /// Memory for the reads that each thread holds (bytes).
     pub(crate) thread_bytes: f64,
-    /// Bytes of memory a k-mer of the sample of roots, and ...
-    pub(crate) sampled_bytes: f64,
-    /// ... of each sample in each thread: what is noted of its library.
+    /// Memory of one k-mer of the k-mer sketch (bytes).
+    pub(crate) sketch_kmer_bytes: f64,
+    /// Memory for library statistics of each sample in each thread (bytes).
     pub(crate) library_bytes: f64,
-    /// Bytes of memory a file of BAM, CRAM or CBQ: reads that wait for their mates.
-    pub(crate) waiting_bytes: f64,
-    /// CPU s a Gbase of the tumour: looking picked k-mers up in a panel, and ...
-    pub(crate) panel: f64,
-    /// ... bytes of memory of what it says of them.
-    pub(crate) in_normals_bytes: f64,
-    /// Bytes of memory a Gbase of the tumour while it is assembled: picked k-mers, and ...
-    pub(crate) assemble_bytes: f64,
-    /// ... the pairs that have them, as far as half of what is left has room for them.
-    pub(crate) labelled_bytes: f64,
-    /// Bytes of memory a Gbase of the tumour: contigs and where they lie, beside the tables by which they are looked for.
+    /// Memory of reads that wait for their mates (bytes per BAM, CRAM or CBQ file).
+    pub(crate) waiting_mates_bytes: f64,
+    /// Look up candidate k-mers in the panel of normals: CPU s per Gbase of the tumour.
+    pub(crate) panel_lookup_cpu_s: f64,
+    /// Memory of the panel's counts of candidate k-mers (bytes per Gbase of the tumour).
+    pub(crate) panel_counts_bytes: f64,
+    /// Memory of the candidate k-mers during assembly (bytes per Gbase of the tumour).
+    pub(crate) candidate_kmer_bytes: f64,
+    /// Memory of the read pairs with candidate k-mers (bytes per Gbase of the tumour), at most half of the memory
+    /// that is left.
+    pub(crate) candidate_pair_bytes: f64,
+    /// Memory of contigs and their placements, without the seed tables (bytes per Gbase of the tumour).
     pub(crate) place_bytes: f64,
-    /// Bases of contigs, a Gbase of the tumour.
+    /// Bases of contigs per Gbase of the tumour.
     pub(crate) contig_bases: f64,
-    /// Bytes of memory a Gbase of both samples: contigs, their index and the shelves that are being filled.
+    /// Memory while reads are recruited: contigs, their index and write buffers (bytes per Gbase of all samples).
     pub(crate) recruit_bytes: f64,
-    /// Bytes of memory a Gbase of both samples beside the pairs of the range in hand: contigs and what is found of them.
+    /// Memory while loci are genotyped, without the recruited pairs: contigs and their calls (bytes per Gbase of all
+    /// samples).
     pub(crate) judge_bytes: f64,
-    /// Bytes of memory a Gbase of both samples, beside those: reads of calls while they are placed.
+    /// Memory while results are written, in addition to that of genotyping: reads of calls (bytes per Gbase of all
+    /// samples).
     pub(crate) write_bytes: f64,
-    /// Bytes of pairs recruited, a Gbase of both samples: in the work folder, and ...
-    pub(crate) pair_bytes: f64,
-    /// ... in memory while they are judged, if it has room.
-    pub(crate) resident_bytes: f64,
-    /// Bytes of the files of finished units, a Gbase of the tumour.
-    pub(crate) unit_bytes: f64,
-    /// Bytes of results a Gbase of both samples.
+    /// Recruited pairs in the work folder (bytes per Gbase of all samples).
+    pub(crate) recruited_disk_bytes: f64,
+    /// Recruited pairs in memory while they are genotyped, if there is room for all (bytes per Gbase of all samples).
+    pub(crate) recruited_memory_bytes: f64,
+    /// Files of finished units (bytes per Gbase of the tumour).
+    pub(crate) unit_file_bytes: f64,
+    /// Results (bytes per Gbase of all samples).
     pub(crate) result_bytes: f64,
-    /// Bytes of gzip'd FASTQ a base, where no file says.
-    pub(crate) gzip: f64,
-    /// Bytes of the packed copy a base, where no file says: four qualities.
-    pub(crate) copy: f64,
-    /// W of the machine while it calls, if known.
+    /// Size of gzip'd FASTQ (bytes per base), used when there are no files to measure.
+    pub(crate) gzip_bytes_per_base: f64,
+    /// Size of packed reads with four quality values (bytes per base), used when there are no files to measure.
+    pub(crate) packed_bytes_per_base: f64,
+    /// Power of the machine during a call (W), if known.
     pub(crate) watts: Option<f64>,
 }
 
-/// Gbp of a genome whose units cost what the rates say.
-pub(crate) const SMALL: f64 = 0.025;
+/// Genome size (Gbp) for which the rates hold; larger genomes cost more per Gbase (`tenfold_…`).
+pub(crate) const SMALL_GENOME_GBP: f64 = 0.025;
 
-/// Where [`MEASURED`] was measured.
-pub(crate) const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
+/// Machine on which [`MEASURED_RATES`] were measured.
+pub(crate) const MEASURED_MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Of runs on [`MACHINE`] of 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; `again` and `scan` of earlier ones;
-/// `busy` and `disk` are guesses. `--from` puts what was measured on the spot in their place.
-pub(crate) const MEASURED: Rates = Rates {
-    count: 19.0,
-    again: 8.0,
-    record: 1.2,
-    reread: 3.2,
-    assemble: 6.8,
-    scan: 18.0,
-    compare: 2.8,
-    recruit: 3.9,
-    judge: 1.25,
-    write: 0.65,
-    tenfold: 0.3,
-    tenfold_places: 1.36,
-    tenfold_found: 0.45,
-    reference: 0.8,
-    inflate: 4.5,
-    busy: 0.9,
-    disk: 5e8,
+/// Rates measured on [`MEASURED_MACHINE`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like human
+/// --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
+/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` replaces them by rates of earlier runs on
+/// the user's machine.
+pub(crate) const MEASURED_RATES: Rates = Rates {
+    count_cpu_s: 19.0,
+    extra_partition_cpu_s: 8.0,
+    pack_reads_cpu_s: 1.2,
+    reread_files_cpu_s: 3.2,
+    assemble_cpu_s: 6.8,
+    scan_reference_cpu_s: 18.0,
+    align_contigs_cpu_s: 2.8,
+    recruit_cpu_s: 3.9,
+    judge_cpu_s: 1.25,
+    write_cpu_s: 0.65,
+    tenfold_genome_read_growth: 0.3,
+    tenfold_genome_placement_growth: 1.36,
+    tenfold_genome_call_growth: 0.45,
+    read_reference_s: 0.8,
+    inflate_s: 4.5,
+    busy_share: 0.9,
+    disk_bytes_per_s: 5e8,
     base_bytes: 40e6,
     thread_bytes: 12e6,
-    sampled_bytes: 70.0,
+    sketch_kmer_bytes: 70.0,
     library_bytes: 3e6,
-    waiting_bytes: 10e6,
-    panel: 3.0,
-    in_normals_bytes: 20e6,
-    assemble_bytes: 50e6,
-    labelled_bytes: 60e6,
+    waiting_mates_bytes: 10e6,
+    panel_lookup_cpu_s: 3.0,
+    panel_counts_bytes: 20e6,
+    candidate_kmer_bytes: 50e6,
+    candidate_pair_bytes: 60e6,
     place_bytes: 15e6,
     contig_bases: 2.5e6,
     recruit_bytes: 20e6,
     judge_bytes: 18e6,
     write_bytes: 20e6,
-    pair_bytes: 43e6,
-    resident_bytes: 145e6,
-    unit_bytes: 20e6,
+    recruited_disk_bytes: 43e6,
+    recruited_memory_bytes: 145e6,
+    unit_file_bytes: 20e6,
     result_bytes: 4e6,
-    gzip: 0.46,
-    copy: 0.55,
+    gzip_bytes_per_base: 0.46,
+    packed_bytes_per_base: 0.55,
     watts: None,
 };

@@ -1,142 +1,156 @@
-//! What the steps of a call in parts will take, each for itself: what the scheduler of a cluster is asked for.
+//! Predicts the resources of each step of a distributed call, as they are requested from a cluster's scheduler.
 
-use genuma_kmers::{Grid, least_for_grid};
-use genuma_somatic::parts::Kind;
-use genuma_somatic::pipeline::Means;
+use genuma_kmers::{BinGrid, min_memory_for_grid};
+use genuma_somatic::distributed_call::StepKind;
+use genuma_somatic::pipeline::Resources;
 
-use super::model::{Given, Unit, least_for};
+use super::model::{CallInput, UnitForecast, min_call_memory_bytes};
 use super::rates::Rates;
 
-/// What one step of a kind will take.
+/// Forecast of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Need {
-    /// Of this kind.
-    pub(crate) kind: Kind,
-    /// CPU seconds, all threads.
+pub(crate) struct StepForecast {
+    /// The step.
+    pub(crate) kind: StepKind,
+    /// CPU seconds, summed over all threads.
     pub(crate) cpu_s: f64,
-    /// Seconds by the clock.
+    /// Wall-clock time (s).
     pub(crate) wall_s: f64,
-    /// Bytes of memory.
-    pub(crate) memory: u64,
-    /// Bytes of a work folder of its own.
-    pub(crate) scratch: u64,
+    /// Memory (bytes).
+    pub(crate) memory_bytes: u64,
+    /// Disk space in the task's own work folder (bytes).
+    pub(crate) scratch_bytes: u64,
 }
 
-/// Share of counting that is scattering, as measured (docs/cluster.md).
-const SCATTER: f64 = 0.69;
-/// Bytes of k-mers for each base of the reads.
-const KMER_BYTES: f64 = 1.0;
-/// What steps take beyond what is expected: shards and partitions are not all of a size, and machines not all as fast.
-const MARGIN: f64 = 1.3;
-/// Bytes that each step takes at least.
-const LEAST: u64 = 512 << 20;
+/// Share of counting's CPU time that is scattering; measured (docs/evidence/2026-11-24-distributed-call.md).
+const SCATTER_SHARE_OF_COUNT: f64 = 0.69;
+/// Size of scattered k-mers (bytes per base of the reads).
+const KMER_BYTES_PER_BASE: f64 = 1.0;
+/// Factor on expected memory and disk space: shards and partitions differ in size. Chosen.
+const SAFETY_FACTOR: f64 = 1.3;
+/// Minimum memory that is requested for a task (bytes).
+const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 
-impl Given {
-    /// What steps of each kind take, where the reads are in so many shards, by the means of one step.
-    pub(crate) fn steps(&self, shards: u32, grid: Grid, rates: &Rates) -> Vec<Need> {
-        let Means { threads, memory, .. } = self.means;
-        let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.parts));
-        let unit = |name: &str| self.unit(name, 1, true, rates);
-        let letters = self.reference.unwrap_or(0) as f64;
-        let both = self.bases.iter().sum::<u64>() as f64;
+impl CallInput {
+    /// Forecast of each step when the reads are in `shards` shards. `self.resources` are the resources of one task.
+    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &Rates) -> Vec<StepForecast> {
+        let Resources { threads, memory, .. } = self.resources;
+        let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));
+        let unit = |name: &str| self.forecast_unit(name, 1, true, rates);
+        let reference_bytes = self.reference_bases.unwrap_or(0) as f64;
+        let all_bases = self.bases.iter().sum::<u64>() as f64;
         let base = rates.base_bytes + rates.thread_bytes * threads as f64;
         let tumour = self.bases[1] as f64 / 1e9;
-        let picks = rates.assemble_bytes * tumour;
-        let facts = self.facts(rates) as f64;
-        let waiting = rates.waiting_bytes * self.aligned as f64;
-        let panel = self.panel.map_or(0, |panel| panel.beside) as f64;
-        let recruited = rates.pair_bytes * both / 1e9;
-        let step = |kind: Kind| {
-            let of = |name: &str, share: f64| {
+        let candidate_bytes = rates.candidate_kmer_bytes * tumour;
+        let evidence_bytes = self.sketch_and_library_bytes(rates) as f64;
+        let waiting = rates.waiting_mates_bytes * self.num_aligned_files as f64;
+        let panel = self.panel.map_or(0, |panel| panel.filter_and_index_bytes) as f64;
+        let recruited = rates.recruited_disk_bytes * all_bases / 1e9;
+        let step = |kind: StepKind| {
+            let cost_of = |name: &str, share: f64| {
                 unit(name)
-                    .map_or((0.0, 0.0), |Unit { cpu_s, peak_bytes, .. }| (cpu_s * share, peak_bytes as f64))
+                    .map_or((0.0, 0.0), |UnitForecast { cpu_s, peak_bytes, .. }| (cpu_s * share, peak_bytes as f64))
             };
-            let kmers = both / shards * KMER_BYTES;
+            let kmers = all_bases / shards * KMER_BYTES_PER_BASE;
             let (cpu_s, peak, scratch) = match kind {
-                Kind::Scatter => {
-                    let least = least_for_grid(grid, threads) as f64;
-                    (of("count", SCATTER / shards).0, base + kmers + least + facts + waiting, kmers)
-                }
-                Kind::Count => {
-                    let picks = 1.2 * letters / parts;
+                StepKind::Scatter => {
+                    let min_scatter_bytes = min_memory_for_grid(grid, threads) as f64;
                     (
-                        of("count", (1.0 - SCATTER) / parts).0,
-                        base + picks + facts + 64e6 * threads as f64,
+                        cost_of("count", SCATTER_SHARE_OF_COUNT / shards).0,
+                        base + kmers + min_scatter_bytes + evidence_bytes + waiting,
+                        kmers,
+                    )
+                }
+                StepKind::Count => {
+                    let picks = 1.2 * reference_bytes / parts;
+                    (
+                        cost_of("count", (1.0 - SCATTER_SHARE_OF_COUNT) / parts).0,
+                        base + picks + evidence_bytes + 64e6 * threads as f64,
                         0.0,
                     )
                 }
-                Kind::Pick => {
-                    let scan = rates.scan * letters / 1e9;
-                    (of("reference", 0.5).0 + scan, base + letters + 1.2 * letters + picks, 0.0)
+                StepKind::Pick => {
+                    let scan = rates.scan_reference_cpu_s * reference_bytes / 1e9;
+                    (
+                        cost_of("reference", 0.5).0 + scan,
+                        base + reference_bytes + 1.2 * reference_bytes + candidate_bytes,
+                        0.0,
+                    )
                 }
-                Kind::Label => (of("assemble", 0.7 / shards).0, base + picks, 0.0),
-                Kind::Assemble => {
-                    (of("assemble", 0.3).0, of("assemble", 1.0).1, rates.labelled_bytes * tumour)
+                StepKind::Label => (cost_of("assemble", 0.7 / shards).0, base + candidate_bytes, 0.0),
+                StepKind::Assemble => {
+                    (cost_of("assemble", 0.3).0, cost_of("assemble", 1.0).1, rates.candidate_pair_bytes * tumour)
                 }
-                Kind::Place => (of("place", 1.0).0, of("place", 1.0).1, 0.0),
-                Kind::Recruit => (of("recruit", 1.0 / shards).0, of("recruit", 1.0).1 - letters, 0.0),
-                Kind::Finish => {
-                    // Pairs get half of what is left: with less than this they come in several ranges, each read four times.
-                    let twice = rates.resident_bytes * both / 1e9;
-                    let cpu_s = of("judge", 1.0).0 + of("write", 1.0).0;
-                    (cpu_s, (of("write", 1.0).1 + twice).max(base + picks + panel), 2.0 * recruited)
+                StepKind::Place => (cost_of("place", 1.0).0, cost_of("place", 1.0).1, 0.0),
+                StepKind::Recruit => {
+                    (cost_of("recruit", 1.0 / shards).0, cost_of("recruit", 1.0).1 - reference_bytes, 0.0)
+                }
+                StepKind::Finish => {
+                    // The pairs get half of the memory that is left. With less memory than this they are processed in
+                    // several ranges, each read four times.
+                    let twice = rates.recruited_memory_bytes * all_bases / 1e9;
+                    let cpu_s = cost_of("judge", 1.0).0 + cost_of("write", 1.0).0;
+                    (cpu_s, (cost_of("write", 1.0).1 + twice).max(base + candidate_bytes + panel), 2.0 * recruited)
                 }
             };
-            let needed = ((peak * MARGIN) as u64).max(LEAST).max(least_for(threads, None));
-            // As much as was allowed does for any step, if it does for the reference.
-            let floor = if matches!(kind, Kind::Pick | Kind::Place | Kind::Finish) {
-                least_for(threads, self.reference)
+            let needed =
+                ((peak * SAFETY_FACTOR) as u64).max(MIN_STEP_MEMORY_BYTES).max(min_call_memory_bytes(threads, None));
+            // More memory than allowed is requested only if the reference needs it.
+            let floor = if matches!(kind, StepKind::Pick | StepKind::Place | StepKind::Finish) {
+                min_call_memory_bytes(threads, self.reference_bases)
             } else {
                 0
             };
-            Need {
+            StepForecast {
                 kind,
                 cpu_s,
-                wall_s: cpu_s / (threads as f64 * rates.busy),
-                memory: needed.min(memory).max(floor),
-                scratch: (scratch * MARGIN) as u64,
+                wall_s: cpu_s / (threads as f64 * rates.busy_share),
+                memory_bytes: needed.min(memory).max(floor),
+                scratch_bytes: (scratch * SAFETY_FACTOR) as u64,
             }
         };
-        Kind::ALL.into_iter().map(step).collect()
+        StepKind::ALL_STEP_KINDS.into_iter().map(step).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::rates::MEASURED;
+    use crate::forecast::rates::MEASURED_RATES;
 
     #[test]
     fn more_shards_and_partitions_make_smaller_steps_and_no_less_work() {
-        let given = Given {
+        let given = CallInput {
             bases: [93_000_000_000; 2],
-            samples: 2,
-            bytes: [43_000_000_000; 2],
-            copied: 110_000_000_000,
+            num_samples: 2,
+            file_bytes: [43_000_000_000; 2],
+            packed_bytes: 110_000_000_000,
             read_length: 150,
-            files: 4,
-            aligned: 0,
+            num_files: 4,
+            num_aligned_files: 0,
             panel: None,
-            reference: Some(3_100_000_000),
+            reference_bases: Some(3_100_000_000),
             k: 31,
-            means: Means { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },
+            resources: Resources { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },
         };
-        let steps = |n: u32| given.steps(n, genuma_kmers::grid(150_000_000_000, n), &MEASURED);
+        let steps = |n: u32| given.forecast_steps(n, genuma_kmers::bin_grid(150_000_000_000, n), &MEASURED_RATES);
         let (few, many) = (steps(8), steps(32));
-        let all = |steps: &[Need], n: u32| -> f64 {
+        let all = |steps: &[StepForecast], n: u32| -> f64 {
             let tasks =
-                |kind| if kind == Kind::Count || Kind::is_of_shard(kind) { f64::from(n) } else { 1.0 };
+                |kind| if kind == StepKind::Count || StepKind::has_step_per_shard(kind) { f64::from(n) } else { 1.0 };
             steps.iter().map(|need| need.cpu_s * tasks(need.kind)).sum()
         };
         assert!(all(&many, 32) >= all(&few, 8) && all(&many, 32) < 1.1 * all(&few, 8));
         for (few, many) in few.iter().zip(&many) {
             assert_eq!(few.kind, many.kind);
-            assert!(many.cpu_s <= few.cpu_s && many.memory <= few.memory, "{few:?} {many:?}");
-            assert!((LEAST..=16 << 30).contains(&many.memory), "{many:?}");
+            assert!(many.cpu_s <= few.cpu_s && many.memory_bytes <= few.memory_bytes, "{few:?} {many:?}");
+            assert!((MIN_STEP_MEMORY_BYTES..=16 << 30).contains(&many.memory_bytes), "{many:?}");
         }
-        let tiny = Given { bases: [1000; 2], reference: Some(500), ..given };
+        let tiny = CallInput { bases: [1000; 2], reference_bases: Some(500), ..given };
         assert!(
-            tiny.steps(1, Grid { parts: 1, bins: 16 }, &MEASURED).iter().all(|need| need.memory < 1 << 30)
+            tiny.forecast_steps(1, BinGrid { num_partitions: 1, bins_per_partition: 16 }, &MEASURED_RATES)
+                .iter()
+                .all(|need| need.memory_bytes < 1 << 30)
         );
     }
 }

@@ -1,20 +1,20 @@
-//! A profile in a few lines.
+//! Formats a machine profile as a few lines.
 
 use std::fmt::Write;
 
 use genuma_machine::Topology;
 use genuma_probe::MachineProfile;
-use genuma_probe::profile::{Bandwidth, Kernel, Measured, PageKind, Spot};
+use genuma_probe::profile::{BandwidthKernel, BandwidthMeasurement, BufferPageKind, Measurement, MemoryLocation};
 
-/// The key numbers with their units, and what is missing.
+/// The main measurements with their units, and what could not be measured.
 pub(crate) fn summary(profile: &MachineProfile) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = lines(&mut text, profile);
+    let _ = write_lines(&mut text, profile);
     text
 }
 
-fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
+fn write_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
     let Topology { nodes, cpus, processor, .. } = &profile.topology;
     let processor = processor.as_deref().unwrap_or("unknown processor");
     let plural = |n: usize| if n == 1 { "" } else { "s" };
@@ -27,32 +27,36 @@ fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
         }
         None => writeln!(text, "theory      unknown")?,
     }
-    for level in &profile.latency.levels {
+    for level in &profile.latency.memory_levels {
         let size = level.cache_bytes.map_or(String::new(), |bytes| format!(" of {} KiB", bytes >> 10));
-        writeln!(text, "latency     {}{size}: {}", level.name, spread(&level.latency))?;
+        writeln!(text, "latency     {}{size}: {}", level.name, describe_measurement(&level.latency))?;
     }
-    for pair in &profile.latency.pairs {
-        let pages = if pair.pages == PageKind::Base { "base" } else { "huge" };
+    for pair in &profile.latency.node_pairs {
+        let pages = if pair.pages == BufferPageKind::Base { "base" } else { "huge" };
         let (from, to) = (pair.cpu_node, pair.memory_node);
-        writeln!(text, "latency     node {from} to memory {to}, {pages} pages: {}", spread(&pair.latency))?;
+        writeln!(
+            text,
+            "latency     node {from} to memory {to}, {pages} pages: {}",
+            describe_measurement(&pair.latency)
+        )?;
     }
-    let cpu_nodes = profile.topology.cpu_nodes();
-    let memory_nodes = profile.topology.memory_nodes();
+    let cpu_nodes = profile.topology.allowed_cpu_nodes();
+    let memory_nodes = profile.topology.allowed_memory_nodes();
     for (from, to) in cpu_nodes.iter().flat_map(|from| memory_nodes.iter().map(move |to| (from, to))) {
-        for kernel in [Kernel::Triad, Kernel::Read, Kernel::Random] {
+        for kernel in [BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random] {
             if let Some(found) = profile.bandwidth_between(kernel, from, to) {
-                writeln!(text, "bandwidth   node {from} to memory {to}, {}", rate(found))?;
+                writeln!(text, "bandwidth   node {from} to memory {to}, {}", describe_bandwidth(found))?;
             }
         }
     }
     for found in profile.bandwidth.iter().filter(|found| found.cpu_node.is_none()) {
         let place = match &found.memory {
-            Spot::Node(node) => format!("memory {node}"),
-            Spot::Interleaved(nodes) => format!("interleaved over {nodes}"),
-            Spot::Weighted(_) => "weighted".to_owned(),
-            Spot::Local => "each its own".to_owned(),
+            MemoryLocation::Node(node) => format!("memory {node}"),
+            MemoryLocation::Interleaved(nodes) => format!("interleaved over {nodes}"),
+            MemoryLocation::Weighted(_) => "weighted".to_owned(),
+            MemoryLocation::Local => "each thread its local memory".to_owned(),
         };
-        writeln!(text, "bandwidth   all nodes, {place}, {}", rate(found))?;
+        writeln!(text, "bandwidth   all nodes, {place}, {}", describe_bandwidth(found))?;
     }
     for curve in &profile.loaded {
         if let Some(last) = curve.points.last()
@@ -60,20 +64,20 @@ fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
         {
             writeln!(
                 text,
-                "under load  node {} to memory {}: {} at {:.1} GB/s of others",
+                "under load  node {} to memory {}: {} with {:.1} GB/s of other traffic",
                 curve.cpu_node,
                 curve.memory_node,
-                spread(&last.latency),
+                describe_measurement(&last.latency),
                 injected.median
             )?;
         }
     }
     for device in &profile.devices {
-        let node = device.node.map_or(String::new(), |node| format!(", on node {node}"));
+        let node = device.numa_node.map_or(String::new(), |node| format!(", on node {node}"));
         writeln!(
             text,
             "device      {}{node}: {:.1} GB/s to it, {:.1} GB/s from it, {:.0} M random changes/s",
-            device.name, device.to_gbs, device.from_gbs, device.random_mops
+            device.name, device.copy_to_device_gbs, device.copy_from_device_gbs, device.atomic_updates_mops
         )?;
     }
     let effort = &profile.effort;
@@ -83,17 +87,17 @@ fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
     Ok(())
 }
 
-fn rate(found: &Bandwidth) -> String {
-    let kernel = format!("{:?}", found.kernel).to_lowercase();
-    format!("{kernel}, {} threads: {}", found.threads, spread(&found.total))
+fn describe_bandwidth(bandwidth: &BandwidthMeasurement) -> String {
+    let kernel = format!("{:?}", bandwidth.kernel).to_lowercase();
+    format!("{kernel}, {} threads: {}", bandwidth.threads, describe_measurement(&bandwidth.total))
 }
 
-/// `103.2 ns (median of 5, 101.0 to 110.9)`.
-fn spread(measured: &Measured) -> String {
+/// A median with its spread, such as `103.2 ns (median of 5, 101.0 to 110.9)`.
+fn describe_measurement(measured: &Measurement) -> String {
     let unit = match measured.unit {
-        genuma_probe::profile::Unit::Nanoseconds => "ns",
-        genuma_probe::profile::Unit::GigabytesPerSecond => "GB/s",
+        genuma_probe::profile::MeasurementUnit::Nanoseconds => "ns",
+        genuma_probe::profile::MeasurementUnit::GigabytesPerSecond => "GB/s",
     };
-    let Measured { median, min, max, repetitions, .. } = measured;
+    let Measurement { median, min, max, repetitions, .. } = measured;
     format!("{median:.1} {unit} (median of {repetitions}, {min:.1} to {max:.1})")
 }

@@ -1,7 +1,7 @@
-//! Small things every part of the page uses: escaping, numbers for people, the template.
+//! Building blocks of the HTML reports: escaping, number formats for readers, and the page template.
 
-/// Text as HTML, safe in elements and in quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
+/// Escapes text for HTML elements and quoted attributes.
+pub(crate) fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -16,13 +16,13 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON as the content of a `<script>` element: nothing in it can end the element.
-pub(crate) fn inside_script(json: &str) -> String {
+/// Escapes JSON so that it can be the content of a `<script>` element.
+pub(crate) fn escape_script_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// A whole number with commas: `12,345`.
-pub(crate) fn grouped(n: u64) -> String {
+/// Formats a whole number with thousands separators: `12,345`.
+pub(crate) fn group_thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -34,31 +34,31 @@ pub(crate) fn grouped(n: u64) -> String {
     out
 }
 
-/// `n` and its noun: `1 call`, `2 calls`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+/// Formats a number with its noun: `1 call`, `2 calls`.
+pub(crate) fn format_count_with_noun(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", group_thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number with three digits or so and a unit's prefix: `1.2 M`, `334 M`; for bytes, bases and counts.
-pub(crate) fn short(n: f64) -> String {
+/// Formats a count with two or three digits and an SI prefix: `1.2 M`, `334 M`.
+pub(crate) fn format_with_si_prefix(n: f64) -> String {
     let (scaled, prefix) = match n {
         n if n >= 1e12 => (n / 1e12, " T"),
         n if n >= 1e9 => (n / 1e9, " G"),
         n if n >= 1e6 => (n / 1e6, " M"),
         n if n >= 1e4 => (n / 1e3, " k"),
-        n => return grouped(n as u64),
+        n => return group_thousands(n as u64),
     };
     if scaled >= 100.0 { format!("{scaled:.0}{prefix}") } else { format!("{scaled:.1}{prefix}") }
 }
 
-/// Bytes: `334 MB`.
-pub(crate) fn bytes(n: u64) -> String {
-    let short = short(n as f64);
+/// Formats bytes with an SI prefix: `334 MB`.
+pub(crate) fn format_bytes(n: u64) -> String {
+    let short = format_with_si_prefix(n as f64);
     if short.contains(' ') { format!("{short}B") } else { format!("{short} B") }
 }
 
-/// Bytes in powers of two, as caches and memory are sold: `32 KiB`, `1.5 GiB`.
-pub(crate) fn binary(n: u64) -> String {
+/// Formats bytes in powers of two, as sizes of caches and memory are given: `32 KiB`, `1.5 GiB`.
+pub(crate) fn format_binary_bytes(n: u64) -> String {
     let (unit, name) = match n {
         0..1024 => return format!("{n} B"),
         1024..0x10_0000 => (1024.0, "KiB"),
@@ -71,20 +71,20 @@ pub(crate) fn binary(n: u64) -> String {
     if whole { format!("{scaled:.0} {name}") } else { format!("{scaled:.1} {name}") }
 }
 
-/// A measured quantity with three digits: `1.13`, `12.4`, `105`, `1,234`.
-pub(crate) fn figure(n: f64) -> String {
+/// Formats a measured quantity with three digits: `1.13`, `12.4`, `105`, `1,234`.
+pub(crate) fn format_measured_quantity(n: f64) -> String {
     match n.abs() {
-        size if size >= 999.5 => grouped(n.max(0.0).round() as u64),
+        size if size >= 999.5 => group_thousands(n.max(0.0).round() as u64),
         size if size >= 99.95 => format!("{n:.0}"),
         size if size >= 9.995 => format!("{n:.1}"),
         _ => format!("{n:.2}"),
     }
 }
 
-/// Seconds since 1970 as a date and a time: `2026-11-21 08:07 UTC`.
-pub(crate) fn date(seconds: u64) -> String {
+/// Formats seconds since 1970 as a date and time: `2026-11-21 08:07 UTC`.
+pub(crate) fn format_date(seconds: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    // No later than the last minute of the year 9999.
+    // Later times are shown as the last minute of the year 9999.
     let seconds = seconds.min(253_402_300_799);
     let (mut days, mut year) = (seconds / 86_400, 1970);
     while days >= 365 + u64::from(leap(year)) {
@@ -104,8 +104,8 @@ pub(crate) fn date(seconds: u64) -> String {
     format!("{year}-{month:02}-{:02} {:02}:{:02} UTC", days + 1, minutes / 60, minutes % 60)
 }
 
-/// Seconds as `8.5 s`, `3 min 12 s` or `2 h 05 min`.
-pub(crate) fn duration(seconds: f64) -> String {
+/// Formats seconds as `8.5 s`, `3 min 12 s` or `2 h 05 min`.
+pub(crate) fn format_duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
         0..60 => format!("{:.1} s", seconds.max(0.0)),
@@ -114,8 +114,9 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Replaces every `{{name}}` of a template by what `fill` says. What is filled in is not looked at again.
-pub(crate) fn fill(template: &str, fill: impl Fn(&str) -> String) -> String {
+/// Replaces every `{{name}}` of a template by the text that `fill` returns for the name. The inserted text is not
+/// searched for names.
+pub(crate) fn fill_template(template: &str, fill: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len());
     let mut parts = template.split("{{");
     out.push_str(parts.next().unwrap_or_default());
@@ -137,34 +138,37 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!((counted(1, "call"), counted(2000, "call")), ("1 call".into(), "2,000 calls".into()));
+        assert_eq!([0, 999, 1000, 1234567].map(group_thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
-            [12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(short),
+            (format_count_with_noun(1, "call"), format_count_with_noun(2000, "call")),
+            ("1 call".into(), "2,000 calls".into())
+        );
+        assert_eq!(
+            [12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(format_with_si_prefix),
             ["12", "9,999", "12.3 k", "334 M", "1.7 G"]
         );
-        assert_eq!([512, 334_000_000].map(bytes), ["512 B", "334 MB"]);
+        assert_eq!([512, 334_000_000].map(format_bytes), ["512 B", "334 MB"]);
         assert_eq!(
-            [0.04, 8.53, 59.7, 192.4, 7500.0].map(duration),
+            [0.04, 8.53, 59.7, 192.4, 7500.0].map(format_duration),
             ["0.0 s", "8.5 s", "1 min 00 s", "3 min 12 s", "2 h 05 min"]
         );
         assert_eq!(
-            [800, 32 << 10, 1 << 20, 25_149_046_784, 3 << 39].map(binary),
+            [800, 32 << 10, 1 << 20, 25_149_046_784, 3 << 39].map(format_binary_bytes),
             ["800 B", "32 KiB", "1 MiB", "23.4 GiB", "1.5 TiB"]
         );
         assert_eq!(
-            [0.0, 1.126, 9.996, 12.44, 104.6, 1234.0].map(figure),
+            [0.0, 1.126, 9.996, 12.44, 104.6, 1234.0].map(format_measured_quantity),
             ["0.00", "1.13", "10.0", "12.4", "105", "1,234"]
         );
         assert_eq!(
-            [0, 951_782_340, 1_735_689_599, 1_795_248_420].map(date),
+            [0, 951_782_340, 1_735_689_599, 1_795_248_420].map(format_date),
             ["1970-01-01 00:00 UTC", "2000-02-28 23:59 UTC", "2024-12-31 23:59 UTC", "2026-11-21 08:07 UTC"]
         );
     }
 
     #[test]
     fn templates_are_filled_once() {
-        assert_eq!(fill("a {{x}} b {{y}}", |name| format!("<{name} {{{{x}}}}>")), "a <x {{x}}> b <y {{x}}>");
-        assert_eq!(inside_script("\"</script>\""), "\"\\u003c/script>\"");
+        assert_eq!(fill_template("a {{x}} b {{y}}", |name| format!("<{name} {{{{x}}}}>")), "a <x {{x}}> b <y {{x}}>");
+        assert_eq!(escape_script_json("\"</script>\""), "\"\\u003c/script>\"");
     }
 }

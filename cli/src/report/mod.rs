@@ -1,4 +1,4 @@
-//! The pages that people look at: each is one file that needs nothing else, not even a network.
+//! The HTML reports. Each page is one file without external resources, so that it opens without a network.
 
 pub(crate) mod advice;
 pub(crate) mod call;
@@ -8,5 +8,5 @@ mod plot;
 #[cfg(test)]
 mod testing;
 
-/// The style that all pages share: colours in light, dark and print, tiles, figures, tables.
+/// The style sheet of all pages: colours for light mode, dark mode and print, tiles, figures, tables.
 const BASE_STYLE: &str = include_str!("base.css");

@@ -1,10 +1,10 @@
-//! What the tests of every page need.
+//! Helpers for the tests of the reports.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Checks that elements are closed in the order they were opened.
+/// Checks that HTML elements are closed in the reverse order of their opening.
 pub(crate) fn assert_nested(html: &str) {
     const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
@@ -25,8 +25,8 @@ pub(crate) fn assert_nested(html: &str) {
     assert!(open.is_empty(), "left open: {open:?}");
 }
 
-/// Headless Chromium with a fresh profile. `None` where it is not installed.
-pub(crate) fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
+/// Runs headless Chromium with a fresh profile and returns its standard output. `None` if Chromium is not installed.
+pub(crate) fn run_chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
     let profile = folder.join("profile");
     let run = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
@@ -41,7 +41,7 @@ pub(crate) fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<
             Some(String::from_utf8_lossy(&output.stdout).into_owned())
         }
         Err(error) => {
-            // Straight to stderr: the test runner keeps `eprintln!` of a passing test to itself.
+            // The test runner hides `eprintln!` of a passing test, so this goes straight to stderr.
             let _ = writeln!(
                 std::io::stderr(),
                 "skipped: the page in a browser: chromium cannot be run here ({error}); install it"

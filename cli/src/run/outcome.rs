@@ -1,37 +1,39 @@
-//! What was done, as a line and as JSON.
+//! The result of `genuma run` as one line and as JSON.
 
 use std::path::Path;
 
-use genuma_strategy::pages::shares;
-use genuma_strategy::run::{Plan, Summary};
-use genuma_work::publish::Set;
+use genuma_strategy::page_placement::format_node_shares;
+use genuma_strategy::run::{RunPlan, RunSummary};
+use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::json;
+use crate::json_file;
 
 /// A finished run.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct RunOutcome<'a> {
     pub(crate) command: String,
-    pub(crate) plan: &'a Plan,
-    pub(crate) summary: Summary,
+    pub(crate) plan: &'a RunPlan,
+    pub(crate) summary: RunSummary,
 }
 
-impl Outcome<'_> {
-    /// Says which instances have their index or their threads elsewhere than asked.
-    pub(crate) fn warn(&self) {
-        let seats = &self.plan.seats;
+impl RunOutcome<'_> {
+    /// Warns of instances whose index or threads are not where they were requested.
+    pub(crate) fn warn_about_placement(&self) {
+        let seats = &self.plan.cpu_slots;
         for (i, (instance, seat)) in self.summary.instances.iter().zip(seats).enumerate() {
-            if let (Some(false), Some(pages), Some(policy)) =
-                (instance.as_asked, &instance.pages, &instance.policy)
-            {
-                warn!("instance {}: {policy} was asked, but its index is on {}", i + 1, shares(&pages.index));
+            if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
+                warn!(
+                    "instance {}: memory policy {policy} was requested, but the index is on {}",
+                    i + 1,
+                    format_node_shares(&pages.index)
+                );
             }
             if let Some(found) = &instance.threads_found
-                && !found.may_run_on.within(&seat.cpus)
+                && !found.may_run_on.is_subset(&seat.cpus)
             {
                 warn!(
-                    "instance {}: it was put on CPUs {}, but its threads may run on {}",
+                    "instance {}: was assigned CPUs {}, but its threads may run on {}",
                     i + 1,
                     seat.cpus,
                     found.may_run_on
@@ -40,8 +42,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// The last line: how many, how fast, where.
-    pub(crate) fn line(&self, out: Option<&Path>) -> String {
+    /// The summary line: number of reads, speed, and placement.
+    pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
         let mut line = format!(
             "{} reads in {:.1} s ({:.0} reads/s), {:.1} s of CPU time; strategy {}",
@@ -51,9 +53,9 @@ impl Outcome<'_> {
             summary.instances_cpu_s + summary.own_cpu_s,
             self.plan.strategy
         );
-        let index = summary.index_on_nodes();
+        let index = summary.index_bytes_by_node();
         if !index.is_empty() {
-            line += &format!(", index on {}", shares(&index));
+            line += &format!(", index on {}", format_node_shares(&index));
         }
         match out {
             Some(path) => line + &format!("; see {}", path.display()),
@@ -61,12 +63,12 @@ impl Outcome<'_> {
         }
     }
 
-    /// Writes all numbers to a file of `set`.
-    pub(crate) fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
-        json::add(path, &self.json(), set)
+    /// Adds all values as a JSON file to `set`.
+    pub(crate) fn write_json(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
+        json_file::add_json_output(path, json_file::schema::RUN_SCHEMA, &self.to_json(), set)
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({
             "genuma": env!("CARGO_PKG_VERSION"),
             "command": self.command,

@@ -1,13 +1,13 @@
-//! `genuma table info`: what a table says of itself.
+//! `genuma table info`: describes a table.
 
 use std::path::PathBuf;
 
-use genuma_flash::Scan;
+use genuma_flash::TableScan;
 
-use super::note_of;
-use crate::voice;
+use super::read_count_note;
+use crate::logging;
 
-/// Tell what is in a table: one line each, a name and a value with a tab between.
+/// Describe a table: one line for each property, with its name and value separated by a tab.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Table that `genuma count` or `genuma table` made
@@ -15,10 +15,10 @@ pub(crate) struct Args {
     table: PathBuf,
 }
 
-/// Prints.
+/// Prints the properties of the table.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let scan = Scan::open(&args.table)?;
-    let note = note_of(&scan)?;
+    let scan = TableScan::open(&args.table)?;
+    let note = read_count_note(&scan)?;
     let mut lines = vec![
         ("k", note.k.to_string()),
         ("kmers", scan.len().to_string()),
@@ -32,8 +32,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         lines.push(("of_tables", made.tables.to_string()));
         lines.push(("of_samples", made.samples.to_string()));
     }
-    lines.push(("hot_kmers", scan.hot_entries().to_string()));
+    lines.push(("hot_kmers", scan.num_hot_entries().to_string()));
     lines.push(("bytes", scan.file_bytes().to_string()));
     let text: String = lines.iter().map(|(name, value)| format!("{name}\t{value}\n")).collect();
-    voice::print(text)
+    logging::print_result(text)
 }

@@ -1,250 +1,269 @@
-//! Stretches of sorted tables → their k-mers in order, each once, with the counts that a rule makes of those in the tables.
+//! Merges k-mer ranges of sorted tables into one sorted list. Each k-mer occurs once, with counts combined by a rule.
 
 use std::ops::Range;
 
-use genuma_flash::Piece;
-use genuma_machine::processor::Vectors;
+use genuma_flash::EntryBatch;
+use genuma_machine::processor::SimdLevel;
 
-use super::rule::{self, Counts, Operation, Rule, Way};
+use super::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
 
-/// No k-mer: canonical ones have an A or a C where they begin or end.
-pub(crate) const NONE: u64 = u64::MAX;
+/// A value that is no canonical k-mer: a canonical k-mer begins or ends with A or C.
+pub(crate) const NO_KMER: u64 = u64::MAX;
 
-/// Keys that are compared at once.
-const LANES: usize = 8;
+/// Number of keys that are compared at once with vector instructions.
+const KEYS_PER_VECTOR: usize = 8;
 
-/// Entries of a table with their counts.
-pub(crate) type Entries = Piece<u32>;
+/// K-mers of a table with their counts.
+pub(crate) type TableKmerCounts = EntryBatch<u32>;
 
-/// K-mers in order and their counts, one after the other.
+/// Consecutive entries of a k-mer table: ascending k-mers and their counts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct SortedEntries<'a> {
     pub(crate) keys: &'a [u64],
     pub(crate) counts: &'a [u32],
 }
 
-/// K-mers that were made. What lies behind those is of no meaning.
+/// Merged k-mers with their counts. Only the first `num_entries` entries are valid.
 #[derive(Debug, Default)]
-struct Block {
+struct MergedEntries {
     keys: Vec<u64>,
     counts: Vec<u32>,
-    filled: usize,
+    num_entries: usize,
 }
 
-impl Block {
-    fn run(&self, samples: usize) -> Run<'_> {
-        Run { keys: &self.keys[..self.filled], counts: &self.counts[..self.filled * samples] }
+impl MergedEntries {
+    fn first_entries(&self, samples: usize) -> SortedEntries<'_> {
+        SortedEntries { keys: &self.keys[..self.num_entries], counts: &self.counts[..self.num_entries * samples] }
     }
 
-    /// Makes room for so many of one sample.
-    fn room(&mut self, entries: usize) {
+    /// Makes room for this many entries of one sample, and clears the block.
+    fn reserve(&mut self, entries: usize) {
         if self.keys.len() < entries {
             self.keys.resize(entries, 0);
             self.counts.resize(entries, 0);
         }
-        self.filled = 0;
+        self.num_entries = 0;
     }
 }
 
-/// The k-mers below a middle one and the others: two that can be merged at the same time by one thread, which else would mostly wait for its own last step.
-type Both<T> = [T; 2];
+/// The k-mers below a middle one, and the others. One thread merges both halves alternately, because each merge alone
+/// would mostly wait for its own last step.
+type LowHigh<T> = [T; 2];
 
-/// What is merged.
-enum Part<'a> {
-    /// Of a table.
-    Given(Both<Run<'a>>),
-    /// By a merge.
-    Made(Both<Block>),
+/// An input of a pairwise merge.
+enum MergeInput<'a> {
+    /// Entries of a table.
+    Table(LowHigh<SortedEntries<'a>>),
+    /// Entries made by an earlier merge.
+    Merged(LowHigh<MergedEntries>),
 }
 
-impl Part<'_> {
-    fn runs(&self) -> Both<Run<'_>> {
+impl MergeInput<'_> {
+    fn runs(&self) -> LowHigh<SortedEntries<'_>> {
         match self {
-            Part::Given(runs) => *runs,
-            Part::Made(blocks) => blocks.each_ref().map(|block| block.run(1)),
+            MergeInput::Table(runs) => *runs,
+            MergeInput::Merged(blocks) => blocks.each_ref().map(|block| block.first_entries(1)),
         }
     }
 }
 
-/// What is kept of two.
+/// Conditions for keeping a merged k-mer.
 #[derive(Debug, Clone, Copy)]
-struct Node {
-    /// Both must have it.
-    all: bool,
-    /// Only the first may have it.
+struct MergeFilter {
+    /// Keep only k-mers of both inputs.
+    in_both: bool,
+    /// Keep only k-mers that the second input lacks.
     only_first: bool,
-    least: u64,
-    most: u64,
+    min_count: u64,
+    max_count: u64,
 }
 
-impl Node {
+impl MergeFilter {
     #[inline(always)]
     fn keeps(self, [a, b]: [u32; 2], count: u32) -> bool {
-        let kept = (!self.all | ((a > 0) & (b > 0))) & (!self.only_first | (b == 0));
-        kept & (count > 0) & (u64::from(count) >= self.least) & (u64::from(count) <= self.most)
+        let kept = (!self.in_both | ((a > 0) & (b > 0))) & (!self.only_first | (b == 0));
+        kept & (count > 0) & (u64::from(count) >= self.min_count) & (u64::from(count) <= self.max_count)
     }
 }
 
-/// Merges stretch after stretch. Use it again and again: it keeps its memory.
+/// Merges one k-mer range after another. A merger is reused, to keep its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Merger {
-    done: Both<Block>,
-    free: Vec<Both<Block>>,
-    samples: usize,
+pub(crate) struct TableMerger {
+    merged: LowHigh<MergedEntries>,
+    spare: Vec<LowHigh<MergedEntries>>,
+    num_samples: usize,
 }
 
-impl Merger {
-    /// The k-mers that `rule` makes of those in `ranges` of the pieces of tables, whose counts are changed. In [`Merger::runs`] they are then.
-    pub(crate) fn merge(&mut self, rule: &Rule, pieces: &mut [Entries], ranges: &[Range<usize>]) {
-        self.samples = rule.samples;
-        pieces.iter_mut().for_each(|piece| rule.limit(&mut piece.values));
-        let alone = rule.samples == 1 && rule.starts.windows(2).all(|table| table[1] - table[0] == 1);
-        if alone && (rule.counts != Counts::Columns || pieces.len() == 1) {
-            if rule.counts == Counts::Samples {
-                pieces.iter_mut().for_each(|piece| rule::ones(&mut piece.values));
+impl TableMerger {
+    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from [`Merger::merged_runs`].
+    /// The counts in `entries` are changed.
+    pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
+        self.num_samples = rule.num_samples;
+        entries.iter_mut().for_each(|piece| rule.zero_counts_out_of_range(&mut piece.values));
+        let one_sample_each = rule.num_samples == 1 && rule.row_starts.windows(2).all(|table| table[1] - table[0] == 1);
+        if one_sample_each && (rule.counts != CountMode::Columns || entries.len() == 1) {
+            if rule.counts == CountMode::Samples {
+                entries.iter_mut().for_each(|piece| rule::cap_counts_at_one(&mut piece.values));
             }
-            self.of_one_sample(rule, pieces, ranges);
+            self.merge_single_sample(rule, entries, ranges);
         } else {
-            self.of_many(rule, pieces, ranges);
+            self.merge_multi_sample(rule, entries, ranges);
         }
     }
 
-    /// What the last merge made.
-    pub(crate) fn runs(&self) -> Both<Run<'_>> {
-        self.done.each_ref().map(|block| block.run(self.samples))
+    /// The result of the last merge, in two runs.
+    pub(crate) fn merged_runs(&self) -> LowHigh<SortedEntries<'_>> {
+        self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
 
-    fn of_one_sample(&mut self, rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>]) {
+    fn merge_single_sample(&mut self, rule: &CombineRule, entries: &[TableKmerCounts], ranges: &[Range<usize>]) {
         let largest = ranges.iter().map(Range::len).enumerate().max_by_key(|&(_, n)| n);
         let middle = largest
             .filter(|&(_, n)| n > 0)
-            .map_or(NONE, |(table, n)| pieces[table].keys[ranges[table].start + n / 2]);
-        let mut parts: Vec<Part<'_>> = pieces
+            .map_or(NO_KMER, |(table, n)| entries[table].keys[ranges[table].start + n / 2]);
+        let mut inputs: Vec<MergeInput<'_>> = entries
             .iter()
             .zip(ranges)
             .map(|(piece, range)| {
                 let (keys, counts) = (&piece.keys[range.clone()], &piece.values[range.clone()]);
                 let at = keys.partition_point(|&key| key < middle);
-                let low = Run { keys: &keys[..at], counts: &counts[..at] };
-                Part::Given([low, Run { keys: &keys[at..], counts: &counts[at..] }])
+                let low = SortedEntries { keys: &keys[..at], counts: &counts[..at] };
+                MergeInput::Table([low, SortedEntries { keys: &keys[at..], counts: &counts[at..] }])
             })
             .collect();
-        let any = Node { all: false, only_first: false, least: 1, most: u64::MAX };
-        let last = Node { least: *rule.wanted.start(), most: *rule.wanted.end(), ..any };
-        let done = std::mem::take(&mut self.done);
-        self.free.push(done);
-        if let [one] = &parts[..] {
-            let mut made = self.free.pop().unwrap_or_default();
+        let any = MergeFilter { in_both: false, only_first: false, min_count: 1, max_count: u64::MAX };
+        let last = MergeFilter { min_count: *rule.output_counts.start(), max_count: *rule.output_counts.end(), ..any };
+        let done = std::mem::take(&mut self.merged);
+        self.spare.push(done);
+        if let [one] = &inputs[..] {
+            let mut made = self.spare.pop().unwrap_or_default();
             for (run, block) in one.runs().into_iter().zip(&mut made) {
-                select(last, run, block);
+                filter_run(last, run, block);
             }
-            self.done = made;
+            self.merged = made;
             return;
         }
-        if rule.operation == Operation::Subtract {
-            let others = parts.split_off(1);
-            let others = self.reduce::<rule::Sum>(any, any, others);
-            parts.push(others);
-            let last = Node { only_first: rule.counts != Counts::Difference, ..last };
-            self.done = match rule.counts {
-                Counts::Difference => self.all::<rule::Difference>(last, last, parts),
-                _ => self.all::<rule::First>(last, last, parts),
+        if rule.operation == SetOperation::Subtract {
+            let others = inputs.split_off(1);
+            let others = self.merge_pairwise::<rule::Sum>(any, any, others);
+            inputs.push(others);
+            let last = MergeFilter { only_first: rule.counts != CountMode::Difference, ..last };
+            self.merged = match rule.counts {
+                CountMode::Difference => self.merge_to_one::<rule::Difference>(last, last, inputs),
+                _ => self.merge_to_one::<rule::First>(last, last, inputs),
             };
             return;
         }
-        let all = rule.operation == Operation::Intersect;
-        let (each, last) = (Node { all, ..any }, Node { all, ..last });
-        self.done = match rule.counts {
-            Counts::Max => self.all::<rule::Max>(each, last, parts),
-            Counts::Min => self.all::<rule::Min>(each, last, parts),
-            Counts::First => self.all::<rule::First>(each, last, parts),
-            Counts::Last => self.all::<rule::Last>(each, last, parts),
-            // Counts are ones where samples are counted.
-            _ => self.all::<rule::Sum>(each, last, parts),
+        let in_both = rule.operation == SetOperation::Intersect;
+        let (each, last) = (MergeFilter { in_both, ..any }, MergeFilter { in_both, ..last });
+        self.merged = match rule.counts {
+            CountMode::Max => self.merge_to_one::<rule::Max>(each, last, inputs),
+            CountMode::Min => self.merge_to_one::<rule::Min>(each, last, inputs),
+            CountMode::First => self.merge_to_one::<rule::First>(each, last, inputs),
+            CountMode::Last => self.merge_to_one::<rule::Last>(each, last, inputs),
+            // When samples are counted, all counts are ones.
+            _ => self.merge_to_one::<rule::Sum>(each, last, inputs),
         };
     }
 
-    /// [`Merger::reduce`] of two parts or more.
-    fn all<W: Way>(&mut self, each: Node, last: Node, parts: Vec<Part<'_>>) -> Both<Block> {
-        match self.reduce::<W>(each, last, parts) {
-            Part::Made(blocks) => blocks,
-            // A single part, which is never asked for.
-            Part::Given(_) => Both::default(),
+    /// [`Merger::merge_pairwise`] for at least two inputs.
+    fn merge_to_one<W: CountReducer>(
+        &mut self,
+        each: MergeFilter,
+        last: MergeFilter,
+        inputs: Vec<MergeInput<'_>>,
+    ) -> LowHigh<MergedEntries> {
+        match self.merge_pairwise::<W>(each, last, inputs) {
+            MergeInput::Merged(blocks) => blocks,
+            // A single input, which does not occur.
+            MergeInput::Table(_) => LowHigh::default(),
         }
     }
 
-    /// Merges neighbours until there is one: the ways to make counts of two make of those of all what they would make of all at once.
-    fn reduce<'a, W: Way>(&mut self, each: Node, last: Node, mut parts: Vec<Part<'a>>) -> Part<'a> {
-        while parts.len() > 1 {
-            let node = if parts.len() == 2 { last } else { each };
-            let mut merged = Vec::with_capacity(parts.len().div_ceil(2));
-            let mut left = parts.into_iter();
+    /// Merges neighbouring inputs until one is left. The counts are the same as if all inputs were merged at once,
+    /// because the reducers are associative.
+    fn merge_pairwise<'a, W: CountReducer>(
+        &mut self,
+        each: MergeFilter,
+        last: MergeFilter,
+        mut inputs: Vec<MergeInput<'a>>,
+    ) -> MergeInput<'a> {
+        while inputs.len() > 1 {
+            let node = if inputs.len() == 2 { last } else { each };
+            let mut merged = Vec::with_capacity(inputs.len().div_ceil(2));
+            let mut left = inputs.into_iter();
             while let Some(a) = left.next() {
                 let Some(b) = left.next() else {
                     merged.push(a);
                     break;
                 };
-                let mut made = self.free.pop().unwrap_or_default();
-                pair::<W>(node, a.runs(), b.runs(), &mut made);
+                let mut made = self.spare.pop().unwrap_or_default();
+                merge_pair::<W>(node, a.runs(), b.runs(), &mut made);
                 for part in [a, b] {
-                    if let Part::Made(blocks) = part {
-                        self.free.push(blocks);
+                    if let MergeInput::Merged(blocks) = part {
+                        self.spare.push(blocks);
                     }
                 }
-                merged.push(Part::Made(made));
+                merged.push(MergeInput::Merged(made));
             }
-            parts = merged;
+            inputs = merged;
         }
-        parts.pop().unwrap_or(Part::Made(Both::default()))
+        inputs.pop().unwrap_or(MergeInput::Merged(LowHigh::default()))
     }
 
-    /// Of any number of tables with any samples: the next k-mers of all are looked at together, and all tables that have the smallest go on. Tables of samples
-    /// of one species share most k-mers, so most looks move many tables.
-    fn of_many(&mut self, rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>]) {
-        let first_only = rule.counts == Counts::First && rule.operation != Operation::Union;
-        let block = &mut self.done[0];
+    /// Merges any number of tables with any number of samples. Each step takes the smallest of the tables' next
+    /// k-mers and advances all tables that have it. Tables of one species share most k-mers, so that most steps
+    /// advance many tables.
+    fn merge_multi_sample(&mut self, rule: &CombineRule, entries: &[TableKmerCounts], ranges: &[Range<usize>]) {
+        let first_only = rule.counts == CountMode::First && rule.operation != SetOperation::Union;
+        let block = &mut self.merged[0];
         block.keys.clear();
         block.counts.clear();
         match rule.counts {
-            // All tables have it, or only the first: its counts are where the row begins.
-            _ if first_only => many::<rule::Columns>(rule, pieces, ranges, block),
-            Counts::Sum => many::<rule::Sum>(rule, pieces, ranges, block),
-            Counts::Max => many::<rule::Max>(rule, pieces, ranges, block),
-            Counts::Min => many::<rule::Min>(rule, pieces, ranges, block),
-            Counts::First => many::<rule::First>(rule, pieces, ranges, block),
-            Counts::Last => many::<rule::Last>(rule, pieces, ranges, block),
-            Counts::Samples => many::<rule::Samples>(rule, pieces, ranges, block),
-            Counts::Columns => many::<rule::Columns>(rule, pieces, ranges, block),
-            Counts::Difference => many::<rule::Difference>(rule, pieces, ranges, block),
+            // All tables have the k-mer, or only the first one has it: its counts are at the beginning of the row.
+            _ if first_only => merge_many::<rule::Columns>(rule, entries, ranges, block),
+            CountMode::Sum => merge_many::<rule::Sum>(rule, entries, ranges, block),
+            CountMode::Max => merge_many::<rule::Max>(rule, entries, ranges, block),
+            CountMode::Min => merge_many::<rule::Min>(rule, entries, ranges, block),
+            CountMode::First => merge_many::<rule::First>(rule, entries, ranges, block),
+            CountMode::Last => merge_many::<rule::Last>(rule, entries, ranges, block),
+            CountMode::Samples => merge_many::<rule::Samples>(rule, entries, ranges, block),
+            CountMode::Columns => merge_many::<rule::Columns>(rule, entries, ranges, block),
+            CountMode::Difference => merge_many::<rule::Difference>(rule, entries, ranges, block),
         }
-        block.filled = block.keys.len();
+        block.num_entries = block.keys.len();
     }
 }
 
-/// Keeps some of one table.
-fn select(node: Node, run: Run<'_>, block: &mut Block) {
-    block.room(run.keys.len());
+/// Copies the entries of one run that the filter keeps.
+fn filter_run(node: MergeFilter, run: SortedEntries<'_>, block: &mut MergedEntries) {
+    block.reserve(run.keys.len());
     let (keys, counts) = (&mut block.keys[..run.keys.len()], &mut block.counts[..run.keys.len()]);
     let mut filled = 0;
     for (&key, &count) in run.keys.iter().zip(run.counts) {
         (keys[filled], counts[filled]) = (key, count);
         filled += usize::from(node.keeps([count, 0], count));
     }
-    block.filled = filled;
+    block.num_entries = filled;
 }
 
-/// Merges two of each.
-fn pair<W: Way>(node: Node, a: Both<Run<'_>>, b: Both<Run<'_>>, out: &mut Both<Block>) {
+/// Merges both halves of two inputs.
+fn merge_pair<W: CountReducer>(
+    node: MergeFilter,
+    a: LowHigh<SortedEntries<'_>>,
+    b: LowHigh<SortedEntries<'_>>,
+    out: &mut LowHigh<MergedEntries>,
+) {
     let [low, high] = out;
-    low.room(a[0].keys.len() + b[0].keys.len());
-    high.room(a[1].keys.len() + b[1].keys.len());
-    [low.filled, high.filled] = Vectors::widest().run(
+    low.reserve(a[0].keys.len() + b[0].keys.len());
+    high.reserve(a[1].keys.len() + b[1].keys.len());
+    [low.num_entries, high.num_entries] = SimdLevel::widest_available().run_at_level(
         #[inline(always)]
         || {
-            let mut low = Two::new(a[0], b[0], low);
-            let mut high = Two::new(a[1], b[1], high);
+            let mut low = PairMerge::new(a[0], b[0], low);
+            let mut high = PairMerge::new(a[1], b[1], high);
             loop {
-                let n = low.left().min(high.left());
+                let n = low.steps_before_end().min(high.steps_before_end());
                 if n == 0 {
                     break;
                 }
@@ -253,67 +272,68 @@ fn pair<W: Way>(node: Node, a: Both<Run<'_>>, b: Both<Run<'_>>, out: &mut Both<B
                     high.step::<W>(node);
                 }
             }
-            low.rest::<W>(node);
-            high.rest::<W>(node);
-            [low.filled, high.filled]
+            low.finish::<W>(node);
+            high.finish::<W>(node);
+            [low.num_entries, high.num_entries]
         },
     );
 }
 
-/// A merge of two under way.
-struct Two<'a> {
-    a: Run<'a>,
-    b: Run<'a>,
+/// State of a merge of two runs.
+struct PairMerge<'a> {
+    a: SortedEntries<'a>,
+    b: SortedEntries<'a>,
     i: usize,
     j: usize,
     keys: &'a mut [u64],
     counts: &'a mut [u32],
-    filled: usize,
+    num_entries: usize,
 }
 
-impl<'a> Two<'a> {
+impl<'a> PairMerge<'a> {
     #[inline(always)]
-    fn new(a: Run<'a>, b: Run<'a>, out: &'a mut Block) -> Two<'a> {
+    fn new(a: SortedEntries<'a>, b: SortedEntries<'a>, out: &'a mut MergedEntries) -> PairMerge<'a> {
         let n = a.keys.len() + b.keys.len();
-        let same = |run: Run<'a>| Run { keys: run.keys, counts: &run.counts[..run.keys.len()] };
+        let same = |run: SortedEntries<'a>| SortedEntries { keys: run.keys, counts: &run.counts[..run.keys.len()] };
         let (keys, counts) = (&mut out.keys[..n], &mut out.counts[..n]);
-        Two { a: same(a), b: same(b), i: 0, j: 0, keys, counts, filled: 0 }
+        PairMerge { a: same(a), b: same(b), i: 0, j: 0, keys, counts, num_entries: 0 }
     }
 
-    /// Steps that can be done without looking for an end.
+    /// Number of steps that need no test for the end of an input.
     #[inline(always)]
-    fn left(&self) -> usize {
+    fn steps_before_end(&self) -> usize {
         (self.a.keys.len() - self.i).min(self.b.keys.len() - self.j)
     }
 
-    /// The smaller k-mer of the next two, or both if they are one: without a branch that depends on it, as there is no telling.
+    /// Takes the smaller of the next two k-mers, or both if they are equal. It has no branch on the comparison,
+    /// because that branch could not be predicted.
     #[inline(always)]
-    fn step<W: Way>(&mut self, node: Node) {
+    fn step<W: CountReducer>(&mut self, node: MergeFilter) {
         let (x, y) = (self.a.keys[self.i], self.b.keys[self.j]);
         let (in_a, in_b) = (x <= y, y <= x);
         let row = [
             self.a.counts[self.i] & u32::from(in_a).wrapping_neg(),
             self.b.counts[self.j] & u32::from(in_b).wrapping_neg(),
         ];
-        self.put::<W>(node, x.min(y), row);
+        self.push::<W>(node, x.min(y), row);
         self.i += usize::from(in_a);
         self.j += usize::from(in_b);
     }
 
     #[inline(always)]
-    fn put<W: Way>(&mut self, node: Node, key: u64, row: [u32; 2]) {
+    fn push<W: CountReducer>(&mut self, node: MergeFilter, key: u64, row: [u32; 2]) {
         let mut out = [0];
         W::apply(&row, 1, &mut out);
-        self.keys[self.filled] = key;
-        self.counts[self.filled] = out[0];
-        self.filled += usize::from(node.keeps(row, out[0]));
+        self.keys[self.num_entries] = key;
+        self.counts[self.num_entries] = out[0];
+        self.num_entries += usize::from(node.keeps(row, out[0]));
     }
 
-    /// All that is left, of which one has the end.
+    /// Merges the remaining entries and copies the rest of the longer run.
     #[inline(always)]
-    fn rest<W: Way>(&mut self, node: Node) {
+    fn finish<W: CountReducer>(&mut self, node: MergeFilter) {
         loop {
-            let n = self.left();
+            let n = self.steps_before_end();
             if n == 0 {
                 break;
             }
@@ -323,88 +343,98 @@ impl<'a> Two<'a> {
         }
         let (a, b) = (self.a, self.b);
         for i in self.i..a.keys.len() {
-            self.put::<W>(node, a.keys[i], [a.counts[i], 0]);
+            self.push::<W>(node, a.keys[i], [a.counts[i], 0]);
         }
         for j in self.j..b.keys.len() {
-            self.put::<W>(node, b.keys[j], [0, b.counts[j]]);
+            self.push::<W>(node, b.keys[j], [0, b.counts[j]]);
         }
     }
 }
 
-/// A table that is gone through.
-struct Input<'a> {
+/// Position in a table.
+struct InputCursor<'a> {
     keys: &'a [u64],
     counts: &'a [u32],
-    samples: usize,
+    num_samples: usize,
 }
 
-impl Input<'_> {
-    fn key(&self) -> u64 {
-        self.keys.first().copied().unwrap_or(NONE)
+impl InputCursor<'_> {
+    fn next_kmer(&self) -> u64 {
+        self.keys.first().copied().unwrap_or(NO_KMER)
     }
 }
 
-fn many<W: Way>(rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>], block: &mut Block) {
-    let mut inputs: Vec<Input<'_>> = pieces
+fn merge_many<W: CountReducer>(
+    rule: &CombineRule,
+    entries: &[TableKmerCounts],
+    ranges: &[Range<usize>],
+    block: &mut MergedEntries,
+) {
+    let mut inputs: Vec<InputCursor<'_>> = entries
         .iter()
         .zip(ranges)
-        .zip(rule.starts.windows(2))
+        .zip(rule.row_starts.windows(2))
         .map(|((piece, range), starts)| {
             let samples = starts[1] - starts[0];
             let counts = &piece.values[range.start * samples..range.end * samples];
-            Input { keys: &piece.keys[range.clone()], counts, samples }
+            InputCursor { keys: &piece.keys[range.clone()], counts, num_samples: samples }
         })
         .collect();
-    let mut heads = vec![NONE; inputs.len().next_multiple_of(LANES)];
+    let mut heads = vec![NO_KMER; inputs.len().next_multiple_of(KEYS_PER_VECTOR)];
     for (head, input) in heads.iter_mut().zip(&inputs) {
-        *head = input.key();
+        *head = input.next_kmer();
     }
-    Vectors::widest().run(
+    SimdLevel::widest_available().run_at_level(
         #[inline(always)]
-        || all::<W>(rule, &mut inputs, &mut heads, block),
+        || merge_many_with_vectors::<W>(rule, &mut inputs, &mut heads, block),
     );
 }
 
 #[inline(always)]
-fn all<W: Way>(rule: &Rule, inputs: &mut [Input<'_>], heads: &mut [u64], block: &mut Block) {
-    let mut row = vec![0; rule.starts[inputs.len()]];
-    let mut counts = vec![0; rule.samples];
-    let each = rule.each();
+fn merge_many_with_vectors<W: CountReducer>(
+    rule: &CombineRule,
+    inputs: &mut [InputCursor<'_>],
+    heads: &mut [u64],
+    block: &mut MergedEntries,
+) {
+    let mut row = vec![0; rule.row_starts[inputs.len()]];
+    let mut counts = vec![0; rule.num_samples];
+    let each = rule.samples_per_table();
     loop {
-        let key = least(heads);
-        if key == NONE {
+        let key = min_kmer(heads);
+        if key == NO_KMER {
             return;
         }
         row.fill(0);
         for (table, input) in inputs.iter_mut().enumerate() {
             if heads[table] == key {
-                let (own, after) = input.counts.split_at(input.samples);
-                row[rule.starts[table]..][..input.samples].copy_from_slice(own);
+                let (own, after) = input.counts.split_at(input.num_samples);
+                row[rule.row_starts[table]..][..input.num_samples].copy_from_slice(own);
                 (input.keys, input.counts) = (&input.keys[1..], after);
-                heads[table] = input.key();
+                heads[table] = input.next_kmer();
             }
         }
         W::apply(&row, each, &mut counts);
-        if rule.keeps(&row, &counts) {
+        if rule.keeps_kmer(&row, &counts) {
             block.keys.push(key);
             block.counts.extend_from_slice(&counts);
         }
     }
 }
 
-/// The smallest of keys, a whole number of [`LANES`].
+/// The smallest key. The number of keys is a multiple of [`KEYS_PER_VECTOR`].
 #[inline(always)]
-fn least(heads: &[u64]) -> u64 {
-    let mut lanes = [NONE; LANES];
-    for some in heads.as_chunks::<LANES>().0 {
+fn min_kmer(heads: &[u64]) -> u64 {
+    let mut lanes = [NO_KMER; KEYS_PER_VECTOR];
+    for some in heads.as_chunks::<KEYS_PER_VECTOR>().0 {
         for (least, &key) in lanes.iter_mut().zip(some) {
             *least = (*least).min(key);
         }
     }
-    lanes.into_iter().fold(NONE, u64::min)
+    lanes.into_iter().fold(NO_KMER, u64::min)
 }
 
-/// The entries of a piece from k-mer `low` to before `high`.
-pub(crate) fn range_of(piece: &Entries, low: u64, high: u64) -> Range<usize> {
-    piece.keys.partition_point(|&key| key < low)..piece.keys.partition_point(|&key| key < high)
+/// Indices of the entries from k-mer `low` to before `high`.
+pub(crate) fn entry_range_of_kmers(entries: &TableKmerCounts, low: u64, high: u64) -> Range<usize> {
+    entries.keys.partition_point(|&key| key < low)..entries.keys.partition_point(|&key| key < high)
 }

@@ -1,6 +1,7 @@
-//! What becomes of a k-mer's counts in several tables.
+//! Rules that combine the counts of a k-mer in several tables.
 //!
-//! A row has the counts of a k-mer in all tables, table by table, and those of each in the order of its samples; 0 where a table does not have it.
+//! A row has the counts of one k-mer in all samples of all tables, table by table; a count is 0 if the table lacks
+//! the k-mer.
 
 use std::ops::RangeInclusive;
 
@@ -8,91 +9,93 @@ use clap::ValueEnum;
 
 /// Which k-mers the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// Those of any table.
+pub(crate) enum SetOperation {
+    /// K-mers of any table.
     Union,
-    /// Those of all tables.
+    /// K-mers of all tables.
     Intersect,
-    /// Those of the first that no other has, or has less often.
+    /// K-mers of the first table that the other tables lack, or have with lower counts.
     Subtract,
-    /// Those of the only table.
+    /// K-mers of the only table, within limits.
     Filter,
 }
 
-impl Operation {
-    /// As a user writes it.
+impl SetOperation {
+    /// Name of the subcommand.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Operation::Union => "union",
-            Operation::Intersect => "intersect",
-            Operation::Subtract => "subtract",
-            Operation::Filter => "filter",
+            SetOperation::Union => "union",
+            SetOperation::Intersect => "intersect",
+            SetOperation::Subtract => "subtract",
+            SetOperation::Filter => "filter",
         }
     }
 }
 
-/// What the counts of the result are.
+/// How the counts of the tables are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Counts {
-    /// The sum of the tables' counts
+pub(crate) enum CountMode {
+    /// Sum of the counts
     Sum,
-    /// The largest of them
+    /// Largest count
     Max,
-    /// The smallest of those that are not 0
+    /// Smallest count above 0
     Min,
-    /// Those of the first table that has the k-mer
+    /// Counts of the first table that has the k-mer
     First,
-    /// Those of the last table that has the k-mer
+    /// Counts of the last table that has the k-mer
     Last,
-    /// In how many samples of all tables the k-mer is: makes a panel of normals
+    /// Number of samples that have the k-mer, over all tables: makes a panel of normals
     Samples,
-    /// All of them: every sample of every table stays a sample, 8 at most
+    /// All counts: each sample of each table is a sample of the result, at most 8
     Columns,
-    /// What is left of the first table's when those of the others are taken from it
+    /// Count in the first table minus the counts in the other tables, at least 0
     Difference,
 }
 
-impl Counts {
-    /// As a user writes it.
+impl CountMode {
+    /// Name of the option's value.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether tables have to have the same number of samples for it.
-    pub(crate) fn by_sample(self) -> bool {
-        !matches!(self, Counts::Samples | Counts::Columns)
+    /// Whether the mode requires that all tables have the same number of samples.
+    pub(crate) fn needs_equal_samples(self) -> bool {
+        !matches!(self, CountMode::Samples | CountMode::Columns)
     }
 }
 
-/// All that decides which k-mers are written with which counts.
+/// Decides which k-mers are written, and with which counts.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
-    /// Which k-mers.
-    pub(crate) operation: Operation,
-    /// What their counts are.
-    pub(crate) counts: Counts,
-    /// Counts of the tables beyond these are taken as 0.
-    pub(crate) given: RangeInclusive<u32>,
-    /// K-mers whose counts, those of `of` summed, are beyond these are not written.
-    pub(crate) wanted: RangeInclusive<u64>,
-    /// Samples of the result that `wanted` looks at; none: all.
-    pub(crate) of: Vec<usize>,
-    /// Where the counts of each table begin in a row, and the length of a row.
-    pub(crate) starts: Vec<usize>,
-    /// Samples of the result.
-    pub(crate) samples: usize,
+pub(crate) struct CombineRule {
+    /// Which k-mers are written.
+    pub(crate) operation: SetOperation,
+    /// How the counts of the tables are combined.
+    pub(crate) counts: CountMode,
+    /// Counts of the tables outside this range are treated as 0.
+    pub(crate) input_counts: RangeInclusive<u32>,
+    /// A k-mer is written if its counts, summed over `filter_samples`, are in this range.
+    pub(crate) output_counts: RangeInclusive<u64>,
+    /// Samples of the result whose counts are compared with `output_counts`; empty for all.
+    pub(crate) filter_samples: Vec<usize>,
+    /// Start of each table's counts in a row, and the length of a row.
+    pub(crate) row_starts: Vec<usize>,
+    /// Number of samples of the result.
+    pub(crate) num_samples: usize,
 }
 
-/// A way to make counts of a row. Each is compiled for itself.
-pub(crate) trait Way {
-    /// Writes the counts of a row for tables of so many samples each.
+/// A way to combine the counts of a row. Each implementation is compiled separately.
+pub(crate) trait CountReducer {
+    /// Combines the counts of a row. Each table has `samples` samples.
     fn apply(row: &[u32], samples: usize, out: &mut [u32]);
 }
 
-macro_rules! ways {
+/// Defines unit structs that implement [`CountReducer`]. Each is given as `Name: |row, samples, sample| expression`;
+/// the expression computes the combined count of sample number `sample`.
+macro_rules! count_reducers {
     ($($name:ident: |$row:ident, $samples:ident, $sample:ident| $count:expr;)*) => { $(
         pub struct $name;
-        impl Way for $name {
+        impl CountReducer for $name {
             #[inline(always)]
             fn apply($row: &[u32], $samples: usize, out: &mut [u32]) {
                 for ($sample, out) in out.iter_mut().enumerate() {
@@ -103,75 +106,76 @@ macro_rules! ways {
     )* };
 }
 
-/// Counts of one sample in all tables, made one: written as a loop, which is always compiled where it stands.
+/// Combines the counts that sample number `sample` has in each table of `row`; each table has `samples` samples. The
+/// function is a loop and no iterator, because loops are always inlined here.
 #[inline(always)]
-fn fold(row: &[u32], sample: usize, samples: usize, start: u32, of: impl Fn(u32, u32) -> u32) -> u32 {
-    let (mut at, mut all) = (sample, start);
+fn fold_sample(row: &[u32], sample: usize, samples: usize, start: u32, combine: impl Fn(u32, u32) -> u32) -> u32 {
+    let (mut at, mut combined) = (sample, start);
     while at < row.len() {
-        all = of(all, row[at]);
+        combined = combine(combined, row[at]);
         at += samples;
     }
-    all
+    combined
 }
 
-/// The counts of a table that has the k-mer, the first or the last.
+/// Count of a sample in the first of these tables that has the k-mer; 0 if none has it.
 #[inline(always)]
-fn whole<'r>(mut tables: impl Iterator<Item = &'r [u32]>, sample: usize) -> u32 {
+fn count_of_first_present<'r>(mut tables: impl Iterator<Item = &'r [u32]>, sample: usize) -> u32 {
     tables.find(|counts| counts.iter().any(|&n| n > 0)).map_or(0, |counts| counts[sample])
 }
 
-ways! {
-    Sum: |row, samples, sample| fold(row, sample, samples, 0, u32::saturating_add);
-    Max: |row, samples, sample| fold(row, sample, samples, 0, u32::max);
-    // 0 becomes the largest number, and that 0 again where there is nothing else.
-    Min: |row, samples, sample| fold(row, sample, samples, u32::MAX, |least, n| least.min(n.wrapping_sub(1))).wrapping_add(1);
-    First: |row, samples, sample| whole(row.chunks_exact(samples), sample);
-    Last: |row, samples, sample| whole(row.chunks_exact(samples).rev(), sample);
-    // The samples are all columns of the row here: each is looked at.
+count_reducers! {
+    Sum: |row, samples, sample| fold_sample(row, sample, samples, 0, u32::saturating_add);
+    Max: |row, samples, sample| fold_sample(row, sample, samples, 0, u32::max);
+    // Subtracting 1 turns 0 into the largest number; adding 1 at the end restores 0 if there is no other count.
+    Min: |row, samples, sample| fold_sample(row, sample, samples, u32::MAX, |least, n| least.min(n.wrapping_sub(1))).wrapping_add(1);
+    First: |row, samples, sample| count_of_first_present(row.chunks_exact(samples), sample);
+    Last: |row, samples, sample| count_of_first_present(row.chunks_exact(samples).rev(), sample);
+    // Here all columns of the row are samples.
     Samples: |row, _samples, _sample| row.iter().map(|&n| u32::from(n > 0)).sum();
     Columns: |row, _samples, sample| row[sample];
     Difference: |row, samples, sample| {
-        let others = fold(&row[samples..], sample, samples, 0, u32::saturating_add);
+        let others = fold_sample(&row[samples..], sample, samples, 0, u32::saturating_add);
         row[sample].saturating_sub(others)
     };
 }
 
-impl Rule {
-    /// Samples of the tables, where all have the same number.
-    pub(crate) fn each(&self) -> usize {
-        self.starts.get(1).copied().unwrap_or(1)
+impl CombineRule {
+    /// Number of samples of a table; all tables have the same number.
+    pub(crate) fn samples_per_table(&self) -> usize {
+        self.row_starts.get(1).copied().unwrap_or(1)
     }
 
-    /// Sets those counts of tables to 0 that are beyond the limits.
-    pub(crate) fn limit(&self, counts: &mut [u32]) {
-        if self.given != (1..=u32::MAX) {
-            let (least, most) = (*self.given.start(), *self.given.end());
+    /// Sets counts outside `input_counts` to 0.
+    pub(crate) fn zero_counts_out_of_range(&self, counts: &mut [u32]) {
+        if self.input_counts != (1..=u32::MAX) {
+            let (least, most) = (*self.input_counts.start(), *self.input_counts.end());
             for count in counts {
                 *count &= u32::from((least <= *count) & (*count <= most)).wrapping_neg();
             }
         }
     }
 
-    /// Whether a k-mer with this row and these counts is written.
+    /// Whether a k-mer with this row and these combined counts is written.
     #[inline(always)]
-    pub(crate) fn keeps(&self, row: &[u32], counts: &[u32]) -> bool {
+    pub(crate) fn keeps_kmer(&self, row: &[u32], counts: &[u32]) -> bool {
         let has = |counts: &[u32]| counts.iter().any(|&n| n > 0);
-        let (own, others) = row.split_at(self.each());
+        let (own, others) = row.split_at(self.samples_per_table());
         let kept = match self.operation {
-            Operation::Union | Operation::Filter => true,
-            Operation::Intersect => self.starts.windows(2).all(|table| has(&row[table[0]..table[1]])),
-            Operation::Subtract => self.counts == Counts::Difference || (has(own) && !has(others)),
+            SetOperation::Union | SetOperation::Filter => true,
+            SetOperation::Intersect => self.row_starts.windows(2).all(|table| has(&row[table[0]..table[1]])),
+            SetOperation::Subtract => self.counts == CountMode::Difference || (has(own) && !has(others)),
         };
-        let looked_at: u64 = match &self.of[..] {
+        let filter_count: u64 = match &self.filter_samples[..] {
             [] => counts.iter().map(|&n| u64::from(n)).sum(),
             some => some.iter().map(|&sample| u64::from(counts[sample])).sum(),
         };
-        kept && has(counts) && self.wanted.contains(&looked_at)
+        kept && has(counts) && self.output_counts.contains(&filter_count)
     }
 }
 
-/// Makes 1 of every count but 0.
-pub(crate) fn ones(counts: &mut [u32]) {
+/// Replaces every count above 0 by 1.
+pub(crate) fn cap_counts_at_one(counts: &mut [u32]) {
     counts.iter_mut().for_each(|count| *count = u32::from(*count > 0));
 }
 
@@ -179,7 +183,7 @@ pub(crate) fn ones(counts: &mut [u32]) {
 mod tests {
     use super::*;
 
-    fn applied<W: Way>(row: &[u32], samples: usize, out: usize) -> Vec<u32> {
+    fn applied<W: CountReducer>(row: &[u32], samples: usize, out: usize) -> Vec<u32> {
         let mut counts = vec![0; out];
         W::apply(row, samples, &mut counts);
         counts

@@ -1,145 +1,149 @@
-//! K-mers of stretches → a table or text, by several threads, in the order of the stretches.
+//! Writes merged k-mer ranges to a table or to text, with several threads, in the order of the ranges.
 
 use std::io::Write;
 use std::path::Path;
 
-use genuma_flash::{Hand, Spec, TableWriter, Together};
+use genuma_flash::{KeyRangeWriter, ParallelTableWriter, TableSpec, TableWriter};
 use genuma_reads::dna;
-use genuma_work::publish::{AtomicFile, Partial};
-use genuma_work::turns::{Turns, Watch};
+use genuma_work::ordered_section::{OrderedSection, PanicGuard};
+use genuma_work::publish::{AtomicFile, PartialFile};
 
-use super::merge::Run;
-use crate::count::outputs::Target;
-use crate::note::Note;
+use super::merge::SortedEntries;
+use crate::count::outputs::KmerOutput;
+use crate::table_note::TableNote;
 
-/// A file that waits for its name, and how many k-mers it holds.
-pub(crate) struct Done {
-    pub(crate) file: Partial,
-    pub(crate) entries: u64,
+/// A complete temporary file and its number of k-mers.
+pub(crate) struct WrittenFile {
+    pub(crate) file: PartialFile,
+    pub(crate) kmers: u64,
 }
 
-/// Where several threads write.
-pub(crate) enum Out<'o, 'w> {
-    Table(&'o Together<'w>),
-    Text(&'o Text),
+/// Output that several threads share.
+pub(crate) enum SharedOutput<'o, 'w> {
+    Table(&'o ParallelTableWriter<'w>),
+    Text(&'o TextOutput),
 }
 
-/// Text that several threads write.
-pub(crate) struct Text {
-    turns: Turns<Lines>,
+/// Text output that several threads share.
+pub(crate) struct TextOutput {
+    ordered_lines: OrderedSection<TextFile>,
     k: u32,
 }
 
-/// What is handed on from stretch to stretch.
-pub(crate) struct Lines {
+/// The text file, which threads use in the order of the ranges.
+pub(crate) struct TextFile {
     file: AtomicFile,
-    entries: u64,
+    kmers: u64,
     fault: Option<std::io::Error>,
 }
 
-/// What one thread writes with.
-pub(crate) enum Writer<'o, 'w> {
-    Table(Box<Hand<'o, 'w>>),
-    Text { text: &'o Text, _watch: Watch<'o, Lines>, lines: Vec<u8> },
+/// Writing end of one thread.
+pub(crate) enum ThreadWriter<'o, 'w> {
+    Table(Box<KeyRangeWriter<'o, 'w>>),
+    Text { text: &'o TextOutput, _watch: PanicGuard<'o, TextFile>, lines: Vec<u8> },
 }
 
-/// Writes a table as `spec` has it, or text, by threads that `work` starts and ends. What `work` gives, and the file if all was written.
+/// Writes a table with the specification `spec`, or text. `work` starts and ends the threads. Returns the result of
+/// `work`, and the file if all was written.
 ///
 /// # Errors
-/// When the file cannot be made or the disk refuses, or there is no memory.
-pub(crate) fn all<T>(
-    target: &Target,
-    note: &Note,
-    spec: Spec,
-    work: impl FnOnce(Out<'_, '_>) -> anyhow::Result<T>,
-) -> anyhow::Result<(T, Done)> {
+/// The file cannot be created or written, or memory cannot be allocated.
+pub(crate) fn write_output<T>(
+    target: &KmerOutput,
+    note: &TableNote,
+    spec: TableSpec,
+    work: impl FnOnce(SharedOutput<'_, '_>) -> anyhow::Result<T>,
+) -> anyhow::Result<(T, WrittenFile)> {
     match target {
-        Target::Table(path) => {
+        KmerOutput::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
-            let done = writer.together(|together| work(Out::Table(together)))??;
-            let (written, file) = writer.complete()?;
-            Ok((done, Done { file, entries: written.entries }))
+            let done = writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
+            let (written, file) = writer.finish_unpublished()?;
+            Ok((done, WrittenFile { file, kmers: written.entries }))
         }
-        Target::Text(path) => {
-            let file = begin_text(path, note)?;
-            let text = Text { turns: Turns::new(Lines { file, entries: 0, fault: None }), k: note.k };
-            let done = work(Out::Text(&text));
-            let Lines { file, entries, fault } = text.turns.into_inner();
+        KmerOutput::Text(path) => {
+            let file = create_text_file(path, note)?;
+            let text =
+                TextOutput { ordered_lines: OrderedSection::new(TextFile { file, kmers: 0, fault: None }), k: note.k };
+            let done = work(SharedOutput::Text(&text));
+            let TextFile { file, kmers: entries, fault } = text.ordered_lines.into_inner();
             match fault {
-                // It names the file.
+                // The error names the file.
                 Some(fault) => Err(fault.into()),
-                None => Ok((done?, Done { file: file.complete()?, entries })),
+                None => Ok((done?, WrittenFile { file: file.flush_buffer()?, kmers: entries })),
             }
         }
     }
 }
 
-fn begin_text(path: &Path, note: &Note) -> anyhow::Result<AtomicFile> {
+fn create_text_file(path: &Path, note: &TableNote) -> anyhow::Result<AtomicFile> {
     let mut file = AtomicFile::create(path)?;
     writeln!(file, "kmer\t{}", note.samples.join("\t"))?;
     Ok(file)
 }
 
-impl<'o, 'w> Out<'o, 'w> {
-    /// For one thread.
+impl<'o, 'w> SharedOutput<'o, 'w> {
+    /// A writing end for one thread.
     ///
     /// # Errors
-    /// There is no memory.
-    pub(crate) fn writer(&self) -> anyhow::Result<Writer<'o, 'w>> {
+    /// Memory cannot be allocated.
+    pub(crate) fn thread_writer(&self) -> anyhow::Result<ThreadWriter<'o, 'w>> {
         Ok(match self {
-            Out::Table(table) => Writer::Table(Box::new(table.hand()?)),
-            Out::Text(text) => Writer::Text { text, _watch: text.turns.watch(), lines: Vec::new() },
+            SharedOutput::Table(table) => ThreadWriter::Table(Box::new(table.new_key_range_writer()?)),
+            SharedOutput::Text(text) => {
+                ThreadWriter::Text { text, _watch: text.ordered_lines.stop_on_panic(), lines: Vec::new() }
+            }
         })
     }
 }
 
-impl Writer<'_, '_> {
-    /// Writes the k-mers of stretch `number`, with so many counts each. Whether to go on.
-    pub(crate) fn add(&mut self, number: u64, runs: &[Run<'_>], samples: usize) -> bool {
+impl ThreadWriter<'_, '_> {
+    /// Writes the k-mers of range `number`, with counts of `samples` samples. Returns false if writing has stopped.
+    pub(crate) fn write_range(&mut self, number: u64, runs: &[SortedEntries<'_>], samples: usize) -> bool {
         match self {
-            Writer::Table(hand) => {
-                let of = |count: &[u8; 4]| u64::from(u32::from_ne_bytes(*count));
-                let weight = |value: &[u8]| value.as_chunks::<4>().0.iter().map(of).sum();
+            ThreadWriter::Table(hand) => {
+                let count_of_bytes = |count: &[u8; 4]| u64::from(u32::from_ne_bytes(*count));
+                let weight = |value: &[u8]| value.as_chunks::<4>().0.iter().map(count_of_bytes).sum();
                 let runs: Vec<(&[u64], &[u8])> =
-                    runs.iter().map(|&Run { keys, counts }| (keys, bytemuck::cast_slice(counts))).collect();
-                hand.add(number, &runs, weight)
+                    runs.iter().map(|&SortedEntries { keys, counts }| (keys, bytemuck::cast_slice(counts))).collect();
+                hand.add_key_range(number, &runs, weight)
             }
-            Writer::Text { text, lines, .. } => {
+            ThreadWriter::Text { text, lines, .. } => {
                 lines.clear();
                 for run in runs {
                     for (kmer, counts) in run.keys.iter().zip(run.counts.chunks_exact(samples)) {
-                        lines.extend((0..text.k).rev().map(|base| dna::base((kmer >> (2 * base)) as u8 & 3)));
-                        // Writing to memory does not fail.
+                        lines.extend((0..text.k).rev().map(|base| dna::decode_base((kmer >> (2 * base)) as u8 & 3)));
+                        // Writing to memory cannot fail.
                         counts.iter().for_each(|count| drop(write!(lines, "\t{count}")));
                         lines.push(b'\n');
                     }
                 }
                 let entries: usize = runs.iter().map(|run| run.keys.len()).sum();
-                let written = text.turns.take(number, |all| {
-                    all.entries += entries as u64;
-                    all.fault = all.file.write_all(lines).err();
-                    all.fault.is_none()
+                let written = text.ordered_lines.run(number, |file| {
+                    file.kmers += entries as u64;
+                    file.fault = file.file.write_all(lines).err();
+                    file.fault.is_none()
                 });
                 if written == Some(false) {
-                    text.turns.stop();
+                    text.ordered_lines.close();
                 }
                 written == Some(true)
             }
         }
     }
 
-    /// Ends all in the turn of stretch `number`, which cannot be made. Whether no other ended all before.
-    pub(crate) fn stop(&mut self, number: u64) -> bool {
+    /// Stops all threads at range `number`, which failed. Returns false if another thread stopped them before.
+    pub(crate) fn stop_at_range(&mut self, number: u64) -> bool {
         match self {
-            Writer::Table(hand) => hand.stop(number),
-            Writer::Text { text, .. } => text.turns.end(number, |_| ()).is_some(),
+            ThreadWriter::Table(hand) => hand.stop_at_key_range(number),
+            ThreadWriter::Text { text, .. } => text.ordered_lines.run_last(number, |_| ()).is_some(),
         }
     }
 
-    /// Ends this thread's part.
-    pub(crate) fn finish(self) {
-        if let Writer::Table(hand) = self {
-            hand.finish();
+    /// Ends the output of this thread.
+    pub(crate) fn finish_thread_output(self) {
+        if let ThreadWriter::Table(hand) = self {
+            hand.finish_thread();
         }
     }
 }

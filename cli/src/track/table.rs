@@ -1,12 +1,13 @@
-//! What tracking found, for people and for programs.
+//! Formats the results of tracking as a table and as JSON.
 
 use std::fmt::Write as _;
 
-use genuma_track::change::Record;
-use genuma_track::pipeline::{Sample, Tracking};
+use genuma_track::change::VcfRecord;
+use genuma_track::pipeline::{SampleTracking, TrackingResult};
 use serde_json::{Value, json};
 
-/// The columns of the table, and what they hold.
+/// The columns of the table with their descriptions; an empty description means that the next column's description
+/// covers both.
 const COLUMNS: [(&str, &str); 17] = [
     ("sample", "name of the sample"),
     ("chrom", ""),
@@ -15,19 +16,19 @@ const COLUMNS: [(&str, &str); 17] = [
     ("ref", ""),
     ("alt", "as in the VCF"),
     ("class", "SNV, MNV, INDEL or SV"),
-    ("then", "share of the first tumour's reads, as the VCF has it"),
-    ("changed", "molecules with the change"),
-    ("molecules", "molecules that tell"),
-    ("fraction", "the one in the other"),
+    ("first_af", "allele fraction in the first tumour, from the VCF"),
+    ("changed", "molecules with the variant"),
+    ("molecules", "informative molecules: those with the variant and those without"),
+    ("fraction", "share of the informative molecules with the variant"),
     ("low", ""),
-    ("high", "its interval of 95%"),
-    ("error_rate", "share of the molecules that errors give the change"),
-    ("expected", "molecules that errors make"),
-    ("p", "probability that errors make as many or more"),
-    ("verdict", "found, unsure, not_seen, no_molecules, in_normal, stands_out, or why it cannot be tracked"),
+    ("high", "95% interval of fraction"),
+    ("error_rate", "share of molecules that show the variant because of errors"),
+    ("expected", "expected molecules with the variant from errors alone"),
+    ("p", "probability of at least as many molecules with the variant from errors alone"),
+    ("verdict", "found, unsure, not_seen, no_molecules, in_normal, stands_out, or why the variant cannot be tracked"),
 ];
 
-fn share(value: f64) -> String {
+fn format_share(value: f64) -> String {
     match value {
         0.0 => "0".into(),
         v if v < 1e-3 => format!("{v:.2e}"),
@@ -35,28 +36,25 @@ fn share(value: f64) -> String {
     }
 }
 
-/// What each sample as a whole says, a line each.
-pub(crate) fn wholes(tracking: &Tracking) -> Vec<String> {
-    tracking.samples.iter().map(whole).collect()
+/// One line for each sample: whether tumour was detected, and the tumour fraction.
+pub(crate) fn summarize_samples(tracking: &TrackingResult) -> Vec<String> {
+    tracking.samples.iter().map(summarize_sample).collect()
 }
 
-fn whole(sample: &Sample) -> String {
-    let w = &sample.whole;
+fn summarize_sample(sample: &SampleTracking) -> String {
+    let w = &sample.result;
     let percent = |x: f64| {
-        let digits = if x == 0.0 || x >= 0.1 {
-            1
-        } else {
-            (1.0 - (100.0 * x).log10().floor()).clamp(1.0, 6.0) as usize
-        };
+        let digits =
+            if x == 0.0 || x >= 0.1 { 1 } else { (1.0 - (100.0 * x).log10().floor()).clamp(1.0, 6.0) as usize };
         format!("{:.digits$}%", 100.0 * x)
     };
-    let said = match (w.molecules, w.detected) {
-        (0, _) => "no molecules: nothing can be said",
+    let statement = match (w.molecules, w.detected) {
+        (0, _) => "no informative molecules",
         (_, true) => "tumour detected",
         (_, false) => "tumour not detected",
     };
     format!(
-        "{}: {said}: {} of {} molecules at {} changes, {:.1} expected by errors, p = {:.1e}; tumour fraction {} ({} to {})",
+        "{}: {statement}: {} of {} molecules at {} variants, {:.1} expected from errors, p = {:.1e}; tumour fraction {} ({} to {})",
         sample.name,
         w.changed,
         w.molecules,
@@ -69,15 +67,15 @@ fn whole(sample: &Sample) -> String {
     )
 }
 
-fn place(record: &Record) -> String {
+fn variant_columns(record: &VcfRecord) -> String {
     let id = if record.id.is_empty() { "." } else { &record.id };
     format!("{}\t{}\t{id}\t{}\t{}", record.chrom, record.pos, record.reference, record.alternate)
 }
 
-/// The table.
-pub(crate) fn render(tracking: &Tracking) -> String {
+/// Returns the table: comment lines that begin with `#`, a header line, and one line for each sample and variant.
+pub(crate) fn render_table(tracking: &TrackingResult) -> String {
     let mut text = String::new();
-    for line in wholes(tracking) {
+    for line in summarize_samples(tracking) {
         let _ = writeln!(text, "# {line}");
     }
     let meant = COLUMNS.iter().filter(|(_, what)| !what.is_empty());
@@ -87,14 +85,14 @@ pub(crate) fn render(tracking: &Tracking) -> String {
     let names: Vec<&str> = COLUMNS.iter().map(|c| c.0).collect();
     let _ = writeln!(text, "{}", names.join("\t"));
     for sample in &tracking.samples {
-        for (change, t) in tracking.changes.iter().zip(&sample.tracked) {
-            let then = change.record.share.map_or(".".into(), share);
-            let numbers = [t.fraction, t.low, t.high, t.error_rate].map(share).join("\t");
+        for (change, t) in tracking.changes.iter().zip(&sample.changes) {
+            let then = change.record.allele_fraction.map_or(".".into(), format_share);
+            let numbers = [t.fraction, t.low, t.high, t.error_rate].map(format_share).join("\t");
             let _ = writeln!(
                 text,
                 "{}\t{}\t{}\t{then}\t{}\t{}\t{numbers}\t{:.3}\t{:.2e}\t{}",
                 sample.name,
-                place(&change.record),
+                variant_columns(&change.record),
                 change.class.name(),
                 t.changed,
                 t.molecules,
@@ -105,27 +103,23 @@ pub(crate) fn render(tracking: &Tracking) -> String {
         }
         for untracked in &tracking.untracked {
             let nothing = ["."; 9].join("\t");
-            let place = place(&untracked.record);
-            let _ = writeln!(
-                text,
-                "{}\t{place}\t{nothing}\t.\tcannot be tracked: {}",
-                sample.name, untracked.why
-            );
+            let place = variant_columns(&untracked.record);
+            let _ = writeln!(text, "{}\t{place}\t{nothing}\t.\tcannot be tracked: {}", sample.name, untracked.reason);
         }
     }
     text
 }
 
-/// Everything.
-pub(crate) fn json(tracking: &Tracking) -> Value {
-    let named = |record: &Record| {
+/// Returns all results as JSON.
+pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
+    let named = |record: &VcfRecord| {
         json!({
             "chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.reference, "alt": record.alternate,
-            "then": record.share,
+            "first_af": record.allele_fraction,
         })
     };
-    let changes = |sample: &Sample| -> Vec<Value> {
-        let each = tracking.changes.iter().zip(&sample.tracked);
+    let changes = |sample: &SampleTracking| -> Vec<Value> {
+        let each = tracking.changes.iter().zip(&sample.changes);
         each.map(|(change, t)| {
             let mut value = named(&change.record);
             value["class"] = change.class.name().into();
@@ -136,15 +130,15 @@ pub(crate) fn json(tracking: &Tracking) -> Value {
         })
         .collect()
     };
-    let sample = |sample: &Sample| {
+    let sample = |sample: &SampleTracking| {
         json!({
             "name": sample.name,
             "normal": sample.is_normal,
             "pairs": sample.pairs,
-            "whole": sample.whole,
+            "summary": sample.result,
             "errors": {
-                "watched": sample.background.watched[0],
-                "wrong": sample.background.watched[1],
+                "flank_molecules": sample.background.flank_molecules[0],
+                "flank_errors": sample.background.flank_molecules[1],
                 "shape": sample.background.shape,
             },
             "changes": changes(sample),
@@ -155,7 +149,7 @@ pub(crate) fn json(tracking: &Tracking) -> Value {
         .iter()
         .map(|u| {
             let mut value = named(&u.record);
-            value["why"] = u.why.into();
+            value["reason"] = u.reason.into();
             value
         })
         .collect();
@@ -163,8 +157,8 @@ pub(crate) fn json(tracking: &Tracking) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "samples": tracking.samples.iter().map(sample).collect::<Vec<Value>>(),
         "untracked": untracked,
-        "repeated": tracking.repeated.len(),
-        "strangers": tracking.strangers,
+        "duplicate_records": tracking.duplicate_records.len(),
+        "unassigned_mates": tracking.unassigned_mates,
         "kmers": tracking.kmers,
     })
 }

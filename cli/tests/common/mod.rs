@@ -1,11 +1,12 @@
-//! What the tests of the binary share: a small simulated pair, and ways to run genuma.
+//! Shared by the tests of the binary: a small simulated pair, and functions that run genuma.
 
-// Every test binary uses its own part of this.
+// Every test binary uses only some of these items.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-/// The final names of a call with a reference.
+/// File names of the results of a call with a reference.
 pub const RESULTS: [&str; 11] = [
     "somatic.vcf.gz",
     "somatic.vcf.gz.tbi",
@@ -29,8 +30,8 @@ pub const RESULTS: [&str; 11] = [
     "genuma_spectrum_mqc.json",
 ];
 
-/// What must not differ between equal runs.
-pub const SAME: [&str; 5] =
+/// Result files that must be identical in equal runs.
+pub const DETERMINISTIC_RESULTS: [&str; 5] =
     ["somatic.vcf.gz", "somatic.vcf.gz.tbi", "contigs.fa", "supporting.bam", "supporting.bam.bai"];
 
 /// The program under test.
@@ -40,33 +41,36 @@ pub fn genuma() -> Command {
     genuma
 }
 
-/// How a run ended.
+/// Exit code and output of a run.
 #[derive(Debug)]
-pub struct Ended {
+pub struct RunOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
 /// Runs genuma to its end.
-pub fn run(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Ended {
+pub fn run(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> RunOutput {
     let output = genuma().args(args).output().expect("genuma starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("genuma writes UTF-8");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-impl Ended {
-    /// Asserts success and gives it back.
+impl RunOutput {
+    /// Asserts success and returns the output.
     #[track_caller]
-    pub fn well(self) -> Self {
+    pub fn assert_success(self) -> Self {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self
     }
 }
 
-/// An empty folder for one test, under the target folder; what an earlier run left in it is removed.
+/// An empty folder for one test under the target folder; files of an earlier run are removed.
+#[track_caller]
 pub fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    // One folder for each source file that has tests.
+    let file = Path::new(Location::caller().file()).file_stem().expect("a file name");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(file).join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).expect("an old folder goes");
     }
@@ -74,34 +78,29 @@ pub fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// Reads of both samples and the genome they come from.
+/// Reads of both samples, and the genome.
 #[derive(Debug, Clone)]
 pub struct Data {
     pub folder: PathBuf,
     pub tumor: Vec<PathBuf>,
     pub normal: Vec<PathBuf>,
-    /// The reference to call with.
+    /// Reference for the call.
     pub reference: Option<PathBuf>,
 }
 
 impl Data {
-    /// Simulates a pair of 30x each into a scratch folder.
+    /// Simulates a pair at 30x/30x into a scratch folder.
+    #[track_caller]
     pub fn simulate(name: &str, args: &[&str]) -> Data {
         let folder = scratch(name);
         let out = folder.to_str().expect("UTF-8");
-        run(["simulate", "--threads", "2", "--germline-svs", "2", "-o", out].iter().chain(args)).well();
-        let files = |sample: &str| {
-            vec![folder.join(format!("{sample}_1.fq.gz")), folder.join(format!("{sample}_2.fq.gz"))]
-        };
-        Data {
-            tumor: files("tumor"),
-            normal: files("normal"),
-            reference: Some(folder.join("genome.fa")),
-            folder,
-        }
+        run(["simulate", "--threads", "2", "--germline-svs", "2", "-o", out].iter().chain(args)).assert_success();
+        let files =
+            |sample: &str| vec![folder.join(format!("{sample}_1.fq.gz")), folder.join(format!("{sample}_2.fq.gz"))];
+        Data { tumor: files("tumor"), normal: files("normal"), reference: Some(folder.join("genome.fa")), folder }
     }
 
-    /// The arguments of a call of this data into `out`.
+    /// Arguments of a call of this pair into `out`.
     pub fn call(&self, out: &Path) -> Vec<String> {
         let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
         let mut args = vec!["call".to_owned(), "--tumor".to_owned()];
@@ -120,24 +119,25 @@ impl Data {
         args
     }
 
-    /// What a guest needs for `bwa mem genome.fa reads_1.fq reads_2.fq` of the normal: index files, then reads.
-    pub fn for_bwa(&self, bwa: &Path) -> Vec<PathBuf> {
+    /// Files that a virtual machine needs for `bwa mem genome.fa reads_1.fq reads_2.fq` of the normal: index files,
+    /// then reads.
+    pub fn bwa_guest_files(&self, bwa: &Path) -> Vec<PathBuf> {
         let genome = self.folder.join("genome.fa");
         let made = Command::new(bwa).arg("index").arg(&genome).output().expect("bwa");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let index =
-            ["amb", "ann", "bwt", "pac", "sa"].map(|end| self.folder.join(format!("genome.fa.{end}")));
-        index.into_iter().chain(self.unpacked()).collect()
+        let index = ["amb", "ann", "bwt", "pac", "sa"].map(|end| self.folder.join(format!("genome.fa.{end}")));
+        index.into_iter().chain(self.write_unpacked_normal()).collect()
     }
 
-    /// Two million bases, of which only the normal is worth reading, at this depth.
-    pub fn of_normal(name: &str, depth: &str) -> Data {
+    /// Two million bases, with the normal at this depth and hardly any tumour reads.
+    #[track_caller]
+    pub fn simulate_normal_only(name: &str, depth: &str) -> Data {
         let size = ["--genome-length", "2000000", "--contigs", "2", "--seed", "5"];
         Data::simulate(name, &[size.as_slice(), &["--depth-tumor", "1", "--depth-normal", depth]].concat())
     }
 
-    /// The normal's reads as plain text: `reads_1.fq` and `reads_2.fq`.
-    pub fn unpacked(&self) -> Vec<PathBuf> {
+    /// Writes the normal's reads as plain text: `reads_1.fq` and `reads_2.fq`.
+    pub fn write_unpacked_normal(&self) -> Vec<PathBuf> {
         let unpack = |(mate, packed): (usize, &PathBuf)| {
             let path = self.folder.join(format!("reads_{mate}.fq"));
             fs::write(&path, gunzip(packed)).expect("a file");
@@ -147,7 +147,7 @@ impl Data {
     }
 }
 
-/// 200 kbp with variants of all kinds, 30x; made once a test binary.
+/// A pair of 200 kbp with variants of all kinds at 30x; simulated once per test binary.
 pub fn data() -> &'static Data {
     static DATA: OnceLock<Data> = OnceLock::new();
     DATA.get_or_init(|| {
@@ -157,37 +157,36 @@ pub fn data() -> &'static Data {
     })
 }
 
-/// What a plain call of [`data`] leaves; made once a test binary.
+/// Results of a call of [`data`] with default options; made once per test binary.
 pub fn called() -> &'static Path {
     static CALLED: OnceLock<PathBuf> = OnceLock::new();
     CALLED.get_or_init(|| {
         let out = scratch("called");
-        run(data().call_with(&out, &["--threads", "2"])).well();
+        run(data().call_with(&out, &["--threads", "2"])).assert_success();
         out
     })
 }
 
-/// Asserts that two runs left the same calls, contigs and reads, and nothing else than results.
+/// Asserts that two runs have the same calls, contigs and reads, and only result files.
 #[track_caller]
 pub fn assert_same(out: &Path, other: &Path) {
     assert_eq!(names(out), names(other));
     assert!(names(out).iter().all(|name| RESULTS.contains(&name.as_str())), "{:?}", names(out));
-    for name in names(out).iter().filter(|name| SAME.contains(&name.as_str())) {
+    for name in names(out).iter().filter(|name| DETERMINISTIC_RESULTS.contains(&name.as_str())) {
         let read = |folder: &Path| fs::read(folder.join(name)).expect("a result");
         assert!(read(out) == read(other), "{name} differs: {} and {}", out.display(), other.display());
     }
 }
 
-/// Names in a folder, sorted; empty when there is no such folder.
+/// Names in a folder, sorted; empty if the folder does not exist.
 pub fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<_> =
-        entries.map(|e| e.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    let mut names: Vec<_> = entries.map(|e| e.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
     names.sort();
     names
 }
 
-/// What a gzip'd file holds.
+/// Content of a gzip'd file.
 pub fn gunzip(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -195,17 +194,17 @@ pub fn gunzip(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes a gzip'd file and gives its path back.
+/// Writes a gzip'd file and returns its path.
 pub fn gzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
     let mut file = GzEncoder::new(fs::File::create(&path).expect("a file"), Compression::fast());
     file.write_all(bytes).and_then(|()| file.finish()).expect("a file that can be written");
     path
 }
 
-/// Writes a file in blocks of BGZF and gives its path back.
+/// Writes a BGZF file and returns its path.
 pub fn bgzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
     let mut file = Vec::new();
-    // The last one is empty: it marks the end.
+    // The last block is empty: it marks the end of the file.
     for content in bytes.chunks(0xff00).chain([&b""[..]]) {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = deflate.write_all(content).and_then(|()| deflate.finish()).expect("memory");
@@ -221,10 +220,9 @@ pub fn bgzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// The records of a FASTQ text, four lines each.
+/// The records of FASTQ text, four lines each.
 pub fn records(fastq: &[u8]) -> Vec<&[u8]> {
-    let mut ends =
-        fastq.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).skip(3).step_by(4);
+    let mut ends = fastq.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).skip(3).step_by(4);
     let mut start = 0;
     std::iter::from_fn(|| {
         let end = ends.next()?;
@@ -235,7 +233,7 @@ pub fn records(fastq: &[u8]) -> Vec<&[u8]> {
     .collect()
 }
 
-/// FILTER of every record of a VCF made by a call.
+/// FILTER of every record of a call's VCF.
 pub fn filters(out: &Path) -> Vec<String> {
     let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     let column = |line: &str| line.split('\t').nth(6).expect("FILTER").to_owned();
@@ -251,25 +249,42 @@ pub fn skipped(why: &str) {
 
 /// Path of a program, `None` (and a word on why a test is skipped) when it is not installed.
 pub fn installed(program: &str) -> Option<PathBuf> {
-    let found =
-        std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file());
+    let found = std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file());
     if found.is_none() {
         skipped(&format!("{program} is not installed"));
     }
     found
 }
 
-/// The script that runs GATK, if GATK is there already; else says that the test is skipped.
-pub fn gatk() -> Option<PathBuf> {
-    let cache = std::env::var_os("GENUMA_CACHE").map(PathBuf::from).or_else(|| {
+/// The folder that keeps the peers which scripts/test-peers.sh installs.
+fn peer_cache() -> Option<PathBuf> {
+    std::env::var_os("GENUMA_CACHE").map(PathBuf::from).or_else(|| {
         let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
         Some(std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home)?.join("genuma"))
-    });
-    let kept = cache.filter(|cache| cache.is_dir()).map_or_else(Vec::new, |cache| names(&cache));
-    if !kept.iter().any(|name| name.starts_with("gatk-") && !name.contains("new")) {
-        skipped("GATK is not in the cache; bench/peers.sh --gatk-only fetches it");
-        return None;
+    })
+}
+
+/// The installed peer whose folder in the cache begins with `prefix`; without one, reports that the test is skipped.
+fn cached_peer(prefix: &str) -> Option<PathBuf> {
+    let cache = peer_cache().filter(|cache| cache.is_dir());
+    let folders = cache.as_deref().map_or_else(Vec::new, names);
+    let found = folders.into_iter().find(|name| name.starts_with(prefix) && !name.contains("new"));
+    if found.is_none() {
+        skipped(&format!(
+            "there is no {prefix}* in the cache; scripts/test-peers.sh installs it and says why it cannot"
+        ));
     }
+    Some(cache?.join(found?))
+}
+
+/// The script that runs GATK; `None` if GATK could not be installed.
+pub fn gatk() -> Option<PathBuf> {
+    cached_peer("gatk-")?;
     installed("java")?;
     Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/gatk.sh"))
+}
+
+/// A program of the virtual environment with the packages of scripts/python-peers.txt; `None` if they could not be installed.
+pub fn python_peer(program: &str) -> Option<PathBuf> {
+    Some(cached_peer("python-")?.join("bin").join(program))
 }

@@ -1,4 +1,4 @@
-"""What `genuma call` says of a pair, from its summary.json."""
+"""Results of `genuma call`, from its summary.json."""
 
 import json
 import os
@@ -7,17 +7,17 @@ from multiqc.base_module import BaseMultiqcModule, ModuleNoSamplesFound
 from multiqc.plots import bargraph, table
 
 RELATIONS = {
-    "same": "one person",
+    "same": "same person",
     "relatives": "relatives",
-    "strangers": "two people",
-    "different": "not one person",
-    "same_or_relatives": "one person or relatives",
-    "unknown": "not known",
+    "unrelated": "different people",
+    "different": "different people, possibly relatives",
+    "same_or_relatives": "same person or relatives",
+    "unknown": "unknown",
 }
 
 
 def deep(value, *keys):
-    """What lies below keys; None if one of them is not there."""
+    """The value at a path of keys; None if a key is missing."""
     for key in keys:
         if value is None or (isinstance(value, dict) and key not in value):
             return None
@@ -45,18 +45,18 @@ class MultiqcModule(BaseMultiqcModule):
             sample = self.clean_s_name(sample, file)
             self.add_data_source(file, sample)
             self.add_software_version(summary["version"], sample)
-            facts, told = deep(summary, "portrait", "pair"), deep(summary, "portrait", "pair", "tumour")
+            facts, told = deep(summary, "sample_summary", "pair"), deep(summary, "sample_summary", "pair", "tumour")
             calls[sample] = summary["passed"]
             pairs[sample] = {
                 "relation": RELATIONS.get(deep(facts, "identity", "relation")),
                 "purity": percent(deep(told, "purity", "value")),
                 "ploidy": deep(told, "ploidy", "value"),
-                "lost": percent(deep(told, "lost")),
-                "other_tumor": percent(deep(facts, "contamination", 1, "share", "value")),
-                "other_normal": percent(deep(facts, "contamination", 0, "share", "value")),
-                "in_normal": percent(deep(summary, "portrait", "tumour_in_normal", "value")),
-                "unstable": percent(deep(summary, "portrait", "repeats", "share", "value")),
-                "burden": deep(summary, "portrait", "burden", "value"),
+                "loh": percent(deep(told, "loh_fraction")),
+                "contamination_tumor": percent(deep(facts, "contamination", 1, "share", "value")),
+                "contamination_normal": percent(deep(facts, "contamination", 0, "share", "value")),
+                "tumour_in_normal": percent(deep(summary, "sample_summary", "tumour_in_normal", "value")),
+                "unstable_repeats": percent(deep(summary, "sample_summary", "repeats", "share", "value")),
+                "burden": deep(summary, "sample_summary", "burden", "value"),
             }
             general[sample] = {"calls": sum(summary["passed"].values()), "purity": pairs[sample]["purity"]}
         calls = self.ignore_samples(calls)
@@ -75,18 +75,18 @@ class MultiqcModule(BaseMultiqcModule):
         self.add_section(
             name="Tumour and normal",
             anchor="genuma-pair",
-            description="What the samples say of themselves, from reads alone.",
+            description="Properties of the samples, estimated from the reads.",
             plot=table.plot(
                 pairs,
                 {
-                    "relation": {"title": "Who", "scale": False},
+                    "relation": {"title": "Identity", "scale": False},
                     "purity": share("Purity", 100),
                     "ploidy": {"title": "Ploidy", "format": "{:,.2f}"},
-                    "lost": share("LOH", 100),
-                    "other_tumor": share("Other in tumour", 10),
-                    "other_normal": share("Other in normal", 10),
-                    "in_normal": share("Tumour in normal", 10),
-                    "unstable": share("Unstable repeats", 30),
+                    "loh": share("LOH", 100),
+                    "contamination_tumor": share("Contamination, tumour", 10),
+                    "contamination_normal": share("Contamination, normal", 10),
+                    "tumour_in_normal": share("Tumour in normal", 10),
+                    "unstable_repeats": share("Unstable repeats", 30),
                     "burden": {"title": "Burden", "suffix": " /Mbp", "format": "{:,.1f}"},
                 },
                 {"id": "genuma_pair", "title": "genuma: tumour and normal"},

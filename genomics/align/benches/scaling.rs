@@ -1,5 +1,5 @@
-//! What the farm costs beside threads without queues, at more workers than this machine has CPUs: an engine that sleeps stands in
-//! for mapping. And memory over a million pieces: `make bench-align-scaling`.
+//! Overhead of the farm compared with threads without queues, at more workers than this machine has CPUs: an engine
+//! that sleeps replaces mapping. Also measures memory over a million batches: `make bench-align-scaling`.
 
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;
@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use genuma_align::engine::Engine;
-use genuma_align::placement::Loaded;
-use genuma_align::sam::{records, write_line};
+use genuma_align::placement::LoadedIndex;
+use genuma_align::sam::{split_records, write_line};
 use genuma_reads::ReadBatch;
 use synthetic::{Synthetic, open, run, write};
 
@@ -21,17 +21,17 @@ const ROUNDS: usize = 5;
 /// A kind of run.
 struct Case {
     name: &'static str,
-    /// Pairs of a piece, and bases of a read.
+    /// Pairs in a batch, and bases of a read.
     pairs: u64,
     bases: usize,
     pieces: u64,
-    /// Pieces of a block.
+    /// Batches in a block.
     block: u64,
     takes: (Duration, Duration),
 }
 
 const CASES: [Case; 3] = [
-    // minibwa: 833 pairs are mapped in 75 ms, and 100 Mbp are 400 such pieces.
+    // minibwa maps 833 pairs in 75 ms, and 100 Mbp are 400 such batches.
     Case {
         name: "pieces and blocks as minibwa's",
         pairs: 833,
@@ -67,26 +67,24 @@ impl Case {
         Synthetic::new(self.takes.0, self.takes.1, self.block * self.piece())
     }
 
-    /// Threads that have their pieces before they begin, and share nothing. Seconds.
+    /// Time (s) of threads that have their batches before they start and share nothing.
     fn without_queues(&self, path: &Path) -> f64 {
         let engine = self.engine();
         let mut shares: Vec<Vec<ReadBatch>> = (0..WORKERS).map(|_| Vec::new()).collect();
         let (mut stream, mut batch) = (open(path, self.piece()), ReadBatch::new());
         let mut piece = 0;
-        while stream.fill(&mut batch).expect("reads") {
+        while stream.fill_batch(&mut batch).expect("reads") {
             shares[piece % WORKERS].push(std::mem::take(&mut batch));
             piece += 1;
         }
         let work = |share: &[ReadBatch]| {
-            let (mut state, mut drafts) = (engine.state(), Vec::new());
+            let (mut state, mut drafts) = (engine.new_state(), Vec::new());
             let (mut made, mut text) = (Vec::new(), Vec::new());
             for piece in share {
                 made.clear();
                 text.clear();
-                engine
-                    .block(&mut state, std::slice::from_ref(piece), &mut drafts, &mut made)
-                    .expect("records");
-                for record in records(&made) {
+                engine.map_block(&mut state, std::slice::from_ref(piece), &mut drafts, &mut made).expect("records");
+                for record in split_records(&made) {
                     write_line(record.expect("a record"), engine.contigs(), &mut text).expect("a line");
                 }
             }
@@ -100,9 +98,9 @@ impl Case {
         start.elapsed().as_secs_f64()
     }
 
-    /// The pipeline. Seconds.
+    /// Time (s) of the pipeline.
     fn farm(&self, path: &Path) -> f64 {
-        let engine = Loaded::One(self.engine());
+        let engine = LoadedIndex::Single(self.engine());
         let start = Instant::now();
         run(&engine, path, self.pairs * self.pieces, self.piece(), WORKERS);
         start.elapsed().as_secs_f64()
@@ -114,7 +112,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// The most memory the process ever had resident (KiB).
+/// Peak resident memory of the process (KiB).
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -124,10 +122,10 @@ fn peak() -> u64 {
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("reads.fq");
-    // First, as the peak is that of the process.
+    // Measured first, because the peak is that of the process.
     for pieces in [10_000, 100_000, 1_000_000] {
         write(&path, pieces, 8).expect("reads");
-        let engine = Loaded::One(Synthetic::new(Duration::ZERO, Duration::ZERO, 400 * 16));
+        let engine = LoadedIndex::Single(Synthetic::new(Duration::ZERO, Duration::ZERO, 400 * 16));
         let start = Instant::now();
         run(&engine, &path, pieces, 16, WORKERS);
         let seconds = start.elapsed().as_secs_f64();

@@ -1,6 +1,7 @@
-//! Sorts a BAM whose records are grouped by template, as aligners print them, and says how long each part took:
+//! Sorts a BAM whose records are grouped by template, as aligners write them, and reports the time of each step:
 //! `cargo run --release --example sort -- in.bam out.bam [--threads N] [--memory BYTES] [--level 1-9] [--work FOLDER]
-//! [--mark] [--libraries] [--whole-templates] [--cram REFERENCE]`. With `-` for `out.bam` the BAM goes to standard output.
+//! [--mark] [--libraries] [--whole-templates] [--cram REFERENCE]`. With `-` for `out.bam` the BAM goes to standard
+//! output.
 
 use std::error::Error;
 use std::fs::File;
@@ -9,33 +10,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use genuma_align::bgzf::Level;
-use genuma_align::sort::markdup::{Libraries, Marking};
-use genuma_align::sort::{BamFile, Blocks, CramFile, Header, Options, SortedBlock, Sorter};
-use genuma_reads::Genome;
-use genuma_work::clock::Clock;
-use genuma_work::publish::Set;
+use genuma_align::bgzf::CompressionLevel;
+use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
+use genuma_align::sort::{BamFile, BlockSorter, CramFile, Header, Options, SortedBlock, Sorter};
+use genuma_reads::CramReference;
+use genuma_work::cost::CostTimer;
+use genuma_work::publish::FileSet;
 
-/// Bytes of records that a worker sorts at a time, at least.
+/// Minimum number of bytes of records that a worker sorts at a time.
 const BATCH: usize = 2 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let (mut files, mut threads, mut memory, mut level) = (Vec::new(), 2, 1 << 30, Level::default());
-    let (mut work, mut marking) = (PathBuf::from("."), None::<Marking>);
+    let (mut files, mut threads, mut memory, mut level) = (Vec::new(), 2, 1 << 30, CompressionLevel::default());
+    let (mut work, mut marking) = (PathBuf::from("."), None::<MarkdupOptions>);
     let (mut libraries, mut genome) = (false, None);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
             "--threads" => threads = value()?.parse()?,
             "--memory" => memory = value()?.parse()?,
-            "--level" => level = Level::new(value()?.parse()?).ok_or("the level is 1 to 9")?,
+            "--level" => level = CompressionLevel::new(value()?.parse()?).ok_or("the level is 1 to 9")?,
             "--work" => work = value()?.into(),
             "--mark" => marking = Some(marking.unwrap_or_default()),
-            "--cram" => genome = Some(Genome::of(Some(value()?.into()))),
+            "--cram" => genome = Some(CramReference::new(Some(value()?.into()))),
             "--libraries" => libraries = true,
             "--whole-templates" => {
-                marking = Some(Marking { whole_templates: true, ..marking.unwrap_or_default() })
+                marking = Some(MarkdupOptions { mark_whole_template: true, ..marking.unwrap_or_default() })
             }
             _ => files.push(arg),
         }
@@ -49,17 +50,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("read     {:6.2} s, {} bytes", begin.elapsed().as_secs_f64(), bam.len());
 
     if libraries && let Some(marking) = &mut marking {
-        marking.libraries = Some(Libraries::from_header(text));
+        marking.libraries = Some(ReadGroupLibraries::from_header(text));
     }
-    let header = Header::sorted(text)?;
-    let options = Options { memory, threads, work, marking: marking.map(Arc::new) };
+    let header = Header::sorted_by_coordinate(text)?;
+    let options = Options { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };
     let begin = Instant::now();
     let mut sorter = Sorter::new(&options);
     let batches = Mutex::new((0, records));
     let turn = Mutex::new((0, Vec::<Option<SortedBlock>>::new(), &mut sorter));
     std::thread::scope(|scope| {
         let work = || -> Result<(), genuma_align::sort::Error> {
-            let mut blocks = Blocks::new(options.marking.clone());
+            let mut blocks = BlockSorter::new(options.markdup.clone());
             loop {
                 let (number, batch) = {
                     let mut next = batches.lock().expect("no panic");
@@ -70,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 if batch.is_empty() {
                     return Ok(());
                 }
-                let block = blocks.block(batch)?;
+                let block = blocks.sort_records(batch)?;
                 let (due, waiting, sorter) = &mut *turn.lock().expect("no panic");
                 waiting.resize_with(waiting.len().max(number + 1), || None);
                 waiting[number] = Some(block);
@@ -84,11 +85,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers.into_iter().try_for_each(|w| w.join().expect("no panic"))
     })?;
     eprintln!("blocks   {:6.2} s", begin.elapsed().as_secs_f64());
-    let clock = Clock::start();
+    let clock = CostTimer::start();
     let summary = match output.as_str() {
-        "-" => sorter.stream(&header, level, std::io::stdout())?,
+        "-" => sorter.write_stream(&header, level, std::io::stdout())?,
         path => {
-            let mut set = Set::default();
+            let mut set = FileSet::default();
             let path = Path::new(path);
             let summary = match &genome {
                 Some(genome) => sorter.finish_cram(CramFile::create(path, header, genome)?, &mut set)?,
@@ -98,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             summary
         }
     };
-    let cost = clock.cost("finish");
+    let cost = clock.stop("finish");
     eprintln!("finish   {:6.2} s, {:.2} CPU s\n{summary:?}", cost.wall_s, cost.cpu_s);
     Ok(())
 }
@@ -107,7 +108,7 @@ fn number(bytes: &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize)
 }
 
-/// Header text, and records.
+/// Reads the header text and the records.
 fn split(bam: &[u8]) -> Option<(&str, &[u8])> {
     let (text, mut rest) = bam.get(8..)?.split_at_checked(number(bam.get(4..)?)?)?;
     let sequences = number(rest)?;
@@ -118,7 +119,7 @@ fn split(bam: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?.trim_end_matches('\0'), rest))
 }
 
-/// Bytes of whole templates that are at least a batch, or all there are.
+/// The bytes of complete templates: at least a batch, or all remaining ones.
 fn whole(records: &[u8]) -> usize {
     let name = |at: usize| &records[at + 36..][..usize::from(records[at + 12])];
     let (mut at, mut last) = (0, None);

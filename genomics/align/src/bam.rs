@@ -1,12 +1,13 @@
-//! Read pairs → alignments → a sorted, indexed BAM (sections cited are those of the SAM specification).
+//! Aligns read pairs with an index-free scan and writes a sorted, indexed BAM file. Section numbers refer to the SAM
+//! specification.
 
 use std::io;
 use std::path::Path;
 
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
-use genuma_work::publish::Set;
+use genuma_work::publish::FileSet;
 use noodles_bam as bam;
 use noodles_core::Position;
 use noodles_sam as sam;
@@ -18,126 +19,138 @@ use sam::alignment::record::{Flags, MappingQuality};
 use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
-use crate::bgzf::Level;
-use crate::scan::{APART, Part, Scan, choose, farthest};
-use crate::sort::{self, BamFile, Blocks, Sorter};
+use crate::bgzf::CompressionLevel;
+use crate::scan::{DEFAULT_MAX_MATE_DISTANCE_BP, ReferenceRegion, Scan, choose_best_pair, estimate_max_mate_distance};
+use crate::sort::{self, BamFile, BlockSorter, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
-/// What can go wrong while a BAM is made.
+/// Why a BAM file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The records cannot be sorted, or the BAM or its index not be written.
+    /// The records cannot be sorted, or the BAM file or its index cannot be written.
     #[error(transparent)]
     Sort(#[from] sort::Error),
-    /// Something that BAM cannot hold.
+    /// A header or record that cannot be represented in BAM.
     #[error("{what} cannot be written as BAM: {source}")]
     Encode {
-        /// The header, or a template by its name.
+        /// What cannot be written: the header, or the read with its name.
         what: String,
-        /// What is wrong with it.
+        /// Reason given by the BAM encoder.
         source: io::Error,
     },
 }
 
-/// A read as sequenced.
+/// Bases and qualities of one read as sequenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read<'a> {
     /// Bases (ASCII).
     pub seq: &'a [u8],
-    /// Phred qualities without offset, as many as bases.
+    /// Phred qualities without offset, one for each base.
     pub qual: &'a [u8],
 }
 
-/// A pair of reads to be mapped.
+/// A read pair to be aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template<'a> {
-    /// Its name.
+    /// Read name.
     pub name: &'a [u8],
-    /// Index of its read group in [`Heading::groups`].
-    pub group: usize,
+    /// Index of the read group in [`BamHeader::read_groups`].
+    pub read_group: usize,
     /// Read 1 and read 2.
     pub mates: [Read<'a>; 2],
-    /// About where it is expected: sequences and positions. It may lie elsewhere.
-    pub places: &'a [(usize, usize)],
-    /// Mapping quality of what lies there, at most: what is known of these places.
-    pub quality: u8,
-    /// Whether mates that do not lie there are looked for in the whole reference.
-    pub anywhere: bool,
+    /// Reference sequences (indices) and positions near which the pair is expected. The pair may align elsewhere.
+    pub expected_positions: &'a [(usize, usize)],
+    /// Upper limit of the mapping quality of alignments near the expected positions.
+    pub max_mapq: u8,
+    /// Whether mates that do not align near the expected positions are searched for in the whole reference.
+    pub search_genome: bool,
 }
 
-/// What has a template.
-pub trait Templated {
-    /// The template.
+/// A value from which a read pair to be aligned can be obtained.
+pub trait HasTemplate {
+    /// The read pair to be aligned.
     fn template(&self) -> Template<'_>;
 }
 
-/// An `@RG` line: some reads of one sample.
+/// A read group for the `@RG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadGroup<'a> {
-    /// Its identifier.
+    /// Read group ID.
     pub id: &'a str,
-    /// The sample's name.
+    /// Sample name.
     pub sample: &'a str,
 }
 
-/// The `@PG` line.
+/// The program for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program<'a> {
     /// Name of the program.
     pub name: &'a str,
-    /// Its version.
+    /// Version of the program.
     pub version: &'a str,
     /// The command line as typed.
     pub command: &'a str,
 }
 
-/// What the header of a BAM says.
+/// Content of the BAM header.
 #[derive(Debug, Clone, Copy)]
-pub struct Heading<'a> {
-    /// The sequences: those the index was made from.
-    pub genome: &'a Reference,
+pub struct BamHeader<'a> {
+    /// The reference whose sequences the `@SQ` lines list.
+    pub reference: &'a Reference,
     /// The read groups.
-    pub groups: &'a [ReadGroup<'a>],
-    /// Who made it.
+    pub read_groups: &'a [ReadGroup<'a>],
+    /// The program that writes the file.
     pub program: Program<'a>,
 }
 
-/// Places templates and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too long for that); both are
-/// put into `set`. The bytes depend on the templates, their order and how they are portioned, not on `threads` or `memory`.
+/// Aligns read pairs and writes them to `path` as a BAM file sorted by coordinate, with its index (`.bai`, or `.csi`
+/// if a sequence is too long for BAI). Both files are added to `set`. The bytes depend on the templates, their order
+/// and their batches, but not on the number of threads or `memory`.
 ///
-/// A template is looked for about its places first, with those of its neighbours in the portion, which should be near; of reads that do not lie there
-/// the whole reference is asked, where that is wanted, once for all of them that memory has room for. Those that wait for it are in memory
-/// together, with what was found of their mates.
+/// Each template is first searched for near its expected positions, together with the other templates of its batch,
+/// whose positions should be near. Mates that do not align there are searched for in the whole reference if the
+/// template allows it. That genome-wide search runs at the end for all such templates; they stay in memory until
+/// then.
 ///
-/// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
-/// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). Records take `memory` bytes at most (about
-/// 400 for a read of 150 bp), beyond which they are sorted in a file without a name beside `path`.
+/// A read has one primary record, and a supplementary record (hard-clipped) for each further segment. An unmapped
+/// read gets the position of its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (other segments). The records use
+/// at most `memory` bytes (about 400 bytes for a read of 150 bp); further records are spilled to an unnamed file in
+/// the folder of `path`.
 ///
 /// # Errors
-/// A file cannot be written; that of a portion.
-pub fn write_bam<T: Templated + Sync, E: From<Error>>(
+/// A file cannot be written, or a batch is an error.
+pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
     path: &Path,
-    heading: &Heading<'_>,
-    portions: impl IntoIterator<Item = Result<Vec<T>, E>>,
+    bam_header: &BamHeader<'_>,
+    batches: impl IntoIterator<Item = Result<Vec<T>, E>>,
     scan: &Scan<'_>,
     memory: usize,
-    set: &mut Set,
+    set: &mut FileSet,
 ) -> Result<(), E> {
-    // The file comes first: that it cannot be written should not show after minutes of mapping.
-    let text = sort::Header::sorted(&heading.text()).map_err(Error::from)?;
-    let file = BamFile::create(path, text, Level::default()).map_err(Error::from)?;
-    let header = heading.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
+    // Create the file first, so that a file that cannot be written is reported before minutes of alignment.
+    let text = sort::Header::sorted_by_coordinate(&bam_header.text()).map_err(Error::from)?;
+    let file = BamFile::create(path, text, CompressionLevel::default()).map_err(Error::from)?;
+    let sam_header = bam_header.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let sorter = Sorter::new(&sort::Options { memory, threads: scan.threads, work, marking: None });
-    let (crowded, unkept) = Default::default();
-    let mut placing = Placing { heading, header: &header, scan, apart: APART, crowded, unkept, sorter };
-    let mut elsewhere = Vec::new();
-    for portion in portions {
-        placing.about(portion?, &mut elsewhere)?;
+    let sorter =
+        Sorter::new(&sort::Options { memory_bytes: memory, threads: scan.threads, work_dir: work, markdup: None });
+    let (skipped_repetitive, truncated_hits) = Default::default();
+    let mut mapper = TemplateMapper {
+        bam_header,
+        sam_header: &sam_header,
+        scan,
+        max_mate_distance: DEFAULT_MAX_MATE_DISTANCE_BP,
+        skipped_repetitive,
+        truncated_hits,
+        sorter,
+    };
+    let mut unplaced = Vec::new();
+    for batch in batches {
+        mapper.map_near_expected(batch?, &mut unplaced)?;
     }
-    placing.anywhere(elsewhere)?;
-    placing.tell();
-    placing.sorter.finish(file, set).map_err(Error::from)?;
+    mapper.map_genome_wide(unplaced)?;
+    mapper.log_skipped_positions();
+    mapper.sorter.finish(file, set).map_err(Error::from)?;
     Ok(())
 }
 
@@ -145,211 +158,228 @@ fn encode_error(what: &str, source: io::Error) -> Error {
     Error::Encode { what: what.to_owned(), source }
 }
 
-/// Text that can stand in a header field (section 1.3).
+/// The text with control characters replaced by spaces, which makes the text valid in a header field (section 1.3).
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-impl Heading<'_> {
+impl BamHeader<'_> {
     fn sequences(&self) -> String {
-        let contigs = self.genome.contigs.iter();
+        let contigs = self.reference.contigs.iter();
         contigs.map(|c| format!("@SQ\tSN:{}\tLN:{}\n", c.name, c.seq.len())).collect()
     }
 
     fn text(&self) -> String {
         let mut text = self.sequences();
-        for group in self.groups {
+        for group in self.read_groups {
             text += &format!("@RG\tID:{}\tSM:{}\tPL:ILLUMINA\n", group.id, printable(group.sample));
         }
-        let [name, version, command] =
-            [self.program.name, self.program.version, self.program.command].map(printable);
+        let [name, version, command] = [self.program.name, self.program.version, self.program.command].map(printable);
         text + &format!("@PG\tID:{name}\tPN:{name}\tVN:{version}\tCL:{command}\n")
     }
 }
 
-/// Templates that are looked for together about their places, and those of the others whose hits are in memory together; a scan takes them in as many
-/// turns as its memory asks for. And templates that are handed to a thread at a time.
-const NEIGHBOURS: usize = 8 << 10;
-const PORTION: usize = 256 << 10;
-const CHUNK: usize = 256;
-/// Bases beside a place in which its templates are looked for: mates are seldom farther apart.
-const BESIDE: usize = 1_500;
+/// Number of templates that are searched for together near their expected positions. Chosen: templates of a batch are
+/// near each other, so that one scan serves all of them.
+const TEMPLATES_PER_LOCAL_SCAN: usize = 8 << 10;
+/// Number of templates whose mates are searched for together in the whole reference. Chosen: their hits are in memory
+/// together.
+const TEMPLATES_PER_GENOME_SCAN: usize = 256 << 10;
+/// Number of templates that a thread encodes at a time. Chosen.
+const TEMPLATES_PER_CHUNK: usize = 256;
+/// Bases (bp) on each side of an expected position in which a template is searched for. Chosen: mates are rarely
+/// farther apart.
+const SEARCH_FLANK_BP: usize = 1_500;
 
-/// Bases about the places of some templates.
-fn parts(templates: &[Template<'_>], genome: &Reference) -> Vec<Part> {
-    let about = |&(chrom, at): &(usize, usize)| {
-        (chrom, at.saturating_sub(BESIDE)..(at + BESIDE).min(genome.contigs[chrom].seq.len()))
+/// The merged reference regions around the expected positions of some templates.
+fn search_regions(templates: &[Template<'_>], genome: &Reference) -> Vec<ReferenceRegion> {
+    let flank = |&(chrom, at): &(usize, usize)| {
+        (chrom, at.saturating_sub(SEARCH_FLANK_BP)..(at + SEARCH_FLANK_BP).min(genome.contigs[chrom].seq.len()))
     };
-    let mut parts: Vec<Part> = templates.iter().flat_map(|template| template.places).map(about).collect();
-    parts.sort_unstable_by_key(|(chrom, range)| (*chrom, range.start));
-    parts.dedup_by(|(chrom, range), (before, kept)| {
+    let mut regions: Vec<ReferenceRegion> =
+        templates.iter().flat_map(|template| template.expected_positions).map(flank).collect();
+    regions.sort_unstable_by_key(|(chrom, range)| (*chrom, range.start));
+    regions.dedup_by(|(chrom, range), (before, kept)| {
         let joined = *chrom == *before && range.start <= kept.end;
         if joined {
             kept.end = kept.end.max(range.end);
         }
         joined
     });
-    parts
+    regions
 }
 
-/// Whether a read lies where its hits are: their parts of it have nine points of ten at least.
-fn lies(mate: &Read<'_>, hits: &[Hit]) -> bool {
-    let mut parts: Vec<&Hit> = Vec::new();
+/// Whether a read aligns well to its hits: the non-overlapping best hits score at least 0.9 points per base of the
+/// read.
+fn is_well_aligned(mate: &Read<'_>, hits: &[Hit]) -> bool {
+    let mut separate_hits: Vec<&Hit> = Vec::new();
     for hit in hits {
-        let beside = |part: &&Hit| hit.query_end <= part.query_start || part.query_end <= hit.query_start;
-        if parts.iter().all(beside) {
-            parts.push(hit);
+        let is_disjoint = |kept: &&Hit| hit.query_end <= kept.query_start || kept.query_end <= hit.query_start;
+        if separate_hits.iter().all(is_disjoint) {
+            separate_hits.push(hit);
         }
     }
-    let points: i32 = parts.iter().map(|part| part.score).sum();
+    let points: i32 = separate_hits.iter().map(|kept| kept.score).sum();
     points as usize * 10 >= mate.seq.len() * 9
 }
 
-/// What has a template, and what was found of its mates.
-struct Here<T> {
-    of: T,
-    mates: [Vec<Hit>; 2],
-    /// Which of them lie about the template's places.
-    lie: [bool; 2],
+/// A template with the hits of its mates.
+struct MappedTemplate<T> {
+    input: T,
+    mate_hits: [Vec<Hit>; 2],
+    /// For each mate, whether it aligns well near the expected positions.
+    aligned_nearby: [bool; 2],
 }
 
-impl<T: Templated> Here<T> {
-    /// Mates that have to be looked for elsewhere.
-    fn to_be_found(some: &[Here<T>]) -> Vec<&[u8]> {
-        let mates =
-            some.iter().flat_map(|one| one.of.template().mates.map(|mate| mate.seq).into_iter().zip(one.lie));
-        mates.filter(|(_, lies)| !lies).map(|(mate, _)| mate).collect()
+impl<T: HasTemplate> MappedTemplate<T> {
+    /// Sequences of the mates that still have to be searched for in the whole reference.
+    fn unaligned_mates(some: &[MappedTemplate<T>]) -> Vec<&[u8]> {
+        let mates = some
+            .iter()
+            .flat_map(|one| one.input.template().mates.map(|mate| mate.seq).into_iter().zip(one.aligned_nearby));
+        mates.filter(|(_, is_aligned)| !is_aligned).map(|(mate, _)| mate).collect()
     }
 
-    /// With that hit of each mate first with which both are best. Of what was not looked for elsewhere no more is known than of the places.
-    fn choose(&mut self, apart: usize) {
-        choose(&mut self.mates, apart);
-        let Template { quality, anywhere, .. } = self.of.template();
-        for (hits, _) in self.mates.iter_mut().zip(self.lie).filter(|(_, lies)| *lies || !anywhere) {
-            hits.iter_mut().for_each(|hit| hit.mapq = hit.mapq.min(quality));
+    /// Puts the best pair of hits first. For mates that were not searched for in the whole reference, the mapping
+    /// quality is limited to that of the template.
+    fn choose_hits(&mut self, apart: usize) {
+        choose_best_pair(&mut self.mate_hits, apart);
+        let Template { max_mapq, search_genome, .. } = self.input.template();
+        for (hits, _) in
+            self.mate_hits.iter_mut().zip(self.aligned_nearby).filter(|(_, is_aligned)| *is_aligned || !search_genome)
+        {
+            hits.iter_mut().for_each(|hit| hit.mapq = hit.mapq.min(max_mapq));
         }
     }
 }
 
-/// Placing templates, and what came of it.
-struct Placing<'a> {
-    heading: &'a Heading<'a>,
-    header: &'a sam::Header,
-    /// Of the whole reference.
+/// Aligns templates and passes their records to the sorter.
+struct TemplateMapper<'a> {
+    bam_header: &'a BamHeader<'a>,
+    sam_header: &'a sam::Header,
+    /// Scan over the whole reference.
     scan: &'a Scan<'a>,
-    /// How far mates lie apart.
-    apart: usize,
-    /// Reads of which places were not looked at, or not kept.
-    crowded: u64,
-    unkept: u64,
+    /// Maximum distance (bp) between the outer ends of a proper pair.
+    max_mate_distance: usize,
+    /// Reads with a part that is too repetitive to be searched for.
+    skipped_repetitive: u64,
+    truncated_hits: u64,
     sorter: Sorter,
 }
 
-impl Placing<'_> {
-    /// The hits of reads.
-    fn find(&mut self, reads: &[&[u8]], scan: &Scan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
+impl TemplateMapper<'_> {
+    /// Searches for reads and returns the hits of each read, in the order of the reads.
+    fn find_hits(&mut self, reads: &[&[u8]], scan: &Scan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
-        scan.meter.expect_bytes(scan.expected(&lengths));
-        let found = scan.find(reads);
-        (self.crowded, self.unkept) = (self.crowded + found.crowded, self.unkept + found.unkept);
+        scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+        let found = scan.find_hits(reads);
+        (self.skipped_repetitive, self.truncated_hits) =
+            (self.skipped_repetitive + found.skipped_repetitive, self.truncated_hits + found.truncated_hits);
         found.hits.into_iter()
     }
 
-    /// Encodes templates with their hits.
-    fn write<T: Templated + Sync>(&mut self, all: &[Here<T>]) -> Result<(), Error> {
-        let &mut Placing { heading, header, .. } = self;
-        let chunks: Vec<_> = all.chunks(CHUNK).collect();
+    /// Encodes templates with their hits and pushes the records to the sorter.
+    fn push_records<T: HasTemplate + Sync>(&mut self, all: &[MappedTemplate<T>]) -> Result<(), Error> {
+        let &mut TemplateMapper { bam_header, sam_header, .. } = self;
+        let chunks: Vec<_> = all.chunks(TEMPLATES_PER_CHUNK).collect();
         let encode = |(): &mut (), i: usize| {
-            let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
+            let mut encoder = RecordEncoder { bam_header, sam_header, out: bam::io::Writer::from(Vec::new()) };
             for one in chunks[i] {
-                encoder.template(&one.of.template(), &one.mates)?;
+                encoder.encode_template(&one.input.template(), &one.mate_hits)?;
             }
-            Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
+            Ok::<_, Error>(BlockSorter::new(None).sort_records(&encoder.out.into_inner())?)
         };
-        for block in parallel::try_in_order(chunks.len(), self.scan.threads, || (), encode)? {
+        for block in parallel::try_map_in_order(chunks.len(), self.scan.threads, || (), encode)? {
             self.sorter.push(block)?;
         }
         Ok(())
     }
 
-    /// Looks for templates about their places; those of which a mate has to be looked for elsewhere wait.
-    fn about<T: Templated + Sync>(&mut self, all: Vec<T>, elsewhere: &mut Vec<Here<T>>) -> Result<(), Error> {
+    /// Searches for templates near their expected positions. Templates with a mate that does not align there, and
+    /// that may be searched for genome-wide, are moved to `unplaced`.
+    fn map_near_expected<T: HasTemplate + Sync>(
+        &mut self,
+        all: Vec<T>,
+        unplaced: &mut Vec<MappedTemplate<T>>,
+    ) -> Result<(), Error> {
         let mut all = all.into_iter();
         while all.len() > 0 {
-            let some: Vec<T> = all.by_ref().take(NEIGHBOURS).collect();
-            let templates: Vec<Template<'_>> = some.iter().map(Templated::template).collect();
-            let parts = parts(&templates, self.heading.genome);
-            let near = Scan { parts: Some(&parts), ..*self.scan };
-            let mut hits = self.find(&of_mates(&templates), &near);
+            let some: Vec<T> = all.by_ref().take(TEMPLATES_PER_LOCAL_SCAN).collect();
+            let templates: Vec<Template<'_>> = some.iter().map(HasTemplate::template).collect();
+            let regions = search_regions(&templates, self.bam_header.reference);
+            let near = Scan { regions: Some(&regions), ..*self.scan };
+            let mut hits = self.find_hits(&mate_sequences(&templates), &near);
             let hits: Vec<[Vec<Hit>; 2]> =
                 std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
-            self.apart = farthest(&hits).unwrap_or(self.apart);
-            let lie = |(template, mates): (&Template<'_>, &[Vec<Hit>; 2])| {
-                [0, 1].map(|m| lies(&template.mates[m], &mates[m]))
+            self.max_mate_distance = estimate_max_mate_distance(&hits).unwrap_or(self.max_mate_distance);
+            let is_aligned = |(template, mates): (&Template<'_>, &[Vec<Hit>; 2])| {
+                [0, 1].map(|m| is_well_aligned(&template.mates[m], &mates[m]))
             };
-            let lie: Vec<[bool; 2]> = templates.iter().zip(&hits).map(lie).collect();
+            let aligned: Vec<[bool; 2]> = templates.iter().zip(&hits).map(is_aligned).collect();
             let mut here = Vec::with_capacity(some.len());
-            for ((of, mates), lie) in some.into_iter().zip(hits).zip(lie) {
-                let mut one = Here { of, mates, lie };
-                if lie == [true; 2] || !one.of.template().anywhere {
-                    one.choose(self.apart);
+            for ((input, mate_hits), aligned_nearby) in some.into_iter().zip(hits).zip(aligned) {
+                let mut one = MappedTemplate { input, mate_hits, aligned_nearby };
+                if aligned_nearby == [true; 2] || !one.input.template().search_genome {
+                    one.choose_hits(self.max_mate_distance);
                     here.push(one);
                 } else {
-                    elsewhere.push(one);
+                    unplaced.push(one);
                 }
             }
-            self.write(&here)?;
+            self.push_records(&here)?;
         }
         Ok(())
     }
 
-    /// Looks for the mates that do not lie about their places.
-    fn anywhere<T: Templated + Sync>(&mut self, mut elsewhere: Vec<Here<T>>) -> Result<(), Error> {
-        for some in elsewhere.chunks_mut(PORTION) {
-            let mut hits = self.find(&Here::to_be_found(some), self.scan);
+    /// Searches the whole reference for mates that do not align near the expected positions.
+    fn map_genome_wide<T: HasTemplate + Sync>(&mut self, mut unplaced: Vec<MappedTemplate<T>>) -> Result<(), Error> {
+        for some in unplaced.chunks_mut(TEMPLATES_PER_GENOME_SCAN) {
+            let mut hits = self.find_hits(&MappedTemplate::unaligned_mates(some), self.scan);
             for one in some.iter_mut() {
-                for (mate, _) in one.mates.iter_mut().zip(one.lie).filter(|(_, lies)| !lies) {
+                for (mate, _) in one.mate_hits.iter_mut().zip(one.aligned_nearby).filter(|(_, is_aligned)| !is_aligned)
+                {
                     *mate = hits.next().unwrap_or_default();
                 }
-                one.choose(self.apart);
+                one.choose_hits(self.max_mate_distance);
             }
-            self.write(some)?;
+            self.push_records(some)?;
         }
         Ok(())
     }
 
-    fn tell(&self) {
-        if self.crowded + self.unkept > 0 {
+    fn log_skipped_positions(&self) {
+        if self.skipped_repetitive + self.truncated_hits > 0 {
             tracing::info!(
-                "of the supporting reads {} have a part that stands in so many places that these were not looked at, \
-                 {} one of whose places only the best were kept",
-                self.crowded,
-                self.unkept
+                "{} supporting reads have a part that is too repetitive to be searched for; for {} supporting reads only the \
+                 best alignments were kept",
+                self.skipped_repetitive,
+                self.truncated_hits
             );
         }
     }
 }
 
-/// The mates of some templates.
-fn of_mates<'a>(templates: &[Template<'a>]) -> Vec<&'a [u8]> {
+/// The base sequences of both mates of each template.
+fn mate_sequences<'a>(templates: &[Template<'a>]) -> Vec<&'a [u8]> {
     templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect()
 }
 
-/// One piece of a read on the genome.
-struct Piece<'a> {
+/// One aligned segment of a read.
+struct ReadAlignment<'a> {
     hit: &'a Hit,
+    /// Index of the reference sequence.
     sequence: usize,
-    /// 0-based.
+    /// 0-based start on the reference; `end` is exclusive.
     start: usize,
     end: usize,
-    /// With soft clips, so that it is as long as the read.
+    /// CIGAR with soft clips, so that it covers the whole read.
     cigar: Vec<Op>,
     /// Edit distance (tag NM).
-    distance: i32,
+    edit_distance: i32,
 }
 
-impl<'a> Piece<'a> {
-    fn new(hit: &'a Hit, mate: &Mate<'_>, genome: &Reference) -> Piece<'a> {
+impl<'a> ReadAlignment<'a> {
+    fn new(hit: &'a Hit, mate: &OrientedRead<'_>, genome: &Reference) -> ReadAlignment<'a> {
         let (sequence, start, end) = (hit.tid, hit.ref_start, hit.ref_end);
         let bases = &genome.contigs[sequence].seq[start..end];
         let (head, tail) = (hit.query_start, mate.seq.len() - hit.query_end);
@@ -357,45 +387,45 @@ impl<'a> Piece<'a> {
         let (left, right) = if reverse { (tail, head) } else { (head, tail) };
         let mut cigar = Vec::with_capacity(hit.cigar.len() + 2);
         cigar.extend((left > 0).then(|| Op::new(Kind::SoftClip, left)));
-        cigar.extend(hit.cigar.iter().map(|op| Op::new(kind(op.kind), op.len as usize)));
+        cigar.extend(hit.cigar.iter().map(|op| Op::new(cigar_op_kind(op.kind), op.len as usize)));
         cigar.extend((right > 0).then(|| Op::new(Kind::SoftClip, right)));
-        let distance = distance(&cigar, mate.oriented(reverse).0, bases);
-        Piece { hit, sequence, start, end, cigar, distance }
+        let edit_distance = edit_distance(&cigar, mate.oriented(reverse).0, bases);
+        ReadAlignment { hit, sequence, start, end, cigar, edit_distance }
     }
 
-    fn reverse(&self) -> bool {
+    fn is_reverse(&self) -> bool {
         self.hit.strand == Strand::Reverse
     }
 
-    /// Position of the read's first base as sequenced, were it aligned up to its end.
-    fn first_base(&self) -> i64 {
-        if self.reverse() { self.end as i64 - 1 } else { self.start as i64 }
+    /// Reference position of the first sequenced base (5' end) of the aligned bases, without clips.
+    fn five_prime_position(&self) -> i64 {
+        if self.is_reverse() { self.end as i64 - 1 } else { self.start as i64 }
     }
 
-    /// Length of the template between the first bases of two mates (section 1.4, TLEN).
-    fn template_length(&self, mate: &Piece<'_>) -> i32 {
+    /// Signed template length (section 1.4, TLEN): distance between the 5' ends of both mates.
+    fn template_length(&self, mate: &ReadAlignment<'_>) -> i32 {
         if self.sequence != mate.sequence {
             return 0;
         }
-        let apart = mate.first_base() - self.first_base();
+        let apart = mate.five_prime_position() - self.five_prime_position();
         (apart + apart.signum()) as i32
     }
 
-    /// Its entry in another record's SA tag (section 1.2 of SAMtags).
-    fn other_alignment(&self, genome: &Reference) -> String {
+    /// Entry of this alignment in the SA tag of another record (SAMtags, section 1.2).
+    fn sa_tag_entry(&self, genome: &Reference) -> String {
         format!(
             "{},{},{},{},{},{};",
             genome.contigs[self.sequence].name,
             self.start + 1,
-            if self.reverse() { '-' } else { '+' },
+            if self.is_reverse() { '-' } else { '+' },
             cigar_text(&self.cigar),
             self.hit.mapq,
-            self.distance
+            self.edit_distance
         )
     }
 }
 
-fn kind(kind: CigarKind) -> Kind {
+fn cigar_op_kind(kind: CigarKind) -> Kind {
     match kind {
         CigarKind::Match => Kind::Match,
         CigarKind::Ins => Kind::Insertion,
@@ -418,8 +448,8 @@ fn cigar_text(cigar: &[Op]) -> String {
     cigar.iter().map(|op| format!("{}{}", op.len(), letter(op.kind()))).collect()
 }
 
-/// Edit distance of an alignment; an unknown base differs from everything.
-fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> i32 {
+/// Edit distance of an alignment: inserted, deleted and mismatched bases. N counts as a mismatch.
+fn edit_distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> i32 {
     let mut distance = 0;
     for op in cigar {
         let (r, g) = (
@@ -438,28 +468,28 @@ fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> i32 {
     distance as i32
 }
 
-/// A read in both orientations.
-struct Mate<'a> {
+/// A read and its reverse complement.
+struct OrientedRead<'a> {
     seq: Vec<u8>,
     qual: &'a [u8],
-    reversed: Vec<u8>,
+    revcomp_seq: Vec<u8>,
     reversed_qual: Vec<u8>,
 }
 
-impl<'a> Mate<'a> {
-    fn new(read: Read<'a>) -> Mate<'a> {
+impl<'a> OrientedRead<'a> {
+    fn new(read: Read<'a>) -> OrientedRead<'a> {
         let seq = read.seq.to_ascii_uppercase();
-        let reversed = revcomp(&seq);
-        Mate { seq, qual: read.qual, reversed, reversed_qual: read.qual.iter().rev().copied().collect() }
+        let revcomp_seq = reverse_complement(&seq);
+        OrientedRead { seq, qual: read.qual, revcomp_seq, reversed_qual: read.qual.iter().rev().copied().collect() }
     }
 
     fn oriented(&self, reverse: bool) -> (&[u8], &[u8]) {
-        if reverse { (&self.reversed, &self.reversed_qual) } else { (&self.seq, self.qual) }
+        if reverse { (&self.revcomp_seq, &self.reversed_qual) } else { (&self.seq, self.qual) }
     }
 }
 
-/// The name as BAM admits it (section 1.4): FASTQ headers may have other letters, and any length.
-fn name(name: &[u8]) -> Vec<u8> {
+/// The read name as BAM allows it (section 1.4): at most 254 bytes, every other character becomes `_`.
+fn bam_read_name(name: &[u8]) -> Vec<u8> {
     let mut name: Vec<u8> =
         name.iter().take(254).map(|&b| if b.is_ascii_graphic() && b != b'@' { b } else { b'_' }).collect();
     if name.is_empty() || name == b"*" {
@@ -468,37 +498,37 @@ fn name(name: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Turns templates into encoded records.
-struct Encoder<'a> {
-    heading: &'a Heading<'a>,
-    header: &'a sam::Header,
+/// Encodes templates as BAM records.
+struct RecordEncoder<'a> {
+    bam_header: &'a BamHeader<'a>,
+    sam_header: &'a sam::Header,
     out: bam::io::Writer<Vec<u8>>,
 }
 
-impl Encoder<'_> {
-    fn template(&mut self, template: &Template<'_>, hits: &[Vec<Hit>; 2]) -> Result<(), Error> {
-        let name = name(template.name);
-        let mates = template.mates.map(Mate::new);
-        let mut pieces: [Vec<Piece<'_>>; 2] = [Vec::new(), Vec::new()];
+impl RecordEncoder<'_> {
+    fn encode_template(&mut self, template: &Template<'_>, hits: &[Vec<Hit>; 2]) -> Result<(), Error> {
+        let name = bam_read_name(template.name);
+        let mates = template.mates.map(OrientedRead::new);
+        let mut alignments: [Vec<ReadAlignment<'_>>; 2] = [Vec::new(), Vec::new()];
         for (m, hits) in hits.iter().enumerate() {
             let hits = hits.iter().filter(|hit| !hit.is_secondary);
-            pieces[m].extend(hits.map(|hit| Piece::new(hit, &mates[m], self.heading.genome)));
+            alignments[m].extend(hits.map(|hit| ReadAlignment::new(hit, &mates[m], self.bam_header.reference)));
             // The primary alignment first; the sort is stable.
-            pieces[m].sort_by_key(|p| !p.hit.is_primary);
+            alignments[m].sort_by_key(|p| !p.hit.is_primary);
         }
         for m in [0, 1] {
-            let pair = Sides {
+            let pair = MateRecords {
                 name: &name,
-                group: self.heading.groups.get(template.group).map(|g| g.id),
+                group: self.bam_header.read_groups.get(template.read_group).map(|g| g.id),
                 mate: &mates[m],
-                own: &pieces[m],
-                other: pieces[1 - m].first(),
-                first: m == 0,
+                alignments: &alignments[m],
+                mate_alignment: alignments[1 - m].first(),
+                is_read1: m == 0,
             };
-            for i in 0..pair.own.len().max(1) {
-                let record = pair.record(i, self.heading.genome);
+            for i in 0..pair.alignments.len().max(1) {
+                let record = pair.build_record(i, self.bam_header.reference);
                 self.out
-                    .write_alignment_record(self.header, &record)
+                    .write_alignment_record(self.sam_header, &record)
                     .map_err(|e| encode_error(&format!("read {}", String::from_utf8_lossy(&name)), e))?;
             }
         }
@@ -506,46 +536,45 @@ impl Encoder<'_> {
     }
 }
 
-/// A read seen with its mate.
-struct Sides<'a> {
+/// Everything that is needed to build the records of one read of a pair.
+struct MateRecords<'a> {
     name: &'a [u8],
     group: Option<&'a str>,
-    mate: &'a Mate<'a>,
-    /// Pieces of the read, the primary one first; none when it is unmapped.
-    own: &'a [Piece<'a>],
-    /// Primary piece of its mate.
-    other: Option<&'a Piece<'a>>,
-    /// Whether it is read 1.
-    first: bool,
+    mate: &'a OrientedRead<'a>,
+    /// Alignments of the read, the primary one first; empty if the read is unmapped.
+    alignments: &'a [ReadAlignment<'a>],
+    /// Primary alignment of the mate.
+    mate_alignment: Option<&'a ReadAlignment<'a>>,
+    /// Whether the read is read 1 of its template (SAM flag 0x40).
+    is_read1: bool,
 }
 
-impl Sides<'_> {
-    /// Both mates face each other at a distance that most have.
-    fn proper(&self) -> bool {
-        matches!((self.own.first(), self.other), (Some(a), Some(b)) if a.hit.proper_pair
+impl MateRecords<'_> {
+    /// Whether both mates face each other at a usual distance.
+    fn is_proper_pair(&self) -> bool {
+        matches!((self.alignments.first(), self.mate_alignment), (Some(a), Some(b)) if a.hit.proper_pair
             && b.hit.proper_pair
             && a.sequence == b.sequence
-            && a.reverse() != b.reverse())
+            && a.is_reverse() != b.is_reverse())
     }
 
-    fn flags(&self, piece: Option<&Piece<'_>>, supplementary: bool) -> Flags {
-        let mut flags =
-            Flags::SEGMENTED | if self.first { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
-        flags.set(Flags::PROPERLY_SEGMENTED, self.proper());
-        flags.set(Flags::UNMAPPED, piece.is_none());
-        flags.set(Flags::MATE_UNMAPPED, self.other.is_none());
-        flags.set(Flags::REVERSE_COMPLEMENTED, piece.is_some_and(Piece::reverse));
-        flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.other.is_some_and(Piece::reverse));
+    fn sam_flags(&self, alignment: Option<&ReadAlignment<'_>>, supplementary: bool) -> Flags {
+        let mut flags = Flags::SEGMENTED | if self.is_read1 { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
+        flags.set(Flags::PROPERLY_SEGMENTED, self.is_proper_pair());
+        flags.set(Flags::UNMAPPED, alignment.is_none());
+        flags.set(Flags::MATE_UNMAPPED, self.mate_alignment.is_none());
+        flags.set(Flags::REVERSE_COMPLEMENTED, alignment.is_some_and(ReadAlignment::is_reverse));
+        flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.mate_alignment.is_some_and(ReadAlignment::is_reverse));
         flags.set(Flags::SUPPLEMENTARY, supplementary);
         flags
     }
 
-    /// The record of the piece at `i`, or of an unmapped read.
-    fn record(&self, i: usize, genome: &Reference) -> RecordBuf {
-        let piece = self.own.get(i);
+    /// Builds the record of alignment `i`, or the record of an unmapped read.
+    fn build_record(&self, i: usize, genome: &Reference) -> RecordBuf {
+        let alignment = self.alignments.get(i);
         let supplementary = i > 0;
-        let (mut seq, mut qual) = self.mate.oriented(piece.is_some_and(Piece::reverse));
-        let mut cigar = piece.map_or_else(Vec::new, |p| p.cigar.clone());
+        let (mut seq, mut qual) = self.mate.oriented(alignment.is_some_and(ReadAlignment::is_reverse));
+        let mut cigar = alignment.map_or_else(Vec::new, |p| p.cigar.clone());
         if supplementary {
             let clip = |op: Option<&Op>| op.filter(|o| o.kind() == Kind::SoftClip).map_or(0, |o| o.len());
             let kept = clip(cigar.first())..seq.len() - clip(cigar.last());
@@ -554,40 +583,41 @@ impl Sides<'_> {
                 *op = Op::new(Kind::HardClip, op.len());
             }
         }
-        let mapq = MappingQuality::new(piece.map_or(0, |p| p.hit.mapq.min(254)));
+        let mapq = MappingQuality::new(alignment.map_or(0, |p| p.hit.mapq.min(254)));
         let mut record = RecordBuf::builder()
             .set_name(self.name)
-            .set_flags(self.flags(piece, supplementary))
+            .set_flags(self.sam_flags(alignment, supplementary))
             .set_cigar(Cigar::from(cigar))
             .set_sequence(Sequence::from(seq))
             .set_quality_scores(QualityScores::from(qual.to_vec()))
-            .set_data(self.tags(i, genome))
+            .set_data(self.build_tags(i, genome))
             .build();
         *record.mapping_quality_mut() = mapq;
-        let place = |p: &Piece<'_>| (Some(p.sequence), Position::new(p.start + 1));
-        // An unmapped read stands at its mate; a mate that is unmapped stands at the read's primary piece (section 2).
-        let here = piece.or(self.other).map(place).unwrap_or_default();
-        let there = self.other.or(self.own.first()).map(place).unwrap_or_default();
+        let place = |p: &ReadAlignment<'_>| (Some(p.sequence), Position::new(p.start + 1));
+        // An unmapped read gets the position of its mate. The mate position of a read with an unmapped mate is that
+        // of the read's primary alignment (section 2).
+        let here = alignment.or(self.mate_alignment).map(place).unwrap_or_default();
+        let there = self.mate_alignment.or(self.alignments.first()).map(place).unwrap_or_default();
         (*record.reference_sequence_id_mut(), *record.alignment_start_mut()) = here;
         (*record.mate_reference_sequence_id_mut(), *record.mate_alignment_start_mut()) = there;
-        if let (Some(piece), Some(other)) = (piece, self.other) {
-            *record.template_length_mut() = piece.template_length(other);
+        if let (Some(alignment), Some(mate_alignment)) = (alignment, self.mate_alignment) {
+            *record.template_length_mut() = alignment.template_length(mate_alignment);
         }
         record
     }
 
-    fn tags(&self, i: usize, genome: &Reference) -> Data {
+    fn build_tags(&self, i: usize, genome: &Reference) -> Data {
         let mut tags: Vec<(Tag, Value)> = Vec::with_capacity(5);
-        if let Some(piece) = self.own.get(i) {
-            tags.push((Tag::EDIT_DISTANCE, Value::from(piece.distance)));
-            tags.push((Tag::ALIGNMENT_SCORE, Value::from(piece.hit.score)));
+        if let Some(alignment) = self.alignments.get(i) {
+            tags.push((Tag::EDIT_DISTANCE, Value::from(alignment.edit_distance)));
+            tags.push((Tag::ALIGNMENT_SCORE, Value::from(alignment.hit.score)));
         }
-        if let Some(other) = self.other {
-            tags.push((Tag::MATE_CIGAR, Value::from(cigar_text(&other.cigar))));
+        if let Some(mate_alignment) = self.mate_alignment {
+            tags.push((Tag::MATE_CIGAR, Value::from(cigar_text(&mate_alignment.cigar))));
         }
-        if self.own.len() > 1 {
-            let others = self.own.iter().enumerate().filter(|(j, _)| *j != i);
-            let text: String = others.map(|(_, p)| p.other_alignment(genome)).collect();
+        if self.alignments.len() > 1 {
+            let others = self.alignments.iter().enumerate().filter(|(j, _)| *j != i);
+            let text: String = others.map(|(_, p)| p.sa_tag_entry(genome)).collect();
             tags.push((Tag::OTHER_ALIGNMENTS, Value::from(text)));
         }
         tags.extend(self.group.map(|id| (Tag::READ_GROUP, Value::from(id))));

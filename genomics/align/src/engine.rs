@@ -1,37 +1,36 @@
-//! Aligners as engines: reads of a batch → alignment records, the same as the aligner's own command line writes.
+//! Aligners as engines. An engine turns the reads of a batch into alignment records, the same records that the
+//! aligner's own command line writes.
 //!
-//! An engine knows nothing of threads. Whoever drives it (a farm, or one thread) gives each worker a
-//! [`Engine::State`], cuts the reads as the engine's [`Cut`] says, and calls three functions:
+//! An engine does not start threads. The caller gives each worker an [`Engine::WorkerState`], splits the reads as the
+//! engine's [`BlockRule`] requires, and calls three functions:
 //!
-//! 1. [`Engine::map`], on any worker, for each *piece* (some consecutive reads: a [`ReadBatch`]): every read alone.
-//!    What it finds stays in a [`Engine::Draft`].
-//! 2. [`Engine::estimate`], once for each *block* (some consecutive pieces), when all its drafts are there: what the
-//!    block says of its library, above all of the distance between mates. This is the only barrier, and it is cheap.
-//! 3. [`Engine::finish`], on any worker, for each piece with the block's estimate: pairs mates, looks for lost ones, and
-//!    appends the records.
+//! 1. [`Engine::map_batch`] for each *batch* (some consecutive reads: a [`ReadBatch`]), on any worker: maps every read separately. The result is an [`Engine::MappedBatch`].
+//! 2. [`Engine::estimate_library`] once for each *block* (some consecutive batches), when all its batches are mapped: estimates the insert sizes from the whole block. This is the only barrier, and it is cheap.
+//! 3. [`Engine::write_records`] for each batch with the estimate of its block, on any worker: pairs the mates, rescues lost mates, and appends the records.
 //!
 //! ```text
-//!            piece 1 -> map -> draft 1 -.             .-> finish -> records 1
-//!   block    piece 2 -> map -> draft 2 --+- estimate -+-> finish -> records 2
-//!            piece 3 -> map -> draft 3 -'             '-> finish -> records 3
+//!            batch 1 -> map -> mapped 1 -.             .-> write -> records 1
+//!   block    batch 2 -> map -> mapped 2 --+- estimate -+-> write -> records 2
+//!            batch 3 -> map -> mapped 3 -'             '-> write -> records 3
 //! ```
 //!
-//! Workers need not wait at the barrier: they map pieces of the next block meanwhile. Two blocks under way are enough.
+//! Workers do not wait at the barrier: they map batches of the next block meanwhile. Two blocks in progress are
+//! enough.
 //!
-//! Where blocks begin and end changes the answers, because the estimate is that of the block, so their limits are
-//! the engine's ([`Limit`]): those at which its own command line cuts the same input. How a block is divided into
-//! pieces changes nothing. Blocks never reach over the end of a lane. So the records depend on the reads of a lane
-//! and on nothing else: not on threads, pieces or placement.
+//! The block boundaries affect the records, because the estimate is that of the block. So the engine sets the size of
+//! a block ([`BlockLimit`]): the size at which the aligner's own command line splits the same input. The division of
+//! a block into batches has no effect. A block never extends beyond the end of a lane. So the records depend on the
+//! reads of a lane only, not on threads, batches or placement.
 //!
-//! | engine | block | a block's reads depend on each other by | pieces of a block |
+//! | engine | block | what the reads of a block share | batches of a block |
 //! |---|---|---|---|
 //! | minibwa, paired, two files | 100 Mbp | insert sizes, estimated from all pairs of the block | any number |
 //! | minibwa, paired, one file | 100 Mbp and 40,000 reads, or 1 Gbp | the same | any number |
 //! | minibwa, single | – | nothing | any number |
 //! | strobealign | more than 1 Mbp | random numbers, and insert sizes learnt pair by pair | one |
 //!
-//! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]), reads in input order, the other
-//! records of a read right behind its first.
+//! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]). Reads are in input order;
+//! the further records of a read directly follow its first record.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,7 +41,7 @@ use genuma_work::parallel;
 use crate::sam::{self, Contigs};
 
 pub mod seal;
-mod image;
+mod file_image;
 pub mod genuma;
 pub mod minibwa;
 pub mod strobealign;
@@ -51,13 +50,13 @@ pub use genuma::Genuma;
 pub use minibwa::Minibwa;
 pub use strobealign::Strobealign;
 
-/// What can go wrong while an index is made or loaded, or reads are mapped.
+/// Why an index cannot be built or loaded, or a read cannot be mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reference cannot be read, or a file of the index not be written; the message names it.
+    /// The reference cannot be read, or a file of the index cannot be written. The message names the file.
     #[error(transparent)]
     File(#[from] genuma_reads::Error),
-    /// A file of the index cannot be published.
+    /// A file of the index cannot be published under its final name.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
     /// A file cannot be read or written.
@@ -65,50 +64,50 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// The engine's instructions are not those of this processor.
+    /// The processor lacks instructions that the engine needs.
     #[error("{engine} needs a processor with {needs}; choose another engine")]
     Processor {
-        /// The engine.
+        /// Name of the engine.
         engine: &'static str,
-        /// The instructions that it needs.
+        /// The instructions that are missing.
         needs: &'static str,
     },
-    /// There is no index.
+    /// The index does not exist.
     #[error("{path}: no index; make it with `genuma index --engine {engine} {reference}`")]
     NoIndex {
-        /// The file that is missing.
+        /// The missing file.
         path: PathBuf,
-        /// The engine that needs it.
+        /// Name of the engine.
         engine: &'static str,
-        /// What to index.
+        /// The reference to be indexed.
         reference: PathBuf,
     },
-    /// The index is damaged, or not that of the reference.
-    #[error("{path}: {what}; make the index again with `genuma index`")]
+    /// The index is damaged, or is the index of another reference.
+    #[error("{path}: {reason}; make the index again with `genuma index`")]
     Index {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
-        what: String,
+        /// What is wrong with the index.
+        reason: String,
     },
-    /// The reference cannot be indexed or read.
-    #[error("{path}: {what}")]
+    /// The reference cannot be read or indexed.
+    #[error("{path}: {reason}")]
     Reference {
         /// The FASTA file.
         path: PathBuf,
-        /// What is wrong with it.
-        what: String,
+        /// What is wrong with the reference.
+        reason: String,
     },
     /// A read that the engine cannot map, or whose record BAM cannot hold.
-    #[error("read {name}: {what}")]
+    #[error("read {name}: {reason}")]
     Read {
-        /// Its name.
+        /// Read name.
         name: String,
-        /// What is wrong with it.
-        what: String,
+        /// What is wrong with the read.
+        reason: String,
     },
 }
 
@@ -117,172 +116,184 @@ impl Error {
         move |source| Error::Io { path: path.to_path_buf(), source }
     }
 
-    fn read(name: &[u8], what: impl ToString) -> Error {
+    fn read(name: &[u8], reason: impl ToString) -> Error {
         let name = match name {
             [] => "without a name".to_owned(),
             _ => String::from_utf8_lossy(name).into_owned(),
         };
-        Error::Read { name, what: what.to_string() }
+        Error::Read { name, reason: reason.to_string() }
     }
 
     fn record(name: &[u8]) -> impl FnOnce(sam::Error) -> Error + '_ {
-        move |what| Error::read(name, what)
+        move |reason| Error::read(name, reason)
     }
 }
 
-/// How the reads of a lane come.
+/// How the reads of a lane are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Every read is a template.
+pub enum ReadLayout {
+    /// Reads without mates.
     Single,
-    /// Mates from two files.
+    /// Mates in two files.
     Paired,
     /// Mates that alternate in one file.
     Interleaved,
 }
 
-/// Where a block ends: behind the first template with which it holds `bases` and `reads`, or `most` bases.
+/// Minimum size of a block. A block ends after the first template with which it has at least `min_bases` and
+/// `min_reads`, or at least `max_bases`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// Bases (bp).
-    pub bases: u64,
-    /// Reads: a pair is two.
-    pub reads: u64,
-    /// Bases (bp) that end it however few the reads.
-    pub most: u64,
+pub struct BlockLimit {
+    /// Minimum number of bases (bp).
+    pub min_bases: u64,
+    /// Minimum number of reads; a pair counts as two.
+    pub min_reads: u64,
+    /// Number of bases (bp) that ends the block whatever the number of reads.
+    pub max_bases: u64,
 }
 
-impl Limit {
-    /// Whether a block that ends with a whole template and holds that much is complete.
-    pub fn reached(&self, bases: u64, reads: u64) -> bool {
-        (bases >= self.bases && reads >= self.reads) || bases >= self.most
+impl BlockLimit {
+    /// Whether a block with this many bases and reads is complete.
+    pub fn is_reached(&self, bases: u64, reads: u64) -> bool {
+        (bases >= self.min_bases && reads >= self.min_reads) || bases >= self.max_bases
     }
 }
 
-/// How the reads of a lane may be cut.
+/// How the reads of a lane must be grouped into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// No read depends on another: each piece is a block of its own, of any size.
-    Anywhere,
-    /// Into blocks, and each block into any number of pieces.
-    Blocks(Limit),
-    /// Into blocks of one piece each: the reads of a block are mapped in their order.
-    Whole(Limit),
+pub enum BlockRule {
+    /// Reads are independent of each other: each batch is a block, of any size.
+    AnyBatch,
+    /// A block consists of any number of batches.
+    BlocksOfBatches(BlockLimit),
+    /// A block consists of one batch, because its reads are mapped one after the other.
+    OneBatchPerBlock(BlockLimit),
 }
 
-/// The `@PG` line's words of an engine.
+/// Name and version of an aligner, for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
-    /// `ID` and `PN`.
+    /// Program name (`ID` and `PN`).
     pub name: &'static str,
-    /// `VN`.
+    /// Program version (`VN`).
     pub version: &'static str,
 }
 
-/// A large array of a loaded index, for placing and for asking where its pages are.
+/// A large array of a loaded index, whose pages can be placed and located.
 #[derive(Debug, Clone, Copy)]
-pub struct Region<'a> {
-    /// What it is.
+pub struct IndexArray<'a> {
+    /// Name of the content of the array.
     pub name: &'static str,
-    /// Its memory.
+    /// Memory of the array.
     pub bytes: &'a [u8],
 }
 
 /// An aligner with its index in memory, shared by all workers.
 ///
-/// The index is loaded by the thread that calls the engine's `load`, and each large array is touched first by that thread,
-/// so its memory policy decides where the pages go. An engine may be loaded more than once: one copy for each node.
+/// The thread that calls the engine's `load` touches each large array first, so that its memory policy decides where
+/// the pages are. An engine may be loaded several times: one copy for each NUMA node.
 pub trait Engine: Send + Sync {
-    /// What a worker keeps between batches: buffers. One for each worker.
-    type State: Send;
-    /// What [`Engine::map`] leaves for [`Engine::finish`]. Recycled: each `map` forgets what the last one left.
-    type Draft: Default + Send;
-    /// What a block says of its library.
-    type Estimate: Send + Sync;
+    /// Buffers of a worker, kept between batches.
+    type WorkerState: Send;
+    /// Result of [`Engine::map_batch`], used by [`Engine::write_records`]. Reused: each `map_batch` replaces the
+    /// previous result.
+    type MappedBatch: Default + Send;
+    /// Properties of the library that are estimated from the reads of a block, above all the insert sizes.
+    type LibraryEstimate: Send + Sync;
 
-    /// Its words for the header.
+    /// Name and version for the header.
     fn program(&self) -> Program;
 
-    /// The sequences of the reference, in the order of the `@SQ` lines.
+    /// The reference sequences, in the order of the `@SQ` lines.
     fn contigs(&self) -> &Contigs;
 
-    /// How reads that come like that must be cut.
-    fn cut(&self, layout: Layout) -> Cut;
+    /// How reads with this layout must be grouped into blocks.
+    fn block_rule(&self, layout: ReadLayout) -> BlockRule;
 
     /// Memory of the index (bytes).
-    fn bytes(&self) -> u64;
+    fn memory_bytes(&self) -> u64;
 
-    /// The large arrays of the index, those that the engine's crate shows.
-    fn regions(&self) -> Vec<Region<'_>>;
+    /// The large arrays of the index, as far as the aligner's crate exposes them.
+    fn index_arrays(&self) -> Vec<IndexArray<'_>>;
 
-    /// What a new worker needs.
-    fn state(&self) -> Self::State;
+    /// Creates the buffers of a worker.
+    fn new_state(&self) -> Self::WorkerState;
 
-    /// Maps each read of a piece alone.
+    /// Maps each read of a batch separately.
     ///
     /// # Errors
-    /// A read that the engine cannot map.
-    fn map(&self, state: &mut Self::State, reads: &ReadBatch, draft: &mut Self::Draft) -> Result<(), Error>;
-
-    /// What the drafts of a whole block, in order, say of its library.
-    fn estimate<'d>(&self, drafts: impl Iterator<Item = &'d Self::Draft>) -> Self::Estimate
-    where
-        Self::Draft: 'd;
-
-    /// Pairs the mates of a piece and appends all its records to `out`.
-    ///
-    /// # Errors
-    /// A record that BAM cannot hold; `out` then ends with part of the piece.
-    fn finish(
+    /// A read cannot be mapped.
+    fn map_batch(
         &self,
-        state: &mut Self::State,
+        state: &mut Self::WorkerState,
         reads: &ReadBatch,
-        draft: &mut Self::Draft,
-        estimate: &Self::Estimate,
+        mapped: &mut Self::MappedBatch,
+    ) -> Result<(), Error>;
+
+    /// Estimates the insert sizes from all mapped batches of a block, in order.
+    fn estimate_library<'d>(
+        &self,
+        mapped_batches: impl Iterator<Item = &'d Self::MappedBatch>,
+    ) -> Self::LibraryEstimate
+    where
+        Self::MappedBatch: 'd;
+
+    /// Pairs the mates of a batch and appends all its records to `out`.
+    ///
+    /// # Errors
+    /// A record cannot be represented in BAM; `out` then ends with a part of the batch.
+    fn write_records(
+        &self,
+        state: &mut Self::WorkerState,
+        reads: &ReadBatch,
+        mapped: &mut Self::MappedBatch,
+        estimate: &Self::LibraryEstimate,
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
 
-    /// What a worker left out so far, by kind: how many of its reads have places that were not looked at or not kept. `reads` is those of any kind.
-    fn left_out(&self, _state: &Self::State) -> Vec<(&'static str, u64)> {
+    /// Number of reads for which the worker has skipped or dropped placements so far, as pairs of kind and number.
+    /// The kind `reads` counts a read once even if several kinds apply.
+    fn skipped_reads(&self, _state: &Self::WorkerState) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// A block from its pieces, on the calling thread: what a farm does with many.
+    /// Maps all batches of a block on the calling thread, and appends the records to `out`.
     ///
-    /// `drafts` grows to one for each piece and is there to be used again.
+    /// `mapped_batches` grows to one item for each batch and can be reused.
     ///
     /// # Errors
-    /// Those of [`Engine::map`] and [`Engine::finish`].
-    fn block(
+    /// As [`Engine::map_batch`] and [`Engine::write_records`].
+    fn map_block(
         &self,
-        state: &mut Self::State,
-        pieces: &[ReadBatch],
-        drafts: &mut Vec<Self::Draft>,
+        state: &mut Self::WorkerState,
+        batches: &[ReadBatch],
+        mapped_batches: &mut Vec<Self::MappedBatch>,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        drafts.resize_with(pieces.len().max(drafts.len()), Default::default);
-        let drafts = &mut drafts[..pieces.len()];
-        for (reads, draft) in pieces.iter().zip(&mut *drafts) {
-            self.map(state, reads, draft)?;
+        mapped_batches.resize_with(batches.len().max(mapped_batches.len()), Default::default);
+        let mapped_batches = &mut mapped_batches[..batches.len()];
+        for (reads, mapped) in batches.iter().zip(&mut *mapped_batches) {
+            self.map_batch(state, reads, mapped)?;
         }
-        let estimate = self.estimate(drafts.iter());
-        for (reads, draft) in pieces.iter().zip(drafts) {
-            self.finish(state, reads, draft, &estimate, out)?;
+        let estimate = self.estimate_library(mapped_batches.iter());
+        for (reads, mapped) in batches.iter().zip(mapped_batches) {
+            self.write_records(state, reads, mapped, &estimate, out)?;
         }
         Ok(())
     }
 }
 
-/// `prefix` with `.extension` behind all it has.
-fn with_added(prefix: &Path, extension: &str) -> PathBuf {
+/// Appends `.extension` to the whole file name of `prefix`.
+fn append_extension(prefix: &Path, extension: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(".");
     name.push(extension);
     PathBuf::from(name)
 }
 
-/// Does `work` on `0..size`, a stretch at a time, by `threads` threads; gives what it made in order, or the first error that one had.
-fn in_stretches<T: Send, E: Send>(
+/// Calls `work` on consecutive ranges of `0..size`, each of `stretch` items, on `threads` threads. Returns the
+/// results in order, or the first error.
+fn parallel_ranges<T: Send, E: Send>(
     size: u64,
     stretch: u64,
     threads: usize,
@@ -290,5 +301,5 @@ fn in_stretches<T: Send, E: Send>(
 ) -> Result<Vec<T>, E> {
     let from = |i: usize| i as u64 * stretch;
     let stretches = size.div_ceil(stretch) as usize;
-    parallel::try_in_order(stretches, threads, || (), |(), i| work(from(i)..size.min(from(i + 1))))
+    parallel::try_map_in_order(stretches, threads, || (), |(), i| work(from(i)..size.min(from(i + 1))))
 }

@@ -1,63 +1,63 @@
-//! Where a sequence, or a part of it, lies on a reference.
+//! An alignment of a sequence, or of a part of it, to a reference.
 
-/// The strand of the reference that a sequence is like.
+/// The strand of the reference to which a sequence aligns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strand {
-    /// The one that the reference has.
+    /// The strand that the reference file contains.
     Forward,
-    /// The other.
+    /// The reverse complement of the reference.
     Reverse,
 }
 
-/// What an operation of a CIGAR does, in the order of their numbers in BAM.
+/// Kind of a CIGAR operation. The order is that of the operation codes of BAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CigarKind {
-    /// Bases side by side, equal or not.
+    /// Aligned bases, equal or different (M).
     Match,
-    /// Bases that the reference lacks.
+    /// Bases of the sequence that the reference lacks (I).
     Ins,
-    /// Bases that the sequence lacks.
+    /// Bases of the reference that the sequence lacks (D).
     Del,
 }
 
-/// An operation of a CIGAR.
+/// One CIGAR operation: its kind and its length (bp).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CigarOp {
-    /// What it does.
+    /// Kind of operation.
     pub kind: CigarKind,
-    /// With how many bases.
+    /// Number of bases.
     pub len: u32,
 }
 
-/// A place that a sequence, or a part of it, is like.
+/// One alignment of a sequence, or of a part of it, to the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Number of the reference's sequence.
+    /// Index of the reference sequence.
     pub tid: usize,
-    /// First base on the reference, from 0.
+    /// First aligned base on the reference, 0-based.
     pub ref_start: usize,
-    /// One past the last.
+    /// End of the alignment on the reference, exclusive.
     pub ref_end: usize,
-    /// First base of the part, from 0, as the sequence was given.
+    /// First aligned base of the sequence, 0-based, in the orientation in which the sequence was given.
     pub query_start: usize,
-    /// One past the last.
+    /// End of the alignment in the sequence, exclusive.
     pub query_end: usize,
-    /// Which strand.
+    /// Strand of the reference.
     pub strand: Strand,
-    /// Mapping quality.
+    /// Mapping quality (Phred).
     pub mapq: u8,
-    /// Score of the alignment.
+    /// Alignment score.
     pub score: i32,
-    /// Columns of the alignment.
-    pub blen: usize,
-    /// Of these, bases that match.
-    pub mlen: usize,
-    /// Whether it and the one of the mate lie as mates do.
+    /// Number of alignment columns: matches, mismatches, inserted and deleted bases (PAF: alignment block length).
+    pub alignment_columns: usize,
+    /// Number of matching bases (PAF: residue matches).
+    pub matching_bases: usize,
+    /// Whether this hit and the hit of the mate form a proper pair.
     pub proper_pair: bool,
-    /// Whether it is the first choice.
+    /// Whether this is the primary (best) alignment of the sequence.
     pub is_primary: bool,
-    /// Whether it is another choice for a part that has a better one.
+    /// Whether a better hit aligns the same part of the sequence (SAM flag 0x100).
     pub is_secondary: bool,
-    /// The alignment from start to end, along the reference.
+    /// CIGAR without clips, along the forward strand of the reference.
     pub cigar: Vec<CigarOp>,
 }

@@ -1,9 +1,9 @@
-//! BGZF files of records in the order of the genome, with the index that finds them: BAM and VCF.
+//! Writes BGZF-compressed, coordinate-sorted BAM and VCF files together with their index (BAI, tabix or CSI).
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::publish::{AtomicFile, FileSet};
 use noodles_bam::bai;
 use noodles_bgzf as bgzf;
 use noodles_core::Position;
@@ -14,120 +14,122 @@ use noodles_csi::binning_index::index::reference_sequence::bin::Chunk;
 use noodles_csi::binning_index::index::reference_sequence::index::{BinnedIndex, LinearIndex};
 use noodles_tabix as tabix;
 
-/// What can go wrong while such a file is written.
+/// Why a file or its index cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be made or finished.
+    /// A file cannot be created or completed.
     #[error(transparent)]
-    File(#[from] genuma_work::publish::Error),
+    Publish(#[from] genuma_work::publish::Error),
     /// A write failed; the message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// A record cannot be indexed.
-    #[error("{path}: record {record} cannot be indexed: {why}")]
-    Index {
+    /// A record that cannot be indexed.
+    #[error("{path}: record {record} cannot be indexed: {reason}")]
+    IndexRecord {
         /// The file.
         path: PathBuf,
         /// Record number, from 1.
         record: u64,
-        /// What is wrong with it.
-        why: String,
+        /// Why the record cannot be indexed.
+        reason: String,
     },
 }
 
-/// What the records are.
+/// Format of the records in a file, which decides the format of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Records {
-    /// BAM records of that many sequences: indexed as `.bai`.
+pub enum IndexedFormat {
+    /// BAM records: the index is `.bai`.
     Bam {
         /// Number of sequences in the header.
         sequences: usize,
     },
-    /// VCF lines: indexed as `.tbi`.
+    /// VCF lines: the index is `.tbi`.
     Vcf {
-        /// Names of the sequences that have records, in their order.
+        /// Names of the sequences with records, in file order.
         names: Vec<String>,
     },
 }
 
-/// Where a record lies.
+/// Position of a record for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Index of the sequence.
+pub struct RecordPosition {
+    /// Index of the reference sequence.
     pub sequence: usize,
-    /// First base, from 1.
+    /// First base, 1-based.
     pub start: usize,
-    /// Last base, from 1.
+    /// Last base, 1-based.
     pub end: usize,
-    /// Whether it is aligned there; an unmapped read stands at its mate without being so.
-    pub aligned: bool,
+    /// Whether the record is aligned at this position. An unmapped read has the position of its mate but is not
+    /// aligned there.
+    pub is_aligned: bool,
 }
 
-/// Bits of the smallest bins (SAM specification, section 5.1.1).
-const MIN_SHIFT: u8 = 14;
-/// Levels of bins that BAI and tabix have.
-const LEVELS: u8 = 5;
+/// Base-2 logarithm of the size (bp) of the smallest bins of BAI (SAM specification, section 5.1.1).
+const SMALLEST_BIN_BITS: u8 = 14;
+/// Number of bin levels in BAI and tabix indexes.
+const BAI_BIN_LEVELS: u8 = 5;
 
-/// Longest sequence that BAI and tabix indexes reach, bases; for a longer one the index is a `.csi`.
-pub(crate) const LINEAR_REACH: usize = reach(LEVELS);
+/// Longest sequence (bp) that BAI and tabix support; longer sequences need a `.csi` index.
+pub(crate) const MAX_BAI_SEQUENCE_BP: usize = max_indexed_bp(BAI_BIN_LEVELS);
 
-const fn reach(levels: u8) -> usize {
-    1 << (MIN_SHIFT + 3 * levels)
+const fn max_indexed_bp(levels: u8) -> usize {
+    1 << (SMALLEST_BIN_BITS + 3 * levels)
 }
 
-/// An index being made.
-pub(crate) enum Indexing {
-    /// BAI or tabix.
+/// Collects the index entries of a file while its records are written.
+pub(crate) enum IndexBuilder {
+    /// A BAI or tabix index.
     Linear(Indexer<LinearIndex>),
-    /// CSI.
+    /// A CSI index.
     Binned(Indexer<BinnedIndex>),
 }
 
-impl Indexing {
-    /// Of the kind that reaches as far as `longest` bases.
-    pub(crate) fn begin(longest: usize, header: Option<Header>) -> Indexing {
-        fn begin<I>(levels: u8, header: Option<Header>) -> Indexer<I>
+impl IndexBuilder {
+    /// Creates the index for sequences of at most `longest` bp: BAI or tabix if possible, otherwise CSI with enough
+    /// levels.
+    pub(crate) fn for_longest_sequence(longest: usize, header: Option<Header>) -> IndexBuilder {
+        fn new_indexer<I>(levels: u8, header: Option<Header>) -> Indexer<I>
         where
             I: csi::binning_index::index::reference_sequence::Index + Default,
         {
-            let indexer = Indexer::new(MIN_SHIFT, levels).unwrap_or_default();
+            let indexer = Indexer::new(SMALLEST_BIN_BITS, levels).unwrap_or_default();
             match header {
                 Some(header) => indexer.set_header(header),
                 None => indexer,
             }
         }
-        if longest <= LINEAR_REACH {
-            Indexing::Linear(begin(LEVELS, header))
+        if longest <= MAX_BAI_SEQUENCE_BP {
+            IndexBuilder::Linear(new_indexer(BAI_BIN_LEVELS, header))
         } else {
-            let levels = (LEVELS..).find(|&l| longest <= reach(l)).unwrap_or(LEVELS);
-            Indexing::Binned(begin(levels, header))
+            let levels = (BAI_BIN_LEVELS..).find(|&l| longest <= max_indexed_bp(l)).unwrap_or(BAI_BIN_LEVELS);
+            IndexBuilder::Binned(new_indexer(levels, header))
         }
     }
 
-    /// Adds the next record and says what is wrong with it.
-    pub(crate) fn add(&mut self, place: Option<Place>, chunk: Chunk) -> Result<(), String> {
+    /// Adds the next record. Returns the reason if the record cannot be indexed.
+    pub(crate) fn add_record(&mut self, place: Option<RecordPosition>, chunk: Chunk) -> Result<(), String> {
         let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
-        let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.aligned));
+        let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.is_aligned));
         match self {
-            Indexing::Linear(indexer) => indexer.add_record(context, chunk),
-            Indexing::Binned(indexer) => indexer.add_record(context, chunk),
+            IndexBuilder::Linear(indexer) => indexer.add_record(context, chunk),
+            IndexBuilder::Binned(indexer) => indexer.add_record(context, chunk),
         }
-        .map_err(|why| why.to_string())
+        .map_err(|reason| reason.to_string())
     }
 }
 
-/// A BGZF file being written together with its index. Both appear under their names with the set that they are put into at
-/// [`IndexedFile::finish`].
+/// A BGZF file that is written together with its index. Both files get their final names when the file set that
+/// [`IndexedFile::finish`] adds them to is published.
 pub struct IndexedFile {
     path: PathBuf,
     data: bgzf::io::Writer<AtomicFile>,
-    indexing: Indexing,
-    records: Records,
-    written: u64,
+    index_builder: IndexBuilder,
+    format: IndexedFormat,
+    records_written: u64,
 }
 
-/// `path` with another extension after all it has.
-fn with_added(path: &Path, extension: &str) -> PathBuf {
+/// Appends `.extension` to the whole file name of `path`.
+fn append_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(extension);
@@ -135,83 +137,81 @@ fn with_added(path: &Path, extension: &str) -> PathBuf {
 }
 
 impl IndexedFile {
-    /// Begins `path`. `longest` is the length of the longest sequence in bases: it decides the kind of index.
+    /// Creates the file at `path`. `longest` is the length (bp) of the longest sequence, which decides the kind of
+    /// index.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn create(path: &Path, longest: usize, records: Records) -> Result<IndexedFile, Error> {
-        let header = match &records {
-            Records::Bam { .. } => None,
-            Records::Vcf { names } => {
+    /// The file cannot be created.
+    pub fn create(path: &Path, longest: usize, format: IndexedFormat) -> Result<IndexedFile, Error> {
+        let header = match &format {
+            IndexedFormat::Bam { .. } => None,
+            IndexedFormat::Vcf { names } => {
                 let names = names.iter().map(|n| n.as_str().into()).collect();
-                Some(
-                    csi::binning_index::index::header::Builder::vcf()
-                        .set_reference_sequence_names(names)
-                        .build(),
-                )
+                Some(csi::binning_index::index::header::Builder::vcf().set_reference_sequence_names(names).build())
             }
         };
-        let indexing = Indexing::begin(longest, header);
+        let index_builder = IndexBuilder::for_longest_sequence(longest, header);
         let data = bgzf::io::Writer::new(AtomicFile::create(path)?);
-        Ok(IndexedFile { path: path.to_owned(), data, indexing, records, written: 0 })
+        Ok(IndexedFile { path: path.to_owned(), data, index_builder, format, records_written: 0 })
     }
 
-    /// Writes what stands before the first record.
+    /// Writes the header bytes, which come before the first record.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn head(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub fn write_header(&mut self, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.data.write_all(bytes)?)
     }
 
-    /// Writes one record, which must not lie before the last one. Those without a place come last.
+    /// Writes one record and its index entry. Records must be sorted by position; records without a position come
+    /// last.
     ///
     /// # Errors
     /// The file cannot be written, or the record is out of order or beyond the longest sequence.
-    pub fn record(&mut self, bytes: &[u8], place: Option<Place>) -> Result<(), Error> {
+    pub fn write_record(&mut self, bytes: &[u8], place: Option<RecordPosition>) -> Result<(), Error> {
         let start = self.data.virtual_position();
         self.data.write_all(bytes)?;
         let chunk = Chunk::new(start, self.data.virtual_position());
-        self.written += 1;
-        self.indexing.add(place, chunk).map_err(|why| Error::Index {
+        self.records_written += 1;
+        self.index_builder.add_record(place, chunk).map_err(|reason| Error::IndexRecord {
             path: self.path.clone(),
-            record: self.written,
-            why,
+            record: self.records_written,
+            reason,
         })
     }
 
-    /// Ends both files and puts them into `set`. An older index of the file goes with it, whatever its kind.
+    /// Completes both files and adds them to `set`. Also removes an older index of another kind.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish(self, set: &mut Set) -> Result<(), Error> {
-        finish(&self.path, self.data.finish()?, self.indexing, &self.records, set)
+    pub fn finish(self, set: &mut FileSet) -> Result<(), Error> {
+        finish_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
 
-/// Writes the index of `data`, which will be `path`, and puts both into `set`.
-pub(crate) fn finish(
+/// Writes the index of `data`, which will be published as `path`, and adds both files to `set`.
+pub(crate) fn finish_files(
     path: &Path,
     data: AtomicFile,
-    indexing: Indexing,
-    records: &Records,
-    set: &mut Set,
+    index_builder: IndexBuilder,
+    format: &IndexedFormat,
+    set: &mut FileSet,
 ) -> Result<(), Error> {
-    let (sequences, linear) = match records {
-        Records::Bam { sequences } => (*sequences, "bai"),
-        Records::Vcf { names } => (names.len(), "tbi"),
+    let (sequences, linear) = match format {
+        IndexedFormat::Bam { sequences } => (*sequences, "bai"),
+        IndexedFormat::Vcf { names } => (names.len(), "tbi"),
     };
-    let (index, other) = match indexing {
-        Indexing::Linear(indexer) => {
+    let (index, other) = match index_builder {
+        IndexBuilder::Linear(indexer) => {
             let index = indexer.build(sequences);
-            let file = AtomicFile::create(with_added(path, linear))?;
-            let file = match records {
-                Records::Bam { .. } => {
+            let file = AtomicFile::create(append_extension(path, linear))?;
+            let file = match format {
+                IndexedFormat::Bam { .. } => {
                     let mut writer = bai::io::Writer::new(file);
                     writer.write_index(&index)?;
                     writer.into_inner()
                 }
-                Records::Vcf { .. } => {
+                IndexedFormat::Vcf { .. } => {
                     let mut writer = tabix::io::Writer::new(file);
                     writer.write_index(&index)?;
                     writer.into_inner().finish()?
@@ -219,15 +219,15 @@ pub(crate) fn finish(
             };
             (file, "csi")
         }
-        Indexing::Binned(indexer) => {
-            let mut writer = csi::io::Writer::new(AtomicFile::create(with_added(path, "csi"))?);
+        IndexBuilder::Binned(indexer) => {
+            let mut writer = csi::io::Writer::new(AtomicFile::create(append_extension(path, "csi"))?);
             writer.write_index(&indexer.build(sequences))?;
             (writer.into_inner().finish()?, linear)
         }
     };
-    // An index of other data is worse than none.
-    set.forget(with_added(path, other));
-    set.add(index.complete()?);
-    set.add(data.complete()?);
+    // An index of other data is worse than no index.
+    set.remove_on_publish(append_extension(path, other));
+    set.add(index.flush_buffer()?);
+    set.add(data.flush_buffer()?);
     Ok(())
 }

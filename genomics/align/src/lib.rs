@@ -1,5 +1,6 @@
-//! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), by all workers of a farm ([`pipeline`]),
-//! sorted and marked ([`sort`], [`sort::markdup`]); and the placing of sequences that calling needs ([`scan`]), which takes no index.
+//! Alignment of reads. [`engine`] turns reads into alignment records with one of several aligners; [`pipeline`] runs
+//! an engine on many threads; [`sort`] sorts the records and marks duplicates ([`sort::markdup`]); [`sam`] encodes
+//! records as BAM and SAM. [`scan`] aligns sequences to a reference without an index, for variant calling.
 pub mod engine;
 pub mod sam;
 

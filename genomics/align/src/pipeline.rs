@@ -1,23 +1,24 @@
-//! Reads → records in input order, by all workers of a farm.
+//! Aligns reads on all workers of a farm and outputs the records in input order.
 //!
-//! The calling thread is the farm's master. It pulls reads, cuts them into pieces and blocks as the engine wants them
-//! ([`cutter`]), and hands out two kinds of tasks: *map this piece*, and, when all pieces of a block are mapped and it has made
-//! the block's estimate, *finish this piece* ([`desk`]). Results come back in the order of the tasks, and all finishing of a block is
-//! handed out before that of the next, so what arrives last is the input's order again. Two blocks are under way: workers
-//! map the second while the last pieces of the first come in.
+//! The calling thread is the farm's master. It reads batches, splits them at the block boundaries of the engine
+//! ([`batch_splitter`]), and hands out two kinds of tasks ([`scheduler`]): *map this batch*, and, when all batches of
+//! a block are mapped and the block's estimate exists, *write the records of this batch*. Results arrive in the order
+//! of the tasks, and the record tasks of a block are all handed out before those of the next block. So the records
+//! arrive in input order. Two blocks are in progress: workers map the second while the last batches of the first are
+//! completed.
 //!
 //! ```text
-//!  reads -> cutter -> map    -> worker: engine.map ------------> kept with its block
-//!                     finish -> worker: engine.finish, records -> SAM lines -> written
-//!                                                              `> sorted   -> sorter
+//!  reads -> splitter -> map    -> worker: map_batch -----------> kept with its block
+//!                       finish -> worker: write_records -> SAM lines -> written
+//!                                                      `-> sorted   -> sorter
 //! ```
 //!
-//! Pieces, with their reads and drafts, are recycled, and so are the buffers of results: memory is that of two blocks,
-//! however long the input. A worker turns records into text, or sorts them, itself; the master only writes, or passes them on.
+//! Batches and result buffers are reused, so that memory is that of two blocks, however long the input is. Workers
+//! convert records to text or sort them; the master only writes them or passes them to the sorter.
 
-mod tally;
-mod cutter;
-mod desk;
+mod alignment_counts;
+mod batch_splitter;
+mod scheduler;
 mod worker;
 
 use std::cell::RefCell;
@@ -26,136 +27,140 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use genuma_farm::{Farm, Seat, Worked};
+use genuma_farm::{CpuSlot, Farm, WorkerSummary};
 use genuma_reads::{ReadBatch, ReadStream};
 
-use crate::engine::{self, Engine, Layout};
-use crate::placement::Loaded;
+use crate::engine::{self, Engine, ReadLayout};
+use crate::placement::LoadedIndex;
 use crate::sam;
-use crate::sort::markdup::Marking;
+use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{self, Sorter};
 
-use cutter::Cutter;
-use desk::Desk;
-use worker::{Form, Task, Worker, Worksheet};
+use batch_splitter::BatchSplitter;
+use scheduler::Scheduler;
+use worker::{OutputFormat, Worker, WorkerTask, WorkerTotals};
 
-pub use tally::{Inserts, Tally};
+pub use alignment_counts::{AlignmentCounts, InsertSizes};
 
-/// Bases (bp) of a piece that may be of any size: some hundred milliseconds of work at most.
-pub const PIECE: u64 = 250_000;
-/// Tasks of each worker: they take about as long as one another.
-const TASKS: usize = 6;
+/// Number of bases (bp) in a batch of independent reads: at most some hundred milliseconds of work. Chosen.
+pub const DEFAULT_BATCH_BASES: u64 = 250_000;
+/// Number of tasks per worker that are in the queues. The tasks take about the same time. Chosen.
+const TASKS_PER_WORKER: usize = 6;
 
-/// What can go wrong.
+/// Why alignment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reads.
+    /// The reads cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// The engine.
+    /// The engine cannot map a read.
     #[error(transparent)]
     Engine(#[from] engine::Error),
-    /// A record that the engine made.
+    /// A record of the engine is not valid.
     #[error("a record of the aligner: {0}")]
     Record(#[from] sam::Error),
-    /// Sorting.
+    /// The records cannot be sorted.
     #[error(transparent)]
     Sort(#[from] sort::Error),
     /// SAM text cannot be written.
     #[error("{0}")]
     Write(#[from] io::Error),
-    /// The farm itself.
+    /// The farm failed, for example because a thread could not be started.
     #[error("{0}")]
     Farm(String),
 }
 
-/// Reads to be aligned.
-pub struct Reads {
-    /// Where they come from.
+/// The reads to be aligned.
+pub struct AlignInput {
+    /// Stream of the reads.
     pub stream: ReadStream,
-    /// What was taken out of the stream already: its first reads.
-    pub first: ReadBatch,
-    /// How each lane's reads come.
-    pub layouts: Vec<Layout>,
+    /// The first reads, which were already taken from the stream.
+    pub first_batch: ReadBatch,
+    /// Layout of the reads of each lane.
+    pub layouts: Vec<ReadLayout>,
 }
 
-/// Where records go.
-pub enum Output<'a> {
-    /// SAM lines, in the order of the reads. The header is there already.
+/// Where the records go.
+pub enum AlignOutput<'a> {
+    /// SAM lines in the order of the reads. The header must have been written before.
     Sam(&'a mut dyn Write),
-    /// To be sorted; the marking is that of the sorter.
-    Sorter(&'a mut Sorter, Option<Arc<Marking>>),
+    /// To the sorter; the options of duplicate marking are those of the sorter.
+    Sorted(&'a mut Sorter, Option<Arc<MarkdupOptions>>),
 }
 
-/// Work for a farm.
-pub struct Job<'a, E> {
-    /// The aligner, with its index.
-    pub engine: &'a Loaded<E>,
-    /// A worker on each.
-    pub seats: Vec<Seat>,
+/// The workers that align reads: their engine and the CPUs that they run on.
+pub struct AlignWorkerPool<'a, E> {
+    /// The aligner with its index.
+    pub engine: &'a LoadedIndex<E>,
+    /// The CPU slots of the workers, one worker on each.
+    pub cpu_slots: Vec<CpuSlot>,
 }
 
-/// What was done, and what it took.
+/// Result of an alignment run: counts and times.
 #[derive(Debug, Clone, Default)]
-pub struct Summary {
-    /// Reads and records.
-    pub tally: Tally,
-    /// Blocks of reads that were estimated together.
-    pub blocks: u64,
-    /// Time of all workers together: mapping reads alone.
-    pub map: Duration,
-    /// Time of all workers together: pairing, and making records.
-    pub finish: Duration,
-    /// Time of all workers together: SAM text, or sorting.
-    pub shape: Duration,
-    /// Time the master waited for reads.
-    pub wait: Duration,
-    /// Time the master took for writing, or for passing records to the sorter.
-    pub write: Duration,
-    /// Reads of which the engine left something out, by kind ([`Engine::left_out`]).
-    pub left_out: BTreeMap<&'static str, u64>,
-    /// What each worker did.
-    pub workers: Vec<Worked>,
+pub struct AlignSummary {
+    /// Counts of reads and records.
+    pub counts: AlignmentCounts,
+    /// Number of blocks whose insert sizes were estimated.
+    pub num_blocks: u64,
+    /// Total time of all workers for mapping reads separately.
+    pub map_time: Duration,
+    /// Total time of all workers for pairing and making records.
+    pub finish_time: Duration,
+    /// Total time of all workers for making SAM text or sorting.
+    pub output_time: Duration,
+    /// Time that the master waited for reads.
+    pub read_wait_time: Duration,
+    /// Time that the master needed for writing or for passing records to the sorter.
+    pub write_time: Duration,
+    /// Number of reads with skipped or dropped placements, by kind ([`Engine::skipped_reads`]).
+    pub skipped_reads: BTreeMap<&'static str, u64>,
+    /// Statistics of each worker.
+    pub workers: Vec<WorkerSummary>,
 }
 
-impl<E: Engine> Job<'_, E> {
+impl<E: Engine> AlignWorkerPool<'_, E> {
     /// Aligns all reads.
     ///
     /// # Errors
-    /// The first thing that goes wrong, in the order of the reads; what comes before it has gone to the output.
-    pub fn run(&self, reads: Reads, output: Output<'_>) -> Result<Summary, Error> {
-        let here = self.engine.nearest();
-        let cuts = reads.layouts.iter().map(|&layout| here.cut(layout)).collect();
+    /// The first error in the order of the reads. The records before it have been output.
+    pub fn align_reads(&self, reads: AlignInput, output: AlignOutput<'_>) -> Result<AlignSummary, Error> {
+        let here = self.engine.nearest_copy();
+        let block_rules = reads.layouts.iter().map(|&layout| here.block_rule(layout)).collect();
         let form = match &output {
-            Output::Sam(_) => Form::Sam,
-            Output::Sorter(_, marking) => Form::Sorted(marking.clone()),
+            AlignOutput::Sam(_) => OutputFormat::Sam,
+            AlignOutput::Sorted(_, marking) => OutputFormat::SortedBlocks(marking.clone()),
         };
-        let sheet = Mutex::new(Worksheet::default());
-        let desk = RefCell::new(Desk::new(here, Cutter::new(reads.stream, reads.first, cuts), output));
-        let farm = Farm::new(self.seats.clone()).tasks_per_worker(TASKS).timed(true);
-        let summary = farm.run(
-            |_seat| Task::<E>::default(),
-            |_seat| Ok(Worker::new(self.engine.nearest(), &form, &sheet)),
-            |task| desk.borrow_mut().next(task),
-            |worker, task| worker.work(task),
-            |task| desk.borrow_mut().take(task),
+        let totals = Mutex::new(WorkerTotals::default());
+        let scheduler = RefCell::new(Scheduler::new(
+            here,
+            BatchSplitter::new(reads.stream, reads.first_batch, block_rules),
+            output,
+        ));
+        let farm = Farm::new(self.cpu_slots.clone()).with_tasks_per_worker(TASKS_PER_WORKER).with_task_timing(true);
+        let summary = farm.run_tasks(
+            |_seat| WorkerTask::<E>::default(),
+            |_seat| Ok(Worker::new(self.engine.nearest_copy(), &form, &totals)),
+            |task| scheduler.borrow_mut().next_task(task),
+            |worker, task| worker.run_task(task),
+            |task| scheduler.borrow_mut().take_result(task),
         );
         let summary = summary.map_err(|error| match error {
-            genuma_farm::Error::Failed { source, .. } => source,
+            genuma_farm::Error::ClosureFailed { source, .. } => source,
             other => Error::Farm(other.to_string()),
         })?;
-        let desk = desk.into_inner();
-        let Worksheet { tally, map, finish, shape, left_out } =
-            sheet.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Ok(Summary {
-            tally,
-            blocks: desk.blocks(),
-            map,
-            finish,
-            shape,
-            left_out,
-            wait: desk.waited(),
-            write: desk.wrote(),
+        let scheduler = scheduler.into_inner();
+        let WorkerTotals { counts, map_time, finish_time, output_time, skipped_reads } =
+            totals.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Ok(AlignSummary {
+            counts,
+            num_blocks: scheduler.num_blocks(),
+            map_time,
+            finish_time,
+            output_time,
+            skipped_reads,
+            read_wait_time: scheduler.read_wait_time(),
+            write_time: scheduler.write_time(),
             workers: summary.workers,
         })
     }

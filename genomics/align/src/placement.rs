@@ -1,88 +1,93 @@
-//! Where an index lies: on which nodes, chosen, brought there, and looked up afterwards.
+//! Placement of an aligner's index on the NUMA nodes: chooses it, loads the index accordingly, and checks where the
+//! pages are.
 //!
-//! An index is read at random by all workers, so on a machine with several nodes its place decides what each read costs
-//! (misale2014, section V; lenis2017): a copy on each node makes every access local; one copy spread over all nodes shares
-//! their bandwidth; one copy on the node of the thread that loaded it makes that node's bank the bottleneck.
+//! All workers read the index at random positions, so that its placement decides the cost of each read (misale2014,
+//! section V; lenis2017). A copy on each node makes every access local. One copy interleaved over all nodes shares
+//! their bandwidth. One copy on the node of the loading thread makes the memory of that node the bottleneck.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use genuma_machine::placement::{self, Policy, Replicated, Residence, Scoped, residence_of};
+use genuma_machine::placement::{
+    self, MemoryPolicy, PageResidence, ReplicatedPerNode, ScopedMemoryPolicy, query_slice_residence,
+};
 use genuma_machine::{IdSet, Topology};
 
 use crate::engine::{self, Engine};
 
-/// What the user wants.
+/// The placement of the index that the user asks for (`--placement`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wish {
-    /// Whatever suits the machine and the index.
+pub enum PlacementRequest {
+    /// Choose the placement by machine and index size.
     #[default]
     Auto,
-    /// On the node of the thread that loads it.
+    /// One copy on the node of the thread that loads it.
     Local,
-    /// Spread evenly, page by page.
+    /// One copy, its pages spread evenly over all nodes.
     Interleave,
-    /// Spread by the kernel's weights of the nodes.
+    /// One copy, whose pages are spread over all nodes by the kernel's interleave weights.
     Weighted,
-    /// A copy on each node that has workers.
+    /// One copy on each node that has workers.
     Replicate,
 }
 
-/// What is done.
+/// The placement of the index that is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    /// On the node of the thread that loads it.
+pub enum IndexPlacement {
+    /// One copy on the node of the thread that loads it.
     Local,
-    /// Spread evenly over these nodes.
+    /// One copy, whose pages are spread evenly over the given nodes.
     Interleave(IdSet),
-    /// Spread over these nodes by the kernel's weights.
+    /// One copy, whose pages are spread over the given nodes by the kernel's interleave weights.
     Weighted(IdSet),
-    /// A copy on each of these nodes.
+    /// One copy on each of the given nodes.
     Replicate(IdSet),
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for IndexPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Local => write!(f, "local"),
-            Choice::Interleave(nodes) => write!(f, "interleaved over nodes {nodes}"),
-            Choice::Weighted(nodes) => write!(f, "spread over nodes {nodes} by the kernel's weights"),
-            Choice::Replicate(nodes) => write!(f, "a copy on each of nodes {nodes}"),
+            IndexPlacement::Local => write!(f, "local"),
+            IndexPlacement::Interleave(nodes) => write!(f, "interleaved over nodes {nodes}"),
+            IndexPlacement::Weighted(nodes) => write!(f, "spread over nodes {nodes} by the kernel's weights"),
+            IndexPlacement::Replicate(nodes) => write!(f, "a copy on each of nodes {nodes}"),
         }
     }
 }
 
-/// A choice and the reason for it.
+/// A placement and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// What is done.
-    pub choice: Choice,
-    /// Why, in words.
-    pub why: String,
+pub struct PlacementPlan {
+    /// The placement.
+    pub placement: IndexPlacement,
+    /// Why this placement was chosen, as text for the user.
+    pub reason: String,
 }
 
-/// What was measured of a machine's memory, as far as it decides where an index should lie.
+/// Measured memory latency and bandwidth of the NUMA nodes, as far as they were measured.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Measured {
-    /// Latency (ns) from the CPUs of a node, the first number, to the memory of another or the same, the second.
-    pub latency: BTreeMap<(u32, u32), f64>,
-    /// Bandwidth (GB/s) of each node's memory to its own CPUs.
-    pub bandwidth: BTreeMap<u32, f64>,
+pub struct MemoryMeasurements {
+    /// Latency (ns) from the CPUs of the first node to the memory of the second node.
+    pub latency_ns: BTreeMap<(u32, u32), f64>,
+    /// Bandwidth (GB/s) of the memory of each node, measured from its own CPUs.
+    pub bandwidth_gb_s: BTreeMap<u32, f64>,
 }
 
-/// Farther memory costs so much more time that copies are worth their loading.
-const FAR: f64 = 1.1;
-/// Banks whose bandwidths differ by more than this ratio are not alike.
-const UNEVEN: f64 = 1.25;
+/// Ratio of remote to local latency from which copies are worth their loading time. Chosen: below 10% a copy gains
+/// less than it costs to load.
+const MIN_REMOTE_LATENCY_RATIO: f64 = 1.1;
+/// Ratio of the highest to the lowest bandwidth above which the nodes count as unequal. Chosen.
+const MAX_EVEN_BANDWIDTH_RATIO: f64 = 1.25;
 
-impl Measured {
-    /// The mean latency of memory on another node over that on the own, for these nodes; none where a pair was not measured.
-    fn far(&self, nodes: &IdSet) -> Option<f64> {
+impl MemoryMeasurements {
+    /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` if a pair of nodes
+    /// was not measured.
+    fn remote_latency_ratio(&self, nodes: &IdSet) -> Option<f64> {
         let (mut near, mut far, mut pairs) = (0.0, 0.0, 0.0);
         for from in nodes.iter() {
-            near += self.latency.get(&(from, from))?;
+            near += self.latency_ns.get(&(from, from))?;
             for to in nodes.iter().filter(|&to| to != from) {
-                far += self.latency.get(&(from, to))?;
+                far += self.latency_ns.get(&(from, to))?;
                 pairs += 1.0;
             }
         }
@@ -90,187 +95,203 @@ impl Measured {
         ratio.is_finite().then_some(ratio)
     }
 
-    /// The least and the greatest bandwidth of these nodes' banks; none where one was not measured.
-    fn banks(&self, nodes: &IdSet) -> Option<(f64, f64)> {
-        let all = nodes.iter().map(|node| self.bandwidth.get(&node).copied()).collect::<Option<Vec<_>>>()?;
+    /// Lowest and highest memory bandwidth (GB/s) among `nodes`; `None` if a node was not measured.
+    fn bandwidth_range(&self, nodes: &IdSet) -> Option<(f64, f64)> {
+        let all = nodes.iter().map(|node| self.bandwidth_gb_s.get(&node).copied()).collect::<Option<Vec<_>>>()?;
         Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
     }
 }
 
-/// Chooses for an index of so many bytes on this machine. A machine where memory may come from one node only leaves no choice.
+/// Chooses the placement of an index of `bytes` bytes on this machine. On a machine with memory on one node only, the
+/// placement is local.
 ///
-/// Without measurements other nodes are taken to be far, and banks to be as the kernel's weights say.
-pub fn plan(wish: Wish, topology: &Topology, measured: Option<&Measured>, bytes: u64) -> Plan {
-    let banks = topology.memory_nodes();
-    let near = banks.and(&topology.cpu_nodes());
+/// Without measurements, remote memory counts as slow and the bandwidths count as equal unless the kernel's weights
+/// differ.
+pub fn plan_placement(
+    wish: PlacementRequest,
+    topology: &Topology,
+    measured: Option<&MemoryMeasurements>,
+    bytes: u64,
+) -> PlacementPlan {
+    let banks = topology.allowed_memory_nodes();
+    let near = banks.intersection(&topology.allowed_cpu_nodes());
     let near = if near.is_empty() { banks.clone() } else { near };
-    let plan = |choice, why: String| Plan { choice, why };
+    let plan = |placement, reason: String| PlacementPlan { placement, reason };
     if banks.len() < 2 {
-        return plan(Choice::Local, "there is one node".to_owned());
+        return plan(IndexPlacement::Local, "the machine has memory on one node only".to_owned());
     }
-    let asked = || "as asked".to_owned();
+    let asked = || "as requested".to_owned();
     match wish {
-        Wish::Local => plan(Choice::Local, asked()),
-        Wish::Interleave => plan(Choice::Interleave(banks), asked()),
-        Wish::Weighted => plan(Choice::Weighted(banks), asked()),
-        Wish::Replicate => plan(Choice::Replicate(near), asked()),
-        Wish::Auto => {
-            let free = |node| topology.node(node).map_or(0, |node| node.free);
-            let least = near.iter().map(free).min().unwrap_or(0);
-            let far = measured.and_then(|measured| measured.far(&near));
-            let told = far.map(|far| format!("other nodes' memory takes {far:.2} times as long"));
-            let because = |why: String| told.iter().fold(why, |why, told| format!("{why}, and {told}"));
-            // Reads, records and the cache of files need room, too.
-            let fits = bytes <= least / 2;
-            if fits && far.is_none_or(|far| far >= FAR) {
-                let why = format!("{} fit into half of what each node has free", mib(bytes));
-                return plan(Choice::Replicate(near), because(why));
-            }
-            let why = match told {
-                Some(told) if fits => told,
-                _ => format!("{} are more than half of the {} free on a node", mib(bytes), mib(least)),
+        PlacementRequest::Local => plan(IndexPlacement::Local, asked()),
+        PlacementRequest::Interleave => plan(IndexPlacement::Interleave(banks), asked()),
+        PlacementRequest::Weighted => plan(IndexPlacement::Weighted(banks), asked()),
+        PlacementRequest::Replicate => plan(IndexPlacement::Replicate(near), asked()),
+        PlacementRequest::Auto => {
+            let free = |node| topology.find_node(node).map_or(0, |node| node.free_bytes);
+            let min_free = near.iter().map(free).min().unwrap_or(0);
+            let far = measured.and_then(|measured| measured.remote_latency_ratio(&near));
+            let latency_reason = far.map(|far| format!("other nodes' memory takes {far:.2} times as long"));
+            let because = |reason: String| {
+                latency_reason.iter().fold(reason, |reason, latency_reason| format!("{reason}, and {latency_reason}"))
             };
-            let uneven = measured.and_then(|measured| measured.banks(&banks)).filter(|(a, b)| b / a > UNEVEN);
-            match (&topology.weights, uneven) {
-                (Some(weights), _) if differ(weights, &banks) => plan(
-                    Choice::Weighted(banks),
-                    format!("{why}, and the kernel weighs the nodes' banks differently"),
+            // Reads, records and the page cache need memory, too.
+            let fits = bytes <= min_free / 2;
+            if fits && far.is_none_or(|far| far >= MIN_REMOTE_LATENCY_RATIO) {
+                let reason = format!("{} fit into half of what each node has free", format_mib(bytes));
+                return plan(IndexPlacement::Replicate(near), because(reason));
+            }
+            let reason = match latency_reason {
+                Some(latency_reason) if fits => latency_reason,
+                _ => format!("{} are more than half of the {} free on a node", format_mib(bytes), format_mib(min_free)),
+            };
+            let uneven = measured
+                .and_then(|measured| measured.bandwidth_range(&banks))
+                .filter(|(a, b)| b / a > MAX_EVEN_BANDWIDTH_RATIO);
+            match (&topology.interleave_weights, uneven) {
+                (Some(weights), _) if has_unequal_weights(weights, &banks) => plan(
+                    IndexPlacement::Weighted(banks),
+                    format!("{reason}, and the kernel weighs the nodes' banks differently"),
                 ),
                 (_, Some((a, b))) => plan(
-                    Choice::Interleave(banks),
+                    IndexPlacement::Interleave(banks),
                     format!(
-                        "{why}; the banks reach {a:.0} to {b:.0} GB/s but the kernel weighs them alike: see \
+                        "{reason}; the banks reach {a:.0} to {b:.0} GB/s but the kernel weighs them alike: see \
                          /sys/kernel/mm/mempolicy/weighted_interleave"
                     ),
                 ),
-                _ => plan(Choice::Interleave(banks), why),
+                _ => plan(IndexPlacement::Interleave(banks), reason),
             }
         }
     }
 }
 
-/// Whether the weights of these nodes are not all the same.
-fn differ(weights: &BTreeMap<u32, u32>, nodes: &IdSet) -> bool {
+/// Whether the kernel has different interleave weights for `nodes`.
+fn has_unequal_weights(weights: &BTreeMap<u32, u32>, nodes: &IdSet) -> bool {
     let mut weights = nodes.iter().filter_map(|node| weights.get(&node));
     let first = weights.next();
     weights.any(|weight| Some(weight) != first)
 }
 
-fn mib(bytes: u64) -> String {
+fn format_mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-/// Why an index is not where it should be.
+/// Why an index cannot be loaded or placed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be loaded.
+    /// The index cannot be loaded.
     #[error(transparent)]
     Engine(#[from] engine::Error),
-    /// It cannot be placed.
+    /// The index cannot be placed.
     #[error("the index cannot be placed: {0}")]
     Placement(#[from] placement::Error),
 }
 
-/// An engine in memory, or several, of which each worker takes the nearest.
-pub enum Loaded<E> {
-    /// One for all.
-    One(E),
-    /// One on each node.
-    Each(Replicated<E>),
+/// A loaded index: one copy, or one copy on each node.
+pub enum LoadedIndex<E> {
+    /// One copy for all workers.
+    Single(E),
+    /// One copy on each node; each worker uses the nearest.
+    PerNode(ReplicatedPerNode<E>),
 }
 
-/// Where the large arrays of an index are.
+/// The nodes on which the pages of one copy of the index are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The node that this copy is for; none where there is one copy.
-    pub copy: Option<u32>,
-    /// Where its pages are.
-    pub residence: Residence,
+pub struct IndexResidence {
+    /// The node whose workers use this copy; `None` if all workers use one copy.
+    pub node: Option<u32>,
+    /// Number of pages on each node.
+    pub residence: PageResidence,
 }
 
-/// The arrays of an engine that lies on one node, in huge pages where the kernel has them. An index that is spread stays
-/// in small pages: a huge one lies on one node.
-fn huge<E: Engine>(engine: E) -> E {
-    let covered: usize = engine.regions().iter().map(|region| placement::collapse(region.bytes)).sum();
-    tracing::debug!("{} of the index in huge pages", mib(covered as u64));
+/// Collapses the arrays of an index that is on one node into huge pages where the kernel supports them. An
+/// interleaved index keeps small pages, because a huge page is on one node.
+fn collapse_into_huge_pages<E: Engine>(engine: E) -> E {
+    let covered: usize =
+        engine.index_arrays().iter().map(|region| placement::collapse_into_huge_pages(region.bytes)).sum();
+    tracing::debug!("{} of the index in huge pages", format_mib(covered as u64));
     engine
 }
 
-impl<E: Engine> Loaded<E> {
-    /// Loads by the plan: `load` is called once for each copy, by a thread whose memory comes from where the copy is to be.
+impl<E: Engine> LoadedIndex<E> {
+    /// Loads the index with this placement. Calls `load` once for each copy of the index, on a thread whose memory
+    /// policy places the memory of that copy on its nodes.
     ///
     /// # Errors
-    /// What `load` returns, or nodes that may not be used.
-    pub fn load(choice: &Choice, load: impl Fn() -> Result<E, engine::Error> + Sync) -> Result<Self, Error> {
-        let spread = |policy: Policy| {
-            // A thread of its own has no memory from earlier that it could fill first.
+    /// `load` fails, or this process may not allocate memory on a node.
+    pub fn load_copies(
+        placement: &IndexPlacement,
+        load: impl Fn() -> Result<E, engine::Error> + Sync,
+    ) -> Result<Self, Error> {
+        let spread = |policy: MemoryPolicy| {
+            // A new thread has no free memory of an earlier policy that it would use first.
             let made = std::thread::scope(|scope| {
                 let load = &load;
                 let loading = scope.spawn(move || {
-                    let _policy = Scoped::new(&policy)?;
-                    Ok(Loaded::One(load()?))
+                    let _policy = ScopedMemoryPolicy::new(&policy)?;
+                    Ok(LoadedIndex::Single(load()?))
                 });
                 loading.join()
             });
             made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        match choice {
-            Choice::Local => Ok(Loaded::One(huge(load()?))),
-            Choice::Interleave(nodes) => spread(Policy::Interleave(nodes.clone())),
-            Choice::Weighted(nodes) => spread(Policy::KernelWeighted(nodes.clone())),
-            Choice::Replicate(nodes) => {
-                Ok(Loaded::Each(Replicated::new(nodes, |_| Ok::<_, Error>(huge(load()?)))?))
-            }
+        match placement {
+            IndexPlacement::Local => Ok(LoadedIndex::Single(collapse_into_huge_pages(load()?))),
+            IndexPlacement::Interleave(nodes) => spread(MemoryPolicy::Interleave(nodes.clone())),
+            IndexPlacement::Weighted(nodes) => spread(MemoryPolicy::KernelWeighted(nodes.clone())),
+            IndexPlacement::Replicate(nodes) => Ok(LoadedIndex::PerNode(ReplicatedPerNode::new(nodes, |_| {
+                Ok::<_, Error>(collapse_into_huge_pages(load()?))
+            })?)),
         }
     }
 
-    /// The copy nearest to the CPU this runs on.
-    pub fn nearest(&self) -> &E {
+    /// The copy nearest to the CPU that runs the calling thread.
+    pub fn nearest_copy(&self) -> &E {
         match self {
-            Loaded::One(engine) => engine,
-            Loaded::Each(copies) => copies.local(),
+            LoadedIndex::Single(engine) => engine,
+            LoadedIndex::PerNode(copies) => copies.nearest_copy(),
         }
     }
 
-    /// Where the kernel says that the arrays are which the engine shows; nothing where it shows none.
+    /// The nodes on which the kernel has put the arrays of each copy; empty if the engine does not expose its arrays.
     ///
     /// # Errors
-    /// When the kernel forbids the question.
-    pub fn found(&self) -> Result<Vec<Found>, Error> {
-        let of = |copy, engine: &E| {
-            let mut all = Residence::default();
-            for region in engine.regions() {
-                let residence = residence_of(region.bytes)?;
-                all.page = residence.page;
-                all.absent += residence.absent;
-                for (node, pages) in residence.nodes {
-                    *all.nodes.entry(node).or_default() += pages;
+    /// The kernel does not permit the query.
+    pub fn index_residence(&self) -> Result<Vec<IndexResidence>, Error> {
+        let of = |node, engine: &E| {
+            let mut all = PageResidence::default();
+            for region in engine.index_arrays() {
+                let residence = query_slice_residence(region.bytes)?;
+                all.page_bytes = residence.page_bytes;
+                all.absent_pages += residence.absent_pages;
+                for (node, pages) in residence.pages_by_node {
+                    *all.pages_by_node.entry(node).or_default() += pages;
                 }
             }
-            Ok((!engine.regions().is_empty()).then_some(Found { copy, residence: all }))
+            Ok((!engine.index_arrays().is_empty()).then_some(IndexResidence { node, residence: all }))
         };
         let found: Result<Vec<_>, Error> = match self {
-            Loaded::One(engine) => vec![of(None, engine)].into_iter().collect(),
-            Loaded::Each(copies) => copies.iter().map(|(node, engine)| of(Some(node), engine)).collect(),
+            LoadedIndex::Single(engine) => vec![of(None, engine)].into_iter().collect(),
+            LoadedIndex::PerNode(copies) => copies.iter_copies().map(|(node, engine)| of(Some(node), engine)).collect(),
         };
         Ok(found?.into_iter().flatten().collect())
     }
 }
 
-/// Whether what was found is what was chosen: each copy on its node, a spread even to a fiftieth. Nothing is promised of local
-/// memory, or of the kernel's weights.
-pub fn as_chosen(choice: &Choice, found: &[Found]) -> bool {
-    found.iter().all(|Found { copy, residence }| {
-        let pages = residence.present();
-        let on = |node: &u32| residence.nodes.get(node).copied().unwrap_or(0);
-        match (choice, copy) {
-            (Choice::Replicate(_), Some(node)) => on(node) == pages,
-            (Choice::Interleave(nodes), _) => {
+/// Whether the pages are where the placement puts them: each copy on its node, an interleaved index evenly to 2%.
+/// Always true for local memory; with the kernel's weights only the set of nodes is checked.
+pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexResidence]) -> bool {
+    found.iter().all(|IndexResidence { node, residence }| {
+        let pages = residence.present_pages();
+        let on = |node: &u32| residence.pages_by_node.get(node).copied().unwrap_or(0);
+        match (placement, node) {
+            (IndexPlacement::Replicate(_), Some(node)) => on(node) == pages,
+            (IndexPlacement::Interleave(nodes), _) => {
                 let share = pages / nodes.len().max(1) as u64;
                 nodes.iter().all(|node| on(&node).abs_diff(share) <= share / 50 + 2)
-                    && residence.nodes.keys().all(|&node| nodes.contains(node))
+                    && residence.pages_by_node.keys().all(|&node| nodes.contains(node))
             }
-            (Choice::Weighted(nodes), _) => residence.nodes.keys().all(|&node| nodes.contains(node)),
+            (IndexPlacement::Weighted(nodes), _) => residence.pages_by_node.keys().all(|&node| nodes.contains(node)),
             _ => true,
         }
     })
@@ -278,20 +299,26 @@ pub fn as_chosen(choice: &Choice, found: &[Found]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use genuma_machine::Source;
-    use genuma_machine::topology::Synthetic;
+    use genuma_machine::TopologySource;
+    use genuma_machine::topology::SyntheticMachine;
 
     use super::*;
 
     fn machine(text: &str) -> Topology {
-        text.parse::<Synthetic>().unwrap().topology().unwrap()
+        text.parse::<SyntheticMachine>().unwrap().topology().unwrap()
     }
 
     #[test]
     fn one_node_leaves_no_choice() {
         let laptop = machine("1 node × 4 cores, 8 GiB");
-        for wish in [Wish::Auto, Wish::Local, Wish::Interleave, Wish::Weighted, Wish::Replicate] {
-            assert_eq!(plan(wish, &laptop, None, 1 << 30).choice, Choice::Local);
+        for wish in [
+            PlacementRequest::Auto,
+            PlacementRequest::Local,
+            PlacementRequest::Interleave,
+            PlacementRequest::Weighted,
+            PlacementRequest::Replicate,
+        ] {
+            assert_eq!(plan_placement(wish, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
         }
     }
 
@@ -299,82 +326,87 @@ mod tests {
     fn copies_where_they_fit_easily_else_one_that_is_spread() {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
-        let chosen = |server: &Topology, bytes| plan(Wish::Auto, server, None, bytes);
-        server.nodes.iter_mut().for_each(|node| node.free = 16 << 30);
+        let chosen = |server: &Topology, bytes| plan_placement(PlacementRequest::Auto, server, None, bytes);
+        server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
         let small = chosen(&server, 8 << 30);
-        assert_eq!(small.choice, Choice::Replicate(all.clone()));
-        assert_eq!(small.why, "8192 MiB fit into half of what each node has free");
+        assert_eq!(small.placement, IndexPlacement::Replicate(all.clone()));
+        assert_eq!(small.reason, "8192 MiB fit into half of what each node has free");
         let large = chosen(&server, (8 << 30) + 1);
-        assert_eq!(large.choice, Choice::Interleave(all.clone()));
-        assert_eq!(large.why, "8193 MiB are more than half of the 16384 MiB free on a node");
-        server.weights = Some([(0, 3), (1, 3), (2, 1), (3, 3)].into());
-        assert_eq!(chosen(&server, 9 << 30).choice, Choice::Weighted(all.clone()));
-        server.weights = Some(all.iter().map(|node| (node, 5)).collect());
-        assert_eq!(chosen(&server, 9 << 30).choice, Choice::Interleave(all.clone()));
-        server.nodes[2].free = 1 << 30;
-        assert_eq!(chosen(&server, 1 << 30).choice, Choice::Interleave(all.clone()));
-        for (wish, choice) in [
-            (Wish::Local, Choice::Local),
-            (Wish::Interleave, Choice::Interleave(all.clone())),
-            (Wish::Weighted, Choice::Weighted(all.clone())),
-            (Wish::Replicate, Choice::Replicate(all.clone())),
+        assert_eq!(large.placement, IndexPlacement::Interleave(all.clone()));
+        assert_eq!(large.reason, "8193 MiB are more than half of the 16384 MiB free on a node");
+        server.interleave_weights = Some([(0, 3), (1, 3), (2, 1), (3, 3)].into());
+        assert_eq!(chosen(&server, 9 << 30).placement, IndexPlacement::Weighted(all.clone()));
+        server.interleave_weights = Some(all.iter().map(|node| (node, 5)).collect());
+        assert_eq!(chosen(&server, 9 << 30).placement, IndexPlacement::Interleave(all.clone()));
+        server.nodes[2].free_bytes = 1 << 30;
+        assert_eq!(chosen(&server, 1 << 30).placement, IndexPlacement::Interleave(all.clone()));
+        for (wish, placement) in [
+            (PlacementRequest::Local, IndexPlacement::Local),
+            (PlacementRequest::Interleave, IndexPlacement::Interleave(all.clone())),
+            (PlacementRequest::Weighted, IndexPlacement::Weighted(all.clone())),
+            (PlacementRequest::Replicate, IndexPlacement::Replicate(all.clone())),
         ] {
-            assert_eq!(plan(wish, &server, None, 1 << 40), Plan { choice, why: "as asked".to_owned() });
+            assert_eq!(
+                plan_placement(wish, &server, None, 1 << 40),
+                PlacementPlan { placement, reason: "as requested".to_owned() }
+            );
         }
     }
 
     /// Four nodes: `far` is the latency of another node's memory over that of the own, banks reach `bandwidth`.
-    fn measured(far: f64, bandwidth: [f64; 4]) -> Measured {
+    fn measured(far: f64, bandwidth: [f64; 4]) -> MemoryMeasurements {
         let pairs = (0..4).flat_map(|from| (0..4).map(move |to| (from, to)));
         let latency = pairs.map(|pair| (pair, if pair.0 == pair.1 { 90.0 } else { 90.0 * far })).collect();
-        Measured { latency, bandwidth: (0..).zip(bandwidth).collect() }
+        MemoryMeasurements { latency_ns: latency, bandwidth_gb_s: (0..).zip(bandwidth).collect() }
     }
 
     #[test]
     fn what_was_measured_decides_where_it_is_known() {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
-        server.nodes.iter_mut().for_each(|node| node.free = 16 << 30);
-        let chosen =
-            |server: &Topology, measured: &Measured, bytes| plan(Wish::Auto, server, Some(measured), bytes);
+        server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
+        let chosen = |server: &Topology, measured: &MemoryMeasurements, bytes| {
+            plan_placement(PlacementRequest::Auto, server, Some(measured), bytes)
+        };
         let even = [40.0; 4];
         let far = chosen(&server, &measured(1.8, even), 1 << 30);
-        assert_eq!(far.choice, Choice::Replicate(all.clone()));
+        assert_eq!(far.placement, IndexPlacement::Replicate(all.clone()));
         assert_eq!(
-            far.why,
+            far.reason,
             "1024 MiB fit into half of what each node has free, and other nodes' memory takes 1.80 times as long"
         );
         let near = chosen(&server, &measured(1.02, even), 1 << 30);
-        assert_eq!(near.choice, Choice::Interleave(all.clone()), "copies would gain nothing");
-        assert_eq!(near.why, "other nodes' memory takes 1.02 times as long");
+        assert_eq!(near.placement, IndexPlacement::Interleave(all.clone()), "copies would gain nothing");
+        assert_eq!(near.reason, "other nodes' memory takes 1.02 times as long");
         let uneven = measured(1.8, [40.0, 40.0, 10.0, 40.0]);
         let large = chosen(&server, &uneven, 9 << 30);
-        assert_eq!(large.choice, Choice::Interleave(all.clone()));
-        assert!(large.why.contains("10 to 40 GB/s"), "{}", large.why);
-        server.weights = Some([(0, 4), (1, 4), (2, 1), (3, 4)].into());
-        assert_eq!(chosen(&server, &uneven, 9 << 30).choice, Choice::Weighted(all.clone()));
+        assert_eq!(large.placement, IndexPlacement::Interleave(all.clone()));
+        assert!(large.reason.contains("10 to 40 GB/s"), "{}", large.reason);
+        server.interleave_weights = Some([(0, 4), (1, 4), (2, 1), (3, 4)].into());
+        assert_eq!(chosen(&server, &uneven, 9 << 30).placement, IndexPlacement::Weighted(all.clone()));
         // Half a profile is none.
         let mut part = measured(1.02, even);
-        part.latency.remove(&(2, 3));
-        assert_eq!(chosen(&server, &part, 1 << 30).choice, Choice::Replicate(all));
+        part.latency_ns.remove(&(2, 3));
+        assert_eq!(chosen(&server, &part, 1 << 30).placement, IndexPlacement::Replicate(all));
     }
 
     #[test]
     fn what_is_found_is_held_against_what_was_chosen() {
-        let found = |copy, nodes: &[(u32, u64)]| {
-            let residence = Residence { page: 4096, nodes: nodes.iter().copied().collect(), absent: 3 };
-            Found { copy, residence }
+        let found = |node, nodes: &[(u32, u64)]| {
+            let residence =
+                PageResidence { page_bytes: 4096, pages_by_node: nodes.iter().copied().collect(), absent_pages: 3 };
+            IndexResidence { node, residence }
         };
         let both = IdSet::from([0, 1]);
-        let spread = Choice::Interleave(both.clone());
-        assert!(as_chosen(&spread, &[found(None, &[(0, 500), (1, 505)])]));
-        assert!(!as_chosen(&spread, &[found(None, &[(0, 400), (1, 600)])]));
-        assert!(!as_chosen(&spread, &[found(None, &[(0, 1000)])]));
-        assert!(!as_chosen(&spread, &[found(None, &[(0, 500), (1, 500), (2, 9)])]));
-        let copies = Choice::Replicate(both.clone());
-        assert!(as_chosen(&copies, &[found(Some(0), &[(0, 9)]), found(Some(1), &[(1, 9)])]));
-        assert!(!as_chosen(&copies, &[found(Some(0), &[(0, 9)]), found(Some(1), &[(1, 8), (0, 1)])]));
-        assert!(as_chosen(&Choice::Weighted(both), &[found(None, &[(0, 900), (1, 100)])]));
-        assert!(as_chosen(&Choice::Local, &[]));
+        let spread = IndexPlacement::Interleave(both.clone());
+        assert!(residence_matches_placement(&spread, &[found(None, &[(0, 500), (1, 505)])]));
+        assert!(!residence_matches_placement(&spread, &[found(None, &[(0, 400), (1, 600)])]));
+        assert!(!residence_matches_placement(&spread, &[found(None, &[(0, 1000)])]));
+        assert!(!residence_matches_placement(&spread, &[found(None, &[(0, 500), (1, 500), (2, 9)])]));
+        let copies = IndexPlacement::Replicate(both.clone());
+        assert!(residence_matches_placement(&copies, &[found(Some(0), &[(0, 9)]), found(Some(1), &[(1, 9)])]));
+        assert!(!residence_matches_placement(&copies, &[found(Some(0), &[(0, 9)]), found(Some(1), &[(1, 8), (0, 1)])]));
+        assert!(residence_matches_placement(&IndexPlacement::Weighted(both), &[found(None, &[(0, 900), (1, 100)])]));
+        assert!(residence_matches_placement(&IndexPlacement::Local, &[]));
     }
 }

@@ -1,14 +1,14 @@
-//! Alignment records in their two forms: the bytes of a BAM body and lines of SAM text (SAM specification, sections 1.4
-//! and 4.2).
+//! Alignment records as BAM bytes and as lines of SAM text (SAM specification, sections 1.4 and 4.2).
 //!
-//! Inside the process a record is always the bytes that BAM has for it, with the 4-byte `block_size` before them, and
-//! many records stand back to back in one buffer ([`records`]). [`write_line`] and [`parse_line`] translate; neither
-//! allocates for a record once its output buffer has grown.
+//! Inside the process a record is always its BAM bytes with the 4-byte `block_size` before them. Many records are
+//! stored back to back in one buffer ([`split_records`]). [`write_line`] converts BAM to SAM, [`parse_line`] converts
+//! SAM to BAM. Neither allocates memory per record once its output buffer is large enough.
 //!
-//! The bytes are those that `samtools view -b` writes for the same line: integers in the smallest type that holds them
-//! (unsigned when not negative), the bin of the 5-level scheme, and a CIGAR of more than 65,535 operations in a `CG` tag
-//! (section 4.2.2). What BAM cannot hold does not survive: bases in lower case become upper case, letters other than
-//! `=ACMGRSVTWYHKDBN` become N (U becomes T), and a name has 254 bytes at most.
+//! The bytes are the same as those of `samtools view -b` for the same line: an integer tag has the smallest type that
+//! holds its value (unsigned if the value is not negative), the bin is that of the 5-level scheme, and a CIGAR of
+//! more than 65,535 operations is stored in a `CG` tag (section 4.2.2). BAM cannot represent everything: bases in
+//! lower case become upper case, letters other than `=ACMGRSVTWYHKDBN` become N (U becomes T), and a read name has at
+//! most 254 bytes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,90 +17,91 @@ mod record;
 mod parse;
 mod text;
 
-pub(crate) use parse::{parse_fields, parse_operations};
-pub(crate) use record::{Builder, Fixed, NO_PLACE};
+pub(crate) use parse::{parse_cigar, parse_tags};
+pub(crate) use record::{FixedFields, NO_POSITION, RecordBuilder};
 
 pub use parse::parse_line;
 pub use text::write_line;
 
-/// What can be wrong with a record.
+/// Why a record cannot be converted between SAM and BAM.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
-    /// A line of SAM that breaks the format.
-    #[error("SAM line of read {name}: {what}")]
-    Line {
-        /// Its first field.
+    /// A line of SAM text that violates the SAM format.
+    #[error("SAM line of read {name}: {reason}")]
+    SamLine {
+        /// First field of the line: the read name.
         name: String,
-        /// What is wrong.
-        what: String,
+        /// What is wrong with the line.
+        reason: String,
     },
-    /// Bytes that are no BAM record.
+    /// Bytes that are not a valid BAM record.
     #[error("not a BAM record: {0}")]
-    Record(&'static str),
-    /// A name that BAM cannot hold.
+    InvalidBamRecord(&'static str),
+    /// A read name of this many bytes, which is longer than the 254 bytes that BAM allows.
     #[error("read name of {0} bytes: BAM holds 254 at most; shorten it")]
-    Name(usize),
+    NameTooLong(usize),
 }
 
-/// The sequences of a header: the `@SQ` lines, in their order.
+/// The reference sequences of a SAM header (`@SQ` lines) in header order, with a lookup by name.
 #[derive(Debug, Clone, Default)]
 pub struct Contigs {
     names: Vec<String>,
     lengths: Vec<u64>,
-    /// Numbers of the ALT contigs, in order.
-    alt: Vec<usize>,
-    numbers: HashMap<Vec<u8>, i32>,
+    /// Header positions of the ALT contigs, ascending.
+    alt_numbers: Vec<usize>,
+    number_by_name: HashMap<Vec<u8>, i32>,
 }
 
 impl Contigs {
-    /// From names and lengths (bp). Of two with the same name the first is found.
+    /// Makes the table from names and lengths (bp). If two sequences have the same name, the lookup by name returns
+    /// the first one.
     pub fn new(contigs: impl IntoIterator<Item = (String, u64)>) -> Self {
-        let mut all = Contigs::default();
+        let mut table = Contigs::default();
         for (name, length) in contigs {
-            let number = all.names.len() as i32;
-            all.numbers.entry(name.clone().into_bytes()).or_insert(number);
-            all.names.push(name);
-            all.lengths.push(length);
+            let number = table.names.len() as i32;
+            table.number_by_name.entry(name.clone().into_bytes()).or_insert(number);
+            table.names.push(name);
+            table.lengths.push(length);
         }
-        all
+        table
     }
 
-    /// The same with those that are ALT contigs by their names: their `@SQ` lines say so (`AH:*`).
-    pub(crate) fn with_alt(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
-        self.alt = (0..self.len()).filter(|&number| is_alt(&self.names[number])).collect();
+    /// Marks the sequences for whose name `is_alt` returns true as ALT contigs: their `@SQ` lines get the tag `AH:*`.
+    pub(crate) fn with_alt_contigs(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
+        self.alt_numbers = (0..self.len()).filter(|&number| is_alt(&self.names[number])).collect();
         self
     }
 
-    /// How many there are.
+    /// Number of sequences.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Name of sequence `number`.
-    pub fn name(&self, number: i32) -> Option<&str> {
+    /// Name of the sequence at position `number` of the header; `None` if the number is negative or too large.
+    pub fn contig_name(&self, number: i32) -> Option<&str> {
         self.names.get(usize::try_from(number).ok()?).map(String::as_str)
     }
 
-    /// Number of the sequence with that name.
-    pub fn number(&self, name: &[u8]) -> Option<i32> {
-        self.numbers.get(name).copied()
+    /// Position in the header of the sequence with this name.
+    pub fn contig_number(&self, name: &[u8]) -> Option<i32> {
+        self.number_by_name.get(name).copied()
     }
 
-    /// Names and lengths (bp) in order.
+    /// Names and lengths (bp) of all sequences, in header order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
         self.names.iter().map(String::as_str).zip(self.lengths.iter().copied())
     }
 
-    /// The `@SQ` lines, each with its line end.
+    /// The `@SQ` header lines, each with a line end.
     pub fn header_lines(&self) -> String {
         let mut lines = String::new();
         for (number, (name, length)) in self.iter().enumerate() {
-            let alt = if self.alt.binary_search(&number).is_ok() { "\tAH:*" } else { "" };
+            let alt = if self.alt_numbers.binary_search(&number).is_ok() { "\tAH:*" } else { "" };
             // Writing to a string cannot fail.
             let _ = writeln!(lines, "@SQ\tSN:{name}\tLN:{length}{alt}");
         }
@@ -108,10 +109,10 @@ impl Contigs {
     }
 }
 
-/// The records of a buffer, one after the other, each with its `block_size`.
+/// Splits a buffer of BAM records that are stored back to back. Each item is one record with its `block_size`.
 ///
-/// A buffer that ends within a record gives an error as its last item.
-pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
+/// If the buffer ends in the middle of a record, the last item is an error.
+pub fn split_records(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
@@ -125,18 +126,18 @@ pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
             }
             None => {
                 bytes = &[];
-                Err(Error::Record("the buffer ends within it"))
+                Err(Error::InvalidBamRecord("the buffer ends within the record"))
             }
         })
     })
 }
 
-/// Letters of the 4-bit bases (section 4.2.3).
-const LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
-/// Letters of the CIGAR operations (section 4.2).
-const OPERATIONS: &[u8; 9] = b"MIDNSHP=X";
-/// Operations that a record holds in its own CIGAR field.
-const MOST_OPERATIONS: usize = 65_535;
+/// Letters of the 4-bit base codes of BAM (section 4.2.3).
+const BASE_LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
+/// Letters of the CIGAR operation codes of BAM (section 4.2).
+const CIGAR_LETTERS: &[u8; 9] = b"MIDNSHP=X";
+/// Maximum number of operations in the CIGAR field of a BAM record; a longer CIGAR is stored in the `CG` tag.
+const MAX_CIGAR_OPS: usize = 65_535;
 
 #[cfg(test)]
 mod tests;

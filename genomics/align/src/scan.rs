@@ -1,13 +1,14 @@
-//! Sequences against a reference that goes past: where each of them lies, and each of its parts. No index of the reference is made or needed.
+//! Aligns sequences to a reference that is scanned from start to end. No index of the reference is needed.
 //!
 //! ```text
-//! sequences -> seeds   -> how often each stands in the reference   (it goes past once)
-//!                      -> the rare ones -> stretches without gaps  (it goes past again)
-//!                                       -> the best of each part -> with short gaps -> hits
+//! sequences -> seeds   -> count each seed in the reference        (first pass over the reference)
+//!                      -> rare seeds -> ungapped extension        (second pass)
+//!                                    -> best segments -> gapped extension -> hits
 //! ```
 //!
-//! What it costs is a look at each base of the reference, twice, for as many sequences as memory holds at once: some [`PER_BASE`] bytes for each of
-//! their bases. Where sequences are parts of repeats, each place of the repeat is looked at beside that. No part of a sequence has more than [`KEPT`] hits.
+//! Cost: two passes over the reference for each batch of sequences. A batch holds as many sequences as memory allows,
+//! at [`MEMORY_PER_BASE_BYTES`] bytes per base. Repetitive sequences cost more, because every copy of the repeat is
+//! extended. No part of a sequence gets more than [`MAX_HITS_PER_PART`] hits.
 
 mod extend;
 mod seeds;
@@ -18,293 +19,316 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_machine::processor::prefetch;
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
-use genuma_work::Meter;
-use genuma_work::parallel::in_order;
+use genuma_work::ProgressCounters;
+use genuma_work::parallel::map_in_order;
 
-use self::extend::{Alignment, Stretch, equal_bases, with_gaps, without_gaps};
-use self::seeds::{Group, Place, SEED, Seed, Seeds, seeds};
+use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_gapped, extend_ungapped};
+use self::seeds::{LookupScratch, SEED_BP, Seed, SeedIndex, SeedPosition, for_each_seed_batch};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
-/// Bytes that a base of a sequence takes; bases that are looked for at once, at least and at most, and one for so many of the reference if that is more
-/// than `SOME`: tables much larger than what goes past them only miss the caches.
-const PER_BASE: u64 = 64;
-const BATCH: Range<u64> = 1 << 20..1 << 29;
-const SHARE: u64 = 16;
-const SOME: u64 = 4 << 20;
-/// How often the reference goes past for sequences that are looked for at once.
-const PASSES: u64 = 2;
-/// Bases of the reference that a thread takes at once.
-const CHUNK: usize = 512 << 10;
-/// How often a k-mer may stand in the reference that is looked for in any case; how often the rarest of [`WITHIN`] bases, if these have fewer than
-/// [`ENOUGH`] such; and the rarest of all, if they have none.
-const SELDOM: u32 = 20;
-const OFTEN: u32 = 500;
-const VERY_OFTEN: u32 = 5_000;
-const WITHIN: usize = 24;
-const ENOUGH: usize = 2;
-/// Hits of one part of a sequence at most.
-const KEPT: usize = 50;
-/// Stretches of a sequence from which the worst are dropped, and chunks after which all threads do that together.
-const MANY: usize = 256;
-const ROUND: usize = 64;
-/// Parts of the sequences that threads take then.
-const SHARES: usize = 64;
-/// Stretches laid last among which a seed's is looked for, before it is laid.
-const RECENT: usize = 16;
-/// k-mers that are laid together, bytes of a cache line, and lines before and behind a k-mer that its stretch may reach.
-const TOGETHER: usize = 128;
-const LINE: usize = 64;
-const AHEAD: usize = 3;
-/// Fewest points of a hit.
-const LEAST: i32 = 25;
-/// Points behind the best of a part from which gaps cannot help, and hits of a part that are tried with gaps.
-const HOPELESS: i32 = 40;
-const TRIED: usize = 8;
-/// Points by which a hit has to be better than all others to be as sure as can be, and the quality of that.
-const SURE: i32 = 20;
-const SUREST: i32 = 60;
-/// How far apart mates lie (bp) if too few say how far.
-pub const APART: usize = 1_000;
-/// What mates cost that do not lie as mates do, and how many say how far.
-const UNPAIRED: i32 = 17;
-const FEWEST: usize = 20;
+/// Memory (bytes) that the scan needs per base of the sequences.
+const MEMORY_PER_BASE_BYTES: u64 = 64;
+/// Minimum and maximum number of sequence bases in a batch.
+const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
+/// A batch has at most one sequence base per this many reference bases, unless that is less than
+/// [`MIN_BATCH_CAP_BASES`]. Larger seed tables cause more cache misses without saving passes.
+const MIN_REFERENCE_BASES_PER_BASE: u64 = 16;
+/// Number of sequence bases that a batch may have for a reference of any length.
+const MIN_BATCH_CAP_BASES: u64 = 4 << 20;
+/// Number of passes over the reference for each batch: one counts the seeds, one extends them.
+const PASSES_PER_BATCH: u64 = 2;
+/// Number of reference bases that a thread scans at a time.
+const CHUNK_BP: usize = 512 << 10;
+/// Maximum number of occurrences in the reference of a seed that is always extended. Empirical: raising this value
+/// finds more hits in repeats and takes longer.
+const MAX_COUNT_ANY_SEED: u32 = 20;
+/// Maximum number of occurrences of a seed that is extended when its window has fewer than [`MIN_SEEDS_PER_WINDOW`]
+/// rarer seeds. Empirical.
+const MAX_COUNT_SECOND_SEED: u32 = 500;
+/// Maximum number of occurrences of the rarest seed of a window, which is extended when the window has no rarer one.
+/// Empirical.
+const MAX_COUNT_RAREST_SEED: u32 = 5_000;
+/// Length (bp) of the windows of a sequence in which seeds are selected.
+const SEED_WINDOW_BP: usize = 24;
+/// Number of seeds that are extended in a window even if all its seeds are frequent.
+const MIN_SEEDS_PER_WINDOW: usize = 2;
+/// Maximum number of hits for one part of a sequence.
+const MAX_HITS_PER_PART: usize = 50;
+/// Number of ungapped segments of a sequence from which segments dominated by better ones are dropped.
+const MIN_SEGMENTS_TO_THIN: usize = 256;
+/// Number of reference chunks after which dominated segments are dropped on all threads.
+const CHUNKS_PER_ROUND: usize = 64;
+/// Number of groups into which the sequences are divided for dropping segments in parallel.
+const SEQUENCE_SHARES: usize = 64;
+/// Number of recent segments of a sequence that are checked before a seed match is extended.
+const RECENT_SEGMENTS: usize = 16;
+/// Number of seed matches that are extended together, so that their memory accesses overlap.
+const SEED_MATCHES_PER_BATCH: usize = 128;
+/// Size of a CPU cache line (bytes).
+const CACHE_LINE_BYTES: usize = 64;
+/// Number of cache lines that are prefetched on each side of a seed match.
+const PREFETCH_LINES: usize = 3;
+/// Minimum alignment score of a hit. Empirical.
+const MIN_HIT_SCORE: i32 = 25;
+/// A segment whose score is lower than the best of the same part by more than this is not extended with gaps.
+const MAX_SCORE_DEFICIT_FOR_GAPS: i32 = 40;
+/// Maximum number of better segments of the same part with which a segment is still extended with gaps.
+const MAX_GAPPED_RIVALS: usize = 8;
+/// Score margin over the second-best hit of the same bases that gives the maximum mapping quality. Empirical.
+const UNIQUE_SCORE_MARGIN: i32 = 20;
+/// Maximum mapping quality (Phred).
+const MAX_MAPQ: i32 = 60;
+/// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
+pub const DEFAULT_MAX_MATE_DISTANCE_BP: usize = 1_000;
+/// Score penalty of hits that do not form a proper pair; the default of bwa mem (`-U`).
+const UNPAIRED_PENALTY: i32 = 17;
+/// Minimum number of pairs from which the maximum mate distance is estimated.
+const MIN_PAIRS_FOR_DISTANCE: usize = 20;
 
-/// Where sequences lie.
+/// Hits found by a scan of the reference, and what the scan had to drop.
 #[derive(Debug)]
-pub struct Found<T = Vec<Hit>> {
-    /// Of each sequence its hits, the best first, or what was made of them.
+pub struct ScanResult<T = Vec<Hit>> {
+    /// For each sequence its hits, the best first, or the value that the callback computed from its hits.
     pub hits: Vec<T>,
-    /// Sequences with a part that stands in so many places that these were not looked at.
-    pub crowded: u64,
-    /// Sequences with a part of which more places were found than are kept.
-    pub unkept: u64,
+    /// Number of sequences with a part whose seeds are too frequent in the reference to be extended.
+    pub skipped_repetitive: u64,
+    /// Number of sequences with a part for which more hits were found than are kept.
+    pub truncated_hits: u64,
 }
 
-/// Some bases of one sequence of the reference.
-pub type Part = (usize, Range<usize>);
+/// A range of bases of one reference sequence: index of the sequence, and the range.
+pub type ReferenceRegion = (usize, Range<usize>);
 
-/// A reference that goes past, and the means, on which what is found does not depend.
+/// The reference to be scanned and the resources of the scan. The hits do not depend on the threads or the memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan<'a> {
     /// The reference.
     pub genome: &'a Reference,
-    /// The parts of it that go past, each a sequence and its bases, in order and apart; all of it if there are none such. What begins in one goes on
-    /// beyond it.
-    pub parts: Option<&'a [Part]>,
-    /// Threads, at least 1.
+    /// The regions to be scanned, sorted and not overlapping; `None` scans the whole reference. An alignment that
+    /// begins in a region may extend beyond it.
+    pub regions: Option<&'a [ReferenceRegion]>,
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Bytes that looking may take, 64 MB at least, beside what it gives back.
-    pub memory: u64,
-    /// Told of the bases of the reference that have gone past.
-    pub meter: &'a Meter,
+    /// Memory (bytes) that the scan may use, at least 64 MB. The memory of the result is not included.
+    pub memory_bytes: u64,
+    /// Progress counter, in bases of the reference.
+    pub meter: &'a ProgressCounters,
 }
 
-/// Bases of sequences that are looked for at once in a reference of so many bases, with so many bytes.
-pub fn at_once(reference: u64, memory: u64) -> u64 {
-    (memory / PER_BASE).min(SOME.max(reference / SHARE)).clamp(BATCH.start, BATCH.end)
+/// Number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes.
+pub fn bases_per_batch(reference: u64, memory: u64) -> u64 {
+    (memory / MEMORY_PER_BASE_BYTES)
+        .min(MIN_BATCH_CAP_BASES.max(reference / MIN_REFERENCE_BASES_PER_BASE))
+        .clamp(BATCH_BASES.start, BATCH_BASES.end)
 }
 
-/// Bytes that looking for so many bases of sequences at once takes.
-pub fn bytes_for(bases: u64) -> u64 {
-    bases * PER_BASE
+/// Memory (bytes) that a batch with this many sequence bases needs.
+pub fn scan_memory_bytes(bases: u64) -> u64 {
+    bases * MEMORY_PER_BASE_BYTES
 }
 
 impl Scan<'_> {
-    /// How many of the first of some sequences, of so many bases each, are looked for at once: as many as there is memory for, and one at least.
-    pub fn together(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        let most = at_once(self.bases(), self.memory);
+    /// Number of sequences at the front of `lengths` (bp) that form the next batch: as many as fit into memory, at
+    /// least one.
+    pub fn num_sequences_in_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        let max_bases = bases_per_batch(self.total_region_bases(), self.memory_bytes);
         let mut bases = 0;
-        let fits = |length: &usize| {
+        let fits_batch = |length: &usize| {
             bases += *length as u64 + 1;
-            bases <= most
+            bases <= max_bases
         };
-        lengths.take_while(fits).count().max(1)
+        lengths.take_while(fits_batch).count().max(1)
     }
 
-    /// How many bases go past for sequences of so many bases each.
-    pub fn expected(&self, mut lengths: &[usize]) -> u64 {
-        let mut turns = 0;
+    /// Number of reference bases that are scanned in total for sequences of these lengths (bp).
+    pub fn bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
+        let mut num_batches = 0;
         while !lengths.is_empty() {
-            lengths = &lengths[self.together(lengths.iter().copied())..];
-            turns += 1;
+            lengths = &lengths[self.num_sequences_in_batch(lengths.iter().copied())..];
+            num_batches += 1;
         }
-        turns * PASSES * self.bases()
+        num_batches * PASSES_PER_BATCH * self.total_region_bases()
     }
 
-    fn bases(&self) -> u64 {
-        match self.parts {
-            Some(parts) => parts.iter().map(|(_, range)| range.len() as u64).sum(),
+    fn total_region_bases(&self) -> u64 {
+        match self.regions {
+            Some(regions) => regions.iter().map(|(_, range)| range.len() as u64).sum(),
             None => self.genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum(),
         }
     }
 
-    /// Pieces of what goes past.
-    fn chunks(&self) -> Vec<Part> {
-        let of = |(chrom, part): Part| {
+    /// The regions divided into chunks of at most [`CHUNK_BP`] bases.
+    fn chunks(&self) -> Vec<ReferenceRegion> {
+        let of = |(chrom, part): ReferenceRegion| {
             let end = part.end;
-            part.step_by(CHUNK).map(move |from| (chrom, from..(from + CHUNK).min(end)))
+            part.step_by(CHUNK_BP).map(move |from| (chrom, from..(from + CHUNK_BP).min(end)))
         };
         let all = || {
             let contigs = self.genome.contigs.iter().enumerate();
             contigs.map(|(chrom, contig)| (chrom, 0..contig.seq.len())).collect()
         };
-        self.parts.map_or_else(all, <[Part]>::to_vec).into_iter().flat_map(of).collect()
+        self.regions.map_or_else(all, <[ReferenceRegion]>::to_vec).into_iter().flat_map(of).collect()
     }
 
-    /// The bases of a piece, and those that k-mers which begin in it need behind it.
-    fn bases_of(&self, (chrom, range): &Part) -> &[u8] {
+    /// The bases of a chunk, and the bases after it that a seed beginning in the chunk needs.
+    fn chunk_bases(&self, (chrom, range): &ReferenceRegion) -> &[u8] {
         let seq = &self.genome.contigs[*chrom].seq;
-        &seq[range.start..(range.end + SEED - 1).min(seq.len())]
+        &seq[range.start..(range.end + SEED_BP - 1).min(seq.len())]
     }
 
-    /// All that shares 22 bases and has [`LEAST`] points (1 for equal bases, −4 for different ones, −6−1 for a gap of up to 35), but of the bases
-    /// that stand in very many places. The first hit of a sequence is primary, others of the same bases are secondary.
+    /// Finds all hits that share 22 exact bases with the sequence and score at least [`MIN_HIT_SCORE`] (match 1,
+    /// mismatch −4, gap −6 and −1 per base, gaps of up to 35 bp). Bases with seeds that are too frequent in the
+    /// reference are skipped. The first hit of a sequence is primary; further hits of the same bases are secondary.
     ///
     /// # Panics
-    /// A sequence of 1 Gbp or more.
-    pub fn find(&self, sequences: &[&[u8]]) -> Found {
-        self.find_each(sequences, |_, hits| hits)
+    /// A sequence has 1 Gbp or more.
+    pub fn find_hits(&self, sequences: &[&[u8]]) -> ScanResult {
+        self.find_and_map(sequences, |_, hits| hits)
     }
 
-    /// The same, of which only that is kept that `make` makes of the hits of each sequence, in any order and on all threads.
+    /// Like [`Scan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
+    /// on all threads, in any order.
     ///
     /// # Panics
-    /// As [`Scan::find`].
-    pub fn find_each<T: Send>(
+    /// As [`Scan::find_hits`].
+    pub fn find_and_map<T: Send>(
         &self,
         sequences: &[&[u8]],
         make: impl Fn(usize, Vec<Hit>) -> T + Sync,
-    ) -> Found<T> {
-        let mut found = Found { hits: Vec::with_capacity(sequences.len()), crowded: 0, unkept: 0 };
+    ) -> ScanResult<T> {
+        let mut found =
+            ScanResult { hits: Vec::with_capacity(sequences.len()), skipped_repetitive: 0, truncated_hits: 0 };
         let mut first = 0;
         while first < sequences.len() {
             let rest = &sequences[first..];
-            let n = self.together(rest.iter().map(|sequence| sequence.len()));
-            let some = Batch::new(&rest[..n]).find(self, |s, hits| make(first + s, hits));
+            let n = self.num_sequences_in_batch(rest.iter().map(|sequence| sequence.len()));
+            let some = SequenceBatch::new(&rest[..n]).find(self, |s, hits| make(first + s, hits));
             found.hits.extend(some.hits);
-            found.crowded += some.crowded;
-            found.unkept += some.unkept;
+            found.skipped_repetitive += some.skipped_repetitive;
+            found.truncated_hits += some.truncated_hits;
             first += n;
         }
         found
     }
 }
 
-/// Some sequences, all of their bases one after the other.
-struct Batch {
+/// A batch of sequences: all their bases in one array.
+struct SequenceBatch {
     bases: Vec<u8>,
-    /// The reverse complement of each in its place.
-    turned: Vec<u8>,
-    /// Where each begins, with a base of none between two; and where the next would.
+    /// The reverse complement of each sequence, at the same position as the sequence.
+    revcomp_bases: Vec<u8>,
+    /// Start of each sequence in `bases`, and the end of the last one. Sequences are separated by an `N`.
     starts: Vec<usize>,
 }
 
-/// Where base 0 of a sequence, turned if it is reversed, would lie, and whether it is.
+/// A diagonal of the alignment matrix: reference position of base 0 of the (oriented) sequence, reference sequence,
+/// and whether the sequence is reverse-complemented.
 type Diagonal = (i64, u32, bool);
 
-/// A stretch of a sequence on a sequence of the reference.
+/// A part of a sequence aligned to the reference without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Laid {
-    /// Where base 0 of the sequence, turned if it is reversed, would lie.
-    left: i64,
+struct UngappedSegment {
+    /// Reference position of base 0 of the sequence, after reverse complement if `reverse` is set. May be negative.
+    diagonal: i64,
     sequence: u32,
     chrom: u32,
     reverse: bool,
-    stretch: Stretch,
+    scored_range: ScoredRange,
 }
 
-/// A k-mer of a sequence that the reference has at base `t`, which has not been laid yet.
-struct Waiting {
-    place: Place,
-    /// They are on different strands.
-    turned: bool,
-    t: usize,
+/// An occurrence of a seed of a sequence in the reference that has not been extended yet.
+struct SeedMatch {
+    position: SeedPosition,
+    /// Whether sequence and reference have the seed on different strands.
+    is_reverse: bool,
+    ref_pos: usize,
 }
 
-/// What a thread has found in a chunk.
-struct Laying {
-    /// Of each sequence, and from how many on it is thinned.
-    found: Vec<(Vec<Laid>, usize)>,
-    /// Sequences that have some.
-    touched: Vec<u32>,
+/// The ungapped segments that a thread has found in a chunk of the reference.
+struct ChunkSegments {
+    /// For each sequence its segments, and the number of segments from which dominated segments are dropped.
+    segments_by_sequence: Vec<(Vec<UngappedSegment>, usize)>,
+    /// Sequences with at least one segment.
+    touched_sequences: Vec<u32>,
 }
 
-/// What a thread works with.
-struct Here {
-    group: Group,
-    waiting: Vec<Waiting>,
-    found: Laying,
+/// Buffers of a thread.
+struct ScanScratch {
+    scratch: LookupScratch,
+    seed_matches: Vec<SeedMatch>,
+    found: ChunkSegments,
 }
 
-impl Laid {
-    /// The best first, then in order of place.
-    fn order(&self) -> impl Ord + use<> {
-        let Laid { chrom, reverse, left, stretch, .. } = *self;
-        let Range { start, end } = stretch.bases();
-        (-stretch.score, chrom, left, reverse, start, end)
+impl UngappedSegment {
+    /// Sort key: the best score first, then the position.
+    fn sort_key(&self) -> impl Ord + use<> {
+        let UngappedSegment { chrom, reverse, diagonal, scored_range, .. } = *self;
+        let Range { start, end } = scored_range.bases();
+        (-scored_range.score, chrom, diagonal, reverse, start, end)
     }
 
-    /// Where a base of its lies.
-    fn on(&self, q: usize) -> usize {
-        (self.left + q as i64) as usize
+    /// Reference position of base `q` of the oriented sequence.
+    fn ref_position(&self, q: usize) -> usize {
+        (self.diagonal + q as i64) as usize
     }
 
     fn diagonal(&self) -> Diagonal {
-        (self.left, self.chrom, self.reverse)
+        (self.diagonal, self.chrom, self.reverse)
     }
 
-    /// Its bases as the sequence was given.
-    fn query(&self, length: usize) -> Range<usize> {
-        let Range { start: from, end: to } = self.stretch.bases();
+    /// The aligned bases in the orientation in which the sequence was given.
+    fn query_range(&self, length: usize) -> Range<usize> {
+        let Range { start: from, end: to } = self.scored_range.bases();
         if self.reverse { length - to..length - from } else { from..to }
     }
 }
 
-fn shared(one: &Range<usize>, other: &Range<usize>) -> usize {
+fn overlap_len(one: &Range<usize>, other: &Range<usize>) -> usize {
     one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
-/// Drops stretches that are part of a better one, and those of which four fifths have [`KEPT`] better ones; leaves the others in their order. Says
-/// whether there were such as the latter.
-fn thin(laid: &mut Vec<Laid>, length: usize) -> bool {
-    let mut order: Vec<usize> = (0..laid.len()).collect();
-    order.sort_unstable_by_key(|&i| laid[i].order());
-    // Those that stay, side by side as each is held against all of them.
+/// Drops segments that are part of a better one on the same diagonal, and segments of which four fifths are covered
+/// by [`MAX_HITS_PER_PART`] better ones. Keeps the order of the others. Returns whether a segment was dropped for the
+/// second reason.
+fn drop_dominated_segments(segments: &mut Vec<UngappedSegment>, length: usize) -> bool {
+    let mut order: Vec<usize> = (0..segments.len()).collect();
+    order.sort_unstable_by_key(|&i| segments[i].sort_key());
+    // Segments that stay. They are stored contiguously because each further segment is compared with all of them.
     let mut kept: Vec<(Diagonal, Range<usize>)> = Vec::new();
-    let (mut drop, mut thinned) = (vec![false; laid.len()], false);
+    let (mut drop, mut dropped_segments) = (vec![false; segments.len()], false);
     for i in order {
-        let (diagonal, own) = (laid[i].diagonal(), laid[i].query(length));
+        let (diagonal, own) = (segments[i].diagonal(), segments[i].query_range(length));
         let (mut better, mut part) = (0, false);
         for (other, bases) in &kept {
-            let shared = shared(&own, bases);
+            let shared = overlap_len(&own, bases);
             part |= shared == own.len() && *other == diagonal;
             better += usize::from(shared * 5 >= own.len() * 4);
         }
-        drop[i] = part || better >= KEPT;
-        thinned |= drop[i] && !part;
+        drop[i] = part || better >= MAX_HITS_PER_PART;
+        dropped_segments |= drop[i] && !part;
         if !drop[i] {
             kept.push((diagonal, own));
         }
     }
     let mut dropped = drop.into_iter();
-    laid.retain(|_| !dropped.next().unwrap_or(false));
-    thinned
+    segments.retain(|_| !dropped.next().unwrap_or(false));
+    dropped_segments
 }
 
-impl Batch {
-    fn new(sequences: &[&[u8]]) -> Batch {
-        let (mut bases, mut turned, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+impl SequenceBatch {
+    fn new(sequences: &[&[u8]]) -> SequenceBatch {
+        let (mut bases, mut revcomp_bases, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         for sequence in sequences {
             bases.extend(sequence.iter().map(u8::to_ascii_uppercase));
-            turned.extend(revcomp(sequence));
+            revcomp_bases.extend(reverse_complement(sequence));
             bases.push(b'N');
-            turned.push(b'N');
+            revcomp_bases.push(b'N');
             starts.push(bases.len());
         }
         assert!(bases.len() < 1 << 30, "a sequence of 1 Gbp or more");
-        Batch { bases, turned, starts }
+        SequenceBatch { bases, revcomp_bases, starts }
     }
 
     fn len(&self) -> usize {
@@ -316,222 +340,244 @@ impl Batch {
     }
 
     fn oriented(&self, sequence: usize, reverse: bool) -> &[u8] {
-        let bases = if reverse { &self.turned } else { &self.bases };
+        let bases = if reverse { &self.revcomp_bases } else { &self.bases };
         &bases[self.range(sequence)]
     }
 
-    fn find<T: Send>(&self, scan: &Scan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> Found<T> {
-        let (seeds, crowded) = self.rare(scan);
-        let unkept: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
-        let laid = self.lay(scan, &seeds, &unkept);
+    fn find<T: Send>(&self, scan: &Scan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> ScanResult<T> {
+        let (seeds, skipped_repetitive) = self.select_rare_seeds(scan);
+        let truncated_hits: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
+        let segments = self.extend_seeds(scan, &seeds, &truncated_hits);
         drop(seeds);
-        let hits = in_order(
+        let hits = map_in_order(
             self.len(),
             scan.threads,
             || (),
             |(), s| {
-                let (hits, thinned) = self.hits(scan.genome, s, laid[s].clone());
-                unkept[s].fetch_or(thinned, Relaxed);
+                let (hits, dropped_segments) = self.hits_of_sequence(scan.genome, s, segments[s].clone());
+                truncated_hits[s].fetch_or(dropped_segments, Relaxed);
                 make(s, hits)
             },
         );
-        let unkept = unkept.iter().filter(|unkept| unkept.load(Relaxed)).count() as u64;
-        Found { hits, crowded, unkept }
+        let truncated_hits = truncated_hits.iter().filter(|truncated_hits| truncated_hits.load(Relaxed)).count() as u64;
+        ScanResult { hits, skipped_repetitive, truncated_hits }
     }
 
-    /// The k-mers by which sequences are looked for, and of how many sequences some part has none.
-    fn rare(&self, scan: &Scan<'_>) -> (Seeds, u64) {
-        let seeds = self.seeds(|_| true);
-        let counts: Vec<AtomicU32> = (0..seeds.different()).map(|_| AtomicU32::new(0)).collect();
+    /// Selects the seeds that are extended, by their number of occurrences in the reference. Also returns the number
+    /// of sequences with a window in which every seed is too frequent.
+    fn select_rare_seeds(&self, scan: &Scan<'_>) -> (SeedIndex, u64) {
+        let seeds = self.index_seeds(|_| true);
+        let counts: Vec<AtomicU32> = (0..seeds.num_distinct()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
-        let count = |group: &mut Group, i: usize| {
-            seeds.look_up(group, scan.bases_of(&chunks[i]), |number, _| {
-                if counts[number].load(Relaxed) <= VERY_OFTEN {
+        let count = |scratch: &mut LookupScratch, i: usize| {
+            seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, _| {
+                if counts[number].load(Relaxed) <= MAX_COUNT_RAREST_SEED {
                     counts[number].fetch_add(1, Relaxed);
                 }
             });
             scan.meter.add_bytes(chunks[i].1.len() as u64);
         };
-        in_order(chunks.len(), scan.threads, Group::default, count);
-        // How often that of each base stands there.
-        let mut times = vec![0; self.bases.len()];
+        map_in_order(chunks.len(), scan.threads, LookupScratch::default, count);
+        // Number of occurrences in the reference of the seed at each base.
+        let mut count_at = vec![0; self.bases.len()];
         for (number, count) in counts.iter().enumerate() {
             let count = count.load(Relaxed);
-            seeds.places(number).iter().for_each(|place| times[place.at()] = count);
+            seeds.positions(number).iter().for_each(|position| count_at[position.base_position()] = count);
         }
         drop((seeds, counts));
-        let (mut chosen, mut crowded, mut there) = (vec![false; self.bases.len()], 0, Vec::new());
+        let (mut chosen, mut skipped_repetitive, mut counts_in_window) = (vec![false; self.bases.len()], 0, Vec::new());
         for s in 0..self.len() {
             let mut left_out = false;
-            for from in self.range(s).step_by(WITHIN) {
-                let within = from..(from + WITHIN).min(self.range(s).end);
-                there.clear();
-                there.extend(within.map(|at| (times[at], at)).filter(|(count, _)| *count > 0));
-                there.sort_unstable();
-                for (n, &(count, at)) in there.iter().enumerate() {
-                    let most = match n {
-                        0 => VERY_OFTEN,
-                        _ if n < ENOUGH => OFTEN,
-                        _ => SELDOM,
+            for from in self.range(s).step_by(SEED_WINDOW_BP) {
+                let within = from..(from + SEED_WINDOW_BP).min(self.range(s).end);
+                counts_in_window.clear();
+                counts_in_window.extend(within.map(|at| (count_at[at], at)).filter(|(count, _)| *count > 0));
+                counts_in_window.sort_unstable();
+                for (n, &(count, at)) in counts_in_window.iter().enumerate() {
+                    let max_count = match n {
+                        0 => MAX_COUNT_RAREST_SEED,
+                        _ if n < MIN_SEEDS_PER_WINDOW => MAX_COUNT_SECOND_SEED,
+                        _ => MAX_COUNT_ANY_SEED,
                     };
-                    if count > most {
+                    if count > max_count {
                         left_out |= n == 0;
                         break;
                     }
                     chosen[at] = true;
                 }
             }
-            crowded += u64::from(left_out);
+            skipped_repetitive += u64::from(left_out);
         }
-        (self.seeds(|at| chosen[at]), crowded)
+        (self.index_seeds(|at| chosen[at]), skipped_repetitive)
     }
 
-    /// The k-mers that begin at the bases that are `wanted`.
-    fn seeds(&self, wanted: impl Fn(usize) -> bool) -> Seeds {
-        let mut places = Vec::new();
+    /// Indexes the seeds that begin at bases for which `wanted` is true.
+    fn index_seeds(&self, wanted: impl Fn(usize) -> bool) -> SeedIndex {
+        let mut positions = Vec::new();
         for (number, s) in (0..).zip(0..self.len()) {
             let Range { start, end } = self.range(s);
-            seeds(&self.bases[start..end], |some| {
+            for_each_seed_batch(&self.bases[start..end], |some| {
                 let own = some.iter().map(|seed| Seed { at: seed.at + start as u32, ..*seed });
                 let wanted = own.filter(|seed| wanted(seed.at as usize));
-                places.extend(wanted.map(|seed| Place::new(seed, number)));
+                positions.extend(wanted.map(|seed| SeedPosition::new(seed, number)));
             });
         }
-        Seeds::new(places)
+        SeedIndex::new(positions)
     }
 
-    /// The stretches that have these k-mers; of which sequences some were not kept is noted.
-    fn lay(&self, scan: &Scan<'_>, seeds: &Seeds, unkept: &[AtomicBool]) -> Vec<Vec<Laid>> {
+    /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence and
+    /// sets `truncated_hits` for sequences of which segments were dropped.
+    fn extend_seeds(
+        &self,
+        scan: &Scan<'_>,
+        seeds: &SeedIndex,
+        truncated_hits: &[AtomicBool],
+    ) -> Vec<Vec<UngappedSegment>> {
         let &Scan { genome, threads, meter, .. } = scan;
         let chunks = scan.chunks();
-        // Some sequences in a row go to one thread.
-        let some = self.len().div_ceil(SHARES).max(1);
-        let share = |s: usize| Mutex::new(vec![Vec::new(); some.min(self.len() - s)]);
-        let shares: Vec<Mutex<Vec<Vec<Laid>>>> = (0..self.len()).step_by(some).map(share).collect();
-        let lay = |Here { group, waiting, found }: &mut Here, i: usize| {
+        // Consecutive sequences are handled by one thread.
+        let sequences_per_share = self.len().div_ceil(SEQUENCE_SHARES).max(1);
+        let share = |s: usize| Mutex::new(vec![Vec::new(); sequences_per_share.min(self.len() - s)]);
+        let shares: Vec<Mutex<Vec<Vec<UngappedSegment>>>> =
+            (0..self.len()).step_by(sequences_per_share).map(share).collect();
+        let extend_chunk = |ScanScratch { scratch, seed_matches, found }: &mut ScanScratch, i: usize| {
             let (chrom, Range { start, end }) = chunks[i];
             let reference = &genome.contigs[chrom].seq;
-            let mut lay = |waiting: &mut Vec<Waiting>| {
-                self.lay_some(waiting, found, chrom, reference, unkept);
-                waiting.clear();
+            let mut extend_chunk = |seed_matches: &mut Vec<SeedMatch>| {
+                self.extend_matches(seed_matches, found, chrom, reference, truncated_hits);
+                seed_matches.clear();
             };
-            seeds.look_up(group, scan.bases_of(&chunks[i]), |number, Seed { at, reverse, .. }| {
-                for &place in seeds.places(number) {
-                    prefetch(&self.starts[place.sequence()]);
-                    waiting.push(Waiting {
-                        place,
-                        turned: place.reverse() != reverse,
-                        t: start + at as usize,
+            seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, Seed { at, reverse, .. }| {
+                for &position in seeds.positions(number) {
+                    prefetch(&self.starts[position.sequence()]);
+                    seed_matches.push(SeedMatch {
+                        position,
+                        is_reverse: position.is_reverse() != reverse,
+                        ref_pos: start + at as usize,
                     });
-                    if waiting.len() == TOGETHER {
-                        lay(waiting);
+                    if seed_matches.len() == SEED_MATCHES_PER_BATCH {
+                        extend_chunk(seed_matches);
                     }
                 }
             });
-            lay(waiting);
+            extend_chunk(seed_matches);
             meter.add_bytes((end - start) as u64);
-            let Laying { found, touched } = found;
+            let ChunkSegments { segments_by_sequence, touched_sequences } = found;
             let mut all = vec![Vec::new(); shares.len()];
-            touched.drain(..).for_each(|s| all[s as usize / some].append(&mut found[s as usize].0));
+            touched_sequences
+                .drain(..)
+                .for_each(|s| all[s as usize / sequences_per_share].append(&mut segments_by_sequence[s as usize].0));
             all
         };
-        let state = || Here {
-            group: Group::default(),
-            waiting: Vec::with_capacity(TOGETHER),
-            found: Laying { found: vec![(Vec::new(), MANY); self.len()], touched: Vec::new() },
+        let state = || ScanScratch {
+            scratch: LookupScratch::default(),
+            seed_matches: Vec::with_capacity(SEED_MATCHES_PER_BATCH),
+            found: ChunkSegments {
+                segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_THIN); self.len()],
+                touched_sequences: Vec::new(),
+            },
         };
-        // What is found is thinned every few chunks, and always after the same ones.
-        for first in (0..chunks.len()).step_by(ROUND) {
-            let round = (chunks.len() - first).min(ROUND);
-            let found = in_order(round, threads, state, |state, i| lay(state, first + i));
+        // Segments are dropped after a fixed number of chunks, so that the result does not depend on the threads.
+        for first in (0..chunks.len()).step_by(CHUNKS_PER_ROUND) {
+            let round = (chunks.len() - first).min(CHUNKS_PER_ROUND);
+            let found = map_in_order(round, threads, state, |state, i| extend_chunk(state, first + i));
             let take = |(): &mut (), share: usize| {
                 let mut lists = shares[share].lock().unwrap_or_else(PoisonError::into_inner);
-                for laid in found.iter().flat_map(|found| &found[share]) {
-                    lists[laid.sequence as usize % some].push(*laid);
+                for segment in found.iter().flat_map(|found| &found[share]) {
+                    lists[segment.sequence as usize % sequences_per_share].push(*segment);
                 }
-                for (s, list) in (share * some..).zip(lists.iter_mut()).filter(|(_, list)| list.len() >= MANY)
+                for (s, list) in (share * sequences_per_share..)
+                    .zip(lists.iter_mut())
+                    .filter(|(_, list)| list.len() >= MIN_SEGMENTS_TO_THIN)
                 {
-                    unkept[s].fetch_or(thin(list, self.range(s).len()), Relaxed);
+                    truncated_hits[s].fetch_or(drop_dominated_segments(list, self.range(s).len()), Relaxed);
                 }
             };
-            in_order(shares.len(), threads, || (), take);
+            map_in_order(shares.len(), threads, || (), take);
         }
-        shares
-            .into_iter()
-            .flat_map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect()
+        shares.into_iter().flat_map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
-    /// Lays what waits. All of it goes through each step together, which asks for the memory that the next one reads.
-    fn lay_some(
+    /// Extends seed matches. All of them go through each step together, and each step prefetches the memory of the
+    /// next one.
+    fn extend_matches(
         &self,
-        waiting: &[Waiting],
-        Laying { found, touched }: &mut Laying,
+        seed_matches: &[SeedMatch],
+        ChunkSegments { segments_by_sequence, touched_sequences }: &mut ChunkSegments,
         chrom: usize,
         reference: &[u8],
-        unkept: &[AtomicBool],
+        truncated_hits: &[AtomicBool],
     ) {
-        for Waiting { place, turned, .. } in waiting {
-            prefetch(&found[place.sequence()]);
-            let first = if *turned { self.turned_at(*place) } else { place.at() };
-            let bases = if *turned { &self.turned } else { &self.bases };
-            for line in (first.saturating_sub(LINE * AHEAD)..first + LINE * AHEAD).step_by(LINE) {
+        for SeedMatch { position, is_reverse, .. } in seed_matches {
+            prefetch(&segments_by_sequence[position.sequence()]);
+            let first = if *is_reverse { self.revcomp_position(*position) } else { position.base_position() };
+            let bases = if *is_reverse { &self.revcomp_bases } else { &self.bases };
+            for line in (first.saturating_sub(CACHE_LINE_BYTES * PREFETCH_LINES)
+                ..first + CACHE_LINE_BYTES * PREFETCH_LINES)
+                .step_by(CACHE_LINE_BYTES)
+            {
                 bases.get(line).into_iter().for_each(prefetch);
             }
         }
-        for Waiting { place, .. } in waiting {
-            found[place.sequence()].0.last().into_iter().for_each(prefetch);
+        for SeedMatch { position, .. } in seed_matches {
+            segments_by_sequence[position.sequence()].0.last().into_iter().for_each(prefetch);
         }
-        for &Waiting { place, turned, t } in waiting {
-            let sequence = place.sequence();
+        for &SeedMatch { position, is_reverse, ref_pos } in seed_matches {
+            let sequence = position.sequence();
             let own = self.range(sequence);
-            let q = if turned { self.turned_at(place) } else { place.at() } - own.start;
-            let left = t as i64 - q as i64;
-            let (list, limit) = &mut found[sequence];
-            // Mostly: what is laid twice is dropped when they are thinned.
-            let known =
-                list.iter().rev().take(RECENT).any(|laid| {
-                    laid.left == left && laid.reverse == turned && laid.stretch.bases().contains(&q)
-                });
-            if known {
+            let q = if is_reverse { self.revcomp_position(position) } else { position.base_position() } - own.start;
+            let diagonal = ref_pos as i64 - q as i64;
+            let (list, limit) = &mut segments_by_sequence[sequence];
+            // Catches most duplicates; the others are dropped with the dominated segments.
+            let already_covered = list.iter().rev().take(RECENT_SEGMENTS).any(|segment| {
+                segment.diagonal == diagonal
+                    && segment.reverse == is_reverse
+                    && segment.scored_range.bases().contains(&q)
+            });
+            if already_covered {
                 continue;
             }
-            let stretch = without_gaps(self.oriented(sequence, turned), reference, q, t);
-            if stretch.score >= LEAST {
+            let scored_range = extend_ungapped(self.oriented(sequence, is_reverse), reference, q, ref_pos);
+            if scored_range.score >= MIN_HIT_SCORE {
                 let (sequence, chrom) = (sequence as u32, chrom as u32);
                 if list.is_empty() {
-                    touched.push(sequence);
-                    *limit = MANY;
+                    touched_sequences.push(sequence);
+                    *limit = MIN_SEGMENTS_TO_THIN;
                 }
-                list.push(Laid { sequence, chrom, reverse: turned, left, stretch });
+                list.push(UngappedSegment { sequence, chrom, reverse: is_reverse, diagonal, scored_range });
                 if list.len() >= *limit {
-                    let thinned = thin(list, own.len());
-                    unkept[sequence as usize].fetch_or(thinned, Relaxed);
-                    // Parts may be many: it has to be worth it.
-                    *limit = MANY.max(2 * list.len());
+                    let dropped_segments = drop_dominated_segments(list, own.len());
+                    truncated_hits[sequence as usize].fetch_or(dropped_segments, Relaxed);
+                    // A sequence with many segments that all stay is not examined again at every new segment.
+                    *limit = MIN_SEGMENTS_TO_THIN.max(2 * list.len());
                 }
             }
         }
     }
 
-    /// Where the reverse complement of a k-mer begins among the bases that are turned.
-    fn turned_at(&self, place: Place) -> usize {
-        let Range { start, end } = self.range(place.sequence());
-        start + end - place.at() - SEED
+    /// Position of the reverse complement of a seed in `revcomp_bases`.
+    fn revcomp_position(&self, position: SeedPosition) -> usize {
+        let Range { start, end } = self.range(position.sequence());
+        start + end - position.base_position() - SEED_BP
     }
 
-    /// The hits of a sequence, from its stretches, and whether some of these were not kept.
-    fn hits(&self, genome: &Reference, sequence: usize, mut laid: Vec<Laid>) -> (Vec<Hit>, bool) {
+    /// Makes the hits of a sequence from its segments. Also returns whether segments were dropped.
+    fn hits_of_sequence(
+        &self,
+        genome: &Reference,
+        sequence: usize,
+        mut segments: Vec<UngappedSegment>,
+    ) -> (Vec<Hit>, bool) {
         let length = self.range(sequence).len();
-        let thinned = thin(&mut laid, length);
-        laid.sort_unstable_by_key(Laid::order);
-        let mut hits: Vec<Hit> = Vec::with_capacity(laid.len());
-        for (i, one) in laid.iter().enumerate() {
-            let own = one.query(length);
-            let bases = one.stretch.bases();
-            let (from, to) = (one.on(bases.start), one.on(bases.end));
-            // A part of an alignment with gaps.
-            let known = hits.iter().any(|hit| {
+        let dropped_segments = drop_dominated_segments(&mut segments, length);
+        segments.sort_unstable_by_key(UngappedSegment::sort_key);
+        let mut hits: Vec<Hit> = Vec::with_capacity(segments.len());
+        for (i, one) in segments.iter().enumerate() {
+            let own = one.query_range(length);
+            let bases = one.scored_range.bases();
+            let (from, to) = (one.ref_position(bases.start), one.ref_position(bases.end));
+            // The segment is part of a gapped alignment.
+            let already_covered = hits.iter().any(|hit| {
                 hit.tid == one.chrom as usize
                     && (hit.strand == Strand::Reverse) == one.reverse
                     && hit.ref_start <= from
@@ -539,46 +585,46 @@ impl Batch {
                     && hit.query_start <= own.start
                     && own.end <= hit.query_end
             });
-            if known {
+            if already_covered {
                 continue;
             }
             let better =
-                laid[..i].iter().filter(|other| shared(&own, &other.query(length)) * 5 >= own.len() * 4);
+                segments[..i].iter().filter(|other| overlap_len(&own, &other.query_range(length)) * 5 >= own.len() * 4);
             let (mut rivals, mut best) = (0, 0);
-            better.for_each(|other| (rivals, best) = (rivals + 1, best.max(other.stretch.score)));
-            let gaps = rivals < TRIED && best <= one.stretch.score + HOPELESS;
-            hits.push(self.hit(genome, one, gaps));
+            better.for_each(|other| (rivals, best) = (rivals + 1, best.max(other.scored_range.score)));
+            let gaps = rivals < MAX_GAPPED_RIVALS && best <= one.scored_range.score + MAX_SCORE_DEFICIT_FOR_GAPS;
+            hits.push(self.make_hit(genome, one, gaps));
         }
-        settle(&mut hits);
-        (hits, thinned)
+        sort_and_rank(&mut hits);
+        (hits, dropped_segments)
     }
 
-    fn hit(&self, genome: &Reference, laid: &Laid, gaps: bool) -> Hit {
-        let query = self.oriented(laid.sequence as usize, laid.reverse);
-        let reference = &genome.contigs[laid.chrom as usize].seq;
-        let Range { start: from, end: to } = laid.stretch.bases();
-        let score = laid.stretch.score;
+    fn make_hit(&self, genome: &Reference, segment: &UngappedSegment, gaps: bool) -> Hit {
+        let query = self.oriented(segment.sequence as usize, segment.reverse);
+        let reference = &genome.contigs[segment.chrom as usize].seq;
+        let Range { start: from, end: to } = segment.scored_range.bases();
+        let score = segment.scored_range.score;
         let alignment = if gaps {
-            with_gaps(query, reference, laid.left, laid.stretch)
+            extend_gapped(query, reference, segment.diagonal, segment.scored_range)
         } else {
-            let target = (laid.on(from), laid.on(to));
+            let target = (segment.ref_position(from), segment.ref_position(to));
             let cigar = vec![CigarOp { kind: CigarKind::Match, len: (to - from) as u32 }];
-            let equal = equal_bases(&query[from..to], &reference[target.0..target.1]);
-            Alignment { query: (from, to), target, score, cigar, equal }
+            let equal = count_matching_bases(&query[from..to], &reference[target.0..target.1]);
+            GappedAlignment { query: (from, to), target, score, cigar, equal }
         };
         let (from, to) = alignment.query;
-        let (start, end) = if laid.reverse { (query.len() - to, query.len() - from) } else { (from, to) };
+        let (start, end) = if segment.reverse { (query.len() - to, query.len() - from) } else { (from, to) };
         Hit {
-            tid: laid.chrom as usize,
+            tid: segment.chrom as usize,
             ref_start: alignment.target.0,
             ref_end: alignment.target.1,
             query_start: start,
             query_end: end,
-            strand: if laid.reverse { Strand::Reverse } else { Strand::Forward },
+            strand: if segment.reverse { Strand::Reverse } else { Strand::Forward },
             mapq: 0,
             score: alignment.score,
-            blen: alignment.cigar.iter().map(|op| op.len as usize).sum(),
-            mlen: alignment.equal,
+            alignment_columns: alignment.cigar.iter().map(|op| op.len as usize).sum(),
+            matching_bases: alignment.equal,
             proper_pair: false,
             is_primary: false,
             is_secondary: false,
@@ -587,42 +633,41 @@ impl Batch {
     }
 }
 
-fn bases(hit: &Hit) -> Range<usize> {
+fn query_range(hit: &Hit) -> Range<usize> {
     hit.query_start..hit.query_end
 }
 
-/// Whether more than half of the shorter one is shared.
-fn same_bases(one: &Hit, other: &Hit) -> bool {
-    let (one, other) = (bases(one), bases(other));
-    shared(&one, &other) * 2 > one.len().min(other.len())
+/// Whether two hits share more than half of the bases of the shorter one.
+fn covers_same_bases(one: &Hit, other: &Hit) -> bool {
+    let (one, other) = (query_range(one), query_range(other));
+    overlap_len(&one, &other) * 2 > one.len().min(other.len())
 }
 
-/// Puts hits in order, the best first, each alignment once, and says which is primary and which secondary, and how sure each is.
-fn settle(hits: &mut Vec<Hit>) {
+/// Sorts hits, the best first, removes duplicates, and sets primary, secondary and mapping quality.
+fn sort_and_rank(hits: &mut Vec<Hit>) {
     hits.sort_by_key(|hit| (-hit.score, hit.tid, hit.ref_start, hit.ref_end, hit.strand == Strand::Reverse));
-    let form =
-        |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
-    let mut known = HashSet::new();
-    hits.retain(|hit| known.insert(form(hit)));
-    rank(hits);
+    let form = |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
+    let mut already_covered = HashSet::new();
+    hits.retain(|hit| already_covered.insert(form(hit)));
+    assign_mapq(hits);
 }
 
-/// Which of some hits is primary and which secondary, by their order, and how sure each is.
-fn rank(hits: &mut [Hit]) {
+/// Sets primary, secondary and mapping quality of sorted hits.
+fn assign_mapq(hits: &mut [Hit]) {
     for i in 0..hits.len() {
         let (before, rest) = hits.split_at_mut(i);
         let Some((hit, behind)) = rest.split_first_mut() else { break };
         hit.is_primary = i == 0;
-        hit.is_secondary = before.iter().any(|other| !other.is_secondary && same_bases(hit, other));
-        let rivals = before.iter().chain(&*behind).filter(|other| same_bases(hit, other));
+        hit.is_secondary = before.iter().any(|other| !other.is_secondary && covers_same_bases(hit, other));
+        let rivals = before.iter().chain(&*behind).filter(|other| covers_same_bases(hit, other));
         let rival = rivals.map(|other| other.score).max();
-        let margin = rival.map_or(SURE, |rival| (hit.score - rival).clamp(0, SURE));
-        hit.mapq = (margin * SUREST / SURE) as u8;
+        let margin = rival.map_or(UNIQUE_SCORE_MARGIN, |rival| (hit.score - rival).clamp(0, UNIQUE_SCORE_MARGIN));
+        hit.mapq = (margin * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
     }
 }
 
-/// Distance between the first bases of mates that face each other, if they do (bp).
-fn distance(one: &Hit, other: &Hit) -> Option<usize> {
+/// Insert size (bp) of two hits that face each other on the same reference sequence; `None` if they do not.
+fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
     let (ahead, back) = match (one.strand, other.strand) {
         (Strand::Forward, Strand::Reverse) => (one, other),
         (Strand::Reverse, Strand::Forward) => (other, one),
@@ -631,15 +676,15 @@ fn distance(one: &Hit, other: &Hit) -> Option<usize> {
     (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
 }
 
-/// How far mates are apart at most, by those that lie in one place each: their upper quartile and three times what is between the quartiles; `None` if
-/// these are too few.
-pub fn farthest(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
+/// Estimates the maximum distance (bp) of a proper pair from pairs in which each mate has exactly one hit: upper
+/// quartile plus three times the interquartile range. `None` if there are too few such pairs.
+pub fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
-        ([one], [two]) => distance(one, two).filter(|&apart| apart <= 10 * APART),
+        ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * DEFAULT_MAX_MATE_DISTANCE_BP),
         _ => None,
     };
     let mut apart: Vec<usize> = hits.iter().filter_map(certain).collect();
-    if apart.len() < FEWEST {
+    if apart.len() < MIN_PAIRS_FOR_DISTANCE {
         return None;
     }
     apart.sort_unstable();
@@ -647,27 +692,27 @@ pub fn farthest(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     Some(upper + 3 * (upper - lower).max(30))
 }
 
-/// Puts that hit of each mate first with which both are best: of places that are about as good those are believed that lie as mates do, `farthest`
-/// apart at most.
-pub fn choose(mates: &mut [Vec<Hit>; 2], farthest: usize) {
+/// Moves the hits of the best pair to the front of the hits of each mate. Among hits of similar score, hits that form
+/// a proper pair of at most `max_distance` bp are preferred.
+pub fn choose_best_pair(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;
     }
-    let fits = |x: usize, y: usize| distance(&one[x], &two[y]).is_some_and(|apart| apart <= farthest);
+    let fits = |x: usize, y: usize| insert_size(&one[x], &two[y]).is_some_and(|apart| apart <= max_distance);
     let all = (0..one.len()).flat_map(|x| (0..two.len()).map(move |y| (x, y)));
     let mut pairs: Vec<(i32, usize, usize)> =
         all.filter(|&(x, y)| fits(x, y)).map(|(x, y)| (-(one[x].score + two[y].score), x, y)).collect();
     pairs.sort_unstable();
-    let apart = one[0].score + two[0].score - UNPAIRED;
+    let apart = one[0].score + two[0].score - UNPAIRED_PENALTY;
     let Some(&(score, x, y)) = pairs.first().filter(|(score, ..)| -score > apart) else { return };
     let next = pairs.get(1).map_or(apart, |(next, ..)| apart.max(-next));
-    let sure = ((-score - next).clamp(0, SURE) * SUREST / SURE) as u8;
+    let sure = ((-score - next).clamp(0, UNIQUE_SCORE_MARGIN) * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
     for (hits, chosen) in mates.iter_mut().zip([x, y]) {
         hits[..=chosen].rotate_right(1);
-        rank(hits);
+        assign_mapq(hits);
         let own = &mut hits[0];
-        // A mate lends what it knows, 40 at most.
+        // A mate can raise the mapping quality by at most 40.
         own.mapq = own.mapq.max(sure.min(own.mapq + 40));
         own.proper_pair = true;
     }

@@ -1,19 +1,19 @@
-//! BAM files as samtools sees them.
+//! Checks BAM files with samtools.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, Templated, write_bam};
-use genuma_align::indexed::{IndexedFile, Place, Records};
+use genuma_align::bam::{BamHeader, HasTemplate, Program, Read, ReadGroup, Template, write_bam};
+use genuma_align::indexed::{IndexedFile, IndexedFormat, RecordPosition};
 use genuma_align::scan::Scan;
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
-use genuma_work::Meter;
-use genuma_work::publish::Set;
+use genuma_work::ProgressCounters;
+use genuma_work::publish::FileSet;
 
-/// A small generator of its own, so that the data stay the same for ever.
+/// A small random generator, so that the data never change.
 struct Random(u64);
 
 impl Random {
@@ -31,7 +31,7 @@ struct Pair {
     name: String,
     group: usize,
     mates: [(Vec<u8>, Vec<u8>); 2],
-    /// Where it is from.
+    /// Origin of the pair.
     places: Vec<(usize, usize)>,
 }
 
@@ -40,11 +40,11 @@ impl Pair {
         let mates = [0, 1].map(|m| Read { seq: &self.mates[m].0, qual: &self.mates[m].1 });
         Template {
             name: self.name.as_bytes(),
-            group: self.group,
+            read_group: self.group,
             mates,
-            places: &[],
-            quality: 0,
-            anywhere: true,
+            expected_positions: &[],
+            max_mapq: 0,
+            search_genome: true,
         }
     }
 }
@@ -53,21 +53,20 @@ impl Pair {
 #[derive(Clone, Copy)]
 struct Given<'a>(Template<'a>);
 
-impl Templated for Given<'_> {
+impl HasTemplate for Given<'_> {
     fn template(&self) -> Template<'_> {
         self.0
     }
 }
 
 fn genome(random: &mut Random) -> Reference {
-    let mut contigs: Vec<Contig> = [("one", 30_000), ("two", 20_000)]
-        .map(|(name, n)| Contig { name: name.into(), seq: random.bases(n) })
-        .into();
+    let mut contigs: Vec<Contig> =
+        [("one", 30_000), ("two", 20_000)].map(|(name, n)| Contig { name: name.into(), seq: random.bases(n) }).into();
     contigs[0].seq[5_000..5_050].fill(b'N');
     Reference::from_contigs(contigs)
 }
 
-/// Fragments of both contigs with errors and indels; some reads are chimeras, some are of nowhere.
+/// Fragments of both contigs with errors and indels; some reads are chimeras, some are random.
 fn pairs(genome: &Reference, n: usize, random: &mut Random) -> Vec<Pair> {
     let pair = |i: usize, random: &mut Random| {
         let from = random.below(2);
@@ -78,16 +77,16 @@ fn pairs(genome: &Reference, n: usize, random: &mut Random) -> Vec<Pair> {
             3 => drop(fragment.drain(40..47)),
             4 => drop(fragment.splice(60..60, *b"GATTACA")),
             5 => {
-                // A chimera: the first 80 bases come from the other strand elsewhere.
+                // A chimera: the first 80 bases come from the other strand at another position.
                 let from = random.below(genome.contigs[1].seq.len() - 80);
-                fragment.splice(..80, revcomp(&genome.contigs[1].seq[from..from + 80]));
+                fragment.splice(..80, reverse_complement(&genome.contigs[1].seq[from..from + 80]));
             }
             _ => {}
         }
         if random.below(2) == 1 {
-            fragment = revcomp(&fragment);
+            fragment = reverse_complement(&fragment);
         }
-        let mut mates = [fragment[..150].to_vec(), revcomp(&fragment)[..150].to_vec()];
+        let mut mates = [fragment[..150].to_vec(), reverse_complement(&fragment)[..150].to_vec()];
         match i % 20 {
             7 => mates[1] = random.bases(150),
             8 => mates = [random.bases(150), random.bases(150)],
@@ -141,10 +140,10 @@ impl Made {
     ) -> Result<(), genuma_align::bam::Error> {
         let groups = [ReadGroup { id: "n", sample: "NORMAL" }, ReadGroup { id: "t", sample: "TUMOR" }];
         let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
-        let mut set = Set::default();
-        let heading = Heading { genome: &self.genome, groups: &groups, program };
-        let meter = Meter::of("the reference");
-        let scan = Scan { genome: &self.genome, parts: None, threads, memory: 1 << 30, meter: &meter };
+        let mut set = FileSet::default();
+        let heading = BamHeader { reference: &self.genome, read_groups: &groups, program };
+        let meter = ProgressCounters::new("the reference");
+        let scan = Scan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
         let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
         write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
@@ -153,7 +152,7 @@ impl Made {
     }
 }
 
-/// Output of a program that must succeed; `None` when it is not installed.
+/// Output of a program that must succeed; `None` if it is not installed.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Err(_) => {
@@ -206,7 +205,7 @@ fn every_read_is_there_as_sequenced() {
         let (mut seq, mut qual) = pair.mates[usize::from(!first)].clone();
         qual.iter_mut().for_each(|q| *q += 33);
         if flag & REVERSE != 0 {
-            seq = revcomp(&seq);
+            seq = reverse_complement(&seq);
             qual.reverse();
         }
         gapped += usize::from(f[5].contains(['I', 'D']));
@@ -226,7 +225,7 @@ fn every_read_is_there_as_sequenced() {
         if flag & UNMAPPED != 0 {
             unmapped += 1;
             assert_eq!((f[4], f[5]), ("0", "*"));
-            // It stands at its mate, or nowhere when that is unmapped too.
+            // It has the position of its mate, or none if the mate is unmapped, too.
             let mate_unmapped = flag & 0x8 != 0;
             assert_eq!(f[2] == "*", mate_unmapped);
             assert!(mate_unmapped || (f[6] == "=" && f[3] == f[7]));
@@ -234,7 +233,7 @@ fn every_read_is_there_as_sequenced() {
     }
     assert_eq!(primary.len(), 2000);
     assert!(primary.values().all(|&n| n == 1));
-    // Of 20 pairs 4 reads are of nowhere; two pairs in 20 hold chimeras, with a read or both across the joint.
+    // Of 20 pairs, 4 reads are random; two pairs in 20 have chimeras, within a read or between the mates.
     assert_eq!(unmapped, 200);
     assert!((60..=200).contains(&supplementary), "{supplementary}");
     assert!(gapped > 100, "{gapped}");
@@ -248,10 +247,10 @@ fn samtools_agrees_on_order_mates_and_distances() {
     let bam = path.to_str().unwrap();
     let Some(sam) = output("samtools", &["view", bam]) else { return };
 
-    // Sorting what is sorted changes nothing, ties included.
+    // Sorting a sorted file changes nothing, ties included.
     assert!(output("samtools", &["sort", "--no-PG", "-O", "sam", bam]).unwrap().ends_with(&sam));
 
-    // calmd corrects NM, and says so in words that the counts must not hold.
+    // calmd corrects NM and prints a message that must not be counted.
     let out = Command::new("samtools")
         .args(["calmd", "--no-PG", bam, made.path("genome.fa").to_str().unwrap()])
         .output()
@@ -264,8 +263,8 @@ fn samtools_agrees_on_order_mates_and_distances() {
     };
     assert_eq!(distances(&sam), distances(&String::from_utf8(out.stdout).unwrap()));
 
-    // Mates as fixmate finds them, but for two habits of its own: an MC of `*` for an unmapped mate, and one base less
-    // between mates on one strand (Picard and bwa count both ends).
+    // Mates as fixmate finds them, except two of its peculiarities: an MC of `*` for an unmapped mate, and a template
+    // length of one base less between mates on one strand (Picard and bwa count both ends).
     let (collated, fixed) = (made.path("n.bam"), made.path("f.bam"));
     let (collated, fixed) = (collated.to_str().unwrap(), fixed.to_str().unwrap());
     output("samtools", &["sort", "-n", "-o", collated, bam]);
@@ -293,7 +292,7 @@ fn samtools_agrees_on_order_mates_and_distances() {
         let line = stats.lines().find(|l| l.starts_with(&format!("SN\t{what}:"))).unwrap();
         line.split('\t').nth(2).unwrap().parse::<usize>().unwrap()
     };
-    // It leaves out the 50 reads without bases.
+    // samtools omits the 50 reads without bases.
     assert_eq!((count("sequences"), count("reads unmapped"), count("is sorted")), (1950, 150, 1));
     assert!(count("reads properly paired") > 1400);
 }
@@ -319,9 +318,7 @@ fn index_finds_what_filtering_finds() {
         }
         span.max(1)
     };
-    for (chrom, from, to) in
-        [("one", 1, 30_000), ("one", 16_300, 16_500), ("two", 1, 1), ("two", 9_000, 12_345)]
-    {
+    for (chrom, from, to) in [("one", 1, 30_000), ("one", 16_300, 16_500), ("two", 1, 1), ("two", 9_000, 12_345)] {
         let expected: Vec<String> = all
             .iter()
             .filter(|f| {
@@ -336,8 +333,7 @@ fn index_finds_what_filtering_finds() {
     let nowhere = output("samtools", &["view", bam, "*"]).unwrap();
     assert_eq!(nowhere.lines().count(), all.iter().filter(|f| f[2] == "*").count());
     let counted = output("samtools", &["idxstats", bam]).unwrap();
-    let total: usize =
-        fields(&counted).iter().flat_map(|f| f[2..].iter()).map(|n| n.parse::<usize>().unwrap()).sum();
+    let total: usize = fields(&counted).iter().flat_map(|f| f[2..].iter()).map(|n| n.parse::<usize>().unwrap()).sum();
     assert_eq!(total, all.len());
 }
 
@@ -352,20 +348,19 @@ fn threads_do_not_show() {
     assert!(written[0] == written[1] && written[0] == written[2]);
 }
 
-/// Reads whose places are known lie where a look at the whole reference puts them, and are as sure as those places at most; what is known wrongly does no
-/// harm.
+/// Reads with known positions align where a scan of the whole reference aligns them, with at most the mapping quality
+/// of these positions; wrong positions do no harm.
 #[test]
 fn places_are_looked_at_first() {
     let made = Made::new(1000);
     let wrong = [(1, 19_990)];
-    let known =
-        |pair: &Pair, i: usize| if i.is_multiple_of(7) { wrong.to_vec() } else { pair.places.clone() };
+    let known = |pair: &Pair, i: usize| if i.is_multiple_of(7) { wrong.to_vec() } else { pair.places.clone() };
     let places: Vec<_> = made.pairs.iter().enumerate().map(|(i, pair)| known(pair, i)).collect();
     let templates: Vec<Template<'_>> = made
         .pairs
         .iter()
         .zip(&places)
-        .map(|(pair, places)| Template { places, quality: 13, ..pair.template() })
+        .map(|(pair, places)| Template { expected_positions: places, max_mapq: 13, ..pair.template() })
         .collect();
     let written = [1, 3].map(|threads| {
         let path = made.path(&format!("{threads}.bam"));
@@ -381,8 +376,7 @@ fn places_are_looked_at_first() {
         let primary = |f: Vec<&str>| {
             let flag: u16 = f[1].parse().unwrap();
             let at = format!("{}:{} {}", f[2], f[3], f[5]);
-            (flag & SUPPLEMENTARY == 0)
-                .then(|| ((f[0].to_owned(), flag & 0x40 != 0), (at, f[4].parse().unwrap())))
+            (flag & SUPPLEMENTARY == 0).then(|| ((f[0].to_owned(), flag & 0x40 != 0), (at, f[4].parse().unwrap())))
         };
         fields(sam).into_iter().filter_map(primary).collect()
     };
@@ -410,10 +404,7 @@ fn header_and_no_reads() {
         @PG\tID:genuma\tPN:genuma\tVN:0\tCL:genuma call --tumor 'a b'\n";
     assert_eq!(header, expected);
     output("samtools", &["quickcheck", "-v", bam]);
-    assert_eq!(
-        output("samtools", &["idxstats", bam]).unwrap(),
-        "one\t30000\t0\t0\ntwo\t20000\t0\t0\n*\t0\t0\t0\n"
-    );
+    assert_eq!(output("samtools", &["idxstats", bam]).unwrap(), "one\t30000\t0\t0\ntwo\t20000\t0\t0\n*\t0\t0\t0\n");
 }
 
 #[test]
@@ -440,7 +431,7 @@ fn refusals_leave_nothing() {
     let said = made.write(&path, 1).unwrap_err().to_string();
     assert_eq!(said, format!("{}: cannot write: No such file or directory (os error 2)", path.display()));
 
-    // An index that cannot be replaced takes the data with it.
+    // If the index cannot be replaced, the data file is not replaced, either.
     fs::create_dir(made.path("y.bam.bai")).unwrap();
     let path = made.path("y.bam");
     let said = made.write(&path, 1).unwrap_err().to_string();
@@ -449,7 +440,7 @@ fn refusals_leave_nothing() {
     assert!(!names(made.folder.path()).iter().any(|n| n.contains("partial")));
 }
 
-/// A file system of a few pages, where that may be made.
+/// A file system of a few pages, where that is permitted.
 struct Tiny(tempfile::TempDir);
 
 impl Tiny {
@@ -477,7 +468,7 @@ impl Drop for Tiny {
 #[test]
 fn a_full_disk_leaves_nothing() {
     let made = Made::new(600);
-    // Room for nothing, for a part of the data, and for the data without the index.
+    // Space for nothing, for a part of the data, and for the data without the index.
     let whole = made.path("whole.bam");
     made.write(&whole, 1).unwrap();
     let pages = fs::metadata(&whole).unwrap().len().div_ceil(4096);
@@ -497,28 +488,24 @@ fn long_sequences_get_a_csi() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.vcf.gz");
     fs::write(folder.path().join("x.vcf.gz.tbi"), "of an earlier file").unwrap();
-    let mut file =
-        IndexedFile::create(&path, 900_000_000, Records::Vcf { names: vec!["long".into()] }).unwrap();
-    file.head(b"##fileformat=VCFv4.3\n##contig=<ID=long,length=900000000>\n").unwrap();
-    file.head(b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n").unwrap();
+    let mut file = IndexedFile::create(&path, 900_000_000, IndexedFormat::Vcf { names: vec!["long".into()] }).unwrap();
+    file.write_header(b"##fileformat=VCFv4.3\n##contig=<ID=long,length=900000000>\n").unwrap();
+    file.write_header(b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n").unwrap();
     for start in (1..900).map(|i| i * 1_000_000) {
         let line = format!("long\t{start}\t.\tA\tC\t.\t.\t.\n");
-        file.record(line.as_bytes(), Some(Place { sequence: 0, start, end: start, aligned: true })).unwrap();
+        file.write_record(line.as_bytes(), Some(RecordPosition { sequence: 0, start, end: start, is_aligned: true }))
+            .unwrap();
     }
-    let past = Place { sequence: 0, start: 5, end: 5, aligned: true };
-    let said = file.record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
+    let past = RecordPosition { sequence: 0, start: 5, end: 5, is_aligned: true };
+    let said = file.write_record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
-    let mut set = Set::default();
+    let mut set = FileSet::default();
     file.finish(&mut set).unwrap();
     set.publish().unwrap();
     assert_eq!(names(folder.path()), ["x.vcf.gz", "x.vcf.gz.csi"]);
-    let Some(found) =
-        output("bcftools", &["view", "-H", "-r", "long:799500000-802000000", path.to_str().unwrap()])
+    let Some(found) = output("bcftools", &["view", "-H", "-r", "long:799500000-802000000", path.to_str().unwrap()])
     else {
         return;
     };
-    assert_eq!(
-        fields(&found).iter().map(|f| f[1]).collect::<Vec<_>>(),
-        ["800000000", "801000000", "802000000"]
-    );
+    assert_eq!(fields(&found).iter().map(|f| f[1]).collect::<Vec<_>>(), ["800000000", "801000000", "802000000"]);
 }

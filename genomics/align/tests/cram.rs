@@ -1,4 +1,4 @@
-//! What is written as CRAM is what BAM would have: for samtools, and for noodles.
+//! Checks that samtools and noodles read the same records from CRAM as from BAM.
 
 mod sorting;
 
@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use genuma_align::sort::{CramFile, Header};
-use genuma_reads::Genome;
-use genuma_work::publish::Set;
+use genuma_reads::CramReference;
+use genuma_work::publish::FileSet;
 use sorting::{How, Random, Records, samtools, sorter, text};
 
 /// Two long sequences and many short ones; with stretches of N, letters of several bases, and lower case.
@@ -35,7 +35,7 @@ fn fasta(sequences: &[(String, Vec<u8>)], path: &Path) {
     fs::write(path, out).expect("a file");
 }
 
-/// A read of that many bases at a place, its CIGAR, and how much of the reference it spans.
+/// A read of `length` bases at a position, its CIGAR, and the number of reference bases that it spans.
 fn read(random: &mut Random, reference: &[u8], at: usize, kind: usize) -> (String, Vec<u8>, usize) {
     let ops: &[(usize, char)] = match kind {
         0..=5 => &[(100, 'M')],
@@ -76,7 +76,7 @@ const TAGS: [&str; 7] = [
     "",
 ];
 
-/// `bare`: some have no qualities, some no bases.
+/// `bare`: some records have no qualities, some no bases.
 fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, bare: bool) -> String {
     let mut sam = "@HD\tVN:1.6\n".to_owned();
     for (name, bases) in sequences {
@@ -99,7 +99,8 @@ fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, 
         });
         let ends = [0, 1].map(|mate| ats[mate] + made[mate].2);
         let length = (ends[1] - ats[0]) as i64;
-        // Mates as they should be; with a length or flags that do not follow; one or both without a place; single ones.
+        // Proper pairs; pairs with a length or flags that do not follow from the positions; pairs with one or both
+        // mates unmapped; single reads.
         let kind = random.below(10);
         let flags = match kind {
             0..=4 => [99, 147],
@@ -131,21 +132,23 @@ fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, 
             let line = format!("r{i}\t{flag}\t{place}\t{bases}\t{qualities}\t{tags}");
             writeln!(sam, "{}", line.trim_end()).expect("a string");
             if bare && flag & 4 == 0 && random.one_in(15) {
-                // Elsewhere, and without bases.
+                // At another position, and without bases.
                 let next = if flag & 1 == 1 { format!("{name}\t{at}") } else { "*\t0".to_owned() };
-                writeln!(sam, "r{i}\t{}\tb\t77\t3\t{cigar}\t{next}\t0\t*\t*\tNM:i:1", flag | 256)
-                    .expect("a string");
+                writeln!(sam, "r{i}\t{}\tb\t77\t3\t{cigar}\t{next}\t0\t*\t*\tNM:i:1", flag | 256).expect("a string");
             }
         }
         if bare && random.one_in(40) {
-            writeln!(sam, "n{i}\t77\t*\t0\t0\t*\t*\t0\t0\tACGTNRA\tIIIIIII\tRG:Z:one\nn{i}\t141\t*\t0\t0\t*\t*\t0\t0\t*\t*")
-                .expect("a string");
+            writeln!(
+                sam,
+                "n{i}\t77\t*\t0\t0\t*\t*\t0\t0\tACGTNRA\tIIIIIII\tRG:Z:one\nn{i}\t141\t*\t0\t0\t*\t*\t0\t0\t*\t*"
+            )
+            .expect("a string");
         }
     }
     if !bare {
         return sam;
     }
-    // More operations than BAM has room for.
+    // More operations than the CIGAR field of BAM can hold.
     let cigar = "1M1D".repeat(40_000);
     let bases: String = sequences[0].1.iter().step_by(2).take(40_000).map(|&b| char::from(b)).collect();
     writeln!(sam, "long\t0\ta\t1\t60\t{cigar}\t*\t0\t0\t{}\t*\tNM:i:40000", bases.to_ascii_uppercase())
@@ -153,7 +156,8 @@ fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, 
     sam
 }
 
-/// A line as CRAM can have it: `M` for `=` and `X`, read groups that the header knows behind all other tags.
+/// A line as CRAM can represent it: `M` instead of `=` and `X`, and the tag of a known read group after all other
+/// tags.
 fn as_cram(line: &str) -> String {
     let mut fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
     if fields[5] == "20=1X29=" {
@@ -165,10 +169,10 @@ fn as_cram(line: &str) -> String {
     rest.join("\t")
 }
 
-fn write(records: &Records, genome: &Genome, path: &Path, how: &How) {
-    let header = Header::sorted(&records.header).expect("a header");
+fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
+    let header = Header::sorted_by_coordinate(&records.header).expect("a header");
     let file = CramFile::create(path, header, genome).expect("a file");
-    let mut set = Set::default();
+    let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
     sorter.finish_cram(file, &mut set).expect("written");
     set.publish().expect("published");
@@ -182,7 +186,7 @@ fn other_programs_read_what_bam_would_have() {
     let mut random = Random(5);
     let sequences = genome(&mut random);
     fasta(&sequences, &reference);
-    let genome = Genome::of(Some(reference.clone()));
+    let genome = CramReference::new(Some(reference.clone()));
     let records = Records::of(&made(&mut random, &sequences, 12_000, true), folder.path());
     write(&records, &genome, &cram, &How::default());
 
@@ -199,13 +203,13 @@ fn other_programs_read_what_bam_would_have() {
         assert_eq!(ours, theirs);
     }
     assert_eq!(all.lines().count(), expected.len());
-    // By the index: of a container of one sequence, and of one of several.
+    // Access by the index: to a container of one sequence, and to one of several.
     for region in ["a:100000-100300", "b", "few17", "few299:1-50", "*"] {
         let expected: Vec<String> = view(&bam, &[region]).lines().map(as_cram).collect();
         let found = view(&cram, &[region]);
         assert!(!expected.is_empty() && found.lines().eq(expected.iter()), "{region}");
     }
-    // The sums of the sequences are those of samtools.
+    // The MD5 sums of the sequences equal those of samtools.
     let sums = |text: Vec<u8>| -> Vec<String> {
         let text = String::from_utf8(text).expect("text");
         let fields = text.lines().filter(|line| line.starts_with("@SQ")).flat_map(|line| line.split('\t'));
@@ -214,13 +218,14 @@ fn other_programs_read_what_bam_would_have() {
     let dictionary = samtools(&["dict", text(&reference)]);
     assert_eq!(sums(samtools(&["view", "-H", text(&cram)])), sums(dictionary));
 
-    // noodles-cram 0.102 gives reads without qualities, or without bases, as no SAM can have them.
+    // noodles-cram 0.102 returns reads without qualities or without bases in a form that is invalid in SAM.
     let records = Records::of(&made(&mut random, &sequences, 3_000, false), folder.path());
     write(&records, &genome, &cram, &How::default());
     let (expected, found) = (view(&cram, &[]), by_noodles(&cram, &reference));
     assert_eq!(found.len(), expected.lines().count());
     for (ours, theirs) in found.iter().zip(expected.lines()) {
-        // noodles puts tags in an order of its own, takes bases in the reference's case, and gives reads without a place the quality 255.
+        // noodles reorders tags, uses the case of the reference bases, and gives unmapped reads the mapping quality
+        // 255.
         let eleven = |line: &str| {
             let mut fields: Vec<String> = line.split('\t').take(11).map(str::to_owned).collect();
             fields[9].make_ascii_uppercase();
@@ -234,9 +239,8 @@ fn other_programs_read_what_bam_would_have() {
 }
 
 fn by_noodles(cram: &Path, reference: &Path) -> Vec<String> {
-    // samtools has made its index.
-    let reader =
-        noodles_fasta::io::indexed_reader::Builder::default().build_from_path(reference).expect("FASTA");
+    // The index was made by samtools.
+    let reader = noodles_fasta::io::indexed_reader::Builder::default().build_from_path(reference).expect("FASTA");
     let adapter = noodles_fasta::repository::adapters::IndexedReader::new(reader);
     let mut reader = noodles_cram::io::reader::Builder::default()
         .set_reference_sequence_repository(noodles_fasta::Repository::new(adapter))
@@ -258,7 +262,7 @@ fn the_same_bytes_whatever_the_threads_and_the_memory() {
     let mut random = Random(6);
     let sequences = genome(&mut random);
     fasta(&sequences, &path("genome.fa"));
-    let genome = Genome::of(Some(path("genome.fa")));
+    let genome = CramReference::new(Some(path("genome.fa")));
     let records = Records::of(&made(&mut random, &sequences, 9_000, true), folder.path());
     let bytes = |how: &How| {
         write(&records, &genome, &path("x.cram"), how);
@@ -277,25 +281,24 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     let mut random = Random(7);
     let mut sequences = genome(&mut random);
     let records = Records::of(&made(&mut random, &sequences, 50, true), folder.path());
-    let failed = |genome: &Genome| {
+    let failed = |genome: &CramReference| {
         let file =
-            CramFile::create(&path("x.cram"), Header::sorted(&records.header).expect("a header"), genome);
+            CramFile::create(&path("x.cram"), Header::sorted_by_coordinate(&records.header).expect("a header"), genome);
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
         let said =
-            sorter.finish_cram(file.expect("a file"), &mut Set::default()).expect_err("an error").to_string();
-        let left: Vec<_> =
-            fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
+            sorter.finish_cram(file.expect("a file"), &mut FileSet::default()).expect_err("an error").to_string();
+        let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().contains("cram")), "{left:?}");
         said
     };
     sequences[1].1.pop();
     fasta(&sequences, &path("genome.fa"));
-    let said = failed(&Genome::of(Some(path("genome.fa"))));
+    let said = failed(&CramReference::new(Some(path("genome.fa"))));
     assert!(said.contains("has 29999 bases and not 30000"), "{said}");
     sequences.remove(1);
     fasta(&sequences, &path("genome.fa"));
-    let said = failed(&Genome::of(Some(path("genome.fa"))));
+    let said = failed(&CramReference::new(Some(path("genome.fa"))));
     assert!(said.contains("has no sequence"), "{said}");
-    let said = failed(&Genome::of(Some(path("none.fa"))));
+    let said = failed(&CramReference::new(Some(path("none.fa"))));
     assert!(said.contains("none.fa"), "{said}");
 }

@@ -1,9 +1,9 @@
-//! What making an index takes of memory. The peak is that of a whole process, so this test is alone in it.
+//! Memory that building an index needs. The peak is that of a whole process, so this test has its own process.
 
 use std::fs;
 
 use genuma_align::engine::minibwa::{build_index, index_memory};
-use genuma_work::clock::process_cost;
+use genuma_work::cost::process_cost;
 
 #[test]
 fn the_memory_of_a_build_is_foretold() {
@@ -19,7 +19,7 @@ fn the_memory_of_a_build_is_foretold() {
     build_index(&path, &path, 1).unwrap();
     let (peak, foretold) = (process_cost().peak_bytes, index_memory(BASES));
     assert!(peak <= foretold && foretold < peak + peak / 2, "{peak} bytes, {foretold} foretold");
-    // Suffixes of more than 2^31 bases are numbered with twice the bytes.
+    // Suffixes of more than 2^31 bases need 64-bit numbers.
     assert!(index_memory(1_073_000_000) < 12_000_000_000);
     assert!(index_memory(1_074_000_000) > 20_000_000_000);
     assert!((58_000_000_000..60_000_000_000).contains(&index_memory(3_100_000_000)));

@@ -1,4 +1,4 @@
-//! Duplicates as `samtools fixmate -m | samtools sort | samtools markdup` marks them, record for record.
+//! Compares duplicate marking with `samtools fixmate -m | samtools sort | samtools markdup`, record by record.
 
 mod sorting;
 
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use genuma_align::sort::markdup::{Libraries, Marking};
+use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
 use sorting::{How, Random, Records, lines, samtools, sort, text};
 
 const HEADER: &str = "@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:a\tLN:100000\n@SQ\tSN:b\tLN:100000\n\
                       @RG\tID:x\tSM:s\tLB:one\n@RG\tID:y\tSM:s\tLB:one\n@RG\tID:z\tSM:s\tLB:two\n";
 
-/// A primary record in the making.
+/// A primary record that is being made.
 #[derive(Clone)]
 struct Read {
     sequence: &'static str,
@@ -25,7 +25,7 @@ struct Read {
 }
 
 impl Read {
-    /// At one of a few places, so that copies are frequent, with all kinds of clips and gaps.
+    /// A record at one of a few positions, so that duplicates are frequent, with all kinds of clips and gaps.
     fn random(random: &mut Random, spread: usize) -> Read {
         let mut cigar = String::new();
         let (mut bases, mut clipped) = (0, 0);
@@ -61,7 +61,7 @@ impl Read {
         }
         let mut tail = String::new();
         clips(random, &mut tail, &mut bases);
-        // Hard clips stand outside soft ones.
+        // Hard clips are outside of soft clips.
         let (soft, hard): (Vec<&str>, Vec<&str>) =
             tail.split_inclusive(|c: char| c.is_alphabetic()).partition(|op| op.ends_with('S'));
         cigar.extend(soft.into_iter().chain(hard));
@@ -112,7 +112,7 @@ enum Failed {
     Some,
 }
 
-/// Templates of all kinds at few places. Names are in no order.
+/// Templates of all kinds at few positions. The names are in random order.
 fn made(random: &mut Random, templates: usize, spread: usize, failed: Failed) -> String {
     let mut sam = HEADER.to_owned();
     let mut before: Vec<[Read; 2]> = Vec::new();
@@ -141,15 +141,13 @@ fn made(random: &mut Random, templates: usize, spread: usize, failed: Failed) ->
                 read.mapped = kind != 1;
                 mate.mapped = kind != 2 && (kind != 1 || random.one_in(2));
                 for r in [&mut read, &mut mate] {
-                    // What is unmapped has no strand.
+                    // An unmapped record has no strand.
                     r.reverse &= r.mapped;
                 }
                 let further = [&read, &mate].map(|r| r.mapped && random.one_in(5));
-                // samtools looks for further records only where a tag says that there are some.
+                // samtools searches for further records only if a tag says that there are some.
                 let tag = if further.contains(&true) { "\tSA:Z:a,7,+,20M,60,0;\n" } else { "\n" };
-                for (r, other, flags, further) in
-                    [(&read, &mate, 64, further[0]), (&mate, &read, 128, further[1])]
-                {
+                for (r, other, flags, further) in [(&read, &mate, 64, further[0]), (&mate, &read, 128, further[1])] {
                     sam += r.line(&name, flags, Some(other), random).trim_end();
                     sam += tag;
                     if further {
@@ -163,10 +161,9 @@ fn made(random: &mut Random, templates: usize, spread: usize, failed: Failed) ->
     sam
 }
 
-/// What `fixmate` makes of the records, and what `sort | markdup` makes of those.
+/// The records after `fixmate`, and the result of `sort | markdup`.
 fn reference(sam: &str, folder: &Path, options: &[&str]) -> (Records, Vec<String>) {
-    let [from, fixed, sorted, marked] =
-        ["in.sam", "fixed.bam", "sorted.bam", "marked.bam"].map(|n| folder.join(n));
+    let [from, fixed, sorted, marked] = ["in.sam", "fixed.bam", "sorted.bam", "marked.bam"].map(|n| folder.join(n));
     fs::write(&from, sam).expect("a file");
     samtools(&["fixmate", "-m", "--no-PG", text(&from), text(&fixed)]);
     samtools(&["sort", "--no-PG", "-o", text(&sorted), text(&fixed)]);
@@ -198,10 +195,10 @@ fn as_samtools_markdup() {
         let mut random = Random(seed);
         let sam = made(&mut random, 20 + 10 * (seed as usize % 60), 1 + seed as usize % 6, Failed::Some);
         let (records, expected) = reference(&sam, folder.path(), &[]);
-        let how = How { marking: Some(Marking::default()), ..How::default() };
+        let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };
         let (path, summary) = sort(&records, folder.path(), &how);
         assert_same(&lines(&path), &expected, &format!("seed {seed}"));
-        let marked = summary.marked.expect("counts");
+        let marked = summary.duplicates.expect("counts");
         let duplicates = expected.iter().filter(|l| flags(l) & 1024 != 0).count() as u64;
         assert_eq!(marked.paired_duplicates + marked.single_duplicates, duplicates);
         pairs += marked.paired_duplicates;
@@ -216,13 +213,13 @@ fn whole_templates_as_samtools_does() {
     let mut more = 0;
     for seed in 100..140 {
         let mut random = Random(seed);
-        // A mate that failed quality control hides its further records from samtools, not from us.
+        // samtools does not mark the further records of a mate that failed quality control, genuma does.
         let sam = made(&mut random, 20 + 10 * (seed as usize - 100), 1 + seed as usize % 6, Failed::None);
         let (records, expected) = reference(&sam, folder.path(), &["-S"]);
-        let marking = Some(Marking { whole_templates: true, ..Marking::default() });
+        let marking = Some(MarkdupOptions { mark_whole_template: true, ..MarkdupOptions::default() });
         let (path, summary) = sort(&records, folder.path(), &How { marking, ..How::default() });
         assert_same(&lines(&path), &expected, &format!("seed {seed}"));
-        let marked = summary.marked.expect("counts");
+        let marked = summary.duplicates.expect("counts");
         let duplicates = expected.iter().filter(|l| flags(l) & 1024 != 0).count() as u64;
         more += duplicates - marked.paired_duplicates - marked.single_duplicates;
     }
@@ -232,12 +229,12 @@ fn whole_templates_as_samtools_does() {
 #[test]
 fn libraries_are_kept_apart() {
     let folder = tempfile::tempdir().expect("a folder");
-    let libraries = Libraries::from_header(HEADER);
+    let libraries = ReadGroupLibraries::from_header(HEADER);
     let marking =
-        |libraries| How { marking: Some(Marking { libraries, ..Marking::default() }), ..How::default() };
+        |libraries| How { marking: Some(MarkdupOptions { libraries, ..MarkdupOptions::default() }), ..How::default() };
     for seed in 200..220 {
         let sam = made(&mut Random(seed), 400, 2, Failed::Some);
-        // A template is of one library: 0 is that of reads without one.
+        // A template belongs to one library; library 0 is that of reads without a read group.
         let library = |name: &str| name.bytes().map(usize::from).sum::<usize>() % 3;
         let with = |keep: &dyn Fn(usize) -> bool| -> String {
             let line = |l: &str| {
@@ -272,13 +269,9 @@ fn libraries_are_kept_apart() {
 fn copies_with_long_clips() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = |name, position, cigar, quality: &str| {
-        format!(
-            "{name}\t0\ta\t{position}\t60\t{cigar}\t*\t0\t0\t{}\t{}\n",
-            "A".repeat(450),
-            quality.repeat(450)
-        )
+        format!("{name}\t0\ta\t{position}\t60\t{cigar}\t*\t0\t0\t{}\t{}\n", "A".repeat(450), quality.repeat(450))
     };
-    // samtools forgets what lies behind once it has gone further.
+    // samtools forgets earlier reads once it has moved on.
     let reads = [
         line("x", 1000, "450M", "F"),
         line("y", 1400, "400S50M", ":"),
@@ -286,16 +279,16 @@ fn copies_with_long_clips() {
         line("w", 1390, "390S60M", ":"),
     ];
     let sam = HEADER.to_owned() + &reads.concat();
-    // samtools has to be told to look further than 300 bases.
+    // samtools must be told to search farther than 300 bases.
     let (records, near) = reference(&sam, folder.path(), &[]);
     let (_, far) = reference(&sam, folder.path(), &["-l", "1000"]);
-    let how = How { marking: Some(Marking::default()), ..How::default() };
+    let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };
     let (path, _) = sort(&records, folder.path(), &how);
     assert_same(&lines(&path), &far, "-l 1000");
     assert!(near != far);
 }
 
-/// A pair of which one read is not there is judged by the other alone.
+/// A pair with one missing read is judged by the other read alone.
 #[test]
 fn reads_without_their_mates() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -303,21 +296,19 @@ fn reads_without_their_mates() {
         format!("{name}\t{flags}\ta\t100\t60\t4M\t=\t300\t0\tACGT\t{}\n", quality.repeat(4))
     };
     let sam = format!("{HEADER}{}{}{}", line("x", 65, "5"), line("y", 129, "F"), line("z", 65 | 256, "F"));
-    let how = How { marking: Some(Marking::default()), ..How::default() };
+    let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };
     let (path, summary) = sort(&Records::of(&sam, folder.path()), folder.path(), &how);
     assert_eq!(lines(&path).iter().map(|l| flags(l)).collect::<Vec<_>>(), [65 | 1024, 129, 65 | 256]);
-    let marked = summary.marked.expect("counts");
-    assert_eq!((marked.single, marked.single_duplicates, marked.paired), (2, 1, 0));
+    let marked = summary.duplicates.expect("counts");
+    assert_eq!((marked.single_reads, marked.single_duplicates, marked.paired_reads), (2, 1, 0));
 }
 
 #[test]
 fn a_name_twice_is_two_templates() {
     let folder = tempfile::tempdir().expect("a folder");
-    let line = |flags, quality: &str| {
-        format!("same\t{flags}\ta\t100\t60\t4M\t*\t0\t0\tACGT\t{}\n", quality.repeat(4))
-    };
+    let line = |flags, quality: &str| format!("same\t{flags}\ta\t100\t60\t4M\t*\t0\t0\tACGT\t{}\n", quality.repeat(4));
     let sam = format!("{HEADER}{}{}{}", line(0, "5"), line(0, "F"), line(0, ":"));
-    let how = How { marking: Some(Marking::default()), ..How::default() };
+    let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };
     let (path, summary) = sort(&Records::of(&sam, folder.path()), folder.path(), &how);
     assert_eq!(summary.templates, 3);
     assert_eq!(lines(&path).iter().map(|l| flags(l)).collect::<Vec<_>>(), [1024, 0, 1024]);

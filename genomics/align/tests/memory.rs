@@ -1,4 +1,5 @@
-//! What the pipeline holds depends on its blocks, not on its input: an allocator that counts, and pieces that do.
+//! The memory of the pipeline depends on its blocks and not on the input. An allocator counts bytes, an engine counts
+//! batches.
 #![allow(unsafe_code)] // An allocator that counts and hands every call on to the system's.
 
 mod synthetic;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use genuma_align::placement::Loaded;
+use genuma_align::placement::LoadedIndex;
 use synthetic::{Synthetic, run, write};
 
 struct Counting;
@@ -36,26 +37,26 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bases of a read, of a piece (one pair), and of a block.
+/// Bases of a read, of a batch (one pair), and of a block.
 const READ: usize = 8;
 const PIECE: u64 = 16;
 const BLOCK: u64 = 100 * PIECE;
 
-/// What a run took.
+/// Memory and batches of a run.
 #[derive(Debug)]
 struct Cost {
     allocations: u64,
-    /// Bytes beyond what was held before.
+    /// Bytes in addition to those held before the run.
     peak: usize,
 }
 
 fn cost(path: &Path, pairs: u64) -> Cost {
     write(path, pairs, READ).unwrap();
-    let engine = Loaded::One(Synthetic::new(Duration::ZERO, Duration::ZERO, BLOCK));
+    let engine = LoadedIndex::Single(Synthetic::new(Duration::ZERO, Duration::ZERO, BLOCK));
     let (calls, held) = (CALLS.load(Relaxed), HELD.load(Relaxed));
     PEAK.store(held, Relaxed);
     let summary = run(&engine, path, pairs, PIECE, 8);
-    assert_eq!(summary.blocks, pairs.div_ceil(BLOCK / PIECE));
+    assert_eq!(summary.num_blocks, pairs.div_ceil(BLOCK / PIECE));
     assert_eq!(summary.workers.iter().map(|worker| worker.tasks).sum::<u64>(), 2 * pairs);
     Cost { allocations: CALLS.load(Relaxed) - calls, peak: PEAK.load(Relaxed) - held }
 }
@@ -67,9 +68,9 @@ fn ten_times_the_pieces_take_no_more_memory() {
     // Long enough to fill the buffers of the reader, too.
     let short = cost(&path, 30_000);
     let long = cost(&path, 300_000);
-    // How many pieces are under way at once is chance.
+    // The number of batches in progress varies.
     assert!(long.peak <= short.peak + short.peak / 10, "{short:?} {long:?}");
-    // A block allocates its list of pieces and its estimate; a piece nothing.
+    // A block allocates its list of batches and its estimate; a batch allocates nothing.
     let more = long.allocations.saturating_sub(short.allocations);
     assert!(more < 270_000 / 10, "{short:?} {long:?}");
 }

@@ -1,4 +1,4 @@
-//! Sorting as `samtools sort` does it, whatever the threads and the memory.
+//! Compares sorting with `samtools sort`, for several thread counts and memory budgets.
 
 mod sorting;
 
@@ -8,15 +8,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::bgzf::Level;
-use genuma_align::sort::markdup::Marking;
-use genuma_align::sort::{Blocks, Header};
+use genuma_align::bgzf::CompressionLevel;
+use genuma_align::sort::markdup::MarkdupOptions;
+use genuma_align::sort::{BlockSorter, Header};
 use sorting::{How, Random, Records, lines, samtools, sort, sorter, text, try_sort};
 
-/// Records of many kinds at few places: with and without a place, of both strands, equal ones.
+/// Records of many kinds at few positions: with and without a position, on both strands, equal ones.
 fn made(random: &mut Random, templates: usize) -> String {
-    let mut sam =
-        "@HD\tVN:1.6\tSO:unsorted\n@SQ\tSN:a\tLN:200000\n@SQ\tSN:b\tLN:90000\n@CO\tkept\n".to_owned();
+    let mut sam = "@HD\tVN:1.6\tSO:unsorted\n@SQ\tSN:a\tLN:200000\n@SQ\tSN:b\tLN:90000\n@CO\tkept\n".to_owned();
     for i in 0..templates {
         for j in 0..1 + random.below(3) {
             let flags = [0, 16, 4, 20, 1, 17][random.below(6)] | if j > 0 { 256 } else { 0 };
@@ -35,28 +34,18 @@ fn made(random: &mut Random, templates: usize) -> String {
             };
             let bases: String = (0..=n).map(|_| random.pick(&["A", "C", "G", "T"])).collect();
             let qualities = if random.one_in(5) { "*".to_owned() } else { "F".repeat(n + 1) };
-            writeln!(
-                sam,
-                "r{i}\t{flags}\t{sequence}\t{position}\t7\t{cigar}\t*\t0\t0\t{bases}\t{qualities}\tNM:i:{j}"
-            )
-            .expect("a string");
+            writeln!(sam, "r{i}\t{flags}\t{sequence}\t{position}\t7\t{cigar}\t*\t0\t0\t{bases}\t{qualities}\tNM:i:{j}")
+                .expect("a string");
         }
     }
     sam
 }
 
-/// What samtools makes of the same records.
+/// The records after `samtools sort`.
 fn reference(sam: &str, folder: &Path) -> PathBuf {
     let (from, to) = (folder.join("reference.sam"), folder.join("reference.bam"));
     fs::write(&from, sam).expect("a file");
-    samtools(&[
-        "sort",
-        "--no-PG",
-        "--write-index",
-        "-o",
-        &format!("{0}##idx##{0}.bai", text(&to)),
-        text(&from),
-    ]);
+    samtools(&["sort", "--no-PG", "--write-index", "-o", &format!("{0}##idx##{0}.bai", text(&to)), text(&from)]);
     to
 }
 
@@ -95,10 +84,10 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     let folder = tempfile::tempdir().expect("a folder");
     let records = Records::of(&made(&mut Random(7), 20_000), folder.path());
     let size: usize = records.records.iter().map(Vec::len).sum();
-    let mark = How { marking: Some(Marking::default()), ..How::default() };
+    let mark = How { marking: Some(MarkdupOptions::default()), ..How::default() };
     let (path, summary) = sort(&records, folder.path(), &mark);
-    assert_eq!(summary.spilled, 0);
-    assert!(summary.marked.expect("counts").single_duplicates > 100);
+    assert_eq!(summary.spilled_bytes, 0);
+    assert!(summary.duplicates.expect("counts").single_duplicates > 100);
     let bai = folder.path().join("sorted.bam.bai");
     let expected = [fs::read(&path).expect("the BAM"), fs::read(&bai).expect("its index")];
     for (threads, memory, block) in
@@ -106,19 +95,18 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     {
         let how = How { threads, memory, block, ..mark.clone() };
         let (path, again) = sort(&records, folder.path(), &how);
-        assert!(again.spilled > 0);
-        assert_eq!(again.marked, summary.marked);
+        assert!(again.spilled_bytes > 0);
+        assert_eq!(again.duplicates, summary.duplicates);
         let found = [fs::read(&path).expect("the BAM"), fs::read(&bai).expect("its index")];
         assert!(found == expected, "{threads} threads, {memory} bytes, blocks of {block}");
-        let left: Vec<_> =
-            fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
+        let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
         assert_eq!(left.len(), 4, "{left:?}");
     }
-    // Without an index and to anywhere.
+    // Without an index, to any stream.
     let mut stream = Vec::new();
-    let header = Header::sorted(&records.header).expect("a header");
+    let header = Header::sorted_by_coordinate(&records.header).expect("a header");
     let sorter = sorter(&records, folder.path(), &mark).expect("sorted");
-    sorter.stream(&header, Level::new(1).expect("a level"), &mut stream).expect("written");
+    sorter.write_stream(&header, CompressionLevel::new(1).expect("a level"), &mut stream).expect("written");
     assert!(stream == expected[0]);
 }
 
@@ -127,10 +115,10 @@ fn nothing_to_sort() {
     let folder = tempfile::tempdir().expect("a folder");
     for header in ["", "@SQ\tSN:a\tLN:1000\n"] {
         let nothing = Records { header: header.into(), records: Vec::new() };
-        let how = How { marking: Some(Marking::default()), ..How::default() };
+        let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };
         let (path, summary) = sort(&nothing, folder.path(), &how);
-        assert_eq!((summary.records, summary.templates, summary.spilled), (0, 0, 0));
-        assert_eq!(summary.marked, Some(Default::default()));
+        assert_eq!((summary.records, summary.templates, summary.spilled_bytes), (0, 0, 0));
+        assert_eq!(summary.duplicates, Some(Default::default()));
         assert_eq!(lines(&path), [""; 0]);
         let said = String::from_utf8(samtools(&["view", "-H", "--no-PG", text(&path)])).expect("text");
         assert_eq!(said, format!("@HD\tVN:1.6\tSO:coordinate\n{header}"));
@@ -149,12 +137,11 @@ fn long_reads_and_long_cigars() {
     for i in 0..12 {
         let n = 70_000 + 5_000 * i;
         let bases: String = (0..n).map(|_| random.pick(&["A", "C", "G", "T"])).collect();
-        // More operations than fit into the field go into a tag.
+        // More operations than fit into the CIGAR field are stored in a tag.
         let cigar = if i % 3 == 0 { "1M1I".repeat(n / 2) } else { format!("5H10S{}M", n - 10) };
         let flags = 16 * (i % 2);
         let at = 10 + random.below(2) * 50_000;
-        writeln!(sam, "long{i}\t{flags}\ta\t{at}\t9\t{cigar}\t*\t0\t0\t{bases}\t{}", "5".repeat(n))
-            .expect("a string");
+        writeln!(sam, "long{i}\t{flags}\ta\t{at}\t9\t{cigar}\t*\t0\t0\t{bases}\t{}", "5".repeat(n)).expect("a string");
     }
     let expected = reference(&sam, folder.path());
     let records = Records::of(&sam, folder.path());
@@ -173,7 +160,7 @@ fn sequences_too_long_for_bai() {
     let folder = tempfile::tempdir().expect("a folder");
     let sam = "@SQ\tSN:long\tLN:1500000000\nx\t0\tlong\t1400000000\t9\t4M\t*\t0\t0\tACGT\tFFFF\n\
                y\t0\tlong\t9\t9\t4M\t*\t0\t0\tACGT\tFFFF\n";
-    // An index of another kind that is there already must not stay.
+    // An existing index of another kind must be removed.
     fs::write(folder.path().join("sorted.bam.bai"), "old").expect("a file");
     let (path, _) = sort(&Records::of(sam, folder.path()), folder.path(), &How::default());
     assert!(folder.path().join("sorted.bam.csi").exists() && !folder.path().join("sorted.bam.bai").exists());
@@ -186,19 +173,18 @@ fn records_that_are_none() {
     let sam = "@SQ\tSN:a\tLN:1000\nx\t0\ta\t5\t9\t4M\t*\t0\t0\tACGT\tFFFF\n";
     let whole = Records::of(sam, folder.path());
     let record = &whole.records[0];
-    let mut blocks = Blocks::new(None);
+    let mut blocks = BlockSorter::new(None);
     for cut in [1, 3, 20, record.len() - 1] {
-        let said = blocks.block(&record[..cut]).expect_err("cut").to_string();
+        let said = blocks.sort_records(&record[..cut]).expect_err("cut").to_string();
         assert_eq!(said, "a record of the aligner is cut short");
     }
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut record = record.clone();
         change(&mut record);
-        Blocks::new(None).block(&record).map(|_| ()).map_err(|e| e.to_string())
+        BlockSorter::new(None).sort_records(&record).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(changed(&|_| ()), Ok(()));
-    let short =
-        Err("a record of the aligner is shorter than its name, CIGAR, sequence and qualities".to_owned());
+    let short = Err("a record of the aligner is shorter than its name, CIGAR, sequence and qualities".to_owned());
     assert_eq!(changed(&|r| r[12] = 0), short);
     assert_eq!(changed(&|r| r[16] = 40), short);
     assert_eq!(changed(&|r| r[20..24].fill(255)), short);
@@ -208,7 +194,7 @@ fn records_that_are_none() {
     });
     assert_eq!(fixed, Err("a record of the aligner is too short for its fixed fields".to_owned()));
 
-    // A sequence that the header does not have.
+    // A record on a sequence that the header does not have.
     let mut elsewhere = record.clone();
     elsewhere[4] = 1;
     let records = Records { header: whole.header.clone(), records: vec![record.clone(), elsewhere] };
@@ -225,10 +211,8 @@ struct Tiny(PathBuf);
 impl Tiny {
     fn mount(folder: PathBuf, size: &str) -> Option<Tiny> {
         fs::create_dir_all(&folder).expect("a folder");
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"])
-            .arg(&folder)
-            .output();
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&folder).output();
         if !mount.is_ok_and(|m| m.status.success()) {
             let reason = "a small file system cannot be mounted here (not root, or a container)";
             writeln!(std::io::stderr(), "skipped: no_space_left: {reason}").expect("stderr");
@@ -244,7 +228,7 @@ impl Tiny {
 
 impl Drop for Tiny {
     fn drop(&mut self) {
-        // The folder is a temporary one.
+        // The folder is temporary.
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
@@ -262,12 +246,12 @@ fn no_space_left() {
     assert!(said.starts_with(&expected), "{said}");
     assert_eq!(tiny.names(), [""; 0]);
 
-    // The spill file is full: while records come, and when only the writing of the last run fails.
+    // The spill file is full: while records arrive, and when only the last run cannot be written.
     for memory in [100_000, 900_000] {
         let how = How { memory, ..how.clone() };
         let said = sorter(&records, &tiny.0, &how).and_then(|s| {
             let mut out = Vec::new();
-            s.stream(&Header::sorted(&records.header)?, Level::default(), &mut out)
+            s.write_stream(&Header::sorted_by_coordinate(&records.header)?, CompressionLevel::default(), &mut out)
         });
         let said = said.expect_err("no room").to_string();
         let expected = format!("cannot write the sorting spill file in {}", tiny.0.display());
@@ -293,10 +277,8 @@ fn a_reader_that_goes_away() {
     let records = Records::of(&made(&mut Random(3), 20_000), folder.path());
     for room in [0, 1000, 300_000] {
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
-        let header = Header::sorted(&records.header).expect("a header");
-        let said = sorter.stream(&header, Level::default(), Gone(room)).expect_err("gone");
-        assert!(
-            matches!(&said, genuma_align::sort::Error::Write(e) if e.kind() == std::io::ErrorKind::BrokenPipe)
-        );
+        let header = Header::sorted_by_coordinate(&records.header).expect("a header");
+        let said = sorter.write_stream(&header, CompressionLevel::default(), Gone(room)).expect_err("gone");
+        assert!(matches!(&said, genuma_align::sort::Error::Write(e) if e.kind() == std::io::ErrorKind::BrokenPipe));
     }
 }

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_kmers::{AsRead, CountParams, Devices, Part, RootCounters, count};
-use genuma_reads::{Lane, LaneFiles, Meter};
+use genuma_kmers::{CountParams, Devices, Partition, RootCounters, UnchangedPairs, count};
+use genuma_reads::{Lane, LaneFiles, ProgressCounters};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -14,32 +14,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         k: k.parse()?,
         min_base_quality: 0,
         threads: threads.parse()?,
-        memory: memory.parse::<u64>()? << 20,
-        work: work.into(),
-        scratch: u64::MAX,
-        part: Part::WHOLE,
+        memory_bytes: memory.parse::<u64>()? << 20,
+        work_dir: work.into(),
+        max_scratch_bytes: u64::MAX,
+        partition: Partition::WHOLE,
         devices: Devices::default(),
     };
     let pairs = files.chunks_exact(2).zip(0..).map(|(pair, sample)| {
         let [one, two] = [&pair[0], &pair[1]].map(PathBuf::from);
-        Lane::whole(sample, LaneFiles::Pair(one, two))
+        Lane::with_whole_files(sample, LaneFiles::Pair(one, two))
     });
     let lanes: Vec<Lane> = pairs.collect();
 
-    // As the somatic caller does: well seen in the tumour, absent from the normal.
+    // As the somatic caller does: frequent in the tumour, absent from the normal.
     let select = |root: &RootCounters, picks: &mut Vec<u64>| {
         if root.counts.iter().any(|&[normal, tumour]| tumour >= 4 && normal == 0) {
-            picks.push(root.stem);
+            picks.push(root.root);
         }
     };
     let start = Instant::now();
-    let (counted, _) = count(&lanes, &params, &Meter::default(), || AsRead, |_| select)?;
+    let (counted, _) = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_| select)?;
     let seconds = start.elapsed().as_secs_f64();
     let kmers: u64 = counted.stats.kmers.iter().sum();
     println!("{:#?}", counted.stats);
     println!("roots              {}", counted.roots);
-    println!("picks              {}", counted.picks.len());
-    println!("bytes per k-mer    {:.2}", counted.stats.packed_bytes as f64 / kmers.max(1) as f64);
+    println!("picks              {}", counted.selected.len());
+    println!("bytes per k-mer    {:.2}", counted.stats.super_kmer_bytes as f64 / kmers.max(1) as f64);
     for (name, spectrum) in ["normal", "tumour"].iter().zip(&counted.spectra) {
         println!("{name} spectrum    {:?}", &spectrum[1..12]);
     }

@@ -1,77 +1,77 @@
-//! The bins: where super-k-mers wait to be counted, and counted k-mers to be sorted.
+//! Bins: stores of super-k-mers until they are counted, and of counted k-mers until they are sorted.
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::processor::prefetch;
-use genuma_work::spill::{ObjectFile, Piece, Spill};
+use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::extents::{Extent, Pool, Records};
-use crate::nodes::Nodes;
+use crate::extents::{Extent, ExtentPool, OpenExtent};
+use crate::node_assignment::NodeAssignment;
 
-/// Bins of one kind. Records never cross extents.
+/// The bins of one kind. A record never spans two extents.
 #[derive(Debug)]
 pub(crate) struct Bins {
     bins: Vec<Mutex<Bin>>,
-    pool: Arc<Pool>,
+    pool: Arc<ExtentPool>,
 }
 
 #[derive(Debug, Default)]
 struct Bin {
-    /// K-mers of all records.
+    /// Number of k-mers in all records.
     kmers: u64,
-    /// From its first record on.
-    open: Option<Records>,
+    /// The extent being filled, allocated with the first record.
+    open: Option<OpenExtent>,
     full: Vec<Extent>,
 }
 
-/// What lies where in the spill file of bins that are in there whole.
+/// Index of bins that are completely in a spill file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shelved {
-    /// Bytes of an extent.
-    pub extent: usize,
-    /// Of each bin its k-mers and its extents.
-    bins: Vec<(u64, Vec<Piece>)>,
+pub(crate) struct BinIndex {
+    /// Size of an extent in bytes.
+    pub extent_bytes: usize,
+    /// For each bin its number of k-mers and its blocks in the file.
+    bins: Vec<(u64, Vec<SpillBlock>)>,
 }
 
-/// Bytes of a bin that are written as one piece, at most, as long as extents are smaller.
-const MOST_AT_ONCE: usize = 64 << 20;
+/// Maximum number of bytes of a bin that are written as one block, if extents are smaller.
+const MAX_BLOCK_BYTES: usize = 64 << 20;
 
-impl Shelved {
-    /// How many bins there are.
+impl BinIndex {
+    /// Number of bins.
     pub fn len(&self) -> usize {
         self.bins.len()
     }
 
-    /// Some of the bins.
-    pub fn some(&self, bins: Range<usize>) -> Shelved {
-        Shelved { extent: self.extent, bins: self.bins[bins].to_vec() }
+    /// Returns the index of a range of the bins.
+    pub fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
+        BinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 
-    /// From where to where they lie in the file.
-    pub fn extend(&self) -> Range<u64> {
-        let pieces = || self.bins.iter().flat_map(|(_, pieces)| pieces);
-        let start = pieces().map(|piece| piece.at).min().unwrap_or(0);
-        start..pieces().map(|piece| piece.at + u64::from(piece.len)).max().unwrap_or(start)
+    /// Byte range of the bins in the file.
+    pub fn byte_range(&self) -> Range<u64> {
+        let blocks = || self.bins.iter().flat_map(|(_, blocks)| blocks);
+        let start = blocks().map(|block| block.offset).min().unwrap_or(0);
+        start..blocks().map(|block| block.offset + u64::from(block.len)).max().unwrap_or(start)
     }
 
-    /// K-mers in all of them.
-    pub fn kmers(&self) -> u64 {
+    /// Number of k-mers in all bins.
+    pub fn num_kmers(&self) -> u64 {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
     /// Bytes of all records.
-    pub fn bytes(&self) -> u64 {
-        self.bins.iter().flat_map(|(_, pieces)| pieces).map(|piece| u64::from(piece.len)).sum()
+    pub fn record_bytes(&self) -> u64 {
+        self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }
 }
 
 impl Bins {
-    /// Empty bins that take their extents from `pool`. Each may hold one more, which is being filled.
-    pub fn new(bins: usize, pool: Arc<Pool>) -> Self {
+    /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is being filled.
+    pub fn new(bins: usize, pool: Arc<ExtentPool>) -> Self {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
 
@@ -80,193 +80,193 @@ impl Bins {
         self.bins.len()
     }
 
-    /// Appends whole records that hold `kmers` k-mers.
-    pub fn append(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
-        let node = self.pool.nodes().of_bin(bin);
+    /// Appends complete records with `kmers` k-mers to a bin.
+    pub fn append_records(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
+        let node = self.pool.nodes().node_of_bin(bin);
         let mut bin = self.lock(bin);
         let Bin { kmers: sum, open, full } = &mut *bin;
-        let open = open.get_or_insert_with(|| self.pool.open(node));
-        if !open.fits(records.len()) {
-            full.push(self.pool.put(open, node)?);
+        let open = open.get_or_insert_with(|| self.pool.take_extent(node));
+        if !open.has_space_for(records.len()) {
+            full.push(self.pool.store_full_extent(open, node)?);
         }
-        open.push(records);
+        open.append_records(records);
         *sum += kmers;
         Ok(())
     }
 
-    /// Prepares for [`Bins::append`].
-    pub fn fetch(&self, bin: usize) {
+    /// Prefetches a bin for [`Bins::append_records`].
+    pub fn prefetch_bin(&self, bin: usize) {
         prefetch(&self.bins[bin]);
     }
 
-    /// K-mers in a bin.
-    pub fn kmers(&self, bin: usize) -> u64 {
+    /// Number of k-mers in a bin.
+    pub fn num_kmers(&self, bin: usize) -> u64 {
         self.lock(bin).kmers
     }
 
-    /// Calls `each` with the records of every extent of a bin.
+    /// Calls `each` with the records of each extent of a bin.
     pub fn read(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
         bin.open.iter().for_each(|open| each(open.bytes()));
         let mut buffer = Vec::new();
-        bin.full.iter().try_for_each(|extent| self.pool.get(extent, &mut buffer).map(&mut each))
+        bin.full.iter().try_for_each(|extent| self.pool.read_extent(extent, &mut buffer).map(&mut each))
     }
 
-    /// Gives back what a bin holds.
-    pub fn free(&self, bin: usize) {
+    /// Frees the extents of a bin.
+    pub fn free_bin(&self, bin: usize) {
         let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
-        full.into_iter().chain(open.map(Extent::Memory)).for_each(|extent| self.pool.free(extent));
+        full.into_iter().chain(open.map(Extent::Memory)).for_each(|extent| self.pool.free_extent(extent));
     }
 
-    /// Where extents come from.
-    pub fn pool(&self) -> Arc<Pool> {
+    /// Returns the pool that provides the extents.
+    pub fn pool(&self) -> Arc<ExtentPool> {
         self.pool.clone()
     }
 
-    /// Bytes of an extent.
-    pub fn extent(&self) -> usize {
-        self.pool.extent()
+    /// Size of an extent in bytes.
+    pub fn extent_bytes(&self) -> usize {
+        self.pool.extent_bytes()
     }
 
-    /// Bytes written to the spill file so far, by whoever shares the pool.
-    pub fn spilled(&self) -> u64 {
-        self.pool.spilled()
+    /// Bytes written to the spill file so far by all bins of the pool.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.pool.spilled_bytes()
     }
 
-    /// Bytes held in memory.
-    pub fn held(&self) -> u64 {
+    /// Number of bytes of the extents that are in memory.
+    pub fn bytes_in_memory(&self) -> u64 {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
             let full = bin.full.iter().filter(|extent| matches!(extent, Extent::Memory(_))).count();
-            ((full + usize::from(bin.open.is_some())) * self.pool.extent()) as u64
+            ((full + usize::from(bin.open.is_some())) * self.pool.extent_bytes()) as u64
         };
         self.bins.iter().map(held).sum()
     }
 
-    /// Moves full extents to the spill file until at most `bytes` are held, or all are there, and gives what then is free back to
-    /// the system; nothing more may be appended.
-    pub fn shrink(&self, bytes: u64) -> Result<(), Error> {
-        self.pool.close();
-        let mut over = self.held().saturating_sub(bytes).div_ceil(self.pool.extent() as u64);
+    /// Moves full extents to the spill file until at most `bytes` are in memory, and returns free memory to the
+    /// system. Nothing may be appended afterwards.
+    pub fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
+        self.pool.stop_keeping_in_memory();
+        let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
         for bin in (0..self.len()).rev() {
             let mut bin = self.lock(bin);
             for extent in bin.full.iter_mut().filter(|extent| matches!(extent, Extent::Memory(_))) {
                 if over == 0 {
                     break;
                 }
-                self.pool.evict(extent)?;
+                self.pool.move_to_file(extent)?;
                 over -= 1;
             }
         }
-        self.pool.release()
+        self.pool.release_free_memory()
     }
 
-    /// Moves everything to the spill file and waits until that is on the disk.
+    /// Moves all extents to the spill file and waits until they are on the disk.
     ///
     /// # Errors
-    /// The spill file cannot be written.
-    pub(crate) fn shelve(self) -> Result<Shelved, Error> {
+    /// Returns an error if the spill file cannot be written.
+    pub(crate) fn move_to_file(self) -> Result<BinIndex, Error> {
         let Self { bins, pool } = self;
-        let shelve = |bin: Mutex<Bin>| {
+        let move_bin = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let pieces = full.into_iter().chain(open.map(Extent::Memory)).map(|extent| pool.settle(extent));
-            Ok((kmers, pieces.collect::<Result<_, Error>>()?))
+            let blocks = full.into_iter().chain(open.map(Extent::Memory)).map(|extent| pool.store_in_file(extent));
+            Ok((kmers, blocks.collect::<Result<_, Error>>()?))
         };
-        let bins = bins.into_iter().map(shelve).collect::<Result<_, Error>>()?;
-        pool.sync()?;
-        Ok(Shelved { extent: pool.extent(), bins })
+        let bins = bins.into_iter().map(move_bin).collect::<Result<_, Error>>()?;
+        pool.sync_spill_file()?;
+        Ok(BinIndex { extent_bytes: pool.extent_bytes(), bins })
     }
 
-    /// Bins that were shelved in the file at `path`.
+    /// Opens bins in the file at `path`, from their index.
     ///
     /// # Errors
-    /// The file cannot be opened.
-    pub(crate) fn from_shelf(shelved: Shelved, nodes: Nodes, path: &Path) -> Result<Self, Error> {
-        let pool = Pool::reopened(shelved.extent, nodes, path)?;
-        Ok(Self::of_shelf(shelved, pool))
+    /// Returns an error if the file cannot be opened.
+    pub(crate) fn open_file(index: BinIndex, nodes: NodeAssignment, path: &Path) -> Result<Self, Error> {
+        let pool = ExtentPool::open_file(index.extent_bytes, nodes, path)?;
+        Ok(Self::from_index(index, pool))
     }
 
-    fn of_shelf(shelved: Shelved, pool: Arc<Pool>) -> Self {
-        let bin = |(kmers, pieces): (u64, Vec<Piece>)| {
-            let full = pieces.into_iter().map(Extent::File).collect();
+    fn from_index(index: BinIndex, pool: Arc<ExtentPool>) -> Self {
+        let bin = |(kmers, blocks): (u64, Vec<SpillBlock>)| {
+            let full = blocks.into_iter().map(Extent::File).collect();
             Mutex::new(Bin { kmers, open: None, full })
         };
-        Self { bins: shelved.bins.into_iter().map(bin).collect(), pool }
+        Self { bins: index.bins.into_iter().map(bin).collect(), pool }
     }
 
-    /// Writes bin by bin, one behind the other, into `file`, and waits until that is on the disk.
+    /// Writes the bins one after the other to `file`, and waits until they are on the disk.
     ///
     /// # Errors
-    /// The spill file cannot be read, or `file` not be written.
-    pub fn lay_down(self, file: &Spill) -> Result<Shelved, Error> {
+    /// Returns an error if the spill file cannot be read, or `file` cannot be written.
+    pub fn write_consecutively(self, file: &SpillFile) -> Result<BinIndex, Error> {
         let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
         for bin in 0..self.len() {
-            let (kmers, mut pieces) = (self.kmers(bin), Vec::new());
+            let (kmers, mut blocks) = (self.num_kmers(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
             self.read(bin, |records| {
-                if bytes.len() + records.len() > MOST_AT_ONCE && failed.is_ok() {
-                    failed = file.write(&bytes, bytes.len()).map(|piece| pieces.push(piece));
+                if bytes.len() + records.len() > MAX_BLOCK_BYTES && failed.is_ok() {
+                    failed = file.write(&bytes, bytes.len()).map(|block| blocks.push(block));
                     bytes.clear();
                 }
                 bytes.extend_from_slice(records);
             })?;
             failed?;
             if !bytes.is_empty() {
-                pieces.push(file.write(&bytes, bytes.len())?);
+                blocks.push(file.write(&bytes, bytes.len())?);
             }
-            self.free(bin);
-            bins.push((kmers, pieces));
+            self.free_bin(bin);
+            bins.push((kmers, blocks));
         }
         file.sync()?;
-        Ok(Shelved { extent: self.extent(), bins })
+        Ok(BinIndex { extent_bytes: self.extent_bytes(), bins })
     }
 
-    /// Bins that were laid down in an object.
+    /// Opens bins that were written to an object, from their index.
     ///
     /// # Errors
-    /// The file cannot be opened.
-    pub fn object(shelved: Shelved, nodes: Nodes, file: &ObjectFile<'_>) -> Result<Self, Error> {
-        let pool = Pool::object(shelved.extent, nodes, file)?;
-        Ok(Self::of_shelf(shelved, pool))
+    /// Returns an error if the object cannot be opened.
+    pub fn open_object(index: BinIndex, nodes: NodeAssignment, file: &LocalObjectRange<'_>) -> Result<Self, Error> {
+        let pool = ExtentPool::open_object(index.extent_bytes, nodes, file)?;
+        Ok(Self::from_index(index, pool))
     }
 
     fn lock(&self, bin: usize) -> MutexGuard<'_, Bin> {
-        // A thread that panicked in here takes the whole count down anyway.
+        // A thread that panicked while holding the lock ends the whole count anyway.
         self.bins[bin].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bins that can be counted, one after the other.
-pub(crate) trait Countable: Sync {
-    /// How many there are.
+/// Source of bins to count, one after the other.
+pub(crate) trait BinSource: Sync {
+    /// Number of bins.
     fn len(&self) -> usize;
 
-    /// K-mers in one of them.
-    fn kmers(&self, bin: usize) -> u64;
+    /// Number of k-mers in a bin.
+    fn num_kmers(&self, bin: usize) -> u64;
 
-    /// Calls `each` with the records of a bin, in pieces.
+    /// Calls `each` with the records of a bin, in several calls.
     fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
-    /// A bin is counted.
-    fn free(&self, bin: usize);
+    /// Frees a bin that has been counted.
+    fn free_bin(&self, bin: usize);
 }
 
-impl Countable for Bins {
+impl BinSource for Bins {
     fn len(&self) -> usize {
         Bins::len(self)
     }
 
-    fn kmers(&self, bin: usize) -> u64 {
-        Bins::kmers(self, bin)
+    fn num_kmers(&self, bin: usize) -> u64 {
+        Bins::num_kmers(self, bin)
     }
 
     fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         Bins::read(self, bin, each)
     }
 
-    fn free(&self, bin: usize) {
-        Bins::free(self, bin);
+    fn free_bin(&self, bin: usize) {
+        Bins::free_bin(self, bin);
     }
 }
 
@@ -275,35 +275,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_from_memory_and_file() {
+    fn records_survive_a_round_trip_through_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool = Pool::new(4096, 3, 4, Nodes::here(1), dir.path(), u64::MAX).expect("memory");
+        let pool =
+            ExtentPool::new(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX).expect("memory");
         let bins = Bins::new(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {
             let (bin, records) = ((i % 3) as usize, vec![i as u8; 100 + (i % 50) as usize]);
-            bins.append(bin, &records, u64::from(i)).expect("room");
+            bins.append_records(bin, &records, u64::from(i)).expect("room");
             expected[bin].extend(records);
         }
-        assert!(pool.spilled() > 20 * 4000);
-        assert_eq!(bins.held(), 7 * 4096);
-        assert_eq!(
-            std::fs::read_dir(dir.path()).expect("the folder").count(),
-            0,
-            "the spill file has no name"
-        );
-        bins.shrink(5 * 4096).expect("room");
-        assert_eq!(bins.held(), 5 * 4096);
+        assert!(pool.spilled_bytes() > 20 * 4000);
+        assert_eq!(bins.bytes_in_memory(), 7 * 4096);
+        assert_eq!(std::fs::read_dir(dir.path()).expect("the folder").count(), 0, "the spill file has no name");
+        bins.shrink_to(5 * 4096).expect("room");
+        assert_eq!(bins.bytes_in_memory(), 5 * 4096);
         for (bin, mut expected) in expected.into_iter().enumerate() {
             let mut found = Vec::new();
             bins.read(bin, |records| found.extend_from_slice(records)).expect("readable");
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
-            assert_eq!(bins.kmers(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
-            bins.free(bin);
+            assert_eq!(bins.num_kmers(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
+            bins.free_bin(bin);
             bins.read(bin, |records| assert!(records.is_empty())).expect("readable");
         }
-        assert_eq!(bins.held(), 0);
+        assert_eq!(bins.bytes_in_memory(), 0);
     }
 }

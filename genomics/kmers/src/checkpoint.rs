@@ -1,155 +1,184 @@
-//! What an interrupted count goes on from: all reads in bins, then all counted k-mers in parts.
+//! Checkpoints from which an interrupted count resumes: all reads in bins, and all counted k-mers in sort ranges.
 //!
-//! A checkpoint says what lies where in a named spill file, each extent with its checksum. The file is on the disk when
-//! the checkpoint is there; the caller puts the checkpoint beside it. `docs/formats/unit.md` has the layout of both.
+//! A checkpoint is the index of a named spill file, with the checksum of each extent. The file is on the disk when
+//! the checkpoint is returned; the caller stores the checkpoint with it. `docs/formats/unit.md` describes the layout
+//! of both.
 
 use std::path::Path;
 
-use genuma_reads::{Lane, Meter};
+use genuma_reads::{Lane, ProgressCounters};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{Bins, Shelved};
-use crate::extents::Pool;
-use crate::nodes::Nodes;
-use crate::pipeline::{Scattered, check};
-use crate::plan::{Demand, Plan, Then};
-use crate::scatter::Totals;
-use crate::sorted::{Layout, Sorted};
-use crate::{AsRead, CountParams, CountStats, Error};
+use crate::bins::{BinIndex, Bins};
+use crate::extents::ExtentPool;
+use crate::node_assignment::NodeAssignment;
+use crate::pipeline::{ScatteredReads, check_params};
+use crate::plan::{CountOutput, MemoryDemand, MemoryPlan};
+use crate::scatter::ScatterTotals;
+use crate::sorted_kmers::{RangeLayout, SortedKmers};
+use crate::{CountParams, CountStats, Error, UnchangedPairs};
 
-/// All reads are in bins.
+/// Checkpoint after all reads are in bins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadCheckpoint {
-    /// Bases read, per sample.
+    /// Number of bases read, per sample.
     bases: Vec<u64>,
-    /// K-mers in the bins, per sample.
+    /// Number of k-mers in the bins, per sample.
     kmers: Vec<u64>,
     /// Bytes in the bins.
     bytes: u64,
-    bins: Shelved,
+    bins: BinIndex,
 }
 
-/// All k-mers are counted.
+/// Checkpoint after all k-mers are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountCheckpoint {
     bases: Vec<u64>,
     kmers: Vec<u64>,
     distinct: u64,
-    packed_bytes: u64,
+    super_kmer_bytes: u64,
     spilled_bytes: u64,
     bins: u64,
     extra_passes: u64,
-    /// K-mers in the parts.
-    kept: u64,
+    /// Number of k-mers in the sort ranges.
+    num_kept: u64,
     spectra: Vec<Vec<u64>>,
-    parts: Shelved,
+    ranges: BinIndex,
 }
 
 impl ReadCheckpoint {
-    /// Reads all lanes, samples 0 to `S - 1`, into bins in a new file at `path`.
+    /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`.
     ///
     /// # Errors
-    /// Those of [`Scattered::new`].
-    pub fn reach<const S: usize>(
+    /// Returns the errors of [`ScatteredReads::new`].
+    pub fn create<const S: usize>(
         lanes: &[Lane],
         params: &CountParams,
-        meter: &Meter,
+        meter: &ProgressCounters,
         path: &Path,
     ) -> Result<Self, Error> {
-        let plan = Scattered::<S>::plan(lanes, params)?;
-        let pool = Pool::named(plan.extent, plan.bins, Nodes::here(params.threads), path)?;
-        let (scattered, _) = Scattered::<S>::into_pool(pool, plan, lanes, params, meter, || AsRead)?;
-        let Scattered { bins, totals: Totals { bases, kmers, bytes }, .. } = scattered;
-        Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.shelve()? })
+        let plan = ScatteredReads::<S>::plan_for_sorting(lanes, params)?;
+        let pool = ExtentPool::with_named_file(
+            plan.extent_bytes,
+            plan.bins,
+            NodeAssignment::for_this_machine(params.threads),
+            path,
+        )?;
+        let (scattered, _) =
+            ScatteredReads::<S>::scatter_with_pool(pool, plan, lanes, params, meter, || UnchangedPairs)?;
+        let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
+        Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_to_file()? })
     }
 
-    /// The bins in the file at `path`, to be counted with the threads and the memory of `params`.
-    fn scattered<const S: usize>(self, params: &CountParams, path: &Path) -> Result<Scattered<S>, Error> {
-        check(params)?;
-        let CountParams { k, threads, memory, .. } = *params;
-        let (devices, reserved) = (params.devices.clone(), params.reserved());
-        let demand = Demand::new::<S>(self.kmers.iter().sum(), threads, Then::Sorted);
-        let plan = Plan::new(&demand, params.for_threads());
-        // Bins hold nothing in memory now but the extent that each thread reads.
-        if threads * self.bins.extent > (plan.extents - plan.parts + threads) * plan.extent {
-            return Err(too_little(memory));
+    /// Opens the bins in the file at `path`, to count them with the threads and memory of `params`.
+    fn scattered<const S: usize>(self, params: &CountParams, path: &Path) -> Result<ScatteredReads<S>, Error> {
+        check_params(params)?;
+        let CountParams { k, threads, memory_bytes: memory, .. } = *params;
+        let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
+        let demand = MemoryDemand::new::<S>(self.kmers.iter().sum(), threads, CountOutput::SortedKmers);
+        let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+        // The bins need no memory now except the extent that each thread reads.
+        if threads * self.bins.extent_bytes > (plan.max_extents - plan.sort_ranges + threads) * plan.extent_bytes {
+            return Err(insufficient_memory_error(memory));
         }
-        let totals = Totals { bases: samples(self.bases)?, kmers: samples(self.kmers)?, bytes: self.bytes };
-        let bins = Bins::from_shelf(self.bins, Nodes::here(threads), path)?;
+        let totals = ScatterTotals { bases: to_array(self.bases)?, kmers: to_array(self.kmers)?, bytes: self.bytes };
+        let bins = Bins::open_file(self.bins, NodeAssignment::for_this_machine(threads), path)?;
         let shares = Vec::new();
-        Ok(Scattered { pool: bins.pool(), bins, plan, k, threads, totals, shares, devices, reserved })
+        Ok(ScatteredReads {
+            pool: bins.pool(),
+            bins,
+            plan,
+            k,
+            threads,
+            totals,
+            memory_by_node: shares,
+            devices,
+            device_memory_bytes: reserved,
+        })
     }
 }
 
 impl CountCheckpoint {
-    /// Counts bins that are in the file at `bins`, and puts the k-mers that are there at least `least` times, all samples
-    /// summed, into a new file at `path`. Of `params`, threads and memory may be others than when the reads were read.
+    /// Counts the bins in the file at `bins`, and writes the k-mers whose total count is at least `min_count` into a new
+    /// file at `path`. The threads and memory of `params` may differ from those of the reading.
     ///
     /// # Errors
-    /// Parameters out of range; a spill file that cannot be written or read, or is damaged.
-    pub fn reach<const S: usize>(
+    /// Returns an error if a parameter is out of range, or if a spill file cannot be written or read or is damaged.
+    pub fn create<const S: usize>(
         read: ReadCheckpoint,
         bins: &Path,
         params: &CountParams,
-        least: u32,
+        min_count: u32,
         path: &Path,
     ) -> Result<Self, Error> {
         let scattered = read.scattered::<S>(params, bins)?;
-        let Plan { extent, parts, .. } = scattered.plan;
-        let pool = Pool::named(extent, parts, Nodes::here(params.threads), path)?;
-        let sorted = scattered.count_into(pool, least)?;
-        let CountStats { bases, kmers, distinct, packed_bytes, bins, extra_passes, .. } = sorted.stats();
-        let Sorted { kept, spectra, parts, .. } = sorted;
-        let parts = parts.shelve()?;
+        let MemoryPlan { extent_bytes: extent, sort_ranges: parts, .. } = scattered.plan;
+        let pool = ExtentPool::with_named_file(extent, parts, NodeAssignment::for_this_machine(params.threads), path)?;
+        let sorted = scattered.count_into_pool(pool, min_count)?;
+        let CountStats { bases, kmers, distinct, super_kmer_bytes: packed_bytes, bins, extra_passes, .. } =
+            sorted.stats();
+        let SortedKmers { num_kept: kept, spectra, ranges: parts, .. } = sorted;
+        let parts = parts.move_to_file()?;
         Ok(Self {
             bases: bases.into(),
             kmers: kmers.into(),
             distinct,
-            packed_bytes,
-            spilled_bytes: packed_bytes + parts.bytes(),
+            super_kmer_bytes: packed_bytes,
+            spilled_bytes: packed_bytes + parts.record_bytes(),
             bins,
             extra_passes,
-            kept,
+            num_kept: kept,
             spectra: spectra.into(),
-            parts,
+            ranges: parts,
         })
     }
 
-    /// The k-mers in the file at `path`, to be sorted with the threads and the memory of `params`.
+    /// Opens the k-mers in the file at `path`, to sort them with the threads and memory of `params`.
     ///
     /// # Errors
-    /// Parameters out of range; a spill file that cannot be read.
-    pub fn sorted<const S: usize>(self, params: &CountParams, path: &Path) -> Result<Sorted<S>, Error> {
-        check(params)?;
-        let CountParams { k, threads, memory, .. } = *params;
-        // Each thread also reads an extent. The other half is left to whoever takes the k-mers.
+    /// Returns an error if a parameter is out of range or the spill file cannot be read.
+    pub fn open_sorted_kmers<const S: usize>(self, params: &CountParams, path: &Path) -> Result<SortedKmers<S>, Error> {
+        check_params(params)?;
+        let CountParams { k, threads, memory_bytes: memory, .. } = *params;
+        // Each thread also reads an extent. The other half of the memory is left to the consumer of the k-mers.
         let each = (memory / 2) as usize / threads;
-        let room = each.checked_sub(self.parts.extent).ok_or_else(|| too_little(memory))?;
+        let room = each.checked_sub(self.ranges.extent_bytes).ok_or_else(|| insufficient_memory_error(memory))?;
         let stats = CountStats {
-            bases: samples(self.bases)?,
-            kmers: samples(self.kmers)?,
+            bases: to_array(self.bases)?,
+            kmers: to_array(self.kmers)?,
             distinct: self.distinct,
-            packed_bytes: self.packed_bytes,
+            super_kmer_bytes: self.super_kmer_bytes,
             spilled_bytes: self.spilled_bytes,
-            spill_peak: 0,
+            peak_spill_bytes: 0,
             bins: self.bins,
             extra_passes: self.extra_passes,
         };
-        let parts = Bins::from_shelf(self.parts, Nodes::here(threads), path)?;
-        let layout = Layout::new(k, parts.len());
-        let (kept, spectra, shares) = (self.kept, samples(self.spectra)?, Vec::new());
-        Ok(Sorted { parts, layout, threads, room, kept, spectra, stats, shares })
+        let parts = Bins::open_file(self.ranges, NodeAssignment::for_this_machine(threads), path)?;
+        let layout = RangeLayout::new(k, parts.len());
+        let (kept, spectra, shares) = (self.num_kept, to_array(self.spectra)?, Vec::new());
+        Ok(SortedKmers {
+            ranges: parts,
+            layout,
+            threads,
+            sort_bytes: room,
+            num_kept: kept,
+            spectra,
+            stats,
+            memory_by_node: shares,
+        })
     }
 }
 
-fn too_little(memory: u64) -> Error {
-    Error::Params(format!(
-        "{memory} bytes are too little to go on with a count that was begun with more: give as much as then, or fewer threads"
+fn insufficient_memory_error(memory: u64) -> Error {
+    Error::InvalidParams(format!(
+        "{memory} bytes of memory are too little to resume a count that started with more: give as much memory as before, or use fewer threads"
     ))
 }
 
-/// One of each sample.
-fn samples<T, const S: usize>(all: Vec<T>) -> Result<[T; S], Error> {
-    let n = all.len();
-    all.try_into().map_err(|_| Error::Params(format!("a count of {n} samples cannot go on as one of {S}")))
+/// Converts a vector with one entry per sample to an array.
+fn to_array<T, const S: usize>(per_sample: Vec<T>) -> Result<[T; S], Error> {
+    let n = per_sample.len();
+    per_sample.try_into().map_err(|_| {
+        Error::InvalidParams(format!("a checkpoint of a count of {n} samples cannot be resumed with {S} samples"))
+    })
 }

@@ -1,65 +1,65 @@
-//! Collapses equal super-k-mers of a bin, so that the k-mers of what many reads share are looked up once.
+//! Collapses equal super-k-mers of a bin, so that the k-mers of a sequence that many reads share are looked up once.
 //!
-//! A small table with one place for each hash. Whoever is in a place stays when seen more than once; who was seen
-//! once, likely by an error, makes room.
+//! A small table has one place per hash. A super-k-mer that was seen more than once keeps its place; one that was
+//! seen once, probably with an error, is replaced.
 
 use genuma_machine::processor::prefetch;
 
-use crate::superkmer::Record;
+use crate::superkmer::SuperKmerRecord;
 
-/// Bytes of a place with counters of `S` samples.
-pub(crate) const fn piece_bytes<const S: usize>() -> usize {
-    size_of::<Piece<S>>()
+/// Size in bytes of a counted super-k-mer with counters of `S` samples.
+pub(crate) const fn counted_super_kmer_bytes<const S: usize>() -> usize {
+    size_of::<CountedSuperKmer<S>>()
 }
 
-/// Super-k-mers that wait while their places are fetched.
-const WAITING: usize = 32;
+/// Number of super-k-mers that wait while their places are prefetched.
+const BATCH_SUPER_KMERS: usize = 32;
 
-/// A super-k-mer in the strand that is smaller, and how often each sample has it. A free place has no k-mers.
+/// A super-k-mer on its smaller strand, with its counts. An empty place has no k-mers.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<const S: usize> {
-    /// Its bases, see [`Record::word`].
+pub struct CountedSuperKmer<const S: usize> {
+    /// Packed bases ([`SuperKmerRecord::canonical_word`]).
     pub word: u128,
     /// Number of k-mers.
     pub kmers: u32,
-    /// How often each sample has it.
+    /// Number of occurrences in each sample.
     pub counts: [u32; S],
 }
 
-/// Super-k-mers on hold.
+/// Table that collapses equal super-k-mers.
 #[derive(Debug)]
-pub(crate) struct Collapse<const S: usize> {
+pub(crate) struct SuperKmerCollapser<const S: usize> {
     k: u32,
-    pieces: Vec<Piece<S>>,
-    /// Places and super-k-mers that are to be taken in.
-    waiting: Vec<(usize, Piece<S>)>,
+    held: Vec<CountedSuperKmer<S>>,
+    /// Super-k-mers waiting to be added, with their places.
+    waiting: Vec<(usize, CountedSuperKmer<S>)>,
 }
 
-impl<const S: usize> Collapse<S> {
-    /// Holds up to `pieces` super-k-mers (rounded down to a power of two).
+impl<const S: usize> SuperKmerCollapser<S> {
+    /// Creates a table of up to `pieces` super-k-mers, rounded down to a power of two.
     pub fn new(k: u32, pieces: usize) -> Self {
-        let pieces = vec![Piece::FREE; 1 << pieces.max(2).ilog2()];
-        Self { k, pieces, waiting: Vec::with_capacity(WAITING) }
+        let pieces = vec![CountedSuperKmer::EMPTY; 1 << pieces.max(2).ilog2()];
+        Self { k, held: pieces, waiting: Vec::with_capacity(BATCH_SUPER_KMERS) }
     }
 
-    /// Takes a record in. Calls `out` with super-k-mers that are to be counted now.
+    /// Adds a record. Calls `out` with super-k-mers that must be counted now.
     #[inline]
-    pub fn take(&mut self, record: Record<'_>, out: impl FnMut(&Piece<S>)) {
+    pub fn add_record(&mut self, record: SuperKmerRecord<'_>, out: impl FnMut(&CountedSuperKmer<S>)) {
         let mut counts = [0; S];
         counts[record.sample] = 1;
-        let word = record.word(self.k);
+        let word = record.canonical_word(self.k);
         let hash = (word >> 64) as u64 ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let place = (hash >> (64 - self.pieces.len().ilog2())) as usize;
-        prefetch(&self.pieces[place]);
-        self.waiting.push((place, Piece { word, kmers: record.kmers as u32, counts }));
-        if self.waiting.len() == WAITING {
-            self.settle(out);
+        let place = (hash >> (64 - self.held.len().ilog2())) as usize;
+        prefetch(&self.held[place]);
+        self.waiting.push((place, CountedSuperKmer { word, kmers: record.kmers as u32, counts }));
+        if self.waiting.len() == BATCH_SUPER_KMERS {
+            self.add_waiting(out);
         }
     }
 
-    fn settle(&mut self, mut out: impl FnMut(&Piece<S>)) {
-        let Self { pieces, waiting, .. } = self;
+    fn add_waiting(&mut self, mut out: impl FnMut(&CountedSuperKmer<S>)) {
+        let Self { held: pieces, waiting, .. } = self;
         for (place, piece) in waiting.drain(..) {
             let held = &mut pieces[place];
             let fewer = held.counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) <= 1;
@@ -68,25 +68,25 @@ impl<const S: usize> Collapse<S> {
                     *sum = sum.saturating_add(n);
                 }
             } else if fewer {
-                std::mem::replace(held, piece).release(&mut out);
+                std::mem::replace(held, piece).emit_if_used(&mut out);
             } else {
                 out(&piece);
             }
         }
     }
 
-    /// Calls `out` with every super-k-mer still on hold, and forgets them.
-    pub fn drain(&mut self, mut out: impl FnMut(&Piece<S>)) {
-        self.settle(&mut out);
-        self.pieces.iter_mut().for_each(|piece| std::mem::replace(piece, Piece::FREE).release(&mut out));
+    /// Calls `out` with all super-k-mers of the table, and empties the table.
+    pub fn drain_super_kmers(&mut self, mut out: impl FnMut(&CountedSuperKmer<S>)) {
+        self.add_waiting(&mut out);
+        self.held.iter_mut().for_each(|piece| std::mem::replace(piece, CountedSuperKmer::EMPTY).emit_if_used(&mut out));
     }
 }
 
-impl<const S: usize> Piece<S> {
-    const FREE: Self = Self { word: 0, kmers: 0, counts: [0; S] };
+impl<const S: usize> CountedSuperKmer<S> {
+    const EMPTY: Self = Self { word: 0, kmers: 0, counts: [0; S] };
 
     #[inline]
-    fn release(&self, out: &mut impl FnMut(&Self)) {
+    fn emit_if_used(&self, out: &mut impl FnMut(&Self)) {
         if self.kmers > 0 {
             out(self);
         }
@@ -96,18 +96,18 @@ impl<const S: usize> Piece<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::superkmer::Keys;
+    use crate::superkmer::KmerKeys;
     use crate::tests::Random;
     use std::collections::BTreeMap;
 
     #[test]
-    fn what_comes_out_adds_up_to_what_went_in() {
+    fn collapsed_counts_add_up_to_the_input() {
         let (mut random, mut expected, mut found) = (Random(1), BTreeMap::new(), BTreeMap::new());
-        let mut collapse = Collapse::<2>::new(12, 4);
+        let mut collapse = SuperKmerCollapser::<2>::new(12, 4);
         let mut outs = 0;
-        let mut out = |piece: &Piece<2>| {
+        let mut out = |piece: &CountedSuperKmer<2>| {
             outs += 1;
-            for &key in Keys::default().of(piece.word, piece.kmers as usize, 12) {
+            for &key in KmerKeys::default().compute_keys(piece.word, piece.kmers as usize, 12) {
                 let sum: &mut [u32; 2] = found.entry(key).or_default();
                 (0..2).for_each(|i| sum[i] += piece.counts[i]);
             }
@@ -115,14 +115,14 @@ mod tests {
         for _ in 0..5000 {
             let bases = [(random.below(3) * random.below(30)) as u8; 20];
             let kmers = [1, 2, 5, 31, 32][random.below(5) as usize];
-            let record = Record { sample: random.below(2) as usize, kmers, bases: &bases };
-            for &key in Keys::default().of(record.word(12), kmers, 12) {
+            let record = SuperKmerRecord { sample: random.below(2) as usize, kmers, bases: &bases };
+            for &key in KmerKeys::default().compute_keys(record.canonical_word(12), kmers, 12) {
                 expected.entry(key).or_insert([0; 2])[record.sample] += 1;
             }
-            collapse.take(record, &mut out);
+            collapse.add_record(record, &mut out);
         }
-        collapse.drain(&mut out);
-        collapse.drain(&mut out);
+        collapse.drain_super_kmers(&mut out);
+        collapse.drain_super_kmers(&mut out);
         assert_eq!(found, expected);
         assert!(outs < 4900, "something was collapsed");
     }

@@ -1,12 +1,13 @@
-//! Counting bins on devices, beside the threads that count them on CPUs.
+//! Counting of bins on OpenCL devices, in addition to the CPU threads.
 //!
-//! A device has a few lanes, each a thread of the host with a table, a queue and pinned memory of its own. A lane does with a bin what a thread does: takes the next,
-//! sends its records as they lie, in as many pieces as its memory asks for, and takes what is wanted of the table. While one lane copies
-//! another counts, so that a device always has work and nothing is under way twice. A table too small is made larger, and then
-//! what a thread's table does is done: the roots are halved by a hash, and each half gets a pass of its own.
+//! A device has several lanes. A lane is a host thread with its own table, command queue and pinned memory. Like a
+//! CPU thread, it takes the next bin, sends the records unchanged in as many pieces as its memory requires, and
+//! fetches the requested rows of the table. While one lane copies, another one counts. A table that is too small is
+//! enlarged; at the maximum size the class of roots is halved, as in a thread's table, and each half is counted in
+//! its own pass.
 //!
-//! Nothing of a table is taken before all of it is here. So when a device fails, what is missing are whole classes of roots of a bin, which
-//! a thread counts; nobody sees the difference.
+//! Rows of a table are passed on only after all of them were copied. So if a device fails, complete classes of roots
+//! of a bin are missing, and a thread counts them. The result is the same.
 
 mod table;
 mod staged;
@@ -23,33 +24,34 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_gpu::Device;
 
-pub use gain::{Gain, gain};
-pub use lane::OnDevice;
+pub use gain::{DeviceGain, estimate_gain};
+pub use lane::DeviceLane;
 
-/// Lanes of a device: one copies to it, one counts, one copies from it.
+/// Number of lanes of a device: one copies to it, one counts, one copies from it.
 const LANES: usize = 3;
 
-/// Most bytes of the host that a lane uses.
-const MOST_HOST: u64 = 96 << 20;
-/// Most bytes of a device that a lane uses: a table of ten million slots, where a bin has a quarter of a million k-mers.
-const MOST_DEVICE: u64 = 384 << 20;
+/// Maximum host memory of a lane in bytes.
+const MAX_HOST_BYTES_PER_LANE: u64 = 96 << 20;
+/// Maximum device memory of a lane in bytes: a table of ten million slots, where a bin has a quarter of a million
+/// k-mers.
+const MAX_DEVICE_BYTES_PER_LANE: u64 = 384 << 20;
 
-/// Devices that count beside the threads.
+/// Devices that count in addition to the threads.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
     devices: Vec<Arc<Device>>,
-    done: Arc<Done>,
+    statistics: Arc<BinStatistics>,
 }
 
-/// What was counted where.
+/// Numbers of bins counted by devices and threads.
 #[derive(Debug, Default)]
-struct Done {
-    bins: AtomicU64,
+struct BinStatistics {
+    total: AtomicU64,
     on_devices: AtomicU64,
-    lost: AtomicU64,
+    taken_over: AtomicU64,
 }
 
-/// The same devices are equal, whatever they did.
+/// Two values are equal if they have the same devices, whatever these have counted.
 impl PartialEq for Devices {
     fn eq(&self, other: &Self) -> bool {
         let (mine, others) = (&self.devices, &other.devices);
@@ -60,84 +62,82 @@ impl PartialEq for Devices {
 impl Eq for Devices {}
 
 impl Devices {
-    /// These.
+    /// Uses the given devices.
     pub fn new(devices: Vec<Arc<Device>>) -> Self {
-        Self { devices, done: Arc::default() }
+        Self { devices, statistics: Arc::default() }
     }
 
-    /// Whether there are none.
+    /// Whether there are no devices.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
 
-    /// Bytes of the host's memory that they can make use of.
-    pub(crate) fn wants(&self) -> u64 {
+    /// Bytes of host memory that the devices can use.
+    pub(crate) fn max_host_bytes(&self) -> u64 {
         let lanes = |device: &Arc<Device>| {
-            let own = if device.described().shares_memory { MOST_DEVICE } else { 0 };
-            LANES as u64 * (MOST_HOST + own.min(device.memory() / LANES as u64))
+            let own = if device.description().shares_memory { MAX_DEVICE_BYTES_PER_LANE } else { 0 };
+            LANES as u64 * (MAX_HOST_BYTES_PER_LANE + own.min(device.usable_memory_bytes() / LANES as u64))
         };
         self.devices.iter().map(lanes).sum()
     }
 
-    /// Lanes of all of them.
-    pub(crate) fn most_lanes(&self) -> usize {
+    /// Number of lanes of all devices.
+    pub(crate) fn max_lanes(&self) -> usize {
         LANES * self.devices.len()
     }
 
-    /// The lanes of those that are not lost, with so many bytes of the host's memory for all.
-    pub(crate) fn lanes(&self, reserved: u64) -> Vec<OnDevice> {
-        let each = reserved / self.most_lanes().max(1) as u64;
+    /// Lanes of the devices that have not failed; they share `reserved` bytes of host memory.
+    pub(crate) fn usable_lanes(&self, reserved: u64) -> Vec<DeviceLane> {
+        let each = reserved / self.max_lanes().max(1) as u64;
         let alive = self.devices.iter().filter(|device| !device.is_lost());
         let lanes = alive.flat_map(|device| std::iter::repeat_n(device, LANES));
         let lane = |(number, device): (usize, &Arc<Device>)| {
-            let memory = (device.memory() / LANES as u64).min(MOST_DEVICE);
-            // Where a device's memory is the host's, tables and rows are two thirds of what a lane takes.
-            let (host, device_bytes) = match device.described().shares_memory {
+            let memory = (device.usable_memory_bytes() / LANES as u64).min(MAX_DEVICE_BYTES_PER_LANE);
+            // If a device uses host memory, tables and rows take two thirds of the memory of a lane.
+            let (host, device_bytes) = match device.description().shares_memory {
                 true => (each / 3, memory.min(each / 3 * 2)),
                 false => (each, memory),
             };
-            let (device, devices, host) = (device.clone(), self.clone(), host.min(MOST_HOST));
-            OnDevice { number, device, device_bytes, host_bytes: host, devices }
+            let (device, devices, host) = (device.clone(), self.clone(), host.min(MAX_HOST_BYTES_PER_LANE));
+            DeviceLane { number, device, device_bytes, host_bytes: host, statistics: devices }
         };
         lanes.enumerate().map(lane).collect()
     }
 
-    /// So many bins are counted, by whomever.
-    pub(crate) fn counted(&self, bins: usize) {
-        self.done.bins.fetch_add(bins as u64, Relaxed);
+    /// Adds to the number of bins counted by threads and devices.
+    pub(crate) fn add_counted_bins(&self, bins: usize) {
+        self.statistics.total.fetch_add(bins as u64, Relaxed);
     }
 
-    /// Their names.
+    /// Names of the devices.
     pub fn names(&self) -> Vec<&str> {
-        self.devices.iter().map(|device| device.described().name.as_str()).collect()
+        self.devices.iter().map(|device| device.description().name.as_str()).collect()
     }
 
-    /// What they did, in a line; nothing where there are none.
-    pub fn told(&self) -> Option<String> {
+    /// One line about the bins that the devices counted; `None` without devices.
+    pub fn summary(&self) -> Option<String> {
         let [on, all, lost] =
-            [&self.done.on_devices, &self.done.bins, &self.done.lost].map(|n| n.load(Relaxed));
+            [&self.statistics.on_devices, &self.statistics.total, &self.statistics.taken_over].map(|n| n.load(Relaxed));
         let names = self.names();
-        let lost =
-            if lost == 0 { String::new() } else { format!("; {lost} bins of lost devices by threads") };
-        (!names.is_empty())
-            .then(|| format!("{on} of {all} bins were counted by {}{lost}", names.join(" and ")))
+        let lost = if lost == 0 { String::new() } else { format!("; threads counted {lost} bins of lost devices") };
+        (!names.is_empty()).then(|| format!("{on} of {all} bins were counted by {}{lost}", names.join(" and ")))
     }
 
-    /// How many bins were counted in all, how many of them by devices, and how many of those that devices had begun by threads.
-    pub fn bins(&self) -> [u64; 3] {
-        [&self.done.bins, &self.done.on_devices, &self.done.lost].map(|n| n.load(Relaxed))
+    /// Number of bins counted in total, by devices, and by threads after a device failed.
+    pub fn bin_statistics(&self) -> [u64; 3] {
+        [&self.statistics.total, &self.statistics.on_devices, &self.statistics.taken_over].map(|n| n.load(Relaxed))
     }
 
-    /// Whether threads leave to them what they can do.
-    pub(crate) fn alone(&self) -> bool {
-        self.devices.iter().any(|device| device.is_alone())
+    /// Whether the threads leave all possible work to the devices (for tests).
+    pub(crate) fn has_exclusive_device(&self) -> bool {
+        self.devices.iter().any(|device| device.is_exclusive())
     }
 
-    fn counted_here(&self) {
-        self.done.on_devices.fetch_add(1, Relaxed);
+    fn add_device_bin(&self) {
+        self.statistics.on_devices.fetch_add(1, Relaxed);
     }
 
-    fn left_to_threads(&self) {
-        self.done.lost.fetch_add(1, Relaxed);
+    fn add_taken_over_bin(&self) {
+        self.statistics.taken_over.fetch_add(1, Relaxed);
     }
 }

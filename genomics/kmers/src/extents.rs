@@ -1,55 +1,55 @@
-//! Extents: the pieces in which bins grow, in memory as long as it lasts and in one spill file beyond.
+//! Extents: the fixed-size units in which bins grow, in memory while there is room and in a spill file beyond.
 //!
-//! All bins of a count share one pool, which has a slab of memory on each node; an extent is of the slab of its bin's node as
-//! long as that has one. When no more extents may be in memory, a full one is written to the spill file, at
-//! a multiple of the extent size, with its checksum kept in memory. Places in the file are used again. A count that can be
-//! taken up again has a pool of each kind of bins; all its extents are in a file with a name, each at a place of its own.
+//! All bins of a count share one pool, which has a slab of memory on each NUMA node. An extent comes from the node of
+//! its bin as long as that has memory left. When the limit of full extents in memory is reached, a full extent is
+//! written to the spill file at a multiple of the extent size; its checksum stays in memory. Space in the file is
+//! reused. A resumable count has one pool per kind of bins, with all extents in a named file.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use genuma_machine::placement::{Piece as Lent, Slab};
-use genuma_work::spill::{ObjectFile, Piece, Spill};
+use genuma_machine::placement::{Slab, SlabBuffer as SlabPiece};
+use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
 
 use crate::Error;
-use crate::nodes::{NodeShare, Nodes};
+use crate::node_assignment::{NodeAssignment, NodeShare};
 
-/// What is spilled.
-const WHAT: &str = "k-mer";
+/// What the spill file contains, for error messages.
+const SPILL_CONTENT: &str = "k-mer";
 
-/// Who hands out extents.
+/// Pool of extents of all bins.
 #[derive(Debug)]
-pub struct Pool {
-    extent: usize,
-    nodes: Nodes,
-    /// One of each node.
+pub struct ExtentPool {
+    extent_bytes: usize,
+    nodes: NodeAssignment,
+    /// One slab of memory per NUMA node.
     slabs: Vec<Arc<Slab>>,
-    /// Full extents that may still stay in memory.
-    spare: AtomicUsize,
-    spill: Spill,
+    /// Number of full extents that may still be kept in memory.
+    free_full_extents: AtomicUsize,
+    spill: SpillFile,
 }
 
-/// An extent in memory, full or being filled.
+/// An extent in memory to which records are appended.
 #[derive(Debug)]
-pub struct Records {
-    memory: Lent,
+pub struct OpenExtent {
+    memory: SlabPiece,
     len: usize,
 }
 
-impl Records {
-    /// Whether `more` bytes have room.
-    pub fn fits(&self, more: usize) -> bool {
-        self.len + more <= self.memory.len()
+impl OpenExtent {
+    /// Whether `bytes` more bytes fit into the extent.
+    pub fn has_space_for(&self, bytes: usize) -> bool {
+        self.len + bytes <= self.memory.len()
     }
 
-    /// Appends what [`Records::fits`].
-    pub fn push(&mut self, records: &[u8]) {
+    /// Appends records, which must fit.
+    pub fn append_records(&mut self, records: &[u8]) {
         self.memory[self.len..self.len + records.len()].copy_from_slice(records);
         self.len += records.len();
     }
 
-    /// All that was appended.
+    /// All appended records.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }
@@ -58,129 +58,143 @@ impl Records {
 /// A full extent.
 #[derive(Debug)]
 pub enum Extent {
-    /// In memory.
-    Memory(Records),
-    /// In the spill file.
-    File(Piece),
+    /// The extent is in memory.
+    Memory(OpenExtent),
+    /// The extent is in the spill file.
+    File(SpillBlock),
 }
 
-impl Pool {
-    /// Extents of `extent` bytes, in memory `open` that are being filled at most, and `spare` full ones; the others go to a file of
-    /// `scratch` bytes at most in `work`.
+impl ExtentPool {
+    /// Creates a pool of extents of `extent` bytes: up to `open` being filled and `max_full` full ones in memory, the
+    /// others in an unnamed file of at most `scratch` bytes in the folder `work`.
     ///
     /// # Errors
-    /// The system has no memory to give.
+    /// Returns an error if the system cannot provide the memory.
     pub fn new(
         extent: usize,
         open: usize,
-        spare: usize,
-        nodes: Nodes,
+        max_full: usize,
+        nodes: NodeAssignment,
         work: &Path,
         scratch: u64,
     ) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::unnamed(WHAT, work).within(scratch), extent, open, spare, nodes)
+        Self::with_spill(SpillFile::unnamed(SPILL_CONTENT, work).with_max_bytes(scratch), extent, open, max_full, nodes)
     }
 
-    /// Extents of `extent` bytes, all full ones in a new file at `path`, and `open` being filled in memory.
+    /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in memory.
     ///
     /// # Errors
-    /// The file cannot be made, or the system has no memory to give.
-    pub fn named(extent: usize, open: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::create(WHAT, path)?, extent, open, 0, nodes)
-    }
-
-    /// Extents of `extent` bytes that lie in the file at `path`, for reading only.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub(crate) fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::open(WHAT, path)?, extent, 0, 0, nodes)
-    }
-
-    /// Extents of `extent` bytes that lie in an object, for reading only.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub fn object(extent: usize, nodes: Nodes, file: &ObjectFile<'_>) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::object(WHAT, file)?, extent, 0, 0, nodes)
-    }
-
-    fn with(
-        spill: Spill,
-        extent: usize,
-        open: usize,
-        spare: usize,
-        nodes: Nodes,
+    /// Returns an error if the file cannot be created or the system cannot provide the memory.
+    pub fn with_named_file(
+        extent_bytes: usize,
+        max_open: usize,
+        nodes: NodeAssignment,
+        path: &Path,
     ) -> Result<Arc<Self>, Error> {
-        // As bins belong to nodes.
-        let mut shares = vec![0; nodes.len()];
-        (0..open + spare).for_each(|i| shares[nodes.of_bin(i)] += 1);
-        let slabs = shares.into_iter().enumerate();
-        let slabs = slabs.map(|(node, extents)| Slab::new(extent, extents, nodes.id(node)));
-        let slabs = slabs.collect::<Result<_, _>>()?;
-        Ok(Arc::new(Self { extent, nodes, slabs, spare: AtomicUsize::new(spare), spill }))
+        Self::with_spill(SpillFile::create(SPILL_CONTENT, path)?, extent_bytes, max_open, 0, nodes)
     }
 
-    /// Where memory and threads are.
-    pub fn nodes(&self) -> &Nodes {
+    /// Opens the extents in the file at `path` for reading.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be opened.
+    pub(crate) fn open_file(extent_bytes: usize, nodes: NodeAssignment, path: &Path) -> Result<Arc<Self>, Error> {
+        Self::with_spill(SpillFile::open(SPILL_CONTENT, path)?, extent_bytes, 0, 0, nodes)
+    }
+
+    /// Opens the extents in an object for reading.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be opened.
+    pub fn open_object(
+        extent_bytes: usize,
+        nodes: NodeAssignment,
+        file: &LocalObjectRange<'_>,
+    ) -> Result<Arc<Self>, Error> {
+        Self::with_spill(SpillFile::open_object(SPILL_CONTENT, file)?, extent_bytes, 0, 0, nodes)
+    }
+
+    fn with_spill(
+        spill: SpillFile,
+        extent_bytes: usize,
+        max_open: usize,
+        max_full: usize,
+        nodes: NodeAssignment,
+    ) -> Result<Arc<Self>, Error> {
+        // Bins are assigned to nodes, so the extents are distributed accordingly.
+        let mut shares = vec![0; nodes.num_nodes()];
+        (0..max_open + max_full).for_each(|i| shares[nodes.node_of_bin(i)] += 1);
+        let slabs = shares.into_iter().enumerate();
+        let slabs = slabs.map(|(node, extents)| Slab::new(extent_bytes, extents, nodes.node_id(node)));
+        let slabs = slabs.collect::<Result<_, _>>()?;
+        Ok(Arc::new(Self { extent_bytes, nodes, slabs, free_full_extents: AtomicUsize::new(max_full), spill }))
+    }
+
+    /// NUMA nodes of the memory and the threads.
+    pub fn nodes(&self) -> &NodeAssignment {
         &self.nodes
     }
 
-    /// Where the memory is, node by node; nothing where there is but one, or the kernel does not tell.
-    pub fn shares(&self) -> Vec<NodeShare> {
+    /// Residence of the memory by NUMA node; empty if there is only one node or the kernel does not report it.
+    pub fn memory_by_node(&self) -> Vec<NodeShare> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
-            let (id, found) = (self.nodes.id(node)?, slab.residence().ok()?);
-            let on = |id| found.nodes.get(&id).copied().unwrap_or(0) * found.page;
+            let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
+            let on = |id| found.pages_by_node.get(&id).copied().unwrap_or(0) * found.page_bytes;
             let here = on(id);
-            let elsewhere = found.present() * found.page - here;
-            Some(NodeShare { node: id, threads: self.nodes.threads(node), here, elsewhere })
+            let elsewhere = found.present_pages() * found.page_bytes - here;
+            Some(NodeShare {
+                node: id,
+                threads: self.nodes.num_threads(node),
+                local_bytes: here,
+                remote_bytes: elsewhere,
+            })
         };
         self.slabs.iter().enumerate().filter_map(share).collect()
     }
 
-    /// Bytes of an extent.
-    pub fn extent(&self) -> usize {
-        self.extent
+    /// Size of an extent in bytes.
+    pub fn extent_bytes(&self) -> usize {
+        self.extent_bytes
     }
 
     /// Bytes written to the spill file so far.
-    pub fn spilled(&self) -> u64 {
-        self.spill.written()
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spill.written_bytes()
     }
 
-    /// Most bytes that the spill file has had so far.
-    pub fn spill_peak(&self) -> u64 {
-        self.spill.peak()
+    /// Largest size of the spill file so far, in bytes.
+    pub fn peak_spill_bytes(&self) -> u64 {
+        self.spill.peak_bytes()
     }
 
-    /// Memory of `node`, or of another when that has none left.
+    /// Returns an empty extent in the memory of `node`, or of another node if that has none left.
     ///
     /// # Panics
-    /// There is none, because more are being filled than was said, or full ones were not put away.
-    pub fn open(&self, node: usize) -> Records {
+    /// Panics if no memory is left because more extents are open than was declared, or full ones were not stored.
+    pub fn take_extent(&self, node: usize) -> OpenExtent {
         let (others, first) = self.slabs.split_at(node);
-        let memory = first.iter().chain(others).find_map(Slab::take).expect("an extent for each bin");
-        Records { memory, len: 0 }
+        let memory = first.iter().chain(others).find_map(Slab::take_buffer).expect("an extent for each bin");
+        OpenExtent { memory, len: 0 }
     }
 
-    /// Puts the records of `open` away, and makes it empty memory of `node`.
+    /// Stores the records of a full extent, in memory or in the file, and makes `open` an empty extent of `node`.
     ///
     /// # Errors
-    /// The spill file cannot be written.
-    pub fn put(&self, open: &mut Records, node: usize) -> Result<Extent, Error> {
-        if self.spare.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(Extent::Memory(std::mem::replace(open, self.open(node))));
+    /// Returns an error if the spill file cannot be written.
+    pub fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<Extent, Error> {
+        if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
+            return Ok(Extent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
-        let piece = self.spill.write(open.bytes(), self.extent)?;
+        let piece = self.spill.write(open.bytes(), self.extent_bytes)?;
         open.len = 0;
         Ok(Extent::File(piece))
     }
 
-    /// The records of an extent; those in the file come by way of `buffer`.
+    /// Returns the records of an extent; `buffer` receives those of an extent in the file.
     ///
     /// # Errors
-    /// The spill file cannot be read, or is not as it was written.
-    pub fn get<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+    /// Returns an error if the spill file cannot be read or is damaged.
+    pub fn read_extent<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
             Extent::Memory(records) => Ok(records.bytes()),
             Extent::File(piece) => {
@@ -190,58 +204,58 @@ impl Pool {
         }
     }
 
-    /// Takes an extent back.
-    pub fn free(&self, extent: Extent) {
+    /// Frees an extent.
+    pub fn free_extent(&self, extent: Extent) {
         match extent {
             Extent::Memory(records) => {
                 drop(records);
-                self.spare.fetch_add(1, Relaxed);
+                self.free_full_extents.fetch_add(1, Relaxed);
             }
-            Extent::File(piece) => self.spill.free(piece),
+            Extent::File(piece) => self.spill.free_block(piece),
         }
     }
 
-    /// Moves an extent to the file.
+    /// Moves an extent from memory to the file.
     ///
     /// # Errors
-    /// The spill file cannot be written.
-    pub(crate) fn evict(&self, extent: &mut Extent) -> Result<(), Error> {
+    /// Returns an error if the spill file cannot be written.
+    pub(crate) fn move_to_file(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
-            *extent = Extent::File(self.spill.write(records.bytes(), self.extent)?);
+            *extent = Extent::File(self.spill.write(records.bytes(), self.extent_bytes)?);
         }
         Ok(())
     }
 
-    /// Moves an extent to the file for good.
+    /// Stores an extent in the file and returns its block.
     ///
     /// # Errors
-    /// The spill file cannot be written.
-    pub fn settle(&self, extent: Extent) -> Result<Piece, Error> {
+    /// Returns an error if the spill file cannot be written.
+    pub fn store_in_file(&self, extent: Extent) -> Result<SpillBlock, Error> {
         match extent {
-            Extent::Memory(records) => Ok(self.spill.write(records.bytes(), self.extent)?),
+            Extent::Memory(records) => Ok(self.spill.write(records.bytes(), self.extent_bytes)?),
             Extent::File(piece) => Ok(piece),
         }
     }
 
-    /// Waits until all that was written is on the disk.
+    /// Waits until all written data is on the disk.
     ///
     /// # Errors
-    /// The disk refuses.
-    pub fn sync(&self) -> Result<(), Error> {
+    /// Returns an error if the disk reports one.
+    pub fn sync_spill_file(&self) -> Result<(), Error> {
         Ok(self.spill.sync()?)
     }
 
-    /// Nothing more stays in memory.
-    pub fn close(&self) {
-        self.spare.store(0, Relaxed);
+    /// Stores all further full extents in the file.
+    pub fn stop_keeping_in_memory(&self) {
+        self.free_full_extents.store(0, Relaxed);
     }
 
-    /// Gives memory that holds nothing back to the system.
+    /// Returns unused memory to the system.
     ///
     /// # Errors
-    /// The system refuses.
-    pub fn release(&self) -> Result<(), Error> {
-        self.slabs.iter().try_for_each(|slab| slab.release().map_err(Error::from))
+    /// Returns an error if the system refuses.
+    pub fn release_free_memory(&self) -> Result<(), Error> {
+        self.slabs.iter().try_for_each(|slab| slab.release_free_pages().map_err(Error::from))
     }
 }
 
@@ -249,32 +263,32 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn pool(spare: usize, work: &Path) -> Arc<Pool> {
-        Pool::new(4096, 1, spare, Nodes::here(1), work, u64::MAX).expect("memory")
+    fn pool(spare: usize, work: &Path) -> Arc<ExtentPool> {
+        ExtentPool::new(4096, 1, spare, NodeAssignment::for_this_machine(1), work, u64::MAX).expect("memory")
     }
 
-    /// Puts `len` of the same byte away.
-    fn put(pool: &Pool, byte: u8, len: usize) -> Result<Extent, Error> {
-        let mut open = pool.open(0);
-        open.push(&vec![byte; len]);
-        pool.put(&mut open, 0)
+    /// Stores an extent of `len` equal bytes.
+    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<Extent, Error> {
+        let mut open = pool.take_extent(0);
+        open.append_records(&vec![byte; len]);
+        pool.store_full_extent(&mut open, 0)
     }
 
     #[test]
-    fn places_are_used_again() {
+    fn file_space_is_reused() {
         let dir = tempfile::tempdir().expect("a folder");
         let pool = pool(1, dir.path());
         let put = |byte| put(&pool, byte, 100).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
-        pool.free(first);
-        assert!(matches!(put(4), Extent::File(Piece { at: 0, .. })));
-        pool.free(memory);
+        pool.free_extent(first);
+        assert!(matches!(put(4), Extent::File(SpillBlock { offset: 0, .. })));
+        pool.free_extent(memory);
         let mut extent = put(5);
         assert!(matches!(extent, Extent::Memory(_)));
-        pool.free(second);
-        pool.evict(&mut extent).expect("room");
-        assert!(matches!(extent, Extent::File(Piece { at: 4096, .. })));
-        assert_eq!(pool.get(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
-        assert_eq!(pool.spilled(), 400);
+        pool.free_extent(second);
+        pool.move_to_file(&mut extent).expect("room");
+        assert!(matches!(extent, Extent::File(SpillBlock { offset: 4096, .. })));
+        assert_eq!(pool.read_extent(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
+        assert_eq!(pool.spilled_bytes(), 400);
     }
 }

@@ -1,163 +1,168 @@
-//! Joint k-mer counting. Modules in the order data flows through them.
+//! Joint k-mer counting of up to eight samples. The modules stand in data-flow order.
 pub mod encode;
 mod minimizer;
 mod superkmer;
-mod sieve;
-mod parts;
+mod minimizer_filter;
+mod partition;
 mod plan;
-mod nodes;
+mod node_assignment;
 mod extents;
 mod bins;
-mod buffers;
+mod bin_buffers;
 mod scatter;
 mod collapse;
-mod tally;
+mod counter_table;
 mod device;
-mod sorted;
+mod sorted_kmers;
 mod pipeline;
 mod shards;
 mod checkpoint;
 
 use std::path::PathBuf;
 
-use genuma_reads::{Estimate, Lane, Pair};
+use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
-pub use device::{Devices, Gain, gain};
-pub use genuma_machine::processor::{prefetch, widest};
-pub use nodes::NodeShare;
-pub use parts::{Fit, Grid, MAX_PARTS, Part, in_parts};
-pub use pipeline::{Scattered, count};
-pub use plan::{Expected, Planned, grid, least_for_grid, least_memory};
-pub use shards::{Shard, count_shards};
-pub use sieve::{Sieve, Sifter};
-pub use sorted::Sorted;
+pub use device::{DeviceGain, Devices, estimate_gain};
+pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
+pub use minimizer_filter::{FilterScratch, MinimizerFilter};
+pub use node_assignment::NodeShare;
+pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
+pub use pipeline::{ScatteredReads, count};
+pub use plan::{CountForecast, ExpectedInput, bin_grid, min_memory, min_memory_for_grid};
+pub use shards::{ShardIndex, count_shards};
+pub use sorted_kmers::SortedKmers;
 
-/// Smallest k: the tests use it; the genomes of interest start at 24.
+/// Smallest k, for tests; real genomes need at least 24.
 pub(crate) const MIN_K: u32 = 12;
-/// Largest k: a k-mer is one 64-bit word.
+/// Largest k: a k-mer fits one 64-bit word.
 pub const MAX_K: u32 = 32;
-/// Most samples that can be counted jointly.
+/// Maximum number of samples that can be counted jointly.
 pub const MAX_SAMPLES: usize = 8;
-/// Slots of a [`Counted::spectra`] entry.
+/// Number of entries of a k-mer spectrum ([`CountResult::spectra`]).
 pub(crate) const SPECTRUM_SLOTS: usize = 1024;
 
-/// What to count, and with what.
+/// What to count, and with which resources.
 #[derive(Debug, Clone)]
 pub struct CountParams {
-    /// K-mer length, [`MIN_K`]..=[`MAX_K`].
+    /// Length of the k-mers, [`MIN_K`]..=[`MAX_K`].
     pub k: u32,
-    /// K-mers with a base under this Phred quality are not counted; 0 counts all.
+    /// Minimum Phred quality of all bases of a counted k-mer; 0 counts all.
     pub min_base_quality: u8,
-    /// Threads to use, at least 1.
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Bytes the counter may allocate, beside the batches of reads and the picks. See [`least_memory`].
-    pub memory: u64,
-    /// Folder for what does not fit in `memory`.
-    pub work: PathBuf,
-    /// Bytes that the file may have there.
-    pub scratch: u64,
-    /// Which k-mers are counted; the others are read, and are in [`CountStats::kmers`] only.
-    pub part: Part,
-    /// Devices that count beside the threads, with a share of the memory. They never show in what is counted.
+    /// Maximum number of bytes that the counter allocates, without batches of reads and selected results. At least
+    /// [`min_memory`].
+    pub memory_bytes: u64,
+    /// Folder of the spill file, for data that does not fit in memory.
+    pub work_dir: PathBuf,
+    /// Maximum size of the spill file in bytes.
+    pub max_scratch_bytes: u64,
+    /// Partition of the k-mer space to count. K-mers of other partitions are read and only enter
+    /// [`CountStats::kmers`].
+    pub partition: Partition,
+    /// OpenCL devices that count in addition to the threads, with a share of the memory. They do not change the
+    /// result.
     pub devices: Devices,
 }
 
 impl CountParams {
-    /// What the first reads of the lanes let one expect of them all.
-    pub fn expected(&self, lanes: &[Lane]) -> Expected {
-        Expected::of(&Estimate::of(lanes), self.k)
+    /// Estimates the number of k-mers of all lanes from their first reads.
+    pub fn estimate_input(&self, lanes: &[Lane]) -> ExpectedInput {
+        ExpectedInput::from_estimate(&ReadEstimate::from_lanes(lanes), self.k)
     }
 
-    /// Bytes of the memory that lanes of devices get, if there is so much beside what threads need.
-    fn reserved(&self) -> u64 {
-        let left = self.memory.saturating_sub(least_memory(self.threads));
-        self.devices.wants().min(self.memory / 4).min(left)
+    /// Bytes of the memory that device lanes get, if the threads leave as much.
+    fn reserved_for_devices(&self) -> u64 {
+        let left = self.memory_bytes.saturating_sub(min_memory(self.threads));
+        self.devices.max_host_bytes().min(self.memory_bytes / 4).min(left)
     }
 
-    /// Bytes of the memory that are left to the threads.
-    fn for_threads(&self) -> u64 {
-        self.memory - self.reserved()
+    /// Bytes of the memory that the threads get.
+    fn memory_for_threads(&self) -> u64 {
+        self.memory_bytes - self.reserved_for_devices()
     }
 
-    /// Fewest partitions of the k-mer space in which [`count`] will do with memory and scratch if the reads are as expected; `None` when
-    /// [`MAX_PARTS`] are too few. The parameters must be in range.
-    pub fn parts_wanted<const S: usize>(&self, expected: &Expected) -> Option<u32> {
-        plan::parts_wanted::<S>(expected, self)
+    /// Minimum number of partitions with which [`count`] fits into memory and scratch space for the expected input;
+    /// `None` if more than [`MAX_PARTITIONS`] are needed. The parameters must be valid.
+    pub fn partitions_needed<const S: usize>(&self, expected: &ExpectedInput) -> Option<u32> {
+        plan::partitions_needed::<S>(expected, self)
     }
 
-    /// What [`count`] is expected to take, in as many partitions as are wanted; `None` when [`MAX_PARTS`] are too few. The parameters must
-    /// be in range, and the memory [`least_memory`] at least.
-    pub fn planned<const S: usize>(&self, expected: &Expected) -> Option<Planned> {
-        plan::planned::<S>(expected, self)
+    /// Forecasts the resources of [`count`] with as many partitions as needed; `None` if more than [`MAX_PARTITIONS`]
+    /// are needed. The parameters must be valid, and the memory at least [`min_memory`].
+    pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedInput) -> Option<CountForecast> {
+        plan::forecast_count::<S>(expected, self)
     }
 }
 
-/// Prepares the pairs that one thread counts.
-pub trait Prepare: Send {
-    /// The pair of a sample as its k-mers are to be counted. Each k letters appended to `added` count as one more k-mer of that sample.
-    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a>;
+/// Transforms read pairs before one thread counts them.
+pub trait PreparePair: Send {
+    /// Returns the pair of a sample as it is to be counted. Each k letters appended to `added` count as one more
+    /// k-mer of the sample.
+    fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a>;
 }
 
-/// Leaves pairs as they are in their files.
+/// Counts all pairs as they are.
 #[derive(Debug, Clone, Copy)]
-pub struct AsRead;
+pub struct UnchangedPairs;
 
-impl Prepare for AsRead {
-    fn prepare<'a>(&mut self, pair: Pair<'a>, _: u8, _: &mut Vec<u8>) -> Pair<'a> {
+impl PreparePair for UnchangedPairs {
+    fn prepare<'a>(&mut self, pair: ReadPair<'a>, _: u8, _: &mut Vec<u8>) -> ReadPair<'a> {
         pair
     }
 }
 
-/// Joint counters of one root in `S` samples: the canonical (k-2)-mer in the middle of k-mers.
+/// Joint counters of one root in `S` samples. The root is the canonical (k−2)-mer in the middle of k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RootCounters<const S: usize = 2> {
-    /// The root, two bits a base, the first base in the highest bits.
-    pub stem: u64,
-    /// `counts[4 * first + last][sample]`: how often `sample` has the k-mer first-stem-last, both strands summed.
+    /// The root, two bits per base, the first base in the highest bits.
+    pub root: u64,
+    /// `counts[4 * first + last][sample]`: number of occurrences of the k-mer first-root-last in `sample`, both
+    /// strands summed.
     ///
-    /// When the stem is its own reverse complement (even k), first-stem-last and its reverse complement have the same
-    /// stem: their count is in the smaller of the slots `4 * first + last` and `4 * (3 - last) + (3 - first)`, and
-    /// the other is 0.
+    /// If the root is its own reverse complement (even k), first-root-last and its reverse complement have the same
+    /// root. Their count is in the smaller of the slots `4 * first + last` and `4 * (3 - last) + (3 - first)`, and
+    /// the other slot is 0.
     pub counts: [[u32; S]; 16],
 }
 
-/// The outcome of [`count`].
+/// Result of [`count`].
 #[derive(Debug)]
-pub struct Counted<P, const S: usize = 2> {
-    /// What `select` picked, sorted.
-    pub picks: Vec<P>,
-    /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times; the last slot also holds those it
-    /// has more often; slot 0 is 0.
+pub struct CountResult<P, const S: usize = 2> {
+    /// Items that `select` pushed, sorted.
+    pub selected: Vec<P>,
+    /// k-mer spectrum of each sample: `spectra[sample][m]` is the number of distinct canonical k-mers that the sample
+    /// has `m` times; the last entry includes all higher counts; entry 0 is 0.
     pub spectra: [Vec<u64>; S],
-    /// Sizes.
+    /// Sizes of the input and of the intermediate data.
     pub stats: CountStats<S>,
-    /// Distinct roots of all samples together.
+    /// Number of distinct roots in all samples together.
     pub roots: u64,
 }
 
 /// Sizes of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountStats<const S: usize = 2> {
-    /// Bases read, per sample.
+    /// Number of bases read, per sample.
     pub bases: [u64; S],
-    /// K-mers of the reads, per sample, of whatever partition.
+    /// Number of k-mers read, per sample, in all partitions.
     pub kmers: [u64; S],
-    /// Distinct canonical k-mers of all samples together.
+    /// Number of distinct canonical k-mers in all samples together.
     pub distinct: u64,
     /// Bytes of all super-k-mers in bins.
-    pub packed_bytes: u64,
+    pub super_kmer_bytes: u64,
     /// Bytes written to the spill file.
     pub spilled_bytes: u64,
-    /// Most bytes that the unnamed spill file had.
-    pub spill_peak: u64,
+    /// Largest size of the unnamed spill file in bytes.
+    pub peak_spill_bytes: u64,
     /// Number of bins.
     pub bins: u64,
-    /// Passes over bins beyond one a bin, made because a bin's table did not fit the memory.
+    /// Number of additional passes over bins whose table did not fit into memory.
     pub extra_passes: u64,
 }
 
-/// Why a count failed.
+/// Error of a count.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reads could not be read.
@@ -165,24 +170,24 @@ pub enum Error {
     Reads(#[from] genuma_reads::Error),
     /// A parameter is out of range.
     #[error("{0}")]
-    Params(String),
-    /// There is no memory to be had.
+    InvalidParams(String),
+    /// The system could not provide memory.
     #[error(transparent)]
     Memory(#[from] genuma_machine::placement::Error),
-    /// A spill file failed, or holds other bytes than were written.
+    /// The spill file failed or is damaged.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// The k-mers take more than there is memory and scratch.
+    /// The super-k-mers fit neither in memory nor in the scratch space.
     #[error(
-        "{part} of the k-mers does not fit in the memory and in the {:.1} GB of scratch space: give more of either", *.scratch as f64 / 1e9
+        "{partition} of the k-mers does not fit into the memory and {:.1} GB of scratch space: give more memory or scratch space", *.scratch_bytes as f64 / 1e9
     )]
     TooLarge {
-        /// Those of which partition.
-        part: Part,
-        /// Bytes that the spill file may have.
-        scratch: u64,
-        /// Share of the input that was read by then, more than 0 and at most 1.
-        read: f64,
+        /// The partition that was counted.
+        partition: Partition,
+        /// Maximum size of the spill file in bytes.
+        scratch_bytes: u64,
+        /// Share of the input that had been read (above 0, at most 1).
+        read_share: f64,
     },
 }
 

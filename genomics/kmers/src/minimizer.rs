@@ -1,56 +1,56 @@
-//! The minimizer of every root of a sequence: the smallest hash among the root's canonical m-mers, so that both
-//! strands of a root have the same one.
+//! Minimizers of the roots of a sequence: the smallest hash among the canonical m-mers of a root, which is the same
+//! on both strands.
 
-use genuma_machine::processor::widest;
-use genuma_reads::packed::{Packed, WORD, reversed};
+use genuma_machine::processor::run_with_widest_simd;
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16};
 
-/// Length of the m-mers a root is represented by: 11 from k = 24 on, about half a root below.
+/// Length of the minimizer's m-mers: 11 from k = 24 on, about half a root for smaller k.
 pub(crate) fn minimizer_length(k: u32) -> u32 {
     ((k - 2) / 2).min(11)
 }
 
-/// Lanes of the loops below: a multiple of what any vector has, so that they have no remainders.
-const LANES: usize = WORD;
+/// Number of lanes of the vector loops: a multiple of any vector width, so that no loop has a remainder.
+const LANES: usize = WORD_BASES;
 
-/// Finds minimizers; keeps its memory between sequences.
+/// Finds the minimizers of a sequence; reuses its memory.
 #[derive(Debug)]
-pub(crate) struct Minimizers {
+pub(crate) struct MinimizerFinder {
     m: usize,
-    /// How many m-mers a root has.
+    /// Number of m-mers of a root.
     window: usize,
-    /// Roots of the last sequence.
+    /// Number of roots of the last sequence.
     roots: usize,
-    /// For each lane in use, and some more: first the hash of an m-mer, in the end a minimizer.
+    /// For each position the hash of its m-mer at first, and the minimizer of its root in the end.
     hashes: Vec<u32>,
-    spare: Vec<u32>,
-    /// Bit `i % LANES` of number `i / LANES`: root `i + 1` has another minimizer than root `i`.
+    scratch: Vec<u32>,
+    /// Bit `i % LANES` of entry `i / LANES`: root `i + 1` has another minimizer than root `i`.
     changes: Vec<u32>,
 }
 
-impl Minimizers {
-    /// For the roots of `k`-mers.
+impl MinimizerFinder {
+    /// Finder for roots of `k`-mers with minimizers of the usual length.
     pub fn new(k: u32) -> Self {
-        Self::with_length(k, minimizer_length(k))
+        Self::with_minimizer_length(k, minimizer_length(k))
     }
 
-    /// The same with minimizers of `m` bases, 16 and k-2 at most.
-    pub(crate) fn with_length(k: u32, m: u32) -> Self {
+    /// Finder with minimizers of `m` bases, at most 16 and k−2.
+    pub(crate) fn with_minimizer_length(k: u32, m: u32) -> Self {
         let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
-        Self { m, window, roots: 0, hashes, spare, changes }
+        Self { m, window, roots: 0, hashes, scratch: spare, changes }
     }
 
-    /// Finds a minimizer for each k-mer of the `bases` bases, at least k, from `start` on: that of the k-2 bases in its
-    /// middle. Calls `each` with the minimizer, the first k-mer and the number of k-mers of every run that shares one.
+    /// Finds the minimizer of each k-mer (of its root) in the `bases` bases from `start` on, at least k. Calls `each`
+    /// with the minimizer, the first k-mer and the number of k-mers of each run with the same minimizer.
     #[inline]
     pub(crate) fn for_each_run(
         &mut self,
-        read: &Packed<'_>,
+        read: &PackedBases<'_>,
         start: usize,
         bases: usize,
         mut each: impl FnMut(u32, usize, usize),
     ) {
-        widest(
+        run_with_widest_simd(
             #[inline(always)]
             || self.find_scalar(read, start + 1, bases - 2),
         );
@@ -67,13 +67,13 @@ impl Minimizers {
         each(self.hashes[start], start, self.roots - start);
     }
 
-    /// Fills `hashes` with minimizers and `changes` with where they change. The smallest hashes are found by doubling what
-    /// each lane spans.
+    /// Fills `hashes` with minimizers and `changes` with the positions where they change. The minimum of a window is
+    /// found by doubling the window of each position.
     #[inline(always)]
-    fn find_scalar(&mut self, read: &Packed<'_>, start: usize, bases: usize) {
-        let Self { m, window, roots, hashes, spare, changes } = self;
+    fn find_scalar(&mut self, read: &PackedBases<'_>, start: usize, bases: usize) {
+        let Self { m, window, roots, hashes, scratch: spare, changes } = self;
         *roots = bases + 2 - *m - *window;
-        // Whole lanes, and what the widest step reaches beyond.
+        // Whole blocks of lanes, plus the reach of the widest step.
         let lanes = (bases + 1 - *m).next_multiple_of(LANES);
         for numbers in [&mut *hashes, spare] {
             if numbers.len() < lanes + LANES {
@@ -82,15 +82,15 @@ impl Minimizers {
         }
         let unused = 32 - 2 * *m as u32;
         for (at, hashes) in (start..).step_by(LANES).zip(hashes[..lanes].as_chunks_mut::<LANES>().0) {
-            // Of the 16 bases from a lane on the first m count.
-            for (hash, bases) in hashes.iter_mut().zip(read.sixteens(at)) {
-                *hash = scatter((bases >> unused).min(reversed(bases) << unused >> unused));
+            // Only the first m of the 16 bases from each position count.
+            for (hash, bases) in hashes.iter_mut().zip(read.sixteen_mers(at)) {
+                *hash = hash_mmer((bases >> unused).min(reverse_complement_16(bases) << unused >> unused));
             }
         }
         let mut width = 1;
         while width < *window {
             let step = width.min(*window - width);
-            combine(hashes, spare, lanes, step);
+            pairwise_min(hashes, spare, lanes, step);
             std::mem::swap(hashes, spare);
             width += step;
         }
@@ -103,10 +103,8 @@ impl Minimizers {
             for lane in 0..LANES {
                 differ[lane] = u8::from(near[lane] != far[lane]);
             }
-            // Eight bytes of 0 or 1 become as many bits.
-            let bits = |eight: &[u8; 8]| {
-                (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
-            };
+            // Compresses eight bytes of 0 or 1 to eight bits.
+            let bits = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
             let change = (differ.as_chunks().0.iter().rev()).fold(0, |all, eight| (all << 8) | bits(eight));
             changes.push(change);
         }
@@ -114,9 +112,9 @@ impl Minimizers {
     }
 }
 
-/// Sets each of the first `lanes` numbers of `to` to the smaller of two of `from`, `step` apart.
+/// Sets each of the first `lanes` entries of `to` to the smaller of two entries of `from` at distance `step`.
 #[inline(always)]
-fn combine(from: &[u32], to: &mut [u32], lanes: usize, step: usize) {
+fn pairwise_min(from: &[u32], to: &mut [u32], lanes: usize, step: usize) {
     for at in (0..lanes).step_by(LANES) {
         let near: &[u32; LANES] = from[at..].first_chunk().expect("lanes");
         let far: &[u32; LANES] = from[at + step..].first_chunk().expect("lanes");
@@ -127,17 +125,16 @@ fn combine(from: &[u32], to: &mut [u32], lanes: usize, step: usize) {
     }
 }
 
-/// An order of m-mers that is not the alphabet's: poly-A would otherwise be the minimizer of half the genome.
-/// Different m-mers (m <= 16) get different hashes.
+/// Hash of an m-mer (m ≤ 16), a bijection. Alphabetical order would make poly-A the minimizer of half of the genome.
 #[inline]
-fn scatter(mmer: u32) -> u32 {
+fn hash_mmer(mmer: u32) -> u32 {
     (mmer ^ 0x2545_f491).wrapping_mul(0x9e37_79b1)
 }
 
-/// The bin, below `bins`, of all roots with this minimizer.
+/// Index of the bin, below `bins`, of all roots with this minimizer.
 #[inline]
 pub(crate) fn bin_of(minimizer: u32, bins: usize) -> usize {
-    // Minimizers are small numbers by selection, so they are spread out again first.
+    // Minimizers are small numbers by selection, so they are hashed again.
     let spread = (minimizer ^ (minimizer >> 15)).wrapping_mul(0x85eb_ca77);
     ((u64::from(spread) * bins as u64) >> 32) as usize
 }
@@ -145,18 +142,18 @@ pub(crate) fn bin_of(minimizer: u32, bins: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::{pack, revcomp};
+    use crate::encode::{pack, reverse_complement_kmer};
     use crate::tests::random_bases;
     use genuma_reads::dna;
-    use genuma_reads::packed::Codes;
+    use genuma_reads::packed_bases::BaseCodes;
 
     fn by_definition(root: &[u8], m: u32) -> u32 {
         let words = root.windows(m as usize).filter_map(pack);
-        words.map(|w| scatter(w.min(revcomp(w, m)) as u32)).min().expect("a root has m-mers")
+        words.map(|w| hash_mmer(w.min(reverse_complement_kmer(w, m)) as u32)).min().expect("a root has m-mers")
     }
 
-    /// One minimizer for each root of the bases from `start` on.
-    fn of_roots(minimizers: &mut Minimizers, read: &Codes, start: usize, bases: usize) -> Vec<u32> {
+    /// The minimizer of each root of the bases from `start` on.
+    fn of_roots(minimizers: &mut MinimizerFinder, read: &BaseCodes, start: usize, bases: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         minimizers.for_each_run(&read.packed(), start, bases, |minimizer, first, roots| {
             assert_eq!(first, found.len());
@@ -166,21 +163,20 @@ mod tests {
         found
     }
 
-    fn loaded(seq: &[u8]) -> Codes {
-        let mut codes = Codes::default();
-        codes.load_scalar(seq, seq, 0);
+    fn loaded(seq: &[u8]) -> BaseCodes {
+        let mut codes = BaseCodes::default();
+        codes.encode_bases_scalar(seq, seq, 0);
         codes
     }
 
     #[test]
-    fn minimizers_are_those_of_the_definition_on_both_strands() {
+    fn minimizers_match_their_definition_on_both_strands() {
         for k in [12, 13, 24, 25, 31, 32] {
-            let mut minimizers = Minimizers::new(k);
+            let mut minimizers = MinimizerFinder::new(k);
             for len in (k as usize..k as usize + 70).chain([150, 1000, 151]) {
                 let seq = random_bases(len, u64::from(k));
-                let expected: Vec<u32> = (seq.windows(k as usize))
-                    .map(|w| by_definition(&w[1..w.len() - 1], minimizer_length(k)))
-                    .collect();
+                let expected: Vec<u32> =
+                    (seq.windows(k as usize)).map(|w| by_definition(&w[1..w.len() - 1], minimizer_length(k))).collect();
                 let read = loaded(&seq);
                 assert_eq!(of_roots(&mut minimizers, &read, 0, len), expected, "k {k}, {len} bases");
                 let roots = ..expected.len();
@@ -188,15 +184,14 @@ mod tests {
                 minimizers.find_scalar(&read.packed(), 1, len - 2);
                 assert!(minimizers.hashes[roots] == hashes && minimizers.changes == changes);
 
-                let other = loaded(&dna::revcomp(&seq));
+                let other = loaded(&dna::reverse_complement(&seq));
                 let mut reversed = of_roots(&mut minimizers, &other, 0, len);
                 reversed.reverse();
                 assert_eq!(reversed, expected);
-                // The longest that a hash can be of.
+                // The longest length that fits a hash.
                 let m = (k - 2).min(16);
-                let longer: Vec<u32> =
-                    seq.windows(k as usize).map(|w| by_definition(&w[1..w.len() - 1], m)).collect();
-                assert_eq!(of_roots(&mut Minimizers::with_length(k, m), &read, 0, len), longer, "{m}");
+                let longer: Vec<u32> = seq.windows(k as usize).map(|w| by_definition(&w[1..w.len() - 1], m)).collect();
+                assert_eq!(of_roots(&mut MinimizerFinder::with_minimizer_length(k, m), &read, 0, len), longer, "{m}");
                 let start = (len - k as usize) / 2;
                 assert_eq!(of_roots(&mut minimizers, &read, start, len - start), expected[start..]);
             }
@@ -207,7 +202,7 @@ mod tests {
     fn bins_are_in_range_and_all_used() {
         for bins in [1, 3, 64, 1000] {
             let mut used = vec![0u32; bins];
-            (0..100_000).for_each(|i| used[bin_of(scatter(i) >> 4, bins)] += 1);
+            (0..100_000).for_each(|i| used[bin_of(hash_mmer(i) >> 4, bins)] += 1);
             assert!(used.iter().all(|&n| n > 0));
         }
     }

@@ -1,424 +1,463 @@
-//! The threads of a count, each on its node: all scatter, then all take bins, their node's first and of these the largest.
+//! Threads of a count, each pinned to a NUMA node: all scatter reads into bins, then all count bins, those of their
+//! node first and the largest of these first.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use genuma_reads::{Lane, Meter, for_each_batch};
+use genuma_reads::{Lane, ProgressCounters, for_each_batch};
 use genuma_work::{parallel, spill};
 
-use crate::bins::{Bins, Countable};
-use crate::collapse::Collapse;
-use crate::device::{Devices, OnDevice};
-use crate::extents::Pool;
-use crate::nodes::{NodeShare, Nodes};
-use crate::parts::Grid;
-use crate::plan::{Demand, Plan, Then, least_memory};
-use crate::scatter::{Scatter, Totals};
-use crate::sorted::{Keep, Layout, Sorted};
-use crate::superkmer::{Keys, records};
-use crate::tally::{Class, Harvest, Rows, Share, Spectra, Tally, Wanted};
-use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
+use crate::bins::{BinSource, Bins};
+use crate::collapse::SuperKmerCollapser;
+use crate::counter_table::{
+    CountTotals, CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass,
+};
+use crate::device::{DeviceLane, Devices};
+use crate::extents::ExtentPool;
+use crate::node_assignment::{NodeAssignment, NodeShare};
+use crate::partition::BinGrid;
+use crate::plan::{CountOutput, MemoryDemand, MemoryPlan, min_memory};
+use crate::scatter::{ScatterThread, ScatterTotals};
+use crate::sorted_kmers::{FrequentKmerWriter, RangeLayout, SortedKmers};
+use crate::superkmer::{KmerKeys, records};
+use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePair, RootCounters, UnchangedPairs};
 
-/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`: those of one partition, and [in all of them](crate::in_parts) each root is in one.
-/// Each thread has its pairs prepared by one `prepare`, which come
-/// back. `select` is made when all reads are read, of the k-mers of each sample, of whatever partition; it sees every root once with all its counters
-/// and pushes what it wants to keep. The picks come back sorted, so that neither bins nor threads show.
+/// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
+/// ([`crate::count_in_partitions`]) each root is counted once.
+///
+/// Each thread passes its pairs through its own `prepare`, which is returned. After all reads are read, `select` is
+/// created from the total number of k-mers of each sample. It receives each root once with all its counters, and
+/// pushes the items to keep. The items are returned sorted, so the result does not depend on bins and threads.
 ///
 /// # Errors
-/// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read; [`Error::TooLarge`] when the bins do not
-/// fit.
+/// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file fails;
+/// [`Error::TooLarge`] if the bins do not fit.
 pub fn count<P: Ord + Send, const S: usize, R, F>(
     lanes: &[Lane],
     params: &CountParams,
-    meter: &Meter,
+    meter: &ProgressCounters,
     prepare: impl Fn() -> R + Sync,
     select: impl FnOnce(&[u64; S]) -> F,
-) -> Result<(Counted<P, S>, Vec<R>), Error>
+) -> Result<(CountResult<P, S>, Vec<R>), Error>
 where
-    R: Prepare,
+    R: PreparePair,
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
-    check(params)?;
-    let kmers = params.expected(lanes).share(params.part.of()).kmers;
-    let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
-    let plan = Plan::new(&demand, params.for_threads());
-    let (scattered, prepared) = Scattered::by_plan(plan, lanes, params, meter, prepare)?;
+    check_params(params)?;
+    let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
+    let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots);
+    let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+    let (scattered, prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers);
-    Ok((scattered.select(select)?, prepared))
+    Ok((scattered.select_roots(select)?, prepared))
 }
 
-/// All reads as super-k-mers in bins, of samples 0 to `S - 1`.
+/// All reads of samples 0 to `S - 1` as super-k-mers in bins.
 #[derive(Debug)]
-pub struct Scattered<const S: usize> {
+pub struct ScatteredReads<const S: usize> {
     pub(crate) bins: Bins,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) plan: Plan,
+    pub(crate) pool: Arc<ExtentPool>,
+    pub(crate) plan: MemoryPlan,
     pub(crate) k: u32,
     pub(crate) threads: usize,
-    pub(crate) totals: Totals<S>,
-    /// Where the bins' memory is, if there are several nodes.
-    pub(crate) shares: Vec<NodeShare>,
-    /// Devices that count beside the threads, and the memory that they get of the process's.
+    pub(crate) totals: ScatterTotals<S>,
+    /// Memory of the bins by NUMA node; empty with a single node.
+    pub(crate) memory_by_node: Vec<NodeShare>,
+    /// Devices that count in addition to the threads, and the share of the memory for them in bytes.
     pub(crate) devices: Devices,
-    pub(crate) reserved: u64,
+    pub(crate) device_memory_bytes: u64,
 }
 
-impl<const S: usize> Scattered<S> {
-    /// Reads all lanes. The k-mers are to be counted and [`Sorted`].
+impl<const S: usize> ScatteredReads<S> {
+    /// Reads all lanes, to count and sort ([`SortedKmers`]) the k-mers.
     ///
     /// # Errors
-    /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written.
-    pub fn new(lanes: &[Lane], params: &CountParams, meter: &Meter) -> Result<Self, Error> {
-        Ok(Self::by_plan(Self::plan(lanes, params)?, lanes, params, meter, || AsRead)?.0)
+    /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
+    /// written.
+    pub fn new(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
+        Ok(Self::scatter_with_plan(Self::plan_for_sorting(lanes, params)?, lanes, params, meter, || UnchangedPairs)?.0)
     }
 
-    /// How the memory is divided for k-mers that are to be sorted.
-    pub(crate) fn plan(lanes: &[Lane], params: &CountParams) -> Result<Plan, Error> {
-        check(params)?;
-        let kmers = params.expected(lanes).share(params.part.of()).kmers;
-        let demand = Demand::new::<S>(kmers, params.threads, Then::Sorted);
-        Ok(Plan::new(&demand, params.for_threads()))
+    /// Divides the memory for k-mers that will be sorted.
+    pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
+        check_params(params)?;
+        let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
+        let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::SortedKmers);
+        Ok(MemoryPlan::new(&demand, params.memory_for_threads()))
     }
 
-    /// With a given division of the memory.
-    pub(crate) fn by_plan<R: Prepare>(
-        plan: Plan,
+    /// Reads all lanes with a given division of the memory.
+    pub(crate) fn scatter_with_plan<R: PreparePair>(
+        plan: MemoryPlan,
         lanes: &[Lane],
         params: &CountParams,
-        meter: &Meter,
+        meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let (open, nodes) = (plan.bins + plan.parts, Nodes::here(params.threads));
-        let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work, params.scratch)?;
-        Self::into_pool(pool, plan, lanes, params, meter, prepare)
+        let (open, nodes) = (plan.bins + plan.sort_ranges, NodeAssignment::for_this_machine(params.threads));
+        let pool = ExtentPool::new(
+            plan.extent_bytes,
+            open,
+            plan.max_full_extents(),
+            nodes,
+            &params.work_dir,
+            params.max_scratch_bytes,
+        )?;
+        Self::scatter_with_pool(pool, plan, lanes, params, meter, prepare)
     }
 
-    /// With bins in a given pool.
-    pub(crate) fn into_pool<R: Prepare>(
-        pool: Arc<Pool>,
-        plan: Plan,
+    /// Reads all lanes into bins of a given pool.
+    pub(crate) fn scatter_with_pool<R: PreparePair>(
+        pool: Arc<ExtentPool>,
+        plan: MemoryPlan,
         lanes: &[Lane],
         params: &CountParams,
-        meter: &Meter,
+        meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let grid = Grid { parts: 1, bins: plan.bins as u32 };
-        Self::into_grid(grid, pool, plan, lanes, params, meter, prepare)
+        let grid = BinGrid { num_partitions: 1, bins_per_partition: plan.bins as u32 };
+        Self::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
-    /// With the bins of a grid, as many as were planned with.
-    pub(crate) fn into_grid<R: Prepare>(
-        grid: Grid,
-        pool: Arc<Pool>,
-        plan: Plan,
+    /// Reads all lanes into the bins of a grid; the plan must have as many bins.
+    pub(crate) fn scatter_into_grid<R: PreparePair>(
+        grid: BinGrid,
+        pool: Arc<ExtentPool>,
+        plan: MemoryPlan,
         lanes: &[Lane],
         params: &CountParams,
-        meter: &Meter,
+        meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let bins = Bins::new(grid.all(), pool.clone());
+        let bins = Bins::new(grid.num_bins(), pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
-            pool.nodes().settle(threads.fetch_add(1, Relaxed));
-            Scatter::<R, S>::new(&bins, grid, params, plan.private, prepare())
+            pool.nodes().pin_thread(threads.fetch_add(1, Relaxed));
+            ScatterThread::<R, S>::new(&bins, grid, params, plan.buffer_bytes, prepare())
         };
         let scatters =
-            for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))
-                .map_err(|error| told(error, params, meter))?;
-        let (mut totals, mut prepared) = (Totals::none(), Vec::new());
+            for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.scatter_batch(batch))
+                .map_err(|error| to_too_large_error(error, params, meter))?;
+        let (mut totals, mut prepared) = (ScatterTotals::zero(), Vec::new());
         for scatter in scatters {
-            let (part, prepare) = scatter.finish().map_err(|error| told(error, params, meter))?;
+            let (part, prepare) = scatter.finish().map_err(|error| to_too_large_error(error, params, meter))?;
             totals.add(&part);
             prepared.push(prepare);
         }
-        let shares = pool.shares();
-        let (devices, reserved) = (params.devices.clone(), params.reserved());
+        let shares = pool.memory_by_node();
+        let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
         let (k, threads) = (params.k, params.threads);
-        Ok((Self { bins, pool, plan, k, threads, totals, shares, devices, reserved }, prepared))
+        Ok((
+            Self {
+                bins,
+                pool,
+                plan,
+                k,
+                threads,
+                totals,
+                memory_by_node: shares,
+                devices,
+                device_memory_bytes: reserved,
+            },
+            prepared,
+        ))
     }
 
-    /// K-mers in the bins.
-    pub fn kmers(&self) -> [u64; S] {
+    /// Number of k-mers read, per sample.
+    pub fn num_kmers(&self) -> [u64; S] {
         self.totals.kmers
     }
 
-    /// Shows every root to `select`.
-    pub(crate) fn select<P, F>(self, select: F) -> Result<Counted<P, S>, Error>
+    /// Counts the bins and passes each root to `select`.
+    pub(crate) fn select_roots<P, F>(self, select: F) -> Result<CountResult<P, S>, Error>
     where
         P: Ord + Send,
         F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
     {
-        let (sum, selections) = self.count_bins(|| Selection::new(&select))?;
-        // While they are put together picks take twice their memory; that of the bins is empty now.
-        self.pool.release()?;
-        let (picks, roots) = picked(selections);
+        let (sum, selections) = self.count_bins(|| RootSelection::new(&select))?;
+        // Merging the selections takes twice their memory; the memory of the bins is empty now.
+        self.pool.release_free_memory()?;
+        let (picks, roots) = merge_selections(selections);
         let stats = self.stats(&sum);
-        Ok(Counted { picks, spectra: sum.spectra.0, stats, roots })
+        Ok(CountResult { selected: picks, spectra: sum.spectra.0, stats, roots })
     }
 
-    /// Counts, and keeps the k-mers that are there at least `least` times, all samples summed.
+    /// Counts the bins, and keeps the k-mers whose total count is at least `min_count`.
     ///
     /// # Errors
-    /// A spill file that cannot be written or read.
-    pub fn count(self, least: u32) -> Result<Sorted<S>, Error> {
-        self.count_into(self.pool.clone(), least)
+    /// Returns an error if the spill file cannot be written or read.
+    pub fn count_and_sort(self, min_count: u32) -> Result<SortedKmers<S>, Error> {
+        self.count_into_pool(self.pool.clone(), min_count)
     }
 
-    /// With parts in a given pool.
-    pub(crate) fn count_into(&self, pool: Arc<Pool>, least: u32) -> Result<Sorted<S>, Error> {
-        let parts = Bins::new(self.plan.parts, pool);
-        let (sum, keeps) = self.count_bins(|| Keep::new(self.k, least, &parts))?;
+    /// Same as [`Self::count_and_sort`], with the sort ranges in a given pool.
+    pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortedKmers<S>, Error> {
+        let parts = Bins::new(self.plan.sort_ranges, pool);
+        let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
         let mut kept = 0;
         for keep in keeps {
             kept += keep.finish()?;
         }
-        let layout = Layout::new(self.k, parts.len());
-        // Bins in the same pool spill into the same file.
+        let layout = RangeLayout::new(self.k, parts.len());
+        // Bins of the same pool spill into the same file.
         let stats = CountStats { spilled_bytes: 0, ..self.stats(&sum) };
-        let (threads, room) = (self.threads, self.plan.room);
-        let shares = self.shares.clone();
-        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra.0, stats, shares })
+        let (threads, room) = (self.threads, self.plan.sort_bytes);
+        let shares = self.memory_by_node.clone();
+        Ok(SortedKmers {
+            ranges: parts,
+            layout,
+            threads,
+            sort_bytes: room,
+            num_kept: kept,
+            spectra: sum.spectra.0,
+            stats,
+            memory_by_node: shares,
+        })
     }
 
-    fn stats(&self, sum: &Share<S>) -> CountStats<S> {
+    fn stats(&self, sum: &CountTotals<S>) -> CountStats<S> {
         CountStats {
             bases: self.totals.bases,
             kmers: self.totals.kmers,
             distinct: sum.distinct,
-            packed_bytes: self.totals.bytes,
-            spilled_bytes: self.pool.spilled(),
-            spill_peak: self.pool.spill_peak(),
+            super_kmer_bytes: self.totals.bytes,
+            spilled_bytes: self.pool.spilled_bytes(),
+            peak_spill_bytes: self.pool.peak_spill_bytes(),
             bins: self.bins.len() as u64,
             extra_passes: sum.passes - self.bins.len() as u64,
         }
     }
 
-    /// Counts all bins by all threads, each with a harvest of its own made by `make`.
-    fn count_bins<H: Harvest<S> + Send>(
+    /// Counts all bins with all threads; each thread has its own consumer, made by `make`.
+    fn count_bins<H: CounterSink<S> + Send>(
         &self,
         make: impl Fn() -> H + Sync,
-    ) -> Result<(Share<S>, Vec<H>), Error> {
-        let counters = Counters {
+    ) -> Result<(CountTotals<S>, Vec<H>), Error> {
+        let counters = BinCountingResources {
             nodes: self.pool.nodes(),
             k: self.k,
             threads: self.threads,
             plan: &self.plan,
             devices: &self.devices,
-            reserved: self.reserved,
+            device_memory_bytes: self.device_memory_bytes,
         };
         count_bins(&self.bins, &counters, make)
     }
 }
 
-/// Who counts bins, and with what.
-pub(crate) struct Counters<'a> {
-    pub(crate) nodes: &'a Nodes,
+/// Threads, memory and devices with which [`count_bins`] counts bins.
+pub(crate) struct BinCountingResources<'a> {
+    pub(crate) nodes: &'a NodeAssignment,
     pub(crate) k: u32,
     pub(crate) threads: usize,
-    pub(crate) plan: &'a Plan,
-    /// Devices beside the threads, and the memory that they get of the process's.
+    pub(crate) plan: &'a MemoryPlan,
+    /// Devices that count in addition to the threads, and the share of the memory for them in bytes.
     pub(crate) devices: &'a Devices,
-    pub(crate) reserved: u64,
+    pub(crate) device_memory_bytes: u64,
 }
 
-/// Counts all bins by all threads, each on its node, and by devices beside them, whoever is free taking the next; each has a harvest of its own made by `make`.
-/// What a device leaves that is lost the threads count in the end.
-pub(crate) fn count_bins<const S: usize, H: Harvest<S> + Send>(
-    bins: &impl Countable,
-    counters: &Counters<'_>,
+/// Counts all bins with all threads, each on its node, and with devices; whichever is free takes the next bin. Each
+/// thread and device lane has its own consumer, made by `make`. The threads count what a failed device leaves.
+pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
+    bins: &impl BinSource,
+    counters: &BinCountingResources<'_>,
     make: impl Fn() -> H + Sync,
-) -> Result<(Share<S>, Vec<H>), Error> {
-    let Counters { nodes, k, threads, plan, devices, reserved } = *counters;
-    let mut queues: Vec<Queue> = (0..nodes.len()).map(|_| Queue::default()).collect();
-    (0..bins.len()).for_each(|bin| queues[nodes.of_bin(bin)].bins.push(bin));
+) -> Result<(CountTotals<S>, Vec<H>), Error> {
+    let BinCountingResources { nodes, k, threads, plan, devices, device_memory_bytes: reserved } = *counters;
+    let mut queues: Vec<BinQueue> = (0..nodes.num_nodes()).map(|_| BinQueue::default()).collect();
+    (0..bins.len()).for_each(|bin| queues[nodes.node_of_bin(bin)].bins.push(bin));
     for queue in &mut queues {
-        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.kmers(bin)));
+        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.num_kmers(bin)));
     }
     let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
     let from = |home| {
         let (others, first) = queues.split_at(home);
-        first.iter().chain(others).flat_map(Queue::take_all).take_while(|_| !stop.load(Relaxed))
+        first.iter().chain(others).flat_map(BinQueue::take_all).take_while(|_| !stop.load(Relaxed))
     };
 
     let left = Mutex::new(Vec::new());
     let thread = |thread| {
-        let home = nodes.settle(thread);
-        let (mut counting, mut harvest) = (Counting::new(k, plan), make());
-        // What devices have left is nobody's by now.
+        let home = nodes.pin_thread(thread);
+        let (mut counting, mut harvest) = (ThreadCounter::new(k, plan), make());
+        // No device works on these bins any more.
         let begun = std::iter::from_fn(|| left.lock().unwrap_or_else(PoisonError::into_inner).pop());
-        for (bin, classes) in begun.chain(from(home).map(|bin| (bin, vec![Class::ALL]))) {
-            counting.bin(bins, bin, classes, &mut harvest)?;
-            bins.free(bin);
+        for (bin, classes) in begun.chain(from(home).map(|bin| (bin, vec![RootClass::ALL_ROOTS]))) {
+            counting.count_bin(bins, bin, classes, &mut harvest)?;
+            bins.free_bin(bin);
         }
-        Ok((counting.share, harvest))
+        Ok((counting.totals, harvest))
     };
-    let lanes = devices.lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
-    let on_device = |lane: &OnDevice| {
+    let lanes = devices.usable_lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
+    let count_on_device = |lane: &DeviceLane| {
         let mut harvest = make();
-        let share = lane.count::<S>(k, bins, from(lane.number % nodes.len()), &mut harvest, &left)?;
+        let share = lane.count_bins::<S>(k, bins, from(lane.number % nodes.num_nodes()), &mut harvest, &left)?;
         Ok((share, harvest))
     };
-    let beside = if devices.alone() && !lanes.is_empty() { 0 } else { threads };
+    let num_workers = if devices.has_exclusive_device() && !lanes.is_empty() { 0 } else { threads };
     let worker = |number: usize| {
-        let ended: Result<_, Error> = match number.checked_sub(beside).map(|lane| &lanes[lane]) {
+        let ended: Result<_, Error> = match number.checked_sub(num_workers).map(|lane| &lanes[lane]) {
             None => thread(number),
-            Some(lane) => on_device(lane),
+            Some(lane) => count_on_device(lane),
         };
         if ended.is_err() {
             stop.store(true, Relaxed);
         }
         ended
     };
-    let (mut sum, mut harvests) = (Share::none(), Vec::new());
-    let mut add = |ended: Result<(Share<S>, H), Error>| {
+    let (mut sum, mut harvests) = (CountTotals::zero(), Vec::new());
+    let mut add = |ended: Result<(CountTotals<S>, H), Error>| {
         let (share, harvest) = ended?;
-        sum.add(&share);
+        sum.add_totals(&share);
         harvests.push(harvest);
         Ok::<(), Error>(())
     };
-    parallel::workers(beside + lanes.len(), worker).into_iter().try_for_each(&mut add)?;
-    // What devices left after the threads had ended.
+    parallel::run_workers(num_workers + lanes.len(), worker).into_iter().try_for_each(&mut add)?;
+    // Bins that devices left after the threads had ended.
     if !lanes.is_empty() {
-        parallel::workers(threads, thread).into_iter().try_for_each(&mut add)?;
+        parallel::run_workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
-    devices.counted(bins.len());
-    sum.spectra.only_present();
+    devices.add_counted_bins(bins.len());
+    sum.spectra.clear_zero_counts();
     Ok((sum, harvests))
 }
 
-/// Bytes that the lanes of devices have for counted k-mers on their way to parts.
-fn lane_buffers(plan: &Plan, devices: &Devices) -> u64 {
-    (devices.most_lanes() * plan.parts * Plan::KEPT) as u64
+/// Bytes of the buffers through which device lanes write counted k-mers to sort ranges.
+fn lane_buffers(plan: &MemoryPlan, devices: &Devices) -> u64 {
+    (devices.max_lanes() * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES) as u64
 }
 
-/// An error of scattering; that there is no more room, with how far the reading had come.
-fn told(error: Error, params: &CountParams, meter: &Meter) -> Error {
+/// Converts an error of scattering: a full spill file becomes [`Error::TooLarge`] with the share of the input that
+/// was read.
+fn to_too_large_error(error: Error, params: &CountParams, meter: &ProgressCounters) -> Error {
     let Error::Spill(spill::Error::Full { .. }) = error else { return error };
     let read = meter.bytes_done() as f64 / meter.bytes_total().max(1) as f64;
-    Error::TooLarge { part: params.part, scratch: params.scratch, read: read.clamp(1e-6, 1.0) }
-}
-
-/// Bins that wait for a thread.
-#[derive(Debug, Default)]
-struct Queue {
-    bins: Vec<usize>,
-    taken: AtomicUsize,
-}
-
-impl Queue {
-    /// One bin after the other, until there are none left, whoever takes them.
-    fn take_all(&self) -> impl Iterator<Item = usize> {
-        std::iter::from_fn(|| self.bins.get(self.taken.fetch_add(1, Relaxed)).copied())
+    Error::TooLarge {
+        partition: params.partition,
+        scratch_bytes: params.max_scratch_bytes,
+        read_share: read.clamp(1e-6, 1.0),
     }
 }
 
-/// What `select` picked of the roots that one thread saw.
-pub(crate) struct Selection<'a, P, F> {
-    picks: Vec<P>,
+/// Queue of bins of a node.
+#[derive(Debug, Default)]
+struct BinQueue {
+    bins: Vec<usize>,
+    next: AtomicUsize,
+}
+
+impl BinQueue {
+    /// Iterates over the remaining bins; several threads may take from one queue.
+    fn take_all(&self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(|| self.bins.get(self.next.fetch_add(1, Relaxed)).copied())
+    }
+}
+
+/// Items that `select` chose from the roots that one thread counted.
+pub(crate) struct RootSelection<'a, P, F> {
+    selected: Vec<P>,
     roots: u64,
     select: &'a F,
 }
 
-impl<'a, P, F> Selection<'a, P, F> {
+impl<'a, P, F> RootSelection<'a, P, F> {
     pub(crate) fn new(select: &'a F) -> Self {
-        Self { picks: Vec::new(), roots: 0, select }
+        Self { selected: Vec::new(), roots: 0, select }
     }
 }
 
-/// What all threads picked, sorted, and of how many roots.
-pub(crate) fn picked<P: Ord, F>(selections: Vec<Selection<'_, P, F>>) -> (Vec<P>, u64) {
-    let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
+/// Merges and sorts the items of all threads; also returns the total number of roots.
+pub(crate) fn merge_selections<P: Ord, F>(selections: Vec<RootSelection<'_, P, F>>) -> (Vec<P>, u64) {
+    let mut picks = Vec::with_capacity(selections.iter().map(|s| s.selected.len()).sum());
     let mut roots = 0;
     for selection in selections {
         roots += selection.roots;
-        picks.extend(selection.picks);
+        picks.extend(selection.selected);
     }
     picks.sort_unstable();
     (picks, roots)
 }
 
-impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Selection<'_, P, F> {
-    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error> {
-        tally.drain(spectra, |root| {
+impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> CounterSink<S> for RootSelection<'_, P, F> {
+    fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error> {
+        table.drain_roots(spectra, |root| {
             self.roots += 1;
-            (self.select)(root, &mut self.picks);
+            (self.select)(root, &mut self.selected);
         });
         Ok(())
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted::Roots
+    fn requested_rows(&self) -> DeviceRowRequest {
+        DeviceRowRequest::Roots
     }
 
-    fn rows(&mut self, rows: Rows<'_, S>, roots: u64) -> Result<(), Error> {
+    fn take_rows(&mut self, rows: DeviceTableRows<'_, S>, roots: u64) -> Result<(), Error> {
         self.roots += roots;
-        rows.for_each_root(|root| (self.select)(root, &mut self.picks));
+        rows.for_each_root(|root| (self.select)(root, &mut self.selected));
         Ok(())
     }
 }
 
-pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
-    let CountParams { k, threads, memory, .. } = *params;
+pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
+    let CountParams { k, threads, memory_bytes: memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {
         format!("k-mer length {k} is out of range: give {MIN_K} to {MAX_K}")
     } else if threads == 0 {
-        "no thread to count with: give at least 1".to_owned()
-    } else if memory < least_memory(threads) {
-        format!("{memory} bytes are too little to count in: {threads} threads need {}", least_memory(threads))
+        "the number of threads is 0: give at least 1".to_owned()
+    } else if memory < min_memory(threads) {
+        format!("{memory} bytes of memory are too little: {threads} threads need at least {}", min_memory(threads))
     } else {
         return Ok(());
     };
-    Err(Error::Params(fault))
+    Err(Error::InvalidParams(fault))
 }
 
-/// One thread's table and what came out of it.
-struct Counting<const S: usize> {
+/// Counter table of one thread, and its totals.
+struct ThreadCounter<const S: usize> {
     k: u32,
-    collapse: Collapse<S>,
-    keys: Keys,
-    tally: Tally<S>,
-    share: Share<S>,
-    /// K-mers that went into the bins so far.
+    collapser: SuperKmerCollapser<S>,
+    keys: KmerKeys,
+    table: CounterTable<S>,
+    totals: CountTotals<S>,
+    /// Number of k-mers in the bins so far.
     kmers: u64,
 }
 
-impl<const S: usize> Counting<S> {
-    fn new(k: u32, plan: &Plan) -> Self {
-        let (collapse, tally) = (Collapse::new(k, plan.pieces), Tally::new(plan.slots));
-        Self { k, collapse, keys: Keys::default(), tally, share: Share::none(), kmers: 0 }
+impl<const S: usize> ThreadCounter<S> {
+    fn new(k: u32, plan: &MemoryPlan) -> Self {
+        let (collapse, tally) = (SuperKmerCollapser::new(k, plan.held_super_kmers), CounterTable::new(plan.slots));
+        Self { k, collapser: collapse, keys: KmerKeys::default(), table: tally, totals: CountTotals::zero(), kmers: 0 }
     }
 
-    /// Counts the roots of some classes of a bin, which have none in common.
-    fn bin(
+    /// Counts the roots of some disjoint classes of a bin.
+    fn count_bin(
         &mut self,
-        bins: &impl Countable,
+        bins: &impl BinSource,
         bin: usize,
-        mut classes: Vec<Class>,
-        harvest: &mut impl Harvest<S>,
+        mut classes: Vec<RootClass>,
+        harvest: &mut impl CounterSink<S>,
     ) -> Result<(), Error> {
-        let Self { k, collapse, keys, tally, share, kmers } = self;
-        // As diverse as the bins before.
-        let seen = bins.kmers(bin);
-        let distinct = if *kmers == 0 {
-            seen / 8
-        } else {
-            (seen as u128 * share.distinct as u128 / *kmers as u128) as u64
-        };
+        let Self { k, collapser: collapse, keys, table: tally, totals: share, kmers } = self;
+        // Assume the same diversity as in the bins before.
+        let seen = bins.num_kmers(bin);
+        let distinct =
+            if *kmers == 0 { seen / 8 } else { (seen as u128 * share.distinct as u128 / *kmers as u128) as u64 };
         while let Some(class) = classes.pop() {
-            tally.start(class, distinct);
+            tally.start_class(class, distinct);
             bins.read(bin, &mut |bytes| {
                 records(bytes, *k).for_each(|record| {
-                    collapse.take(record, |piece| {
-                        tally.add(keys.of(piece.word, piece.kmers as usize, *k), piece.counts);
+                    collapse.add_record(record, |piece| {
+                        tally.add_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts);
                     });
                 });
             })?;
-            collapse.drain(|piece| tally.add(keys.of(piece.word, piece.kmers as usize, *k), piece.counts));
-            tally.settle();
+            collapse.drain_super_kmers(|piece| {
+                tally.add_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts)
+            });
+            tally.add_waiting_kmers();
             share.distinct += tally.len() as u64;
             share.passes += 1;
-            harvest.take(tally, &mut share.spectra)?;
-            classes.extend(std::iter::from_fn(|| tally.next_class()));
+            harvest.take_table(tally, &mut share.spectra)?;
+            classes.extend(std::iter::from_fn(|| tally.take_postponed_class()));
         }
         *kmers += seen;
         Ok(())

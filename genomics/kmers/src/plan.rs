@@ -1,322 +1,356 @@
-//! How a counter divides its memory.
+//! Division of the counter's memory into bins, buffers and tables.
 
-use genuma_reads::Estimate;
+use genuma_reads::ReadEstimate;
 
-use crate::collapse::piece_bytes;
+use crate::collapse::counted_super_kmer_bytes;
+use crate::counter_table::{MIN_SLOTS, slot_bytes};
 use crate::minimizer::minimizer_length;
-use crate::parts::{Grid, MAX_PARTS};
-use crate::superkmer::MAX_RECORD;
-use crate::tally::{MIN_SLOTS, slot_bytes};
+use crate::partition::{BinGrid, MAX_PARTITIONS};
+use crate::superkmer::MAX_RECORD_BYTES;
 use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
 
-/// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
+/// Number of k-mers per bin: at 30-fold depth or more the table of a bin fits the cache of a core.
 const KMERS_PER_BIN: u64 = 1 << 18;
 
-/// Bytes of super-k-mers over their k-mers, about.
+/// Approximate bytes of super-k-mers per k-mer, as a fraction.
 const BYTES_PER_KMER: (u64, u64) = (5, 4);
 
 const KIB: u64 = 1024;
+/// Minimum number of bins of a count.
 const MIN_BINS: u64 = 16;
+/// Maximum number of bins of a count.
 const MAX_BINS: u64 = 1 << 14;
-/// Bins of a partition where there are many partitions.
-const FEWEST_OF_PART: u64 = 4;
-/// Bins for each part that counted k-mers are sorted in.
-const BINS_PER_PART: u64 = 4;
-const MIN_EXTENT: u64 = 4 * KIB;
-const MAX_EXTENT: u64 = 256 * KIB;
-const MIN_PRIVATE: u64 = 256;
-const MAX_PRIVATE: u64 = 512;
-const MIN_PIECES: usize = 64;
-const MAX_PIECES: usize = 8192;
-/// Fewer bins rather than smaller extents, as long as there are bins enough.
-const GOOD_EXTENT: u64 = 16 * KIB;
+/// Minimum number of bins of a partition in a grid of many partitions.
+const MIN_BINS_PER_PARTITION: u64 = 4;
+/// Number of bins for each range in which counted k-mers are sorted.
+const BINS_PER_SORT_RANGE: u64 = 4;
+/// Minimum size of an extent in bytes.
+const MIN_EXTENT_BYTES: u64 = 4 * KIB;
+/// Maximum size of an extent in bytes.
+const MAX_EXTENT_BYTES: u64 = 256 * KIB;
+/// Minimum size in bytes of a thread's buffer for one bin.
+const MIN_BUFFER_BYTES: u64 = 256;
+/// Maximum size in bytes of a thread's buffer for one bin.
+const MAX_BUFFER_BYTES: u64 = 512;
+/// Minimum number of super-k-mers that a thread holds to collapse equal ones.
+const MIN_HELD_SUPER_KMERS: usize = 64;
+/// Maximum number of super-k-mers that a thread holds to collapse equal ones.
+const MAX_HELD_SUPER_KMERS: usize = 8192;
+/// Preferred minimum size of an extent in bytes: fewer bins are used rather than smaller extents.
+const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
-/// What is expected of reads.
+/// Expected amount of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
-    /// K-mers.
+pub struct ExpectedInput {
+    /// Number of k-mers.
     pub kmers: u64,
-    /// Bytes of their super-k-mers.
-    pub bytes: u64,
+    /// Bytes of the super-k-mers.
+    pub super_kmer_bytes: u64,
 }
 
-impl Expected {
-    /// Of so many reads and bases, as `k`-mers, which may be out of range. It decides on speed only: what is wrong with it costs time.
-    pub fn of(reads: &Estimate, k: u32) -> Self {
+impl ExpectedInput {
+    /// Derives the expected k-mers from an estimate of reads and bases. `k` may be out of range. A wrong estimate
+    /// only costs time.
+    pub fn from_estimate(reads: &ReadEstimate, k: u32) -> Self {
         let k = k.clamp(crate::MIN_K, crate::MAX_K);
-        let kmers = reads.kmers(k);
-        // A minimizer is the smallest of so many m-mers, and another one comes twice in as many k-mers and one. The head of a record, the
-        // bases that its k-mers share, and the bits that are left over in its last byte.
+        let kmers = reads.num_kmers(k);
+        // A minimizer is the smallest of `window` m-mers; on average a new one comes every (window + 1) / 2 k-mers. A
+        // record has a header, the bases that its k-mers share, and unused bits in its last byte.
         let window = u64::from(k - 1 - minimizer_length(k));
         let records = kmers * 2 / (window + 1) + reads.reads.min(kmers);
         let bytes = records * (8 + 3 + 2 * u64::from(k - 1)) / 8 + kmers / 4;
-        Self { kmers, bytes }
+        Self { kmers, super_kmer_bytes: bytes }
     }
 
-    /// The same of one of `parts` partitions.
-    pub fn share(&self, parts: u32) -> Self {
-        Self { kmers: self.kmers / u64::from(parts), bytes: self.bytes / u64::from(parts) }
+    /// Expected input of one of `num_partitions` partitions.
+    pub fn share_of_partition(&self, num_partitions: u32) -> Self {
+        Self {
+            kmers: self.kmers / u64::from(num_partitions),
+            super_kmer_bytes: self.super_kmer_bytes / u64::from(num_partitions),
+        }
     }
 }
 
-/// Fewest partitions of the k-mer space of which each is expected to fit, if not more than [`MAX_PARTS`].
-pub fn parts_wanted<const S: usize>(expected: &Expected, params: &CountParams) -> Option<u32> {
+/// Minimum number of partitions such that each is expected to fit, if at most [`MAX_PARTITIONS`].
+pub fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
-        let Expected { kmers, bytes } = expected.share(parts);
-        let plan = Plan::new(&Demand::new::<S>(kmers, params.threads, Then::Seen), params.for_threads());
-        // A sixteenth is for what the reads are other than expected.
-        bytes + bytes / 16 <= plan.holds(params.scratch)
+        let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
+        let plan = MemoryPlan::new(
+            &MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots),
+            params.memory_for_threads(),
+        );
+        // One sixteenth is a reserve for a wrong estimate.
+        bytes + bytes / 16 <= plan.capacity_bytes(params.max_scratch_bytes)
     };
-    (1..=MAX_PARTS).find(fits)
+    (1..=MAX_PARTITIONS).find(fits)
 }
 
-/// What a count is expected to take.
+/// Forecast of the resources of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Planned {
-    /// Partitions of the k-mer space, each in a reading of all reads.
-    pub parts: u32,
-    /// Bytes of memory in use at once, at most.
-    pub memory: u64,
+pub struct CountForecast {
+    /// Number of partitions of the k-mer space. Each one needs a pass over all reads.
+    pub partitions: u32,
+    /// Maximum memory in use in bytes.
+    pub peak_memory_bytes: u64,
     /// Bytes of the spill file of one partition.
-    pub spilled: u64,
+    pub spilled_bytes: u64,
 }
 
-/// The grid for so many k-mers in so many partitions: bins as small as in a count of them all by one process.
-pub fn grid(kmers: u64, parts: u32) -> Grid {
-    let parts = parts.clamp(1, MAX_PARTS);
-    let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(parts);
-    Grid { parts, bins: bins.max(FEWEST_OF_PART) as u32 }
+/// Grid of bins for `kmers` k-mers in `num_partitions` partitions; bins are as small as if one process counted all.
+pub fn bin_grid(kmers: u64, num_partitions: u32) -> BinGrid {
+    let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
+    let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
+    BinGrid { num_partitions: num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }
 }
 
-/// The least memory in which `threads` threads can scatter into a grid, in bytes.
-pub fn least_for_grid(grid: Grid, threads: usize) -> u64 {
-    let (bins, demand) = (grid.all() as u64, Demand::new::<MAX_SAMPLES>(0, threads, Then::Sorted));
+/// Minimum memory in bytes with which `threads` threads can scatter reads into a grid.
+pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
+    let (bins, demand) =
+        (grid.num_bins() as u64, MemoryDemand::new::<MAX_SAMPLES>(0, threads, CountOutput::SortedKmers));
     let threads = threads as u64;
-    let bins = (4 * bins * MIN_EXTENT).max(8 * bins * threads * MIN_PRIVATE);
-    least_memory(threads as usize).max(bins + threads * demand.thread)
+    let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
+    min_memory(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
 }
 
-/// What a count is expected to take; `None` when more than [`MAX_PARTS`] partitions would be needed.
-pub fn planned<const S: usize>(expected: &Expected, params: &CountParams) -> Option<Planned> {
-    let parts = parts_wanted::<S>(expected, params)?;
-    let Expected { kmers, bytes } = expected.share(parts);
-    let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
-    let plan = Plan::new(&demand, params.for_threads());
-    let spilled = bytes.saturating_sub(plan.holds(0));
-    Some(Planned { parts, memory: plan.takes(&demand, bytes), spilled })
+/// Forecasts the resources of a count; `None` if more than [`MAX_PARTITIONS`] partitions are needed.
+pub fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
+    let parts = partitions_needed::<S>(expected, params)?;
+    let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
+    let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots);
+    let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+    let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
+    Some(CountForecast {
+        partitions: parts,
+        peak_memory_bytes: plan.peak_bytes(&demand, bytes),
+        spilled_bytes: spilled,
+    })
 }
 
-/// What the memory is divided for.
+/// What the memory has to be divided for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Demand {
-    /// K-mers that are expected.
+pub(crate) struct MemoryDemand {
+    /// Expected number of k-mers.
     pub kmers: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes of a slot of a table.
-    slot: usize,
-    /// Bytes of a super-k-mer on hold.
-    piece: usize,
-    /// Bytes a thread needs beside buffers and tables: spectra, one read's minimizers.
-    thread: u64,
-    /// What comes of counted k-mers.
-    pub then: Then,
+    /// Bytes of a slot of a counter table.
+    slot_bytes: usize,
+    /// Bytes of a held super-k-mer.
+    held_super_kmer_bytes: usize,
+    /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
+    fixed_bytes_per_thread: u64,
+    /// What is done with counted k-mers.
+    pub output: CountOutput,
 }
 
-/// What comes of counted k-mers.
+/// What is done with counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// They are looked at, root by root.
-    Seen,
+pub(crate) enum CountOutput {
+    /// They are passed on root by root.
+    Roots,
     /// They are sorted.
-    Sorted,
+    SortedKmers,
 }
 
-impl Demand {
-    /// For counters of `S` samples.
-    pub fn new<const S: usize>(kmers: u64, threads: usize, then: Then) -> Self {
+impl MemoryDemand {
+    /// Demand of a count with counters of `S` samples.
+    pub fn new<const S: usize>(kmers: u64, threads: usize, output: CountOutput) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
-        Self { kmers, threads, slot: slot_bytes::<S>(), piece: piece_bytes::<S>(), thread, then }
+        Self {
+            kmers,
+            threads,
+            slot_bytes: slot_bytes::<S>(),
+            held_super_kmer_bytes: counted_super_kmer_bytes::<S>(),
+            fixed_bytes_per_thread: thread,
+            output: output,
+        }
     }
 
-    /// Fewest bytes that suffice.
-    fn least(&self) -> u64 {
-        let thread = (2 * MIN_SLOTS * self.slot + 2 * MIN_PIECES * self.piece) as u64;
-        let bins = MIN_BINS + MIN_BINS / BINS_PER_PART;
-        2 * bins * MIN_EXTENT + 2 * (thread + bins * MIN_PRIVATE + self.thread) * self.threads as u64
+    /// Minimum memory in bytes.
+    fn min_bytes(&self) -> u64 {
+        let thread = (2 * MIN_SLOTS * self.slot_bytes + 2 * MIN_HELD_SUPER_KMERS * self.held_super_kmer_bytes) as u64;
+        let bins = MIN_BINS + MIN_BINS / BINS_PER_SORT_RANGE;
+        2 * bins * MIN_EXTENT_BYTES
+            + 2 * (thread + bins * MIN_BUFFER_BYTES + self.fixed_bytes_per_thread) * self.threads as u64
     }
 }
 
-/// Division of the memory. All sizes in bytes unless named otherwise.
+/// Division of the memory. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct MemoryPlan {
     /// Number of bins.
     pub bins: usize,
-    /// Number of parts that counted k-mers are sorted in, a power of two, or 0.
-    pub parts: usize,
-    /// Size of an extent, the piece in which bins and parts grow and spill.
-    pub extent: usize,
-    /// Extents that may be in memory at once, at least one for each bin and part.
-    pub extents: usize,
-    /// Size of the buffer each thread has for each bin.
-    pub private: usize,
-    /// Super-k-mers a thread holds to collapse equal ones.
-    pub pieces: usize,
-    /// Slots of a thread's hash table; it may hold two tables while it grows.
+    /// Number of ranges in which counted k-mers are sorted: a power of two, or 0.
+    pub sort_ranges: usize,
+    /// Size of an extent, the unit in which bins grow and spill.
+    pub extent_bytes: usize,
+    /// Maximum number of extents in memory, at least one per bin and range.
+    pub max_extents: usize,
+    /// Size of the buffer that each thread has for each bin.
+    pub buffer_bytes: usize,
+    /// Number of super-k-mers that a thread holds to collapse equal ones.
+    pub held_super_kmers: usize,
+    /// Number of slots of a thread's hash table; two tables exist while it grows.
     pub slots: usize,
-    /// What a thread may sort in when the tables are gone.
-    pub room: usize,
+    /// Bytes in which a thread may sort after the tables are freed.
+    pub sort_bytes: usize,
 }
 
-/// The least memory `threads` threads can count in, in bytes, whatever the number of samples.
-pub fn least_memory(threads: usize) -> u64 {
-    Demand::new::<MAX_SAMPLES>(0, threads, Then::Sorted).least()
+/// Minimum memory in bytes in which `threads` threads can count any number of samples.
+pub fn min_memory(threads: usize) -> u64 {
+    MemoryDemand::new::<MAX_SAMPLES>(0, threads, CountOutput::SortedKmers).min_bytes()
 }
 
-impl Plan {
-    /// For `memory` bytes, at least [`least_memory`].
-    pub fn new(demand: &Demand, memory: u64) -> Self {
+impl MemoryPlan {
+    /// Divides `memory` bytes, which must be at least [`min_memory`].
+    pub fn new(demand: &MemoryDemand, memory: u64) -> Self {
         let threads = demand.threads as u64;
-        let left = memory - threads * demand.thread;
-        // A quarter for extents being filled and an eighth for private buffers, at their smallest.
-        let most = (left / 4 / GOOD_EXTENT).min(left / 8 / (threads * MIN_PRIVATE));
+        let left = memory - threads * demand.fixed_bytes_per_thread;
+        // A quarter for open extents and an eighth for buffers, at their smallest.
+        let most = (left / 4 / PREFERRED_EXTENT_BYTES).min(left / 8 / (threads * MIN_BUFFER_BYTES));
         let bins = (demand.kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS).min(most.max(MIN_BINS));
         Self::with_bins(bins, demand, memory)
     }
 
-    /// With bins of a given number, if `memory` has room for them.
-    pub(crate) fn of_grid(grid: Grid, demand: &Demand, memory: u64) -> Option<Self> {
-        let (bins, threads) = (grid.all() as u64, demand.threads as u64);
-        let left = memory.checked_sub(threads * demand.thread)?;
-        // As above, of extents at their smallest.
-        let fits = bins * MIN_EXTENT <= left / 4 && bins * threads * MIN_PRIVATE <= left / 8;
+    /// Divides the memory for the bins of a grid; `None` if the memory is too small.
+    pub(crate) fn for_grid(grid: BinGrid, demand: &MemoryDemand, memory: u64) -> Option<Self> {
+        let (bins, threads) = (grid.num_bins() as u64, demand.threads as u64);
+        let left = memory.checked_sub(threads * demand.fixed_bytes_per_thread)?;
+        // As in `new`, with extents of the smallest size.
+        let fits = bins * MIN_EXTENT_BYTES <= left / 4 && bins * threads * MIN_BUFFER_BYTES <= left / 8;
         fits.then(|| Self::with_bins(bins, demand, memory))
     }
 
-    fn with_bins(bins: u64, demand: &Demand, memory: u64) -> Self {
-        let (threads, slot, kmers) = (demand.threads as u64, demand.slot as u64, demand.kmers);
-        let memory = memory - threads * demand.thread;
-        let parts = match demand.then {
-            Then::Seen => 0,
-            Then::Sorted => 1 << (bins / BINS_PER_PART).ilog2(),
+    fn with_bins(bins: u64, demand: &MemoryDemand, memory: u64) -> Self {
+        let (threads, slot, kmers) = (demand.threads as u64, demand.slot_bytes as u64, demand.kmers);
+        let memory = memory - threads * demand.fixed_bytes_per_thread;
+        let parts = match demand.output {
+            CountOutput::Roots => 0,
+            CountOutput::SortedKmers => 1 << (bins / BINS_PER_SORT_RANGE).ilog2(),
         };
-        let memory = memory - threads * parts * MIN_PRIVATE;
+        let memory = memory - threads * parts * MIN_BUFFER_BYTES;
 
-        // Tables for bins four times the average whose k-mers all differ, if that leaves half for the bins. Private
-        // buffers are gone before the tables come.
+        // Tables for bins of four times the mean size with only distinct k-mers, if half of the memory remains for
+        // the bins. Buffers are freed before tables are allocated.
         let table = 2 * slot * (4 * kmers / bins).max(MIN_SLOTS as u64);
         let tables = (2 * table * threads).clamp(memory / 16, memory / 2);
-        let private = (tables / (threads * bins)).clamp(MIN_PRIVATE, MAX_PRIVATE);
+        let private = (tables / (threads * bins)).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
 
         let pool = memory - tables.max(private * bins * threads);
         // Each thread also reads spilled extents into memory, one at a time.
         let own = bins + parts + threads;
-        // Half of what is being filled is empty: little of the pool if much of what comes has room in it, more where nearly
-        // all goes to the disk, which wants long pieces.
+        // Open extents are half empty. They get little of the pool if the data fits into memory, and more if most of
+        // it is spilled, as the disk is faster with long writes.
         let fits = kmers.saturating_mul(BYTES_PER_KMER.0) / BYTES_PER_KMER.1 < 4 * pool;
         let extent =
-            if fits { (pool / 16 / own).max(GOOD_EXTENT).min(pool / 4 / own) } else { pool / 4 / own };
-        let extent = extent.clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+            if fits { (pool / 16 / own).max(PREFERRED_EXTENT_BYTES).min(pool / 4 / own) } else { pool / 4 / own };
+        let extent = extent.clamp(MIN_EXTENT_BYTES, MAX_EXTENT_BYTES) / MIN_EXTENT_BYTES * MIN_EXTENT_BYTES;
         let thread = (tables / threads) as usize;
-        let pieces = (thread / 8 / demand.piece).clamp(MIN_PIECES, MAX_PIECES);
+        let pieces = (thread / 8 / demand.held_super_kmer_bytes).clamp(MIN_HELD_SUPER_KMERS, MAX_HELD_SUPER_KMERS);
         Self {
             bins: bins as usize,
-            parts: parts as usize,
-            extent: extent as usize,
-            extents: (pool / extent - threads) as usize,
-            private: private as usize,
-            pieces,
-            slots: (thread - pieces * demand.piece) / 2 / demand.slot,
-            room: thread,
+            sort_ranges: parts as usize,
+            extent_bytes: extent as usize,
+            max_extents: (pool / extent - threads) as usize,
+            buffer_bytes: private as usize,
+            held_super_kmers: pieces,
+            slots: (thread - pieces * demand.held_super_kmer_bytes) / 2 / demand.slot_bytes,
+            sort_bytes: thread,
         }
     }
 
-    /// Full extents that may be in memory.
-    pub fn spare(&self) -> usize {
-        self.extents - self.bins - self.parts
+    /// Maximum number of full extents in memory.
+    pub fn max_full_extents(&self) -> usize {
+        self.max_extents - self.bins - self.sort_ranges
     }
 
-    /// Bytes of records that have room, about, in memory and in a spill file of `scratch` bytes; extents being filled are half full.
-    pub fn holds(&self, scratch: u64) -> u64 {
-        let extent = self.extent as u64;
-        let full = (self.spare() as u64).saturating_add(scratch / extent);
+    /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open extents
+    /// are half full.
+    pub fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
+        let extent = self.extent_bytes as u64;
+        let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);
         full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
     }
 
-    /// Bytes of memory in use at once when records of so many bytes come, about: extents, and the larger of private buffers and tables.
-    fn takes(&self, demand: &Demand, bytes: u64) -> u64 {
-        let (threads, bins, extent) = (demand.threads as u64, self.bins as u64, self.extent as u64);
-        let open = bins + self.parts as u64 + threads;
-        let full = (bytes.saturating_sub(bins * extent / 2) / extent).min(self.spare() as u64);
+    /// Approximate maximum of the memory in use for `bytes` bytes of records: extents, and the larger of buffers and
+    /// tables.
+    fn peak_bytes(&self, demand: &MemoryDemand, bytes: u64) -> u64 {
+        let (threads, bins, extent) = (demand.threads as u64, self.bins as u64, self.extent_bytes as u64);
+        let open = bins + self.sort_ranges as u64 + threads;
+        let full = (bytes.saturating_sub(bins * extent / 2) / extent).min(self.max_full_extents() as u64);
         let kmers = (demand.kmers / bins).max(MIN_SLOTS as u64);
-        let table = (2 * demand.slot as u64 * kmers).min(self.room as u64);
-        let private = self.private as u64 * bins;
-        (open + full) * extent + threads * (private.max(table) + demand.thread)
+        let table = (2 * demand.slot_bytes as u64 * kmers).min(self.sort_bytes as u64);
+        let private = self.buffer_bytes as u64 * bins;
+        (open + full) * extent + threads * (private.max(table) + demand.fixed_bytes_per_thread)
     }
 
-    /// Size of the buffer each thread has for each part.
-    pub const KEPT: usize = MIN_PRIVATE as usize;
+    /// Size of the buffer that each thread has for each sort range.
+    pub const SORT_BUFFER_BYTES: usize = MIN_BUFFER_BYTES as usize;
 }
 
-const _: () = assert!(MIN_PRIVATE as usize >= MAX_RECORD && MIN_EXTENT >= MAX_PRIVATE);
+const _: () = assert!(MIN_BUFFER_BYTES as usize >= MAX_RECORD_BYTES && MIN_EXTENT_BYTES >= MAX_BUFFER_BYTES);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn holds<const S: usize>(threads: usize, kmers: u64, then: Then) {
-        let demand = Demand::new::<S>(kmers, threads, then);
-        let least = demand.least();
-        assert!(least <= least_memory(threads));
+    fn holds<const S: usize>(threads: usize, kmers: u64, then: CountOutput) {
+        let demand = MemoryDemand::new::<S>(kmers, threads, then);
+        let least = demand.min_bytes();
+        assert!(least <= min_memory(threads));
         for memory in [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least) {
-            let plan = Plan::new(&demand, memory);
-            let pool = (plan.extents + threads) * plan.extent;
-            let scatter = plan.private * plan.bins * threads;
-            let tables = threads * (2 * plan.slots * demand.slot + plan.pieces * demand.piece);
-            let parts = threads * plan.parts * Plan::KEPT;
-            let sorting = threads * plan.room;
+            let plan = MemoryPlan::new(&demand, memory);
+            let pool = (plan.max_extents + threads) * plan.extent_bytes;
+            let scatter = plan.buffer_bytes * plan.bins * threads;
+            let tables =
+                threads * (2 * plan.slots * demand.slot_bytes + plan.held_super_kmers * demand.held_super_kmer_bytes);
+            let parts = threads * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES;
+            let sorting = threads * plan.sort_bytes;
             let most = pool + scatter.max(tables + parts).max(sorting);
-            assert!(most as u64 + threads as u64 * demand.thread <= memory, "{plan:?}");
-            assert!(plan.extents >= plan.bins + plan.parts && plan.slots >= MIN_SLOTS, "{plan:?}");
-            assert_eq!(plan.parts > 0, then == Then::Sorted);
+            assert!(most as u64 + threads as u64 * demand.fixed_bytes_per_thread <= memory, "{plan:?}");
+            assert!(plan.max_extents >= plan.bins + plan.sort_ranges && plan.slots >= MIN_SLOTS, "{plan:?}");
+            assert_eq!(plan.sort_ranges > 0, then == CountOutput::SortedKmers);
         }
     }
 
     #[test]
-    fn what_is_planned_fits_and_follows_the_means() {
-        let reads = Estimate { bases: 90_000_000_000, reads: 600_000_000, copied: 0 };
-        let expected = Expected::of(&reads, 31);
+    fn forecasts_fit_and_follow_the_resources() {
+        let reads = ReadEstimate { bases: 90_000_000_000, reads: 600_000_000, packed_bytes: 0 };
+        let expected = ExpectedInput::from_estimate(&reads, 31);
         let with = |memory, scratch| {
-            let (work, part) = (std::path::PathBuf::new(), crate::Part::WHOLE);
+            let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE);
             let params = CountParams {
                 k: 31,
                 min_base_quality: 0,
                 threads: 16,
-                memory,
-                work,
-                scratch,
-                part,
+                memory_bytes: memory,
+                work_dir: work,
+                max_scratch_bytes: scratch,
+                partition: part,
                 devices: Default::default(),
             };
-            let planned = planned::<2>(&expected, &params).expect("partitions enough");
-            assert_eq!(Some(planned.parts), params.parts_wanted::<2>(&expected));
-            assert!(planned.memory <= memory && planned.spilled <= scratch, "{planned:?}");
+            let planned = forecast_count::<2>(&expected, &params).expect("partitions enough");
+            assert_eq!(Some(planned.partitions), params.partitions_needed::<2>(&expected));
+            assert!(planned.peak_memory_bytes <= memory && planned.spilled_bytes <= scratch, "{planned:?}");
             planned
         };
         let all = with(200 << 30, 0);
-        assert_eq!((all.parts, all.spilled), (1, 0));
-        assert!(all.memory > expected.bytes && all.memory < 2 * expected.bytes, "{all:?}");
+        assert_eq!((all.partitions, all.spilled_bytes), (1, 0));
+        assert!(
+            all.peak_memory_bytes > expected.super_kmer_bytes && all.peak_memory_bytes < 2 * expected.super_kmer_bytes,
+            "{all:?}"
+        );
         let spilling = with(4 << 30, 1 << 40);
-        assert!(spilling.parts == 1 && spilling.spilled > expected.bytes / 2, "{spilling:?}");
-        assert!(with(4 << 30, 20 << 30).parts > 1);
-        assert!(with(4 << 30, 0).parts > with(4 << 30, 20 << 30).parts);
+        assert!(spilling.partitions == 1 && spilling.spilled_bytes > expected.super_kmer_bytes / 2, "{spilling:?}");
+        assert!(with(4 << 30, 20 << 30).partitions > 1);
+        assert!(with(4 << 30, 0).partitions > with(4 << 30, 20 << 30).partitions);
     }
 
     #[test]
     fn every_plan_stays_within_its_memory() {
         for threads in [1, 2, 5, 64] {
             for kmers in [0, 1_000, 280_000_000, 300_000_000_000] {
-                for then in [Then::Seen, Then::Sorted] {
+                for then in [CountOutput::Roots, CountOutput::SortedKmers] {
                     holds::<1>(threads, kmers, then);
                     holds::<2>(threads, kmers, then);
                     holds::<MAX_SAMPLES>(threads, kmers, then);

@@ -1,48 +1,48 @@
-//! Reads → super-k-mers → bins, one batch at a time.
+//! Scatters batches of reads into bins as super-k-mers.
 
+use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
-use crate::buffers::Buffers;
-use crate::parts::{Grid, Part};
-use crate::superkmer::{Cutter, MAX_RECORD, SuperKmer, record_bytes};
-use crate::{CountParams, Error, Prepare};
+use crate::partition::{BinGrid, Partition};
+use crate::superkmer::{MAX_RECORD_BYTES, SuperKmer, SuperKmerCutter, record_bytes};
+use crate::{CountParams, Error, PreparePair};
 use genuma_reads::{Mate, PairBatch};
 
-/// One thread's way into the bins.
+/// State of one thread that scatters reads.
 #[derive(Debug)]
-pub struct Scatter<'a, R, const S: usize> {
-    grid: Grid,
+pub struct ScatterThread<'a, R, const S: usize> {
+    grid: BinGrid,
     k: u32,
-    /// What goes into the bins.
-    part: Part,
+    /// Partition of the k-mer space whose super-k-mers go into bins.
+    partition: Partition,
     prepare: R,
-    /// What the pair in hand adds to its own k-mers, and letters of a good quality for it.
+    /// Letters of k-mers that the current pair adds to its own, and quality letters for them.
     added: Vec<u8>,
-    good: Vec<u8>,
-    cutter: Cutter,
-    /// Those of the read in hand, with their bins.
-    pieces: Vec<(usize, SuperKmer)>,
-    buffers: Buffers<'a>,
-    totals: Totals<S>,
+    good_letters: Vec<u8>,
+    cutter: SuperKmerCutter,
+    /// Super-k-mers of the current read, with their bins.
+    super_kmers: Vec<(usize, SuperKmer)>,
+    buffers: BinBuffers<'a>,
+    totals: ScatterTotals<S>,
 }
 
-/// What a thread has scattered.
+/// Totals of the scattered reads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Totals<const S: usize> {
-    /// Bases seen, per sample.
+pub(crate) struct ScatterTotals<const S: usize> {
+    /// Number of bases read, per sample.
     pub bases: [u64; S],
-    /// K-mers seen, per sample, whatever the partition.
+    /// Number of k-mers read, per sample, in all partitions.
     pub kmers: [u64; S],
-    /// Bytes put in bins.
+    /// Bytes of records in bins.
     pub bytes: u64,
 }
 
-impl<const S: usize> Totals<S> {
-    /// Nothing.
-    pub fn none() -> Self {
+impl<const S: usize> ScatterTotals<S> {
+    /// Totals of nothing.
+    pub fn zero() -> Self {
         Self { bases: [0; S], kmers: [0; S], bytes: 0 }
     }
 
-    /// Adds what another has scattered.
+    /// Adds the totals of another thread.
     pub fn add(&mut self, other: &Self) {
         for sample in 0..S {
             self.bases[sample] += other.bases[sample];
@@ -52,52 +52,56 @@ impl<const S: usize> Totals<S> {
     }
 }
 
-impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
-    /// Into the bins of a grid, with buffers of `private` bytes a bin.
-    pub fn new(bins: &'a Bins, grid: Grid, params: &CountParams, private: usize, prepare: R) -> Self {
-        let cutter = Cutter::new(params.k, params.min_base_quality);
+impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
+    /// Scatters into the bins of a grid, with buffers of `buffer_bytes` bytes per bin.
+    pub fn new(bins: &'a Bins, grid: BinGrid, params: &CountParams, buffer_bytes: usize, prepare: R) -> Self {
+        let cutter = SuperKmerCutter::new(params.k, params.min_base_quality);
         Self {
             grid,
             k: params.k,
-            part: params.part,
+            partition: params.partition,
             prepare,
             added: Vec::new(),
-            good: vec![u8::MAX; params.k as usize],
+            good_letters: vec![u8::MAX; params.k as usize],
             cutter,
-            pieces: Vec::new(),
-            buffers: Buffers::new(bins, private),
-            totals: Totals::none(),
+            super_kmers: Vec::new(),
+            buffers: BinBuffers::new(bins, buffer_bytes),
+            totals: ScatterTotals::zero(),
         }
     }
 
-    /// Puts the k-mers of a batch into bins, those of other partitions only into the totals.
+    /// Scatters the k-mers of a batch. K-mers of other partitions only enter the totals.
     ///
     /// # Errors
-    /// A sample number of `S` or more, and failure of the spill file.
-    pub fn batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
+    /// Returns an error if the sample number is `S` or more, or if the spill file fails.
+    pub fn scatter_batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
         let sample = usize::from(batch.sample);
         if sample >= S {
-            return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
+            return Err(Error::InvalidParams(format!(
+                "sample number {sample} is out of range: this count has {S} samples, numbered from 0"
+            )));
         }
-        let Self { grid, k, part, prepare, added, good, cutter, pieces, buffers, totals } = self;
+        let Self { grid, k, partition: part, prepare, added, good_letters: good, cutter, super_kmers, buffers, totals } =
+            self;
         let mut count = |mate: Mate<'_>| {
-            // Where the pieces of a read go is scattered over more memory than a core's caches hold.
-            pieces.clear();
+            // The bins of a read's super-k-mers are spread over more memory than a core's caches hold, so they are
+            // prefetched first.
+            super_kmers.clear();
             let mut kmers = 0;
-            let packed = cutter.cut(mate, |piece| {
-                kmers += piece.kmers as u64;
-                if !part.has(piece.minimizer) {
+            let packed = cutter.cut_read(mate, |super_kmer| {
+                kmers += super_kmer.kmers as u64;
+                if !part.contains_minimizer(super_kmer.minimizer) {
                     return;
                 }
-                let bin = grid.bin(piece.minimizer);
-                buffers.fetch(bin);
-                pieces.push((bin, piece));
+                let bin = grid.bin_of_minimizer(super_kmer.minimizer);
+                buffers.prefetch_bin(bin);
+                super_kmers.push((bin, super_kmer));
             });
             let mut all = 0;
-            for &(bin, piece) in pieces.iter() {
-                let bytes = record_bytes(piece.kmers, *k);
-                piece.write_record(packed, *k, batch.sample, buffers.room(bin, MAX_RECORD)?);
-                buffers.wrote(bin, bytes, piece.kmers);
+            for &(bin, super_kmer) in super_kmers.iter() {
+                let bytes = record_bytes(super_kmer.kmers, *k);
+                super_kmer.write_record(packed, *k, batch.sample, buffers.reserve_record(bin, MAX_RECORD_BYTES)?);
+                buffers.commit_record(bin, bytes, super_kmer.kmers);
                 all += bytes as u64;
             }
             totals.kmers[sample] += kmers;
@@ -114,12 +118,12 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
         Ok(())
     }
 
-    /// Empties the buffers and says what was scattered; gives back what prepared the pairs.
+    /// Flushes the buffers; returns the totals and the preparation.
     ///
     /// # Errors
-    /// Failure of the spill file.
-    pub fn finish(self) -> Result<(Totals<S>, R), Error> {
-        self.buffers.finish()?;
+    /// Returns an error if the spill file fails.
+    pub fn finish(self) -> Result<(ScatterTotals<S>, R), Error> {
+        self.buffers.flush_all()?;
         Ok((self.totals, self.prepare))
     }
 }

@@ -1,115 +1,126 @@
-//! A count in parts: the super-k-mers of each shard of the reads in an object, in bins of all partitions; and a partition counted from the objects
-//! of all shards.
+//! Counting of distributed reads: each shard of the reads is scattered into an object that contains the bins of all
+//! partitions; a partition is counted from the objects of all shards.
 //!
-//! Shards and partitions need not be as many, and no bin is made anew: bin by bin the records of all shards are counted together. In an object the
-//! bins of a partition lie side by side, so that whoever counts it reads one stretch of each.
+//! The numbers of shards and of partitions are independent. Bins are not rewritten: the records of a bin are read
+//! from all shards. The bins of a partition are consecutive in an object, so counting a partition reads one range of
+//! each object.
 
 use std::ops::Range;
 
-use genuma_reads::{Lane, Meter};
-use genuma_work::spill::{ObjectFile, Spill};
+use genuma_reads::{Lane, ProgressCounters};
+use genuma_work::spill::{LocalObjectRange, SpillFile};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{Bins, Countable, Shelved};
-use crate::extents::Pool;
-use crate::nodes::Nodes;
-use crate::parts::{Grid, Part};
-use crate::pipeline::{Counters, Scattered, Selection, check, count_bins, picked};
-use crate::plan::{self, Demand, Plan, Then};
-use crate::scatter::Totals;
-use crate::{CountParams, CountStats, Counted, Error, Prepare, RootCounters};
+use crate::bins::{BinIndex, BinSource, Bins};
+use crate::extents::ExtentPool;
+use crate::node_assignment::NodeAssignment;
+use crate::partition::{BinGrid, Partition};
+use crate::pipeline::{
+    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, merge_selections,
+};
+use crate::plan::{self, CountOutput, MemoryDemand, MemoryPlan};
+use crate::scatter::ScatterTotals;
+use crate::{CountParams, CountResult, CountStats, Error, PreparePair, RootCounters};
 
-/// What lies where of the k-mers of a shard.
+/// Index of the k-mers of a shard in its object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
-    grid: Grid,
-    /// Bases read, per sample.
+pub struct ShardIndex {
+    grid: BinGrid,
+    /// Number of bases read, per sample.
     bases: [u64; 2],
-    /// K-mers, per sample.
+    /// Number of k-mers, per sample.
     kmers: [u64; 2],
     /// Bytes of all records.
     bytes: u64,
-    bins: Shelved,
+    bins: BinIndex,
 }
 
-impl Shard {
-    /// Reads all lanes of a shard, prepared as [`count`](crate::count) has it, and writes their k-mers into `file`. What memory has no room for waits
-    /// in the work folder.
+impl ShardIndex {
+    /// Reads all lanes of a shard, with pairs prepared as in [`count`](crate::count), and scatters their k-mers into
+    /// bins. Data that does not fit in memory is spilled to the work folder.
     ///
     /// # Errors
-    /// Parameters out of range, too little memory for the grid, reads that cannot be read, files that cannot be written.
-    pub fn scatter<R: Prepare>(
+    /// Returns an error if a parameter is out of range, if the memory is too small for the grid, if reads cannot be
+    /// read, or if files cannot be written.
+    pub fn scatter_lanes<R: PreparePair>(
         lanes: &[Lane],
-        grid: Grid,
+        grid: BinGrid,
         params: &CountParams,
-        meter: &Meter,
+        meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
-    ) -> Result<(Scattered<2>, Vec<R>), Error> {
-        check(params)?;
-        let demand = Demand::new::<2>(params.expected(lanes).kmers, params.threads, Then::Seen);
-        let plan = Plan::of_grid(grid, &demand, params.for_threads()).ok_or_else(|| {
-            let least = plan::least_for_grid(grid, params.threads);
-            Error::Params(format!(
-                "{} bytes are too little for {} bins: {} threads need {least}",
-                params.memory,
-                grid.all(),
+    ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
+        check_params(params)?;
+        let demand = MemoryDemand::new::<2>(params.estimate_input(lanes).kmers, params.threads, CountOutput::Roots);
+        let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
+            let least = plan::min_memory_for_grid(grid, params.threads);
+            Error::InvalidParams(format!(
+                "{} bytes of memory are too little for {} bins: {} threads need at least {least}",
+                params.memory_bytes,
+                grid.num_bins(),
                 params.threads
             ))
         })?;
-        let (open, nodes) = (plan.bins, Nodes::here(params.threads));
-        let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work, params.scratch)?;
-        Scattered::into_grid(grid, pool, plan, lanes, params, meter, prepare)
+        let (open, nodes) = (plan.bins, NodeAssignment::for_this_machine(params.threads));
+        let pool = ExtentPool::new(
+            plan.extent_bytes,
+            open,
+            plan.max_full_extents(),
+            nodes,
+            &params.work_dir,
+            params.max_scratch_bytes,
+        )?;
+        ScatteredReads::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
-    /// Writes what was scattered into `file`, behind what is there.
+    /// Appends the scattered bins to `file` and returns their index.
     ///
     /// # Errors
-    /// The spill file cannot be read, or `file` not be written.
-    pub fn lay_down(scattered: Scattered<2>, grid: Grid, file: &Spill) -> Result<Shard, Error> {
-        let Scattered { bins, totals: Totals { bases, kmers, bytes }, .. } = scattered;
-        Ok(Shard { grid, bases, kmers, bytes, bins: bins.lay_down(file)? })
+    /// Returns an error if the spill file cannot be read or `file` cannot be written.
+    pub fn write_shard(scattered: ScatteredReads<2>, grid: BinGrid, file: &SpillFile) -> Result<ShardIndex, Error> {
+        let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
+        Ok(ShardIndex { grid, bases, kmers, bytes, bins: bins.write_consecutively(file)? })
     }
 
-    /// K-mers of each sample, of all partitions.
-    pub fn kmers(&self) -> [u64; 2] {
+    /// Number of k-mers of each sample, in all partitions.
+    pub fn num_kmers(&self) -> [u64; 2] {
         self.kmers
     }
 
-    /// Bytes that its k-mers take.
-    pub fn bytes(&self) -> u64 {
+    /// Bytes of the records.
+    pub fn record_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where those of a partition are in the object.
-    pub fn stretch(&self, part: Part) -> Range<u64> {
-        self.of(part).extend()
+    /// Byte range of a partition in the object.
+    pub fn byte_range(&self, partition: Partition) -> Range<u64> {
+        self.bins_of(partition).byte_range()
     }
 
-    fn of(&self, part: Part) -> Shelved {
-        let first = self.grid.first(part.number());
-        self.bins.some(first..first + self.grid.bins as usize)
+    fn bins_of(&self, partition: Partition) -> BinIndex {
+        let first = self.grid.first_bin(partition.number());
+        self.bins.slice_bins(first..first + self.grid.bins_per_partition as usize)
     }
 
-    /// Whether it was scattered into so many partitions, and is whole.
-    fn fits(&self, part: Part, grid: Grid) -> bool {
-        self.grid == grid && part.of() == grid.parts && self.bins.len() == grid.all()
+    /// Whether the shard was scattered into this grid and is complete.
+    fn matches_grid(&self, partition: Partition, grid: BinGrid) -> bool {
+        self.grid == grid && partition.total() == grid.num_partitions && self.bins.len() == grid.num_bins()
     }
 }
 
-/// The bins of a partition, in the objects of all shards.
-struct Stacked<'a> {
+/// The bins of one partition in the objects of all shards.
+struct ShardBins<'a> {
     shards: Vec<Bins>,
-    /// Told of the bytes that were read.
-    meter: &'a Meter,
+    /// Receives the number of bytes read.
+    meter: &'a ProgressCounters,
 }
 
-impl Countable for Stacked<'_> {
+impl BinSource for ShardBins<'_> {
     fn len(&self) -> usize {
         self.shards.first().map_or(0, Bins::len)
     }
 
-    fn kmers(&self, bin: usize) -> u64 {
-        self.shards.iter().map(|shard| shard.kmers(bin)).sum()
+    fn num_kmers(&self, bin: usize) -> u64 {
+        self.shards.iter().map(|shard| shard.num_kmers(bin)).sum()
     }
 
     fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
@@ -120,63 +131,66 @@ impl Countable for Stacked<'_> {
         self.shards.iter().try_for_each(|shard| shard.read(bin, &mut seen))
     }
 
-    fn free(&self, bin: usize) {
-        self.shards.iter().for_each(|shard| shard.free(bin));
+    fn free_bin(&self, bin: usize) {
+        self.shards.iter().for_each(|shard| shard.free_bin(bin));
     }
 }
 
-/// Counts the partition of `params` from the objects of all shards. `select` is made of the k-mers of each sample, and sees every root of the partition
-/// once, as in [`count`](crate::count).
+/// Counts the partition `params.partition` from the objects of all shards. `select` is created from the number of
+/// k-mers of each sample and receives each root of the partition once, as in [`count`](crate::count).
 ///
 /// # Errors
-/// Parameters out of range; no shard, or shards of different grids; an object that cannot be read, or is damaged.
+/// Returns an error if a parameter is out of range, if there is no shard, if the shards have different grids, or if
+/// an object cannot be read or is damaged.
 pub fn count_shards<P, F>(
-    shards: &[(Shard, ObjectFile<'_>)],
+    shards: &[(ShardIndex, LocalObjectRange<'_>)],
     params: &CountParams,
-    meter: &Meter,
+    meter: &ProgressCounters,
     select: impl FnOnce(&[u64; 2]) -> F,
-) -> Result<Counted<P>, Error>
+) -> Result<CountResult<P>, Error>
 where
     P: Ord + Send,
     F: Fn(&RootCounters, &mut Vec<P>) + Sync,
 {
-    check(params)?;
-    let &CountParams { k, threads, part, .. } = params;
+    check_params(params)?;
+    let &CountParams { k, threads, partition: part, .. } = params;
     let grid = shards.first().map(|(shard, _)| shard.grid);
-    let other = || Error::Params("the shards were scattered into other partitions".into());
+    let other =
+        || Error::InvalidParams("the shards were scattered into a different number of partitions or bins".into());
     let grid = grid.ok_or_else(other)?;
-    if !shards.iter().all(|(shard, _)| shard.fits(part, grid)) {
+    if !shards.iter().all(|(shard, _)| shard.matches_grid(part, grid)) {
         return Err(other());
     }
-    let mut totals = Totals::none();
-    let nodes = Nodes::here(threads);
+    let mut totals = ScatterTotals::zero();
+    let nodes = NodeAssignment::for_this_machine(threads);
     let mut stacked = Vec::new();
     let mut held = 0;
     for (shard, file) in shards {
-        totals.add(&Totals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
-        let bins = shard.of(part);
-        held += bins.kmers();
-        totals.bytes += bins.bytes();
-        stacked.push(Bins::object(bins, nodes.clone(), file)?);
+        totals.add(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
+        let bins = shard.bins_of(part);
+        held += bins.num_kmers();
+        totals.bytes += bins.record_bytes();
+        stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
-    let plan = Plan::new(&Demand::new::<2>(held, threads, Then::Seen), params.for_threads());
+    let plan = MemoryPlan::new(&MemoryDemand::new::<2>(held, threads, CountOutput::Roots), params.memory_for_threads());
     let select = select(&totals.kmers);
-    meter.expect_bytes(totals.bytes);
-    let stacked = Stacked { shards: stacked, meter };
-    let (devices, reserved) = (&params.devices, params.reserved());
-    let counters = Counters { nodes: &nodes, k, threads, plan: &plan, devices, reserved };
-    let (sum, selections) = count_bins(&stacked, &counters, || Selection::new(&select))?;
-    let (picks, roots) = picked(selections);
-    let bins = u64::from(grid.bins);
+    meter.add_expected_bytes(totals.bytes);
+    let stacked = ShardBins { shards: stacked, meter };
+    let (devices, reserved) = (&params.devices, params.reserved_for_devices());
+    let counters =
+        BinCountingResources { nodes: &nodes, k, threads, plan: &plan, devices, device_memory_bytes: reserved };
+    let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::new(&select))?;
+    let (picks, roots) = merge_selections(selections);
+    let bins = u64::from(grid.bins_per_partition);
     let stats = CountStats {
         bases: totals.bases,
         kmers: totals.kmers,
         distinct: sum.distinct,
-        packed_bytes: totals.bytes,
+        super_kmer_bytes: totals.bytes,
         spilled_bytes: 0,
-        spill_peak: 0,
+        peak_spill_bytes: 0,
         bins,
         extra_passes: sum.passes - bins,
     };
-    Ok(Counted { picks, spectra: sum.spectra.0, stats, roots })
+    Ok(CountResult { selected: picks, spectra: sum.spectra.0, stats, roots })
 }

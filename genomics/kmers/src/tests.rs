@@ -1,4 +1,4 @@
-//! The whole count against a plain map of k-mers as text.
+//! Tests of the whole count against a map of k-mers as text.
 
 mod devices;
 mod parts;
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use genuma_reads::{Lane, LaneFiles, Mate, Meter, Pair, dna};
+use genuma_reads::{Lane, LaneFiles, Mate, ProgressCounters, ReadPair, dna};
 
 use crate::encode::pack;
-use crate::pipeline::Scattered;
-use crate::plan::Plan;
+use crate::pipeline::ScatteredReads;
+use crate::plan::MemoryPlan;
 use crate::{
-    AsRead, CountParams, CountStats, Counted, Devices, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS,
-    count, least_memory,
+    CountParams, CountResult, CountStats, Devices, Error, Partition, PreparePair, RootCounters, SPECTRUM_SLOTS,
+    UnchangedPairs, count, min_memory,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -36,27 +36,27 @@ pub fn random_bases(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| b"ACGT"[random.below(4) as usize]).collect()
 }
 
-/// The key of a k-mer given as text: the smaller of both strands' stem, first, last.
+/// Key of a k-mer given as text: the smaller root-first-last of both strands.
 pub(crate) fn by_definition(kmer: &[u8]) -> u64 {
     let key = |kmer: &[u8]| {
         let (first, last) = (kmer[0], kmer[kmer.len() - 1]);
         let rest = [&kmer[1..kmer.len() - 1], &[first], &[last]].concat();
         pack(&rest).expect("bases only")
     };
-    key(kmer).min(key(&dna::revcomp(kmer)))
+    key(kmer).min(key(&dna::reverse_complement(kmer)))
 }
 
 type Counters = [[u32; 2]; 16];
 type Roots = BTreeMap<u64, Counters>;
 type Read = (Vec<u8>, Vec<u8>);
 
-/// Counts of all reads, `reads[sample]`.
+/// Expected counts of all reads, `reads[sample]`.
 fn expected(reads: &[Vec<Read>; 2], k: u32, min_base_quality: u8) -> Roots {
     let mut roots = Roots::new();
     for (sample, reads) in reads.iter().enumerate() {
         for (seq, qual) in reads {
             for (kmer, qual) in seq.windows(k as usize).zip(qual.windows(k as usize)) {
-                let clean = kmer.iter().all(|&b| dna::code(b) < 4);
+                let clean = kmer.iter().all(|&b| dna::encode_base(b) < 4);
                 if clean && (min_base_quality == 0 || qual.iter().all(|&q| q - 33 >= min_base_quality)) {
                     let key = by_definition(kmer);
                     roots.entry(key >> 4).or_default()[(key & 15) as usize][sample] += 1;
@@ -84,7 +84,7 @@ impl Files {
                 text.extend([seq.as_slice(), b"\n+\n", qual.as_slice(), b"\n"].concat());
             }
             fs::write(&path, text).expect("written");
-            Lane::whole(sample as u8, LaneFiles::Interleaved(path))
+            Lane::with_whole_files(sample as u8, LaneFiles::Interleaved(path))
         });
         Self { lanes: lanes.collect(), dir }
     }
@@ -94,42 +94,48 @@ impl Files {
             k,
             min_base_quality: 0,
             threads: 2,
-            memory: 64 << 20,
-            work: self.dir.path().into(),
-            scratch: u64::MAX,
-            part: Part::WHOLE,
+            memory_bytes: 64 << 20,
+            work_dir: self.dir.path().into(),
+            max_scratch_bytes: u64::MAX,
+            partition: Partition::WHOLE,
             devices: Devices::default(),
         }
     }
 }
 
-/// As little as possible of everything.
-const SMALL: Plan =
-    Plan { bins: 1, parts: 0, extent: 4096, extents: 1, private: 256, pieces: 64, slots: 1024, room: 4096 };
+/// The smallest possible plan.
+const SMALL: MemoryPlan = MemoryPlan {
+    bins: 1,
+    sort_ranges: 0,
+    extent_bytes: 4096,
+    max_extents: 1,
+    buffer_bytes: 256,
+    held_super_kmers: 64,
+    slots: 1024,
+    sort_bytes: 4096,
+};
 
 fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
-    picks.push((root.stem, root.counts));
+    picks.push((root.root, root.counts));
 }
 
-fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<(u64, Counters)>, Error> {
-    Ok(count(lanes, params, &Meter::default(), || AsRead, |_| all)?.0)
+fn count_all(lanes: &[Lane], params: &CountParams) -> Result<CountResult<(u64, Counters)>, Error> {
+    Ok(count(lanes, params, &ProgressCounters::default(), || UnchangedPairs, |_| all)?.0)
 }
 
-/// Counts with `plan` or the usual one, and compares picks, spectra and stats with `roots`.
-fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots: &Roots) -> CountStats {
-    let meter = Meter::default();
+/// Counts with `plan` or the default one, and compares selections, spectra and stats with `roots`.
+fn assert_counts(files: &Files, params: &CountParams, plan: Option<MemoryPlan>, roots: &Roots) -> CountStats {
+    let meter = ProgressCounters::default();
     let counted = match plan {
-        Some(plan) => {
-            Scattered::by_plan(plan, &files.lanes, params, &meter, || AsRead).and_then(|(s, _)| s.select(all))
-        }
+        Some(plan) => ScatteredReads::scatter_with_plan(plan, &files.lanes, params, &meter, || UnchangedPairs)
+            .and_then(|(s, _)| s.select_roots(all)),
         None => count_all(&files.lanes, params),
     };
-    let Counted { picks, spectra, stats, roots: found } = counted.expect("counted");
-    assert!(picks.iter().map(|(stem, counts)| (stem, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
+    let CountResult { selected: picks, spectra, stats, roots: found } = counted.expect("counted");
+    assert!(picks.iter().map(|(root, counts)| (root, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
     for sample in 0..2 {
         let mut spectrum = vec![0; SPECTRUM_SLOTS];
-        let counts: Vec<usize> =
-            roots.values().flatten().map(|c| c[sample] as usize).filter(|&n| n > 0).collect();
+        let counts: Vec<usize> = roots.values().flatten().map(|c| c[sample] as usize).filter(|&n| n > 0).collect();
         counts.iter().for_each(|&n| spectrum[n.min(SPECTRUM_SLOTS - 1)] += 1);
         assert_eq!(spectra[sample], spectrum);
         assert_eq!(stats.kmers[sample], counts.iter().sum::<usize>() as u64);
@@ -139,7 +145,7 @@ fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots:
     stats
 }
 
-/// Reads from both strands of a genome with repeats, with errors, foreign letters, short reads and low qualities.
+/// Reads from both strands of a genome with repeats, with errors, N, short reads and low qualities.
 fn awkward_reads(n: usize, seed: u64) -> [Vec<Read>; 2] {
     let random = &mut Random(seed);
     let mut genome = random_bases(3000, seed);
@@ -152,7 +158,7 @@ fn awkward_reads(n: usize, seed: u64) -> [Vec<Read>; 2] {
         let at = random.below((genome.len() - len) as u64) as usize;
         let mut seq = genome[at..at + len].to_vec();
         if random.below(2) == 1 {
-            seq = dna::revcomp(&seq);
+            seq = dna::reverse_complement(&seq);
         }
         for base in &mut seq {
             match random.below(200) {
@@ -184,16 +190,16 @@ fn counts_are_those_of_a_plain_map() {
 }
 
 #[test]
-fn threads_memory_and_bins_do_not_show() {
+fn results_do_not_depend_on_threads_memory_and_bins() {
     let reads = awkward_reads(3000, 2);
     let files = Files::new(&reads);
     for k in [24, 31] {
         let roots = expected(&reads, k, 0);
         for threads in [1, 2, 5] {
-            let params = CountParams { threads, memory: least_memory(threads), ..files.params(k) };
+            let params = CountParams { threads, memory_bytes: min_memory(threads), ..files.params(k) };
             assert_counts(&files, &params, None, &roots);
             for (bins, extents) in [(1, 1), (7, 7), (7, 20), (300, 600)] {
-                let plan = Plan { bins, extents, ..SMALL };
+                let plan = MemoryPlan { bins, max_extents: extents, ..SMALL };
                 let stats = assert_counts(&files, &params, Some(plan), &roots);
                 assert_eq!(stats.bins, bins as u64);
                 assert_eq!(stats.spilled_bytes > 0, bins < 300, "{stats:?}");
@@ -203,7 +209,7 @@ fn threads_memory_and_bins_do_not_show() {
     }
 }
 
-/// Canonical k-mers that are there at least `least` times, both samples summed, in order.
+/// Canonical k-mers with a total count of at least `least`, in order.
 fn sorted_by_definition(reads: &[Vec<Read>; 2], k: u32, least: u32) -> Vec<(u64, [u32; 2])> {
     let mut kmers = BTreeMap::<u64, [u32; 2]>::new();
     for (sample, reads) in reads.iter().enumerate() {
@@ -221,12 +227,13 @@ fn sorted_kmers_are_those_of_a_plain_map() {
     for (k, least) in [(12, 1), (24, 2), (25, 2), (31, 1), (31, 3), (32, 2)] {
         let expected = sorted_by_definition(&reads, k, least);
         for threads in [1, 3] {
-            for memory in [least_memory(threads), 64 << 20] {
-                let params = CountParams { threads, memory, ..files.params(k) };
-                let scattered = Scattered::<2>::new(&files.lanes, &params, &Meter::default()).expect("read");
-                let sorted = scattered.count(least).expect("counted");
+            for memory in [min_memory(threads), 64 << 20] {
+                let params = CountParams { threads, memory_bytes: memory, ..files.params(k) };
+                let scattered =
+                    ScatteredReads::<2>::new(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+                let sorted = scattered.count_and_sort(least).expect("counted");
                 let mut found = Vec::new();
-                let done = sorted.for_each(|kmer, &counts| {
+                let done = sorted.for_each_kmer(|kmer, &counts| {
                     found.push((kmer, counts));
                     Ok::<_, Error>(())
                 });
@@ -238,7 +245,7 @@ fn sorted_kmers_are_those_of_a_plain_map() {
     }
 }
 
-/// Leaves the first half of each mate and adds its first k letters backwards.
+/// Keeps the first half of each mate and adds its first k letters in reverse order.
 struct Halves {
     k: usize,
     pairs: u64,
@@ -250,15 +257,15 @@ fn backwards(seq: &[u8], k: usize) -> Option<Vec<u8>> {
     Some(start.iter().rev().copied().collect())
 }
 
-impl Prepare for Halves {
-    fn prepare<'a>(&mut self, pair: Pair<'a>, _: u8, added: &mut Vec<u8>) -> Pair<'a> {
+impl PreparePair for Halves {
+    fn prepare<'a>(&mut self, pair: ReadPair<'a>, _: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
         self.pairs += 1;
         let half = |mate: Mate<'a>| {
             let len = mate.seq.len() / 2;
             Mate { seq: &mate.seq[..len], qual: &mate.qual[..len] }
         };
         pair.mates.iter().for_each(|mate| added.extend(backwards(mate.seq, self.k).unwrap_or_default()));
-        Pair { mates: pair.mates.map(half), ..pair }
+        ReadPair { mates: pair.mates.map(half), ..pair }
     }
 }
 
@@ -275,12 +282,12 @@ fn pairs_are_counted_as_they_were_prepared() {
         let (counted, states) = count(
             &files.lanes,
             &files.params(k),
-            &Meter::default(),
+            &ProgressCounters::default(),
             || Halves { k: k as usize, pairs: 0 },
             |_| all,
         )
         .expect("counted");
-        let found: Roots = counted.picks.into_iter().collect();
+        let found: Roots = counted.selected.into_iter().collect();
         assert!(found == expected(&prepared, k, 0), "{k}");
         let pairs: usize = reads.iter().map(|r| r.len() / 2).sum();
         assert_eq!(states.iter().map(|s| s.pairs).sum::<u64>(), pairs as u64);
@@ -292,9 +299,9 @@ fn any_number_of_samples_is_counted() {
     let reads = awkward_reads(800, 6);
     let files = Files::new(&reads);
     let counts = |lanes: &[Lane]| {
-        let scattered = Scattered::<8>::new(lanes, &files.params(31), &Meter::default()).expect("read");
+        let scattered = ScatteredReads::<8>::new(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
         let mut found = Vec::new();
-        let done = scattered.count(2).expect("counted").for_each(|kmer, &counts| {
+        let done = scattered.count_and_sort(2).expect("counted").for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));
             Ok::<_, Error>(())
         });
@@ -308,13 +315,13 @@ fn any_number_of_samples_is_counted() {
 }
 
 #[test]
-fn palindromic_stems_have_one_slot_a_kmer() {
-    // The stem of 10 bases is its own reverse complement.
-    let stem = b"ACGTCGACGT";
-    assert_eq!(dna::revcomp(stem), stem);
-    let kmer = [b"T", &stem[..], b"T"].concat();
-    let other = dna::revcomp(&kmer);
-    let own = [b"G", &stem[..], b"C"].concat();
+fn palindromic_roots_have_one_slot_per_kmer() {
+    // The root of 10 bases is its own reverse complement.
+    let root = b"ACGTCGACGT";
+    assert_eq!(dna::reverse_complement(root), root);
+    let kmer = [b"T", &root[..], b"T"].concat();
+    let other = dna::reverse_complement(&kmer);
+    let own = [b"G", &root[..], b"C"].concat();
     let reads = [[&kmer, &other, &own, &own], [&other, &other, &kmer, &own]]
         .map(|reads| reads.map(|seq| (seq.clone(), vec![b'I'; 12])).to_vec());
     let files = Files::new(&reads);
@@ -323,27 +330,27 @@ fn palindromic_stems_have_one_slot_a_kmer() {
     // T..T and A..A share the smaller slot, A..A; G..C is its own reverse complement.
     counts[0] = [2, 3];
     counts[4 * 2 + 1] = [2, 1];
-    assert_eq!(counted.picks, [(pack(stem).expect("bases"), counts)]);
+    assert_eq!(counted.selected, [(pack(root).expect("bases"), counts)]);
     assert_eq!(counted.stats.distinct, 2);
 }
 
 #[test]
-fn skewed_input_is_counted_in_the_least_memory() {
+fn skewed_input_is_counted_in_the_minimum_memory() {
     let poly_a: Read = (vec![b'A'; 150], vec![b'I'; 150]);
     let one: Read = (random_bases(150, 5), vec![b'I'; 150]);
     let reads = [vec![poly_a; 20_000], vec![one; 20_000]];
     let files = Files::new(&reads);
-    let params = CountParams { memory: least_memory(2), ..files.params(31) };
+    let params = CountParams { memory_bytes: min_memory(2), ..files.params(31) };
     let counted = count_all(&files.lanes, &params).expect("counted");
     assert_eq!(counted.stats.kmers, [120 * 20_000; 2]);
     assert_eq!(counted.stats.distinct, 121);
-    assert_eq!(counted.picks[0], (0, std::array::from_fn(|i| [if i == 0 { 120 * 20_000 } else { 0 }, 0])));
+    assert_eq!(counted.selected[0], (0, std::array::from_fn(|i| [if i == 0 { 120 * 20_000 } else { 0 }, 0])));
     assert_eq!((counted.spectra[0][SPECTRUM_SLOTS - 1], counted.spectra[1][SPECTRUM_SLOTS - 1]), (1, 120));
     assert!(counted.stats.spilled_bytes > 0);
 }
 
 #[test]
-fn nothing_to_count_is_counted() {
+fn empty_input_is_counted() {
     let reads = [vec![(b"ACGT".to_vec(), b"IIII".to_vec()); 2], vec![(b"N".repeat(40), b"I".repeat(40)); 2]];
     let files = Files::new(&reads);
     let stats = assert_counts(&files, &files.params(25), None, &Roots::new());
@@ -351,7 +358,7 @@ fn nothing_to_count_is_counted() {
 }
 
 #[test]
-fn faults_are_told_in_one_line() {
+fn errors_are_reported_in_one_line() {
     let reads = awkward_reads(2000, 3);
     let files = Files::new(&reads);
     let fault = |params: CountParams| {
@@ -362,18 +369,21 @@ fn faults_are_told_in_one_line() {
     assert!(fault(files.params(33)).contains("k-mer length 33 is out of range: give 12 to 32"));
     assert!(fault(files.params(11)).contains("k-mer length 11"));
     assert!(fault(CountParams { threads: 0, ..files.params(25) }).contains("at least 1"));
-    let too_little = CountParams { memory: least_memory(2) - 1, ..files.params(25) };
+    let too_little = CountParams { memory_bytes: min_memory(2) - 1, ..files.params(25) };
     assert!(fault(too_little).contains("too little"));
 
     let nowhere = PathBuf::from("/nowhere/at/all");
-    let plan = Plan { bins: 3, extents: 3, ..SMALL };
-    let params = CountParams { work: nowhere, ..files.params(25) };
-    let error = Scattered::<2>::by_plan(plan, &files.lanes, &params, &Meter::default(), || AsRead)
+    let plan = MemoryPlan { bins: 3, max_extents: 3, ..SMALL };
+    let params = CountParams { work_dir: nowhere, ..files.params(25) };
+    let error =
+        ScatteredReads::<2>::scatter_with_plan(plan, &files.lanes, &params, &ProgressCounters::default(), || {
+            UnchangedPairs
+        })
         .expect_err("no such folder");
     assert!(matches!(error, Error::Spill(_)));
     assert!(error.to_string().contains("k-mer spill file in /nowhere/at/all"), "{error}");
 
     let other = Lane { sample: 2, ..files.lanes[0].clone() };
     let error = count_all(&[other], &files.params(25)).expect_err("no such sample");
-    assert!(error.to_string().contains("sample 2"));
+    assert!(error.to_string().contains("sample number 2"));
 }

@@ -1,13 +1,13 @@
-//! The memory given is a bound on what is allocated and mapped, also when the input is far larger and skewed.
+//! The given memory is a limit of the allocated and mapped memory, even if the input is far larger and skewed.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use genuma_kmers::{
-    AsRead, CountCheckpoint, CountParams, Devices, Part, ReadCheckpoint, RootCounters, count, least_memory,
+    CountCheckpoint, CountParams, Devices, Partition, ReadCheckpoint, RootCounters, UnchangedPairs, count, min_memory,
 };
-use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
+use genuma_reads::{Error, Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, for_each_batch};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -15,7 +15,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const THREADS: usize = 2;
 
-/// A lane of `pairs` pairs of which `seq(i)` is each mate.
+/// Writes a lane of `pairs` pairs; `seq(i)` is the sequence of each mate.
 fn lane(dir: &Path, sample: u8, pairs: usize, mut seq: impl FnMut() -> String) -> Lane {
     let mut text = String::new();
     for i in 0..2 * pairs {
@@ -24,10 +24,10 @@ fn lane(dir: &Path, sample: u8, pairs: usize, mut seq: impl FnMut() -> String) -
     }
     let path = dir.join(format!("{sample}.fq"));
     std::fs::write(&path, text).expect("written");
-    Lane::whole(sample, LaneFiles::Interleaved(path))
+    Lane::with_whole_files(sample, LaneFiles::Interleaved(path))
 }
 
-/// Most bytes allocated at a time while `work` runs, beyond those allocated before.
+/// Maximum number of bytes allocated at a time during `work`, beyond those allocated before.
 fn peak(work: impl FnOnce()) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -35,8 +35,8 @@ fn peak(work: impl FnOnce()) -> usize {
     ALLOCATOR.peak_usage() - before
 }
 
-/// Bytes of the slabs that bins are in, which no allocator knows of: nobody else here asks the kernel for huge pages (`hg`). Those
-/// smaller than a huge page do not either.
+/// Bytes of the slabs of the bins, which the allocator does not see. They are recognised by the huge page flag
+/// (`hg`), which no other mapping here has; slabs smaller than a huge page lack it.
 fn slabs() -> usize {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
     let (mut size, mut all) = (0, 0);
@@ -52,7 +52,7 @@ fn slabs() -> usize {
     all
 }
 
-/// Whether programs may ask for huge pages here.
+/// Whether programs may request huge pages on this system.
 fn huge_pages() -> bool {
     let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     enabled.is_ok_and(|text| !text.contains("[never]"))
@@ -71,24 +71,24 @@ fn the_counter_allocates_no_more_than_it_is_given() {
     };
     let repeated = random();
     let lanes =
-        [lane(dir.path(), NORMAL, 10_000, random), lane(dir.path(), TUMOUR, 10_000, || repeated.clone())];
+        [lane(dir.path(), NORMAL_SAMPLE, 10_000, random), lane(dir.path(), TUMOUR_SAMPLE, 10_000, || repeated.clone())];
     // How far one thread is ahead of the other varies.
     let readings = [(); 5].map(|()| {
         peak(|| {
             let read = |(): &mut (), _: &_| Ok::<_, Error>(());
-            for_each_batch(&lanes, THREADS, &Meter::default(), || (), read).expect("read");
+            for_each_batch(&lanes, THREADS, &ProgressCounters::default(), || (), read).expect("read");
         })
     });
     let reading = readings.into_iter().max().expect("some");
-    for memory in [least_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
+    for memory in [min_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
         let params = CountParams {
             k: 31,
             min_base_quality: 0,
             threads: THREADS,
-            memory,
-            work: dir.path().into(),
-            scratch: u64::MAX,
-            part: Part::WHOLE,
+            memory_bytes: memory,
+            work_dir: dir.path().into(),
+            max_scratch_bytes: u64::MAX,
+            partition: Partition::WHOLE,
             devices: Devices::default(),
         };
         let mapped = OnceLock::new();
@@ -96,29 +96,29 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             mapped.get_or_init(slabs);
         };
         let counting = peak(|| {
-            let counted = count(&lanes, &params, &Meter::default(), || AsRead, |_| none);
+            let counted = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_| none);
             let stats = counted.expect("counted").0.stats;
             assert_eq!(stats.kmers, [20_000 * 120; 2]);
         });
-        // Batches of reads are the reader's; how many bytes two threads hold at once varies a little.
+        // Batches of reads belong to the reader; the number of bytes that two threads hold varies a little.
         let most = memory as usize + reading + reading / 4;
         let mapped = mapped.into_inner().expect("there are roots");
         let seen = mapped > memory as usize / 4;
         assert!(seen || memory < 16 << 20 || !huge_pages(), "{mapped} bytes of bins");
         assert!(counting + mapped <= most, "{counting} + {mapped} bytes for {memory}, {reading} for reading");
 
-        // By steps bins and parts are in files, and less is mapped.
+        // In separate steps, bins and ranges are in files, and less memory is mapped.
         let [bins, parts] = ["read.bins", "count.bins"].map(|name| dir.path().join(name));
         let by_steps = peak(|| {
-            let read = ReadCheckpoint::reach::<2>(&lanes, &params, &Meter::default(), &bins).expect("read");
-            let counted = CountCheckpoint::reach::<2>(read, &bins, &params, 1, &parts).expect("counted");
-            let sorted = counted.sorted::<2>(&params, &parts).expect("there");
+            let read = ReadCheckpoint::create::<2>(&lanes, &params, &ProgressCounters::default(), &bins).expect("read");
+            let counted = CountCheckpoint::create::<2>(read, &bins, &params, 1, &parts).expect("counted");
+            let sorted = counted.open_sorted_kmers::<2>(&params, &parts).expect("there");
             let mut kmers = 0;
             let each = |_, counts: &[u32; 2]| {
                 kmers += u64::from(counts[0] + counts[1]);
                 Ok::<_, genuma_kmers::Error>(())
             };
-            sorted.for_each(each).expect("sorted");
+            sorted.for_each_kmer(each).expect("sorted");
             assert_eq!(kmers, 2 * 20_000 * 120);
         });
         assert!(by_steps <= most, "{by_steps} bytes for {memory}, of which {reading} for reading");

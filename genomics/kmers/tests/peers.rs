@@ -1,4 +1,4 @@
-//! Counts against those of KMC and Jellyfish, where they are installed.
+//! Comparison of counts with those of KMC and Jellyfish, if these are installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_kmers::{
-    AsRead, CountParams, Devices, Error, Part, RootCounters, Scattered, count, encode, least_memory,
+    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode, min_memory,
 };
-use genuma_reads::{Lane, LaneFiles, Meter};
+use genuma_reads::{Lane, LaneFiles, ProgressCounters};
 
-/// FASTQ text of reads from both strands of a small genome, with errors, repeats and foreign letters.
+/// FASTQ text of reads from both strands of a small genome, with errors, repeats and N.
 fn reads(seed: u64) -> String {
     let mut state = 42u64;
     let mut below = move |n: u64| {
@@ -22,14 +22,14 @@ fn reads(seed: u64) -> String {
     genome.extend(b"AC".repeat(200));
     genome.extend(b"A".repeat(300));
     genome.extend_from_within(1000..3000);
-    // The same genome for every seed, other reads.
+    // The same genome for every seed, with other reads.
     (0..seed).for_each(|_| _ = below(2));
     let mut text = String::new();
     for i in 0..3000 {
         let at = below(genome.len() as u64 - 150) as usize;
         let mut seq = genome[at..at + 150].to_vec();
         if below(2) == 1 {
-            seq = genuma_reads::dna::revcomp(&seq);
+            seq = genuma_reads::dna::reverse_complement(&seq);
         }
         seq[below(150) as usize] = b"ACGTN"[below(5) as usize];
         let seq = String::from_utf8(seq).expect("ASCII");
@@ -38,7 +38,7 @@ fn reads(seed: u64) -> String {
     text
 }
 
-/// Two samples as files, and where to work.
+/// Two samples as files, in a temporary folder.
 fn samples() -> (tempfile::TempDir, [PathBuf; 2]) {
     let dir = tempfile::tempdir().expect("a folder");
     let files = [0, 1].map(|seed| {
@@ -49,10 +49,10 @@ fn samples() -> (tempfile::TempDir, [PathBuf; 2]) {
     (dir, files)
 }
 
-/// K-mers as text with their counts.
+/// K-mers as text, with their counts.
 type Counts = BTreeMap<String, u32>;
 
-/// Counts a file: the k-mers that are there `least` times or more. `None` when the peer is not installed.
+/// Counts the k-mers of a file with a total count of at least `least`. `None` if the tool is not installed.
 type Peer = fn(&Path, u32, u32, &Path) -> Option<Counts>;
 
 const PEERS: [(&str, Peer); 2] = [("kmc", by_kmc), ("jellyfish", by_jellyfish)];
@@ -60,10 +60,7 @@ const PEERS: [(&str, Peer); 2] = [("kmc", by_kmc), ("jellyfish", by_jellyfish)];
 fn by_kmc(fastq: &Path, k: u32, least: u32, dir: &Path) -> Option<Counts> {
     let (database, dump) = (dir.join("kmc"), dir.join("kmc.txt"));
     let (k, least) = (format!("-k{k}"), format!("-ci{least}"));
-    let kmc = Command::new("kmc")
-        .args([&k, &least, "-cs1000000", "-m2", "-t1"])
-        .args([fastq, &database, dir])
-        .output();
+    let kmc = Command::new("kmc").args([&k, &least, "-cs1000000", "-m2", "-t1"]).args([fastq, &database, dir]).output();
     assert!(kmc.ok()?.status.success());
     let status = Command::new("kmc_dump").args([&database, &dump]).status().expect("kmc_dump comes with kmc");
     assert!(status.success());
@@ -93,7 +90,7 @@ fn parse(dump: &Path, between: char) -> Counts {
 }
 
 fn skipped(test: &str, peer: &str) {
-    // Past the capture of what passing tests print.
+    // Bypasses the output capture of passing tests.
     writeln!(std::io::stderr(), "skipped: {test}: {peer} is not installed").expect("stderr");
 }
 
@@ -101,11 +98,11 @@ fn text(kmer: u64, k: u32) -> String {
     String::from_utf8(encode::unpack(kmer, k)).expect("ASCII")
 }
 
-/// Counts of all lanes in order, `least` times at least.
+/// Counts of all lanes in order, with a total count of at least `least`.
 fn sorted<const S: usize>(lanes: &[Lane], params: &CountParams, least: u32) -> Vec<(String, [u32; S])> {
-    let scattered = Scattered::<S>::new(lanes, params, &Meter::default()).expect("read");
+    let scattered = ScatteredReads::<S>::new(lanes, params, &ProgressCounters::default()).expect("read");
     let mut found = Vec::new();
-    let done = scattered.count(least).expect("counted").for_each(|kmer, &counts| {
+    let done = scattered.count_and_sort(least).expect("counted").for_each_kmer(|kmer, &counts| {
         found.push((text(kmer, params.k), counts));
         Ok::<_, Error>(())
     });
@@ -117,18 +114,18 @@ fn params(k: u32, threads: usize, memory: u64, work: &Path) -> CountParams {
         k,
         min_base_quality: 0,
         threads,
-        memory,
-        work: work.into(),
-        scratch: u64::MAX,
-        part: Part::WHOLE,
+        memory_bytes: memory,
+        work_dir: work.into(),
+        max_scratch_bytes: u64::MAX,
+        partition: Partition::WHOLE,
         devices: Devices::default(),
     }
 }
 
 #[test]
-fn one_samples_counts_are_those_of_peers() {
+fn single_sample_counts_equal_those_of_peers() {
     let (dir, [fastq, _]) = samples();
-    let lanes = [Lane::whole(0, LaneFiles::Single(fastq.clone()))];
+    let lanes = [Lane::with_whole_files(0, LaneFiles::Single(fastq.clone()))];
     for (name, peer) in PEERS {
         for k in [24, 25, 30, 31, 32] {
             let Some(expected) = peer(&fastq, k, 2, dir.path()) else {
@@ -136,7 +133,7 @@ fn one_samples_counts_are_those_of_peers() {
                 break;
             };
             assert!(expected.len() > 20_000);
-            for (threads, memory) in [(1, least_memory(1)), (2, 4 << 20), (4, 64 << 20)] {
+            for (threads, memory) in [(1, min_memory(1)), (2, 4 << 20), (4, 64 << 20)] {
                 let found = sorted::<1>(&lanes, &params(k, threads, memory, dir.path()), 2);
                 let found = found.into_iter().map(|(kmer, [n])| (kmer, n));
                 assert!(found.eq(expected.clone()), "{name}, k {k}, {threads} threads, {memory} bytes");
@@ -146,15 +143,13 @@ fn one_samples_counts_are_those_of_peers() {
 }
 
 #[test]
-fn bases_of_low_quality_are_foreign_letters_to_peers() {
+fn low_quality_bases_equal_n_in_peers() {
     let (dir, [fastq, _]) = samples();
     let (marked, masked) = (dir.path().join("marked.fq"), dir.path().join("masked.fq"));
     let (mut qualities, mut letters) = (String::new(), String::new());
-    for (i, record) in
-        fs::read_to_string(fastq).expect("reads").lines().collect::<Vec<_>>().chunks(4).enumerate()
-    {
+    for (i, record) in fs::read_to_string(fastq).expect("reads").lines().collect::<Vec<_>>().chunks(4).enumerate() {
         let (name, seq, low) = (record[0], record[1], i * 7 % 150);
-        // Phred 19, 20 and 40, of which 20 is asked for.
+        // Phred 19, 20 and 40; the minimum is 20.
         let quality: String = (0..150)
             .map(|at| {
                 if at == low {
@@ -173,7 +168,7 @@ fn bases_of_low_quality_are_foreign_letters_to_peers() {
     }
     fs::write(&marked, qualities).expect("written");
     fs::write(&masked, letters).expect("written");
-    let lanes = [Lane::whole(0, LaneFiles::Single(marked))];
+    let lanes = [Lane::with_whole_files(0, LaneFiles::Single(marked))];
     for (name, peer) in PEERS {
         let Some(expected) = peer(&masked, 31, 2, dir.path()) else {
             skipped("bases_of_low_quality_are_foreign_letters_to_peers", name);
@@ -186,10 +181,10 @@ fn bases_of_low_quality_are_foreign_letters_to_peers() {
 }
 
 #[test]
-fn joint_counts_are_those_of_peers() {
+fn joint_counts_equal_those_of_peers() {
     let (dir, files) = samples();
     let lanes =
-        [0u8, 1].map(|sample| Lane::whole(sample, LaneFiles::Single(files[usize::from(sample)].clone())));
+        [0u8, 1].map(|sample| Lane::with_whole_files(sample, LaneFiles::Single(files[usize::from(sample)].clone())));
     for (name, peer) in PEERS {
         for k in [24, 25, 30, 31, 32] {
             let mut expected = BTreeMap::<String, [u32; 2]>::new();
@@ -210,9 +205,9 @@ fn joint_counts_are_those_of_peers() {
 }
 
 #[test]
-fn root_counters_are_those_of_kmc() {
+fn root_counters_equal_those_of_kmc() {
     let (dir, [fastq, _]) = samples();
-    let lanes = [Lane::whole(0, LaneFiles::Single(fastq.clone()))];
+    let lanes = [Lane::with_whole_files(0, LaneFiles::Single(fastq.clone()))];
     for k in [25, 32] {
         let Some(expected) = by_kmc(&fastq, k, 1, dir.path()) else {
             return skipped("root_counters_are_those_of_kmc", "kmc");
@@ -220,13 +215,18 @@ fn root_counters_are_those_of_kmc() {
         let kmers = |root: &RootCounters<1>, picks: &mut Vec<(String, u32)>| {
             for (slot, &[n]) in root.counts.iter().enumerate().filter(|(_, n)| n[0] > 0) {
                 let (first, last) = (slot as u64 / 4, slot as u64 % 4);
-                let kmer = (first << (2 * (k - 1))) | (root.stem << 2) | last;
-                picks.push((text(kmer.min(encode::revcomp(kmer, k)), k), n));
+                let kmer = (first << (2 * (k - 1))) | (root.root << 2) | last;
+                picks.push((text(kmer.min(encode::reverse_complement_kmer(kmer, k)), k), n));
             }
         };
-        let counted =
-            count(&lanes, &params(k, 2, 16 << 20, dir.path()), &Meter::default(), || AsRead, |_| kmers);
-        let picks = counted.expect("counted").0.picks;
+        let counted = count(
+            &lanes,
+            &params(k, 2, 16 << 20, dir.path()),
+            &ProgressCounters::default(),
+            || UnchangedPairs,
+            |_| kmers,
+        );
+        let picks = counted.expect("counted").0.selected;
         assert!(picks.len() > 20_000);
         assert!(picks.into_iter().eq(expected), "k {k}");
     }

@@ -1,21 +1,21 @@
-//! Bases as two bits, 32 in a word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3, which are two bits of their ASCII letters, so
-//! that packing needs no table. The complement of `b` is `b ^ 2`.
+//! Bases packed as two bits, 32 per word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3. These are two
+//! bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
 
-/// Bases of a word.
-pub const WORD: usize = 32;
-/// The lower bit of every base.
-pub const LOW: u64 = 0x5555_5555_5555_5555;
-/// Letters of the codes.
-pub const LETTERS: [u8; 4] = *b"ACTG";
+/// Number of bases in a word.
+pub const BASES_PER_WORD: usize = 32;
+/// The lower bit of each base in a word.
+pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
+/// Letter of each base code.
+pub const BASE_LETTERS: [u8; 4] = *b"ACTG";
 
-/// Whether a letter is one of the four bases, in either case.
+/// Whether a letter is A, C, G or T, in either case.
 #[inline(always)]
 pub fn is_base(letter: u8) -> bool {
     let upper = letter & 0xdf;
     (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T')
 }
 
-/// Packs eight letters; what is no base becomes one of the four.
+/// Packs eight letters; an ambiguous letter becomes one of the four bases.
 #[inline(always)]
 fn pack_eight(letters: u64) -> u64 {
     let x = (letters >> 1) & 0x0303_0303_0303_0303;
@@ -24,7 +24,7 @@ fn pack_eight(letters: u64) -> u64 {
     (x | x >> 24) & 0xffff
 }
 
-/// Packs up to 32 letters; behind them is A.
+/// Packs up to 32 letters; missing letters count as A.
 #[inline(always)]
 pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     let mut word = 0;
@@ -40,13 +40,13 @@ pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     word
 }
 
-/// The reverse complement of 32 bases.
+/// The reverse complement of a word of 32 bases.
 #[inline(always)]
 pub(crate) fn reverse_complement(word: u64) -> u64 {
     reverse(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 
-/// 32 bases, the last first.
+/// A word with its 32 bases in reverse order.
 #[inline(always)]
 pub fn reverse(word: u64) -> u64 {
     let x = word.swap_bytes();
@@ -54,87 +54,89 @@ pub fn reverse(word: u64) -> u64 {
     ((x >> 2) & 0x3333_3333_3333_3333) | ((x & 0x3333_3333_3333_3333) << 2)
 }
 
-/// 32 bases from base `at` on.
+/// The 32 bases from position `at` on.
 #[inline(always)]
-pub fn window(words: &[u64], at: usize) -> u64 {
-    let (i, shift) = (at / WORD, 2 * (at % WORD) as u32);
+pub fn window_at(words: &[u64], at: usize) -> u64 {
+    let (i, shift) = (at / BASES_PER_WORD, 2 * (at % BASES_PER_WORD) as u32);
     (words[i] >> shift) | (words[i + 1] << 1 << (63 - shift))
 }
 
-/// The base at `at`.
+/// Code of the base at position `at`.
 #[inline(always)]
-pub fn base(words: &[u64], at: usize) -> u8 {
-    (words[at / WORD] >> (2 * (at % WORD)) & 3) as u8
+pub fn base_at(words: &[u64], at: usize) -> u8 {
+    (words[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 3) as u8
 }
 
-/// The lower bits of the first `n` of the 32 bases of a word; all from 32 on.
+/// The lower bits of the first `n` of the 32 bases of a word; all if `n` is 32 or more.
 #[inline(always)]
-pub fn first(n: usize) -> u64 {
-    if n >= WORD { LOW } else { LOW & ((1 << (2 * n)) - 1) }
+pub fn low_bits_of_first(n: usize) -> u64 {
+    if n >= BASES_PER_WORD { LOW_BIT_OF_EACH_BASE } else { LOW_BIT_OF_EACH_BASE & ((1 << (2 * n)) - 1) }
 }
 
-/// The lower bits of bases `from..to` of word `i` of a sequence.
+/// A mask for word `i` of a packed sequence: the lower bit of each base of the word whose position in the sequence is
+/// in `from..to`.
 #[inline(always)]
-pub fn between(i: usize, from: usize, to: usize) -> u64 {
-    first(to.saturating_sub(WORD * i)) & !first(from.saturating_sub(WORD * i))
+pub fn low_bits_between(i: usize, from: usize, to: usize) -> u64 {
+    low_bits_of_first(to.saturating_sub(BASES_PER_WORD * i))
+        & !low_bits_of_first(from.saturating_sub(BASES_PER_WORD * i))
 }
 
-/// Reads, packed: forward and reverse complement, and where letters are no bases.
+/// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
 #[derive(Debug, Default, Clone)]
-pub struct Packed {
+pub struct PackedReadBatch {
     words: Vec<u64>,
-    reads: Vec<Slot>,
+    reads: Vec<PackedRead>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct PackedRead {
     at: u32,
     length: u32,
-    odd: bool,
+    has_ambiguous: bool,
 }
 
-/// A packed read, one direction of it.
+/// One strand of a packed read.
 #[derive(Debug, Clone, Copy)]
 pub struct Strand<'a> {
-    /// Bases; behind the last one is A, forwards.
+    /// The packed bases. On the forward strand, bases after the last one are A.
     pub words: &'a [u64],
-    /// The same with whatever is behind them in memory.
-    pub further: &'a [u64],
-    /// The lower bit of each letter that is no base; empty where all are.
-    pub odd: &'a [u64],
-    /// Bases (bp).
+    /// The words of the read and all words that follow in memory.
+    pub words_to_end: &'a [u64],
+    /// The lower bit of each ambiguous base; empty if the read has none.
+    pub ambiguous: &'a [u64],
+    /// Number of bases (bp).
     pub length: usize,
 }
 
-impl Packed {
-    /// Forgets the reads and keeps the memory.
+impl PackedReadBatch {
+    /// Removes all reads and keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();
         self.reads.clear();
     }
 
-    /// How many reads there are.
+    /// Number of reads.
     pub fn len(&self) -> usize {
         self.reads.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no reads.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
     /// Length (bp) of a read.
     #[inline(always)]
-    pub fn length(&self, i: usize) -> usize {
+    pub fn read_length(&self, i: usize) -> usize {
         self.reads[i].length as usize
     }
 
-    /// Appends a read.
+    /// Packs and appends a read.
     #[inline(always)]
-    pub fn push(&mut self, seq: &[u8]) {
+    pub fn push_read(&mut self, seq: &[u8]) {
         let at = self.words.len();
-        let n = seq.len().div_ceil(WORD);
-        for letters in seq.chunks(WORD) {
+        let n = seq.len().div_ceil(BASES_PER_WORD);
+        for letters in seq.chunks(BASES_PER_WORD) {
             self.words.push(pack_word(letters));
         }
         let bases = seq.iter().fold(0, |n, &letter| n + u32::from(is_base(letter)));
@@ -142,24 +144,25 @@ impl Packed {
         if odd {
             let mut masks = vec![0; n];
             for (i, _) in seq.iter().enumerate().filter(|(_, letter)| !is_base(**letter)) {
-                masks[i / WORD] |= 1 << (2 * (i % WORD));
+                masks[i / BASES_PER_WORD] |= 1 << (2 * (i % BASES_PER_WORD));
             }
             for (word, mask) in self.words[at..].iter_mut().zip(&masks) {
                 *word &= !(mask | mask << 1);
             }
-            self.turn(at, n, seq.len(), reverse_complement);
+            self.push_reversed(at, n, seq.len(), reverse_complement);
             self.words.extend_from_slice(&masks);
-            self.turn(at + 2 * n, n, seq.len(), reverse);
+            self.push_reversed(at + 2 * n, n, seq.len(), reverse);
         } else {
-            self.turn(at, n, seq.len(), reverse_complement);
+            self.push_reversed(at, n, seq.len(), reverse_complement);
         }
-        self.reads.push(Slot { at: at as u32, length: seq.len() as u32, odd });
+        self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
 
-    /// Appends the `n` words from `at` on, which have `length` bases, turned round: each word by `turned`.
+    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse order. `turned` reverses the bases
+    /// of a word.
     #[inline(always)]
-    fn turn(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
-        let spare = 2 * (WORD * n - length) as u32;
+    fn push_reversed(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
+        let spare = 2 * (BASES_PER_WORD * n - length) as u32;
         for i in 0..n {
             let here = turned(self.words[at + n - 1 - i]);
             let next = if i + 1 < n { turned(self.words[at + n - 2 - i]) } else { 0 };
@@ -167,17 +170,17 @@ impl Packed {
         }
     }
 
-    /// A read in one direction.
+    /// One strand of read `i`.
     #[inline(always)]
-    pub fn strand(&self, i: usize, reverse: bool) -> Strand<'_> {
-        let Slot { at, length, odd } = self.reads[i];
+    pub fn read_strand(&self, i: usize, reverse: bool) -> Strand<'_> {
+        let PackedRead { at, length, has_ambiguous: odd } = self.reads[i];
         let (at, length) = (at as usize, length as usize);
-        let n = length.div_ceil(WORD);
+        let n = length.div_ceil(BASES_PER_WORD);
         let from = at + if reverse { n } else { 0 };
         let further = &self.words[from..];
         let words = &further[..n];
         let odd = if odd { &self.words[from + 2 * n..from + 3 * n] } else { &[] };
-        Strand { words, further, odd, length }
+        Strand { words, words_to_end: further, ambiguous: odd, length }
     }
 }
 
@@ -186,16 +189,18 @@ mod tests {
     use super::*;
 
     fn letters(strand: Strand<'_>) -> Vec<u8> {
-        let odd = |i: usize| !strand.odd.is_empty() && strand.odd[i / WORD] >> (2 * (i % WORD)) & 1 == 1;
+        let odd = |i: usize| {
+            !strand.ambiguous.is_empty() && strand.ambiguous[i / BASES_PER_WORD] >> (2 * (i % BASES_PER_WORD)) & 1 == 1
+        };
         (0..strand.length)
-            .map(|i| if odd(i) { b'N' } else { LETTERS[usize::from(base(strand.words, i))] })
+            .map(|i| if odd(i) { b'N' } else { BASE_LETTERS[usize::from(base_at(strand.words, i))] })
             .collect()
     }
 
     #[test]
     fn reads_come_back_in_both_directions() {
         let mut state = 7u64;
-        let mut packed = Packed::default();
+        let mut packed = PackedReadBatch::default();
         let mut reads = Vec::new();
         for length in 0..200usize {
             let read: Vec<u8> = (0..length)
@@ -205,19 +210,19 @@ mod tests {
                     letters[(state >> 33) as usize % letters.len()]
                 })
                 .collect();
-            packed.push(&read);
+            packed.push_read(&read);
             reads.push(read);
         }
         for (i, read) in reads.iter().enumerate() {
-            assert_eq!(&letters(packed.strand(i, false)), read);
-            assert_eq!(letters(packed.strand(i, true)), genuma_reads::dna::revcomp(read));
+            assert_eq!(&letters(packed.read_strand(i, false)), read);
+            assert_eq!(letters(packed.read_strand(i, true)), genuma_reads::dna::reverse_complement(read));
         }
     }
 
     #[test]
     fn masks_are_of_the_bases_said() {
-        let bits = |from, to| (0..4).map(|i| between(i, from, to).count_ones()).sum::<u32>();
+        let bits = |from, to| (0..4).map(|i| low_bits_between(i, from, to).count_ones()).sum::<u32>();
         assert_eq!((bits(0, 128), bits(5, 6), bits(31, 33), bits(7, 7)), (128, 1, 2, 0));
-        assert_eq!(between(1, 33, 40), first(8) & !first(1));
+        assert_eq!(low_bits_between(1, 33, 40), low_bits_of_first(8) & !low_bits_of_first(1));
     }
 }

@@ -1,68 +1,70 @@
-//! Where seeds say that a read lies, before anything was looked at.
+//! A diagonal: the placement of a read that a seed suggests, before any base is compared.
 
-use crate::options::LONGEST;
+use crate::options::MAX_READ_BP;
 
-/// Bits of an anchor, of votes.
-const ANCHOR_BITS: u32 = LONGEST.ilog2() + 1;
-const VOTE_BITS: u32 = 10;
-/// Bits that say nothing of where it is.
-const ABOUT_BITS: u32 = ANCHOR_BITS + VOTE_BITS;
+/// Number of bits of the anchor in a packed [`Diagonal`].
+const ANCHOR_BITS: u32 = MAX_READ_BP.ilog2() + 1;
+/// Number of bits of the seed count, the lowest bits of a packed [`Diagonal`].
+const SEED_COUNT_BITS: u32 = 10;
+/// Number of bits of anchor and seed count together, below the position in a packed [`Diagonal`].
+const SUPPORT_BITS: u32 = ANCHOR_BITS + SEED_COUNT_BITS;
 
-/// A read on a diagonal: its strand, the packed base of its base 0, where in it a seed begins that says so, and how many say so: in one number,
-/// and in this order.
+/// A diagonal of a read: strand, packed position of base 0 of the read, anchor (a seed's start in the read) and
+/// number of seeds on it, packed into one number in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagonal(u64);
 
 impl Diagonal {
-    /// Behind all others.
-    pub const LAST: Diagonal = Diagonal(u64::MAX);
+    /// A value that sorts after all diagonals of reads.
+    pub const SENTINEL: Diagonal = Diagonal(u64::MAX);
 
-    /// A read that lies on packed bases from `left` on, reversed or not, as a seed at its base `anchor` says.
+    /// Creates the diagonal of a read whose base 0 is at position `left` of the packed reference, with one seed,
+    /// which starts at base `anchor` of the read.
     #[inline(always)]
     pub fn new(left: u64, reverse: bool, anchor: u16) -> Diagonal {
-        Diagonal(u64::from(reverse) << 63 | left << ABOUT_BITS | u64::from(anchor) << VOTE_BITS | 1)
+        Diagonal(u64::from(reverse) << 63 | left << SUPPORT_BITS | u64::from(anchor) << SEED_COUNT_BITS | 1)
     }
 
-    /// Whether the read lies there reversed.
+    /// Whether the read is reverse-complemented.
     #[inline(always)]
     pub fn reverse(self) -> bool {
         self.0 >> 63 == 1
     }
 
-    /// The packed base of its base 0.
+    /// Packed position of base 0 of the read.
     #[inline(always)]
     pub fn left(self) -> u64 {
-        self.0 << 1 >> (ABOUT_BITS + 1)
+        self.0 << 1 >> (SUPPORT_BITS + 1)
     }
 
-    /// Where its seed begins.
+    /// Start of the seed in the oriented read.
     #[inline(always)]
     pub fn anchor(self) -> u16 {
-        (self.0 >> VOTE_BITS & ((1 << ANCHOR_BITS) - 1)) as u16
+        (self.0 >> SEED_COUNT_BITS & ((1 << ANCHOR_BITS) - 1)) as u16
     }
 
-    /// How many seeds say so: 1023 at most.
+    /// Number of seeds on this diagonal, at most 1023.
     #[inline(always)]
-    pub fn votes(self) -> u32 {
-        (self.0 & ((1 << VOTE_BITS) - 1)) as u32
+    pub fn seed_count(self) -> u32 {
+        (self.0 & ((1 << SEED_COUNT_BITS) - 1)) as u32
     }
 
-    /// The same with so many votes.
+    /// Returns the diagonal with `seed_count` seeds; more than 1023 are stored as 1023.
     #[inline(always)]
-    pub(crate) fn with_votes(self, votes: u32) -> Diagonal {
-        let most = (1 << VOTE_BITS) - 1;
-        Diagonal(self.0 & !most | u64::from(votes).min(most))
+    pub(crate) fn with_seed_count(self, seed_count: u32) -> Diagonal {
+        let most = (1 << SEED_COUNT_BITS) - 1;
+        Diagonal(self.0 & !most | u64::from(seed_count).min(most))
     }
 
-    /// Whether both are the same but for their seeds.
+    /// Whether two diagonals have the same strand and position.
     #[inline(always)]
-    pub fn same(self, other: Diagonal) -> bool {
-        (self.0 ^ other.0) >> ABOUT_BITS == 0
+    pub fn is_same_diagonal(self, other: Diagonal) -> bool {
+        (self.0 ^ other.0) >> SUPPORT_BITS == 0
     }
 
-    /// Whether they are on one strand and at most so many bases apart.
+    /// Whether two diagonals are on the same strand and at most `bases` bases apart.
     #[inline(always)]
-    pub fn near(self, other: Diagonal, bases: u64) -> bool {
-        (self.0 >> ABOUT_BITS).abs_diff(other.0 >> ABOUT_BITS) <= bases
+    pub fn is_near(self, other: Diagonal, bases: u64) -> bool {
+        (self.0 >> SUPPORT_BITS).abs_diff(other.0 >> SUPPORT_BITS) <= bases
     }
 }

@@ -1,90 +1,93 @@
-//! Alignments with gaps: the best local alignment within a band, many reads at once.
+//! Gapped alignment: the best local alignment within a band, for many reads at once.
 //!
-//! Affine gaps (Gotoh 1982) in a band of diagonals; a read that is not aligned to an end loses points. Thirty-two reads go through the same cells
-//! together, one in each lane of a vector (Rognes and Seeberg 2000; Farrar 2007 has the other ways), so no cell waits for its neighbour. How
-//! wide the band is follows from what is to be beaten: a gap that costs more than the alignment without gaps loses cannot help.
+//! Affine gaps (Gotoh 1982) in a band of diagonals; clipping an end of the read costs a penalty. Thirty-two reads are
+//! processed together, one in each lane of a vector (Rognes and Seeberg 2000; Farrar 2007 compares the alternatives),
+//! so that no cell waits for its neighbour. The width of the band follows from the score to be beaten: a gap that
+//! costs more than the ungapped alignment loses cannot help.
 
-use crate::bases::{Strand, WORD};
-use crate::index::View;
-use crate::options::{AMBIGUOUS, Options};
-use crate::place::Place;
+use crate::bases::{BASES_PER_WORD, Strand};
+use crate::index::IndexView;
+use crate::options::{AMBIGUOUS_BASE_SCORE, ScoringOptions};
+use crate::placement::Placement;
 
-/// Reads that are aligned together.
+/// Number of reads that are aligned together.
 const LANES: usize = 32;
-/// Longest gap that is looked for.
-pub const LONGEST_GAP: i32 = 35;
-/// No score at all.
-const NONE: i16 = -20_000;
-/// What a base of a read is that is none, and one of the reference where it has none.
-const ODD: i16 = 4;
-const OUTSIDE: i16 = 8;
+/// Maximum gap length (bp).
+pub const MAX_GAP_BP: i32 = 35;
+/// Score of an impossible alignment.
+const NO_SCORE: i16 = -20_000;
+/// Code of an ambiguous base of a read.
+const AMBIGUOUS_CODE: i16 = 4;
+/// Code of a reference position outside of the sequence.
+const OUTSIDE_CODE: i16 = 8;
 
 type Lanes = [i16; LANES];
 
-// Where the best score of a cell comes from.
+// Source of the best score of a cell.
 const DIAGONAL: u8 = 0;
 const DELETION: u8 = 1;
 const INSERTION: u8 = 2;
 const START: u8 = 3;
-const FROM: u8 = 3;
-/// The gap that ends here is longer than one base.
+const SOURCE_MASK: u8 = 3;
+/// The deletion that ends here is longer than one base.
 const LONGER_DELETION: u8 = 4;
+/// The insertion that ends here is longer than one base.
 const LONGER_INSERTION: u8 = 8;
 
-/// A place that may be better with gaps.
+/// A placement that is to be aligned with gaps.
 #[derive(Debug, Clone, Copy)]
-pub struct Job {
-    /// Whose place, and which: numbers of the caller's.
+pub struct GappedJob {
+    /// Number of the read, chosen by the caller.
     pub read: u32,
-    /// See above.
+    /// Number of the placement, chosen by the caller.
     pub place: u32,
-    /// The packed base at which base 0 of the read would lie on the first diagonal of the band.
+    /// Packed position of base 0 of the read on the first diagonal of the band.
     at: u64,
     anchor: u16,
     reverse: bool,
     length: u16,
     width: u8,
-    /// All that could be better is in its band.
-    full: bool,
+    /// Whether the band contains every alignment that could be better.
+    covers_all_gaps: bool,
 }
 
-/// What became of it.
+/// The alignment with gaps that a [`GappedJob`] found.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
-    /// See [`Job::read`].
+pub struct GappedResult {
+    /// See [`GappedJob::read`].
     pub read: u32,
-    /// See [`Job::place`].
+    /// See [`GappedJob::place`].
     pub place: u32,
-    /// Where it lies now; its operations are in the list that was handed over.
-    pub best: Place,
-    /// Nothing better lies near.
-    pub full: bool,
+    /// The aligned placement; its CIGAR operations are in the list that the caller passed.
+    pub best: Placement,
+    /// Whether the band contained every alignment that could be better.
+    pub covers_all_gaps: bool,
 }
 
-impl Job {
-    /// What is to be done for a place to find all alignments that are better than it is; none where gaps cannot help. Of a rival only
-    /// those with one gap at each end.
+impl GappedJob {
+    /// Creates the job that finds all alignments with gaps that are better than a placement; `None` if gaps cannot
+    /// help. For a competing placement only alignments with one gap at each end are considered.
     #[inline(always)]
     pub fn new(
         read: u32,
         number: u32,
-        place: &Place,
+        place: &Placement,
         length: usize,
         rival: bool,
-        options: &Options,
-    ) -> Option<Job> {
-        let mut lost = length as i32 * options.equal - place.total;
+        options: &ScoringOptions,
+    ) -> Option<GappedJob> {
+        let mut lost = length as i32 * options.match_score - place.net_score;
         if rival {
-            lost = lost.min(place.most - place.total + 2 * options.cheapest_gap());
+            lost = lost.min(place.max_gapped_score - place.net_score + 2 * options.min_gap_cost());
         }
-        let [deletion, insertion] = options.longest_gaps(lost).map(|gap| gap.min(LONGEST_GAP));
+        let [deletion, insertion] = options.max_gap_lengths(lost).map(|gap| gap.min(MAX_GAP_BP));
         if deletion + insertion == 0 {
             return None;
         }
-        // A diagonal on each side: the gaps, turned round, for bases before the anchor.
+        // The band is symmetric, because before the anchor the gaps shift the diagonal the other way.
         let side = deletion.max(insertion);
         let width = (2 * side + 1) as usize;
-        Some(Job {
+        Some(GappedJob {
             read,
             place: number,
             at: place.left - side as u64,
@@ -92,83 +95,83 @@ impl Job {
             reverse: place.reverse,
             length: length as u16,
             width: width as u8,
-            full: !rival,
+            covers_all_gaps: !rival,
         })
     }
 }
 
-/// Buffers.
+/// Aligns reads to the reference with gaps, several [`GappedJob`]s at a time; holds reusable buffers.
 #[derive(Debug, Default)]
-pub struct Aligner {
-    /// Bases of the reads, row by row; of the reference; what a differing base costs each row.
+pub struct GappedAligner {
+    /// Bases of the reads by row, bases of the reference, and mismatch score of each row.
     read: Vec<Lanes>,
     reference: Vec<Lanes>,
-    differs: Vec<Lanes>,
-    /// Best scores of the row before, and of those that end with an insertion.
+    mismatch_scores: Vec<Lanes>,
+    /// Best scores of the previous row, and best scores that end with an insertion.
     best: Vec<Lanes>,
     insertion: Vec<Lanes>,
-    /// Where the scores of all cells come from.
+    /// Traceback codes of all cells.
     from: Vec<[u8; LANES]>,
     operations: Vec<u32>,
 }
 
-/// Codes of operations as SAM has them.
-pub const MATCH: u32 = 0;
-/// An insertion.
-pub const INSERTED: u32 = 1;
-/// A deletion.
-pub const DELETED: u32 = 2;
+/// CIGAR operation code of aligned bases (M), as in SAM.
+pub const CIGAR_MATCH: u32 = 0;
+/// CIGAR operation code of an insertion (I).
+pub const CIGAR_INSERTION: u32 = 1;
+/// CIGAR operation code of a deletion (D).
+pub const CIGAR_DELETION: u32 = 2;
 
-impl Aligner {
-    /// Does jobs, in any order; hands each alignment to `each`. Its operations are appended to `cigars`.
+impl GappedAligner {
+    /// Runs all jobs, in any order, and passes each result to `each`. The CIGAR operations are appended to `cigars`.
     #[inline(always)]
-    pub fn align<'a>(
+    pub fn align_jobs<'a>(
         &mut self,
-        view: &View<'_>,
-        options: &Options,
-        jobs: &mut Vec<Job>,
+        view: &IndexView<'_>,
+        options: &ScoringOptions,
+        jobs: &mut Vec<GappedJob>,
         cigars: &mut Vec<u32>,
         strand: impl Fn(u32, bool) -> Strand<'a>,
-        mut each: impl FnMut(Found),
+        mut each: impl FnMut(GappedResult),
     ) {
         jobs.sort_unstable_by_key(|job| (job.width, job.length, job.read, job.place));
         for some in jobs.chunks(LANES) {
-            self.together(view, options, some, cigars, &strand, &mut each);
+            self.align_lanes(view, options, some, cigars, &strand, &mut each);
         }
         jobs.clear();
     }
 
     #[inline(always)]
-    fn together<'a>(
+    fn align_lanes<'a>(
         &mut self,
-        view: &View<'_>,
-        options: &Options,
-        jobs: &[Job],
+        view: &IndexView<'_>,
+        options: &ScoringOptions,
+        jobs: &[GappedJob],
         cigars: &mut Vec<u32>,
         strand: &impl Fn(u32, bool) -> Strand<'a>,
-        each: &mut impl FnMut(Found),
+        each: &mut impl FnMut(GappedResult),
     ) {
         let width = jobs.iter().map(|job| usize::from(job.width)).max().unwrap_or(0);
         let rows = jobs.iter().map(|job| usize::from(job.length)).max().unwrap_or(0);
-        self.load(view, options, jobs, width, rows, strand);
+        self.load_bases(view, options, jobs, width, rows, strand);
         let (mut clips, mut lengths, mut widths) = ([[0; LANES]; 2], [0; LANES], [0; LANES]);
         for (lane, job) in jobs.iter().enumerate() {
-            let [left, right] = options.clips(job.reverse);
+            let [left, right] = options.clip_penalties(job.reverse);
             (clips[0][lane], clips[1][lane]) = (left as i16, right as i16);
             (lengths[lane], widths[lane]) = (job.length as i16, i16::from(job.width));
         }
-        let ends = self.fill(options, width, rows, &clips, &lengths, &widths);
+        let ends = self.fill_matrix(options, width, rows, &clips, &lengths, &widths);
         for (lane, job) in jobs.iter().enumerate() {
             let (total, row, column) = (ends.score[lane], ends.row[lane], ends.column[lane]);
-            if total <= NONE / 2 {
+            if total <= NO_SCORE / 2 {
                 continue;
             }
-            let (from, first) = self.back(lane, row as usize, column as usize, width);
+            let (from, first) = self.trace_back(lane, row as usize, column as usize, width);
             let to = row as u16 + 1;
             let clipped = if from > 0 { clips[0][lane] } else { 0 }
                 + if usize::from(to) < usize::from(job.length) { clips[1][lane] } else { 0 };
             let gapped = self.operations.len() > 1;
-            let best = Place {
+            let best = Placement {
                 left: job.at + first as u64,
                 right: job.at + column as u64,
                 reverse: job.reverse,
@@ -176,99 +179,99 @@ impl Aligner {
                 to,
                 anchor: job.anchor,
                 score: i32::from(total + clipped),
-                total: i32::from(total),
-                cigar: cigars.len() as u32,
-                operations: if gapped { self.operations.len() as u16 } else { 0 },
-                ..Place::default()
+                net_score: i32::from(total),
+                cigar_start: cigars.len() as u32,
+                num_cigar_ops: if gapped { self.operations.len() as u16 } else { 0 },
+                ..Placement::default()
             };
             if gapped {
                 cigars.extend(self.operations.iter().rev());
             }
-            each(Found { read: job.read, place: job.place, best, full: job.full });
+            each(GappedResult { read: job.read, place: job.place, best, covers_all_gaps: job.covers_all_gaps });
         }
     }
 
     #[inline(always)]
-    fn load<'a>(
+    fn load_bases<'a>(
         &mut self,
-        view: &View<'_>,
-        options: &Options,
-        jobs: &[Job],
+        view: &IndexView<'_>,
+        options: &ScoringOptions,
+        jobs: &[GappedJob],
         width: usize,
         rows: usize,
         strand: &impl Fn(u32, bool) -> Strand<'a>,
     ) {
         self.read.clear();
-        self.read.resize(rows, [ODD; LANES]);
-        self.differs.clear();
-        self.differs.resize(rows, [-(options.differs as i16); LANES]);
+        self.read.resize(rows, [AMBIGUOUS_CODE; LANES]);
+        self.mismatch_scores.clear();
+        self.mismatch_scores.resize(rows, [-(options.mismatch_penalty as i16); LANES]);
         self.reference.clear();
-        self.reference.resize(rows + width, [OUTSIDE; LANES]);
+        self.reference.resize(rows + width, [OUTSIDE_CODE; LANES]);
         for (lane, job) in jobs.iter().enumerate() {
             let read = strand(job.read, job.reverse);
             for (i, row) in self.read[..read.length].iter_mut().enumerate() {
-                row[lane] = (read.words[i / WORD] >> (2 * (i % WORD)) & 3) as i16;
+                row[lane] = (read.words[i / BASES_PER_WORD] >> (2 * (i % BASES_PER_WORD)) & 3) as i16;
             }
-            if !read.odd.is_empty() {
+            if !read.ambiguous.is_empty() {
                 for i in 0..read.length {
-                    if read.odd[i / WORD] >> (2 * (i % WORD)) & 1 == 1 {
-                        self.read[i][lane] = ODD;
-                        self.differs[i][lane] = AMBIGUOUS as i16;
+                    if read.ambiguous[i / BASES_PER_WORD] >> (2 * (i % BASES_PER_WORD)) & 1 == 1 {
+                        self.read[i][lane] = AMBIGUOUS_CODE;
+                        self.mismatch_scores[i][lane] = AMBIGUOUS_BASE_SCORE as i16;
                     }
                 }
             }
-            // The place's own diagonal is the middle of its band.
+            // The diagonal of the placement is the middle of its band.
             let middle = job.at + u64::from(job.width / 2);
-            let bounds = view.bounds(middle + u64::from(job.anchor));
+            let bounds = view.contig_bounds(middle + u64::from(job.anchor));
             let span = bounds.start.max(job.at)..bounds.end.min(job.at + (read.length + width) as u64);
             for at in span {
-                self.reference[(at - job.at) as usize][lane] = i16::from(view.base(at));
+                self.reference[(at - job.at) as usize][lane] = i16::from(view.base_at(at));
             }
         }
     }
 
-    /// Goes through all cells; where each lane's best alignment ends.
+    /// Fills all cells and returns the end of the best alignment of each lane.
     #[inline(always)]
-    fn fill(
+    fn fill_matrix(
         &mut self,
-        options: &Options,
+        options: &ScoringOptions,
         width: usize,
         rows: usize,
         clips: &[Lanes; 2],
         lengths: &Lanes,
         widths: &Lanes,
-    ) -> Ends {
-        let mut ends = Ends { score: [NONE; LANES], row: [0; LANES], column: [0; LANES] };
+    ) -> BestCells {
+        let mut ends = BestCells { score: [NO_SCORE; LANES], row: [0; LANES], column: [0; LANES] };
         self.best.clear();
-        self.best.resize(width + 1, [NONE; LANES]);
+        self.best.resize(width + 1, [NO_SCORE; LANES]);
         self.insertion.clear();
-        self.insertion.resize(width + 1, [NONE; LANES]);
+        self.insertion.resize(width + 1, [NO_SCORE; LANES]);
         self.from.clear();
         self.from.resize(rows * width, [0; LANES]);
-        let equal = options.equal as i16;
-        let (open_deletion, open_insertion) = (options.open[0] as i16, options.open[1] as i16);
-        let (extend_deletion, extend_insertion) = (options.extend[0] as i16, options.extend[1] as i16);
+        let equal = options.match_score as i16;
+        let (open_deletion, open_insertion) = (options.gap_open[0] as i16, options.gap_open[1] as i16);
+        let (extend_deletion, extend_insertion) = (options.gap_extend[0] as i16, options.gap_extend[1] as i16);
         let mut after_clip = [0; LANES];
         for lane in 0..LANES {
             after_clip[lane] = -clips[0][lane];
         }
         for row in 0..rows {
             let read = self.read[row];
-            let differs = self.differs[row];
+            let differs = self.mismatch_scores[row];
             let start = if row == 0 { [0; LANES] } else { after_clip };
             let reference = &self.reference[row..row + width];
             let best = &mut self.best[..width + 1];
             let insertions = &mut self.insertion[..width + 1];
             let from = &mut self.from[row * width..(row + 1) * width];
-            let (mut before, mut deletion) = ([NONE; LANES], [NONE; LANES]);
-            let (mut most, mut most_at) = ([NONE; LANES], [0i16; LANES]);
+            let (mut before, mut deletion) = ([NO_SCORE; LANES], [NO_SCORE; LANES]);
+            let (mut most, mut most_at) = ([NO_SCORE; LANES], [0i16; LANES]);
             for column in 0..width {
                 let reference = reference[column];
                 let here = best[column];
                 let (above, above_insertion) = (best[column + 1], insertions[column + 1]);
                 let out = &mut from[column];
-                let mut cell = [NONE; LANES];
-                let mut inserted = [NONE; LANES];
+                let mut cell = [NO_SCORE; LANES];
+                let mut inserted = [NO_SCORE; LANES];
                 for lane in 0..LANES {
                     let base = reference[lane];
                     let score = if base == read[lane] { equal } else { differs[lane] };
@@ -280,12 +283,12 @@ impl Aligner {
                     let longer_deletion = deletion[lane] > opened;
                     let deleted = opened.max(deletion[lane]).saturating_sub(extend_deletion);
                     let value = diagonal.max(deleted).max(insertion);
-                    // Not beyond the sequence, by no gap either, nor the lane's own band: who goes with whom must not show.
-                    let inside = (base != OUTSIDE) & ((column as i16) < widths[lane]);
-                    let value = if inside { value } else { NONE };
+                    // Not beyond the sequence, even through a gap, and not beyond the lane's own band: the result
+                    // must not depend on which reads share a vector.
+                    let inside = (base != OUTSIDE_CODE) & ((column as i16) < widths[lane]);
+                    let value = if inside { value } else { NO_SCORE };
                     let mut code = if value == deleted { i16::from(DELETION) } else { i16::from(INSERTION) };
-                    let begins =
-                        if start[lane] >= here[lane] { i16::from(START) } else { i16::from(DIAGONAL) };
+                    let begins = if start[lane] >= here[lane] { i16::from(START) } else { i16::from(DIAGONAL) };
                     code = if value == diagonal { begins } else { code };
                     code |= if longer_deletion { i16::from(LONGER_DELETION) } else { 0 };
                     code |= if longer_insertion { i16::from(LONGER_INSERTION) } else { 0 };
@@ -304,7 +307,7 @@ impl Aligner {
             for lane in 0..LANES {
                 let left = lengths[lane] - 1 - row as i16;
                 let end = if left > 0 { most[lane].saturating_sub(clips[1][lane]) } else { most[lane] };
-                // As bwa: to the end of the read only if that is worth more.
+                // As in bwa: extend to the end of the read only if the score is higher.
                 let better = (end > ends.score[lane]) & (left >= 0);
                 ends.score[lane] = if better { end } else { ends.score[lane] };
                 ends.row[lane] = if better { row as i16 } else { ends.row[lane] };
@@ -314,8 +317,9 @@ impl Aligner {
         ends
     }
 
-    /// Goes back from where an alignment ends; leaves its operations, the last first, and says its first base of the read and its first diagonal.
-    fn back(&mut self, lane: usize, row: usize, column: usize, width: usize) -> (usize, usize) {
+    /// Traces an alignment back from its last cell. Stores the CIGAR operations in reverse order, and returns the
+    /// first aligned base of the read and the first diagonal.
+    fn trace_back(&mut self, lane: usize, row: usize, column: usize, width: usize) -> (usize, usize) {
         self.operations.clear();
         let mut push = |operation: u32| match self.operations.last_mut() {
             Some(last) if *last & 15 == operation => *last += 16,
@@ -325,10 +329,10 @@ impl Aligner {
         let mut state = DIAGONAL;
         loop {
             let code = self.from[row * width + column][lane];
-            let doing = if state == DIAGONAL { code & FROM } else { state };
+            let doing = if state == DIAGONAL { code & SOURCE_MASK } else { state };
             match doing {
                 DELETION => {
-                    push(DELETED);
+                    push(CIGAR_DELETION);
                     state = if code & LONGER_DELETION != 0 { DELETION } else { DIAGONAL };
                     if column == 0 {
                         return (row, column);
@@ -336,7 +340,7 @@ impl Aligner {
                     column -= 1;
                 }
                 INSERTION => {
-                    push(INSERTED);
+                    push(CIGAR_INSERTION);
                     state = if code & LONGER_INSERTION != 0 { INSERTION } else { DIAGONAL };
                     if row == 0 {
                         return (row, column);
@@ -345,7 +349,7 @@ impl Aligner {
                     column += 1;
                 }
                 doing => {
-                    push(MATCH);
+                    push(CIGAR_MATCH);
                     if doing == START || row == 0 {
                         return (row, column);
                     }
@@ -356,8 +360,9 @@ impl Aligner {
     }
 }
 
-/// Where alignments end.
-struct Ends {
+/// For each SIMD lane (one alignment job per lane) the score, row and column of the cell in which the best alignment
+/// ends.
+struct BestCells {
     score: Lanes,
     row: Lanes,
     column: Lanes,

@@ -1,105 +1,118 @@
-//! How far mates are from each other, as bwa mem estimates it (Li 2013): from pairs that each have one certain place.
+//! Estimates insert sizes as bwa mem does (Li 2013): from pairs in which each mate has one unique placement.
 
-use crate::index::View;
-use crate::mapper::Draft;
-use crate::options::Options;
-use crate::place::Place;
+use crate::index::IndexView;
+use crate::mapper::MappedReads;
+use crate::options::ScoringOptions;
+use crate::placement::Placement;
 
-/// Distances (bp) by how the mates lie, the first on the reference being `+` or `-`, then the other: FF, FR, RF, RR.
-pub type Distances = [Vec<u32>; 4];
+/// Insert sizes (bp) by orientation, the strand of the leftmost read first: FF, FR, RF, RR.
+pub type InsertSizes = [Vec<u32>; 4];
 
-/// Longest distance that is looked at (bp).
-const FARTHEST: u64 = 10_000;
-/// Fewest pairs of an orientation that count, and their share of the commonest.
-const FEWEST: usize = 10;
-const SMALLEST_SHARE: f64 = 0.05;
-/// In quartile ranges beyond the quartiles: what counts for mean and deviation, and what is proper; in deviations from the mean: what is proper at least.
-const OUTLIER: f64 = 2.0;
-const PROPER: f64 = 3.0;
-const DEVIATIONS: f64 = 4.0;
+/// Maximum insert size that is counted (bp); the value of bwa.
+const MAX_INSERT_SIZE_BP: u64 = 10_000;
+/// Minimum number of pairs with an orientation; the value of bwa.
+const MIN_ORIENTATION_PAIRS: usize = 10;
+/// Minimum number of pairs with an orientation, as a share of the number of pairs with the most common orientation;
+/// the value of bwa.
+const MIN_ORIENTATION_SHARE: f64 = 0.05;
+/// Insert sizes farther from the quartiles than this many interquartile ranges do not count for mean and standard
+/// deviation; the value of bwa.
+const OUTLIER_QUARTILE_RANGES: f64 = 2.0;
+/// Insert sizes farther from the quartiles than this many interquartile ranges are not proper pairs; the value of
+/// bwa.
+const PROPER_QUARTILE_RANGES: f64 = 3.0;
+/// Insert sizes within this many standard deviations of the mean are proper pairs in any case; the value of bwa.
+const MIN_PROPER_STD_DEVS: f64 = 4.0;
 
-/// What pairs of one orientation are like.
+/// Distribution of the insert size of pairs with one orientation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Insert {
-    /// Least and greatest distance of a proper pair (bp).
+pub struct InsertSizeModel {
+    /// Minimum insert size of a proper pair (bp).
     pub low: i64,
-    /// See `low`.
+    /// Maximum insert size of a proper pair (bp).
     pub high: i64,
-    /// Mean and standard deviation (bp).
+    /// Mean insert size (bp).
     pub mean: f64,
-    /// See `mean`.
+    /// Standard deviation of the insert size (bp).
     pub deviation: f64,
-    /// What each distance from `low` on is worth: 0 at most.
-    worth: Vec<i32>,
+    /// Score of each insert size from `low` on; at most 0.
+    scores: Vec<i32>,
 }
 
-/// What a block of pairs says: an insert for each orientation that there is.
+/// Insert sizes of a block of pairs: a distribution for each orientation that occurs.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Inserts {
-    /// FF, FR, RF, RR.
-    pub all: [Option<Insert>; 4],
-    /// The greatest distance of any (bp), less one.
-    pub farthest: u64,
+pub struct InsertSizeModels {
+    /// Distributions by orientation: FF, FR, RF, RR.
+    pub by_orientation: [Option<InsertSizeModel>; 4],
+    /// Maximum distance (bp) of the 5' ends of a proper pair: the maximum insert size minus one.
+    pub max_distance: u64,
 }
 
-/// Distance between the ends of mates that were sequenced first (bp), and their orientation; of mates on one sequence. `ends` are those ends.
+/// Insert size (bp) and orientation of mates on one sequence, from the positions of their 5' ends.
 #[inline(always)]
-fn between(ends: [u64; 2], reverse: [bool; 2]) -> (u64, usize) {
+fn insert_size_and_orientation(ends: [u64; 2], reverse: [bool; 2]) -> (u64, usize) {
     let [a, b] = reverse.map(usize::from);
     let in_order = (ends[0], a) <= (ends[1], b);
     (ends[0].abs_diff(ends[1]) + 1, if in_order { a << 1 | b } else { b << 1 | a })
 }
 
-/// The packed base at which the first sequenced base of a read of that length lies, or would if it were not clipped.
+/// Packed position of the first sequenced base (5' end) of a read of this length, clipped bases included.
 #[inline(always)]
-pub fn first_base(place: &Place, length: usize) -> u64 {
+pub fn five_prime_position(place: &Placement, length: usize) -> u64 {
     if place.reverse { place.right + length as u64 - 1 } else { place.left }
 }
 
-/// The one place of a read, if it is certain.
-fn certain<'a>(draft: &'a Draft, read: usize, options: &Options) -> Option<&'a Place> {
-    let (best, others) = draft.of(read).split_first()?;
-    let sure = draft.waiting_of(read).is_empty()
-        && best.score >= options.least
+/// The best placement of a read, if no other placement has a similar score.
+fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringOptions) -> Option<&'a Placement> {
+    let (best, others) = mapped.placements_of(read).split_first()?;
+    let sure = mapped.deferred_lists_of(read).is_empty()
+        && best.score >= options.min_score
         && others.iter().all(|other| 5 * other.score <= 4 * best.score);
     sure.then_some(best)
 }
 
-/// Adds what a pair says, of which `first` is the first read, if both have one certain place.
-pub fn add(distances: &mut Distances, view: &View<'_>, draft: &Draft, first: usize, options: &Options) {
-    let [Some(one), Some(two)] = [first, first + 1].map(|read| certain(draft, read, options)) else { return };
-    let ends =
-        [(one, first), (two, first + 1)].map(|(place, read)| first_base(place, draft.packed.length(read)));
-    let (far, orientation) = between(ends, [one.reverse, two.reverse]);
-    if far <= FARTHEST && view.contig_at(one.start()) == view.contig_at(two.start()) {
-        distances[orientation].push(far as u32);
+/// Adds the insert size of the mates `first` and `first` + 1, if each mate has a unique placement.
+pub fn add_pair(
+    insert_sizes: &mut InsertSizes,
+    view: &IndexView<'_>,
+    mapped: &MappedReads,
+    first: usize,
+    options: &ScoringOptions,
+) {
+    let [Some(one), Some(two)] = [first, first + 1].map(|read| unique_placement(mapped, read, options)) else { return };
+    let ends = [(one, first), (two, first + 1)]
+        .map(|(place, read)| five_prime_position(place, mapped.packed.read_length(read)));
+    let (far, orientation) = insert_size_and_orientation(ends, [one.reverse, two.reverse]);
+    if far <= MAX_INSERT_SIZE_BP && view.contig_at(one.start()) == view.contig_at(two.start()) {
+        insert_sizes[orientation].push(far as u32);
     }
 }
 
-impl Inserts {
-    /// What the distances of a block say, with what a match is worth.
-    pub fn new(mut distances: Distances, equal: i32) -> Inserts {
-        let most = distances.iter().map(Vec::len).max().unwrap_or(0);
-        let all = distances.each_mut().map(|found| insert(found, most, equal));
+impl InsertSizeModels {
+    /// Estimates the distributions from the insert sizes of a block. `equal` is the score of a match.
+    pub fn new(mut insert_sizes: InsertSizes, equal: i32) -> InsertSizeModels {
+        let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
+        let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, equal));
         let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);
-        Inserts { all, farthest }
+        InsertSizeModels { by_orientation: all, max_distance: farthest }
     }
 
-    /// What the distance of mates is worth whose first sequenced bases lie there; none where they do not lie as mates do.
+    /// Score of the insert size of two mates with 5' ends at `ends` on strands `reverse`; `None` if the mates are not
+    /// a proper pair.
     #[inline(always)]
-    pub fn worth(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
-        if ends[0].abs_diff(ends[1]) > self.farthest {
+    pub fn pair_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
+        if ends[0].abs_diff(ends[1]) > self.max_distance {
             return None;
         }
-        let (far, orientation) = between(ends, reverse);
-        let insert = self.all[orientation].as_ref()?;
+        let (far, orientation) = insert_size_and_orientation(ends, reverse);
+        let insert = self.by_orientation[orientation].as_ref()?;
         let far = far as i64;
-        (far >= insert.low && far <= insert.high).then(|| insert.worth[(far - insert.low) as usize])
+        (far >= insert.low && far <= insert.high).then(|| insert.scores[(far - insert.low) as usize])
     }
 }
 
-fn insert(found: &mut [u32], most: usize, equal: i32) -> Option<Insert> {
-    if found.len() < FEWEST || (found.len() as f64) < most as f64 * SMALLEST_SHARE {
+fn fit_insert_sizes(found: &mut [u32], most: usize, equal: i32) -> Option<InsertSizeModel> {
+    if found.len() < MIN_ORIENTATION_PAIRS || (found.len() as f64) < most as f64 * MIN_ORIENTATION_SHARE {
         return None;
     }
     found.sort_unstable();
@@ -107,19 +120,22 @@ fn insert(found: &mut [u32], most: usize, equal: i32) -> Option<Insert> {
     let quantile = |q: f64| f64::from(found[(q * n + 0.499) as usize]);
     let (lower, upper) = (quantile(0.25), quantile(0.75));
     let range = upper - lower;
-    let inside =
-        |d: &&u32| f64::from(**d) >= lower - OUTLIER * range && f64::from(**d) <= upper + OUTLIER * range;
+    let inside = |d: &&u32| {
+        f64::from(**d) >= lower - OUTLIER_QUARTILE_RANGES * range
+            && f64::from(**d) <= upper + OUTLIER_QUARTILE_RANGES * range
+    };
     let count = found.iter().filter(inside).count() as f64;
     let mean = found.iter().filter(inside).map(|&d| f64::from(d)).sum::<f64>() / count;
     let variance = found.iter().filter(inside).map(|&d| (f64::from(d) - mean).powi(2)).sum::<f64>() / count;
     let deviation = variance.sqrt();
-    let low = (lower - PROPER * range).min(mean - DEVIATIONS * deviation).round().max(1.0) as i64;
-    let high = (upper + PROPER * range).max(mean + DEVIATIONS * deviation).round() as i64;
-    // bwa's: the logarithm, to base 4, of how seldom a distance as unusual as this is.
+    let low =
+        (lower - PROPER_QUARTILE_RANGES * range).min(mean - MIN_PROPER_STD_DEVS * deviation).round().max(1.0) as i64;
+    let high = (upper + PROPER_QUARTILE_RANGES * range).max(mean + MIN_PROPER_STD_DEVS * deviation).round() as i64;
+    // As in bwa: logarithm to base 4 of the probability of an insert size at least as far from the mean.
     let worth = |far: i64| {
         let away = (far as f64 - mean).abs() / deviation.max(1.0) * std::f64::consts::FRAC_1_SQRT_2;
         let seldom = (2.0 * libm::erfc(away)).max(1e-30);
         (0.721 * libm::log(seldom) * f64::from(equal)).min(0.0).round().max(-30.0 * f64::from(equal)) as i32
     };
-    Some(Insert { low, high, mean, deviation, worth: (low..=high).map(worth).collect() })
+    Some(InsertSizeModel { low, high, mean, deviation, scores: (low..=high).map(worth).collect() })
 }

@@ -1,7 +1,8 @@
-//! Where short reads come from: an index of one byte a base ([`index`]), the places of each read ([`mapper`]), mates together ([`pairs`]).
+//! The short-read mapper of the engine `genuma`: an index of one byte per base ([`index`]), the placements of each
+//! read ([`mapper`]), and the pairing of mates ([`pairs`]).
 //!
-//! Most reads are settled without aligning anything: two cache lines of the reference, xor and a count of bits say at how many bases a read
-//! differs. Modules in the order in which data flows through them.
+//! Most reads are placed without a gapped alignment: xor and a bit count over two cache lines of the reference give
+//! the number of mismatches. The modules are listed in the order of the data flow.
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod bases;
@@ -9,7 +10,7 @@ pub mod options;
 mod syncmers;
 pub mod index;
 pub mod diagonal;
-pub mod place;
+pub mod placement;
 pub mod ungapped;
 pub mod gapped;
 pub mod mapper;

@@ -1,271 +1,291 @@
-//! Each read alone: from its seeds to its places. Reads go through the stages in groups, and each stage asks for the memory that the next one reads.
+//! Maps each read separately: from its seeds to its placements. Reads go through the stages in groups; each stage
+//! prefetches the memory that the next one reads.
 //!
 //! ```text
-//!  letters -> packed -> seeds -> buckets -> places without gaps -> those worth it with gaps -> places of each read
-//!                         asks for  asks for       asks for the
-//!                         buckets   lists          reference
+//!  letters -> packed -> seeds -> buckets -> ungapped placements -> promising ones with gaps -> placements of each read
+//!                       prefetch  prefetch  prefetch
+//!                       buckets   lists     the reference
 //! ```
 
 use std::ops::Range;
 
-use genuma_machine::processor::Vectors;
+use genuma_machine::processor::SimdLevel;
 
-use crate::bases::{Packed, between};
+use crate::bases::{PackedReadBatch, low_bits_between};
 use crate::diagonal::Diagonal;
-use crate::gapped::{Aligner, Found, Job};
-use crate::index::{Address, Slot, View};
-use crate::options::Options;
-use crate::place::Place;
-use crate::syncmers::{Finder, SEED};
-use crate::ungapped::{Masks, WORDS, differences, has_seed, placed, worth};
+use crate::gapped::{GappedAligner, GappedJob, GappedResult};
+use crate::index::{BucketAddress, IndexSlot, IndexView};
+use crate::options::ScoringOptions;
+use crate::placement::Placement;
+use crate::syncmers::{SEED_BP, SyncmerFinder};
+use crate::ungapped::{
+    MAX_READ_WORDS, MismatchMasks, count_mismatches, max_ungapped_score, place_ungapped, seed_matches,
+};
 
-/// Reads that go through the stages together.
-const GROUP: usize = 64;
-/// Places of lists that are looked at before mates are, in all; lists of `SHORT_LIST` and fewer are always.
-const FIRST_PLACES: usize = 16;
-const SHORT_LIST: usize = 12;
-/// Points behind the best that a place may be and still matter.
-const NEAR: i32 = 25;
-const KEPT: i32 = 30;
-/// Points behind the best that a rival could be with gaps and matter, and fewest points it could gain.
-const RIVAL: i32 = 10;
-const WORTH_IT: i32 = 10;
-/// Points that a place without gaps has lost when one is likely.
-const BAD: i32 = 30;
-/// Places of a read that are aligned with gaps.
-const GAPPED: usize = 4;
-/// Places of a read that are kept.
-const MOST: usize = 256;
-/// Diagonals whose bases are asked for ahead.
-pub(crate) const AHEAD: usize = 16;
-/// Longest list of which the places on ALT contigs are counted; hits of a read up to which they are looked at.
-const COUNTED: usize = 600;
-const WITH_ALT: usize = 400;
-/// Diagonals this near may belong to one alignment (bp).
-const NEIGHBOURS: u64 = 150;
+/// Number of reads that go through the stages together.
+const READS_PER_GROUP: usize = 64;
+/// Maximum number of list positions of a read that are examined before pairing. Empirical: more positions find more
+/// single reads and take longer.
+const MAX_FIRST_POSITIONS: usize = 16;
+/// Lists of at most this many positions are always examined before pairing. Empirical.
+const MAX_SHORT_LIST: usize = 12;
+/// Maximum score deficit of an ungapped placement, in matches, relative to the best. Empirical.
+const MAX_SCORE_DEFICIT: i32 = 25;
+/// Maximum score deficit of a kept placement, in matches, relative to the best. Empirical.
+const MAX_KEPT_SCORE_DEFICIT: i32 = 30;
+/// Maximum score deficit, in matches, with which a competing placement is still aligned with gaps. Empirical.
+const MAX_RIVAL_SCORE_DEFICIT: i32 = 10;
+/// Minimum score, in matches, that gaps could gain for a placement to be aligned with gaps. Empirical.
+const MIN_GAP_GAIN: i32 = 10;
+/// Lost score, in matches, of the best ungapped placement from which a gap is likely. Empirical.
+const POOR_SCORE_DEFICIT: i32 = 30;
+/// Maximum number of placements of a read that are aligned with gaps.
+const MAX_GAPPED_PLACEMENTS: usize = 4;
+/// Maximum number of placements of a read that are kept.
+const MAX_PLACEMENTS: usize = 256;
+/// Number of diagonals ahead whose bases are prefetched.
+pub(crate) const PREFETCH_DISTANCE: usize = 16;
+/// Length of a list up to which its positions on ALT contigs are counted.
+const MAX_ALT_COUNTED_POSITIONS: usize = 600;
+/// Number of hits of a read up to which list positions on ALT contigs are examined.
+const MAX_HITS_WITH_ALT: usize = 400;
+/// Distance (bp) within which two diagonals may belong to one gapped alignment.
+const NEIGHBOUR_DISTANCE_BP: u64 = 150;
 
-/// A list of a seed whose places were too many to be looked at one by one.
+/// The list of a frequent seed whose positions are not examined before pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    /// Where in the index it begins.
+pub struct DeferredList {
+    /// Position of the list in the index.
     pub list: u32,
-    /// Its places: those in the primary assembly, unless there are very many.
-    pub places: u32,
-    /// Those on ALT contigs are to be looked at, too.
-    pub alt: bool,
-    /// Where the seed begins in the read.
-    pub at: u16,
-    /// The seed's reverse complement was hashed.
+    /// Number of positions of the list in the primary assembly; of a very long list, the number of all positions.
+    pub num_positions: u32,
+    /// Whether positions on ALT contigs are examined, too.
+    pub examine_alt: bool,
+    /// Start of the seed in the read.
+    pub seed_start: u16,
+    /// Whether the reverse complement of the seed was hashed.
     pub reverse: bool,
 }
 
-/// What is known of a read besides its places.
+/// Mapping results of one read except the placements themselves.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct About {
-    /// Its places among those of all reads.
+pub struct ReadMappingSummary {
+    /// Range of the placements of the read in the placements of all reads.
     pub places: (u32, u32),
-    /// Its waiting lists among those of all.
-    pub waiting: (u32, u32),
-    /// Where its seeds begin, among those of all.
+    /// Range of the deferred lists of the read in the deferred lists of all reads.
+    pub deferred: (u32, u32),
+    /// Range of the seed starts of the read in the seed starts of all reads.
     pub seeds: (u32, u32),
-    /// How often the seed in the middle of all, by frequency, stands in the reference: about so many near copies there are.
+    /// Number of occurrences in the reference of the read's median seed: about the number of near copies of the read.
     pub copies: u32,
-    /// Seeds that do not overlap and of which all places were looked at: a place not found has a difference in each.
-    pub sure: u16,
-    /// Places near the best were not kept, as there are too many.
-    pub unkept: bool,
+    /// Number of non-overlapping seeds of the read whose positions were all examined. A placement that was not found
+    /// must have a mismatch in each of these seeds.
+    pub exhausted_seeds: u16,
+    /// Whether placements with good scores were dropped because there were too many.
+    pub has_dropped_placements: bool,
 }
 
-/// What mapping leaves of some reads.
+/// Mapping result of a batch of reads.
 #[derive(Debug, Default)]
-pub struct Draft {
-    /// The reads.
-    pub packed: Packed,
-    /// Of each read.
-    pub about: Vec<About>,
-    /// Of each read those of the primary assembly, the best first, then those on ALT contigs, the best first.
-    pub places: Vec<Place>,
-    /// Lists of each read, the shortest first.
-    pub waiting: Vec<Waiting>,
-    /// Where the seeds of each read begin.
+pub struct MappedReads {
+    /// The packed reads.
+    pub packed: PackedReadBatch,
+    /// Properties of each read.
+    pub summary: Vec<ReadMappingSummary>,
+    /// Placements of each read: those in the primary assembly, the best first, then those on ALT contigs, the best
+    /// first.
+    pub places: Vec<Placement>,
+    /// Deferred lists of each read, the shortest first.
+    pub deferred: Vec<DeferredList>,
+    /// Start of each seed of each read.
     pub seeds: Vec<u16>,
-    /// Operations of all alignments with gaps.
+    /// CIGAR operations of all gapped placements.
     pub cigars: Vec<u32>,
 }
 
-impl Draft {
-    /// Forgets all and keeps the memory.
+impl MappedReads {
+    /// Removes the results of all reads and keeps the memory.
     pub fn clear(&mut self) {
         self.packed.clear();
-        self.about.clear();
+        self.summary.clear();
         self.places.clear();
-        self.waiting.clear();
+        self.deferred.clear();
         self.seeds.clear();
         self.cigars.clear();
     }
 
-    /// The places of a read.
-    pub fn of(&self, read: usize) -> &[Place] {
-        let (from, to) = self.about[read].places;
+    /// Placements of a read.
+    pub fn placements_of(&self, read: usize) -> &[Placement] {
+        let (from, to) = self.summary[read].places;
         &self.places[from as usize..to as usize]
     }
 
-    /// Where the seeds of a read begin.
+    /// Offsets in the read at which its seeds start.
     pub(crate) fn seeds_of(&self, read: usize) -> &[u16] {
-        let (from, to) = self.about[read].seeds;
+        let (from, to) = self.summary[read].seeds;
         &self.seeds[from as usize..to as usize]
     }
 
-    /// The waiting lists of a read.
-    pub(crate) fn waiting_of(&self, read: usize) -> &[Waiting] {
-        let (from, to) = self.about[read].waiting;
-        &self.waiting[from as usize..to as usize]
+    /// Deferred lists of a read.
+    pub(crate) fn deferred_lists_of(&self, read: usize) -> &[DeferredList] {
+        let (from, to) = self.summary[read].deferred;
+        &self.deferred[from as usize..to as usize]
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Seed {
-    address: Address,
+    address: BucketAddress,
     at: u16,
     reverse: bool,
 }
 
-/// A worker's buffers.
+/// Buffers of a worker.
 #[derive(Debug, Default)]
-pub struct State {
-    finder: Finder,
+pub struct MapperState {
+    finder: SyncmerFinder,
     words: Vec<u64>,
     seeds: Vec<Seed>,
     hits: Vec<Diagonal>,
-    /// Those of a read, with those of its short lists.
+    /// Diagonals of one read, including those of its short lists.
     more: Vec<Diagonal>,
-    lists: Vec<Waiting>,
-    /// For each read of a group: where its seeds, hits and lists end.
+    lists: Vec<DeferredList>,
+    /// For each read of a group, the ends of its ranges in `seeds`, `hits` and `lists`.
     ends: Vec<[usize; 3]>,
-    /// Of each read of a group, sorted, each once.
+    /// Diagonals of each read of a group, sorted and without duplicates.
     diagonals: Vec<Diagonal>,
-    /// Places of one read.
-    of_one: Vec<Place>,
-    /// Places of all reads before they are settled.
-    places: Vec<Place>,
-    jobs: Vec<Job>,
-    aligner: Aligner,
-    laying: Laying,
+    /// Placements of one read.
+    of_one: Vec<Placement>,
+    /// Placements of all reads before the selection.
+    places: Vec<Placement>,
+    jobs: Vec<GappedJob>,
+    aligner: GappedAligner,
+    ungapped_aligner: UngappedAligner,
 }
 
-/// Where a read lies if its seed at `at` lies on packed base `place`.
+/// The diagonal of a read whose seed at `at` matches the packed base `place`.
 #[inline(always)]
-fn diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
-    let anchor = if reverse { (length - SEED) as u16 - at } else { at };
+fn seed_diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
+    let anchor = if reverse { (length - SEED_BP) as u16 - at } else { at };
     Diagonal::new(place - u64::from(anchor), reverse, anchor)
 }
 
-/// Places of a list in the primary assembly; all of a long one.
+/// Number of positions of a list in the primary assembly; all positions of a long list.
 #[inline(always)]
-fn assembled(view: &View<'_>, list: u32) -> usize {
-    let list = view.list(list);
+fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
+    let list = view.position_list(list);
     let all = list.len();
-    if !view.has_alt() || all > COUNTED {
+    if !view.has_alt() || all > MAX_ALT_COUNTED_POSITIONS {
         return all;
     }
-    all - list.on(false).chain(list.on(true)).filter(|&place| view.is_alt(place)).count()
+    all - list
+        .positions_on_strand(false)
+        .chain(list.positions_on_strand(true))
+        .filter(|&place| view.is_alt(place))
+        .count()
 }
 
-/// Hands the places of a list to `each`, in order. Those on ALT contigs only where the list says so.
+/// Passes the diagonals of a list to `each`, in order. Positions on ALT contigs are included only if the list says
+/// so.
 #[inline(always)]
-pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each: impl FnMut(Diagonal)) {
-    let list = view.list(waiting.list);
+pub(crate) fn for_each_listed(
+    view: &IndexView<'_>,
+    deferred: &DeferredList,
+    length: usize,
+    mut each: impl FnMut(Diagonal),
+) {
+    let list = view.position_list(deferred.list);
     for reverse in [false, true] {
-        let places = list.on(waiting.reverse ^ reverse);
-        if waiting.alt || !view.has_alt() {
-            places.for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
+        let places = list.positions_on_strand(deferred.reverse ^ reverse);
+        if deferred.examine_alt || !view.has_alt() {
+            places.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
             places
                 .filter(|place| !view.is_alt(*place))
-                .for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
+                .for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         }
     }
 }
 
-/// Finds the places of reads, each alone. Reads are at most [`crate::options::LONGEST`] long.
-pub fn map<'a>(
-    view: &View<'_>,
-    options: &Options,
-    vectors: Vectors,
-    state: &mut State,
+/// Finds the placements of reads, each read separately. Reads have at most [`crate::options::MAX_READ_BP`] bases.
+pub fn map_reads<'a>(
+    view: &IndexView<'_>,
+    options: &ScoringOptions,
+    vectors: SimdLevel,
+    state: &mut MapperState,
     reads: impl Iterator<Item = &'a [u8]>,
-    draft: &mut Draft,
+    mapped: &mut MappedReads,
 ) {
-    draft.clear();
+    mapped.clear();
     state.places.clear();
-    vectors.run(
+    vectors.run_at_level(
         #[inline(always)]
         || {
             for read in reads {
-                draft.packed.push(read);
+                mapped.packed.push_read(read);
             }
-            for first in (0..draft.packed.len()).step_by(GROUP) {
-                let last = (first + GROUP).min(draft.packed.len());
-                state.seeds(view, &draft.packed, first..last);
-                state.look_up(view, &draft.packed, first..last);
-                state.gather(view, draft, first..last);
-                state.check(view, options, draft, first..last);
+            for first in (0..mapped.packed.len()).step_by(READS_PER_GROUP) {
+                let last = (first + READS_PER_GROUP).min(mapped.packed.len());
+                state.find_seeds(view, &mapped.packed, first..last);
+                state.look_up_seeds(view, &mapped.packed, first..last);
+                state.gather_diagonals(view, mapped, first..last);
+                state.align_ungapped(view, options, mapped, first..last);
             }
-            state.with_gaps(view, options, draft);
-            state.settle(options, draft);
+            state.align_gapped(view, options, mapped);
+            state.select_placements(options, mapped);
         },
     );
 }
 
-impl State {
-    /// Finds seeds, asks for their buckets.
+impl MapperState {
+    /// Finds seeds and prefetches their buckets.
     #[inline(always)]
-    fn seeds(&mut self, view: &View<'_>, packed: &Packed, reads: Range<usize>) {
+    fn find_seeds(&mut self, view: &IndexView<'_>, packed: &PackedReadBatch, reads: Range<usize>) {
         self.seeds.clear();
         self.ends.clear();
         for read in reads {
-            let strand = packed.strand(read, false);
+            let strand = packed.read_strand(read, false);
             self.words.clear();
             self.words.extend_from_slice(strand.words);
             self.words.extend([0; 2]);
             let seeds = &mut self.seeds;
-            self.finder.find(&self.words, 0, strand.length, |seed| {
+            self.finder.find_seeds(&self.words, 0, strand.length, |seed| {
                 let at = seed.at as usize;
-                if !strand.odd.is_empty() {
-                    let touched =
-                        (at / 32..strand.odd.len()).any(|i| strand.odd[i] & between(i, at, at + SEED) != 0);
+                if !strand.ambiguous.is_empty() {
+                    let touched = (at / 32..strand.ambiguous.len())
+                        .any(|i| strand.ambiguous[i] & low_bits_between(i, at, at + SEED_BP) != 0);
                     if touched {
                         return;
                     }
                 }
-                let address = view.address(seed.hash);
-                view.prefetch(address);
+                let address = view.bucket_address(seed.hash);
+                view.prefetch_bucket(address);
                 seeds.push(Seed { address, at: at as u16, reverse: seed.reverse });
             });
             self.ends.push([self.seeds.len(), 0, 0]);
         }
     }
 
-    /// Looks buckets up, asks for lists.
+    /// Looks up buckets and prefetches lists.
     #[inline(always)]
-    fn look_up(&mut self, view: &View<'_>, packed: &Packed, reads: Range<usize>) {
+    fn look_up_seeds(&mut self, view: &IndexView<'_>, packed: &PackedReadBatch, reads: Range<usize>) {
         self.hits.clear();
         self.lists.clear();
         let mut from = 0;
         for (ends, read) in self.ends.iter_mut().zip(reads) {
-            let length = packed.length(read);
+            let length = packed.read_length(read);
             for seed in &self.seeds[from..ends[0]] {
-                view.slots(seed.address, |slot| match slot {
-                    Slot::Place(place, reversed) => {
-                        self.hits.push(diagonal(place, seed.at, length, reversed ^ seed.reverse));
+                view.for_each_slot(seed.address, |slot| match slot {
+                    IndexSlot::Position(place, reversed) => {
+                        self.hits.push(seed_diagonal(place, seed.at, length, reversed ^ seed.reverse));
                     }
-                    Slot::List(list) => {
+                    IndexSlot::List(list) => {
                         view.prefetch_list(list);
-                        self.lists.push(Waiting {
+                        self.lists.push(DeferredList {
                             list,
-                            places: 0,
-                            alt: false,
-                            at: seed.at,
+                            num_positions: 0,
+                            examine_alt: false,
+                            seed_start: seed.at,
                             reverse: seed.reverse,
                         });
                     }
@@ -276,319 +296,337 @@ impl State {
         }
     }
 
-    /// Reads short lists, gathers diagonals, asks for the reference there.
+    /// Reads short lists, collects the diagonals and prefetches their reference bases.
     #[inline(always)]
-    fn gather(&mut self, view: &View<'_>, draft: &mut Draft, reads: Range<usize>) {
+    fn gather_diagonals(&mut self, view: &IndexView<'_>, mapped: &mut MappedReads, reads: Range<usize>) {
         self.diagonals.clear();
         let mut before = [0; 3];
         let more = &mut self.more;
         for (ends, read) in self.ends.iter().zip(reads) {
-            let length = draft.packed.length(read);
+            let length = mapped.packed.read_length(read);
             let seeds = &self.seeds[before[0]..ends[0]];
             let lists = &mut self.lists[before[2]..ends[2]];
             more.clear();
             more.extend_from_slice(&self.hits[before[1]..ends[1]]);
             before = *ends;
-            let mut about = About::default();
+            let mut summary = ReadMappingSummary::default();
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {
-                    list.places = assembled(view, list.list) as u32;
+                    list.num_positions = count_primary_positions(view, list.list) as u32;
                 }
-                lists.sort_unstable_by_key(|list| (list.places, list.at));
+                lists.sort_unstable_by_key(|list| (list.num_positions, list.seed_start));
                 let frequent = seeds.len() / 2 + lists.len();
-                about.copies = frequent
-                    .checked_sub(seeds.len())
-                    .and_then(|i| lists.get(i))
-                    .map_or(0, |list| list.places);
+                summary.copies =
+                    frequent.checked_sub(seeds.len()).and_then(|i| lists.get(i)).map_or(0, |list| list.num_positions);
                 let mut sum = 0;
                 for list in &*lists {
-                    let n = list.places as usize;
-                    if n > SHORT_LIST && sum + n > FIRST_PLACES {
+                    let n = list.num_positions as usize;
+                    if n > MAX_SHORT_LIST && sum + n > MAX_FIRST_POSITIONS {
                         break;
                     }
                     sum += n;
-                    let list = Waiting { alt: more.len() < WITH_ALT, ..*list };
-                    listed(view, &list, length, |diagonal| more.push(diagonal));
+                    let list = DeferredList { examine_alt: more.len() < MAX_HITS_WITH_ALT, ..*list };
+                    for_each_listed(view, &list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
-            let waiting = &lists[read_lists..];
-            let from = draft.waiting.len() as u32;
-            draft.waiting.extend_from_slice(waiting);
-            about.waiting = (from, draft.waiting.len() as u32);
-            let from = draft.seeds.len() as u32;
-            draft.seeds.extend(seeds.iter().map(|seed| seed.at));
-            about.seeds = (from, draft.seeds.len() as u32);
-            about.sure = sure(&draft.seeds[from as usize..], waiting, 0..length);
+            let deferred = &lists[read_lists..];
+            let from = mapped.deferred.len() as u32;
+            mapped.deferred.extend_from_slice(deferred);
+            summary.deferred = (from, mapped.deferred.len() as u32);
+            let from = mapped.seeds.len() as u32;
+            mapped.seeds.extend(seeds.iter().map(|seed| seed.at));
+            summary.seeds = (from, mapped.seeds.len() as u32);
+            summary.exhausted_seeds = count_exhausted_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
             more.sort_unstable();
-            more.dedup_by(|one, other| one.same(*other));
+            more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
             for &diagonal in &*more {
                 view.prefetch_bases(diagonal.left(), length);
                 self.diagonals.push(diagonal);
             }
-            about.places = (first as u32, self.diagonals.len() as u32);
-            draft.about.push(about);
+            summary.places = (first as u32, self.diagonals.len() as u32);
+            mapped.summary.push(summary);
         }
     }
 
-    /// Lays reads on their diagonals, without gaps.
+    /// Aligns reads on their diagonals without gaps.
     #[inline(always)]
-    fn check(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft, reads: Range<usize>) {
+    fn align_ungapped(
+        &mut self,
+        view: &IndexView<'_>,
+        options: &ScoringOptions,
+        mapped: &mut MappedReads,
+        reads: Range<usize>,
+    ) {
         for read in reads {
-            let (from, to) = draft.about[read].places;
+            let (from, to) = mapped.summary[read].places;
             let first = self.places.len();
             let diagonals = &self.diagonals[from as usize..to as usize];
-            draft.about[read].unkept =
-                self.laying.lay(view, options, &draft.packed, read, diagonals, None, &mut self.places);
-            jobs(
+            mapped.summary[read].has_dropped_placements = self.ungapped_aligner.align_candidates(
+                view,
+                options,
+                &mapped.packed,
+                read,
+                diagonals,
+                None,
+                &mut self.places,
+            );
+            add_gapped_jobs(
                 options,
                 read,
-                draft.packed.length(read),
+                mapped.packed.read_length(read),
                 &self.places,
                 first,
-                RIVAL * options.equal,
+                MAX_RIVAL_SCORE_DEFICIT * options.match_score,
                 &mut self.jobs,
             );
-            draft.about[read].places = (first as u32, self.places.len() as u32);
+            mapped.summary[read].places = (first as u32, self.places.len() as u32);
         }
     }
 
     #[inline(always)]
-    fn with_gaps(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft) {
-        let (packed, places) = (&draft.packed, &mut self.places);
-        let strand = |read, reverse| packed.strand(read as usize, reverse);
-        self.aligner.align(view, options, &mut self.jobs, &mut draft.cigars, strand, |found| {
-            better(&mut places[found.place as usize], &found);
+    fn align_gapped(&mut self, view: &IndexView<'_>, options: &ScoringOptions, mapped: &mut MappedReads) {
+        let (packed, places) = (&mapped.packed, &mut self.places);
+        let strand = |read, reverse| packed.read_strand(read as usize, reverse);
+        self.aligner.align_jobs(view, options, &mut self.jobs, &mut mapped.cigars, strand, |found| {
+            replace_if_better(&mut places[found.place as usize], &found);
         });
     }
 
-    /// Puts the places of each read in order and drops those that do not matter.
+    /// Sorts the placements of each read and drops placements with poor scores.
     #[inline(always)]
-    fn settle(&mut self, options: &Options, draft: &mut Draft) {
-        for read in 0..draft.about.len() {
-            let (from, to) = draft.about[read].places;
+    fn select_placements(&mut self, options: &ScoringOptions, mapped: &mut MappedReads) {
+        for read in 0..mapped.summary.len() {
+            let (from, to) = mapped.summary[read].places;
             self.of_one.clear();
             self.of_one.extend_from_slice(&self.places[from as usize..to as usize]);
-            draft.about[read].unkept |= settled(options, draft.packed.length(read), &mut self.of_one);
-            let first = draft.places.len() as u32;
-            draft.places.extend_from_slice(&self.of_one);
-            draft.about[read].places = (first, draft.places.len() as u32);
+            mapped.summary[read].has_dropped_placements |=
+                sort_and_filter(options, mapped.packed.read_length(read), &mut self.of_one);
+            let first = mapped.places.len() as u32;
+            mapped.places.extend_from_slice(&self.of_one);
+            mapped.summary[read].places = (first, mapped.places.len() as u32);
         }
     }
 }
 
-/// Seeds of some bases of a read that do not overlap and whose lists do not wait.
+/// Number of non-overlapping seeds in `bases` of a read whose lists are not deferred.
 #[inline(always)]
-pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting], bases: Range<usize>) -> u16 {
+pub(crate) fn count_exhausted_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
     let (mut sure, mut end) = (0, bases.start);
     for &at in seeds {
         if usize::from(at) >= end
-            && usize::from(at) + SEED <= bases.end
-            && waiting.iter().all(|list| list.at != at)
+            && usize::from(at) + SEED_BP <= bases.end
+            && deferred.iter().all(|list| list.seed_start != at)
         {
             sure += 1;
-            end = usize::from(at) + SEED;
+            end = usize::from(at) + SEED_BP;
         }
     }
     sure
 }
 
-/// Takes what was found with gaps, if it is better.
+/// Replaces a placement by the gapped result if that is better.
 #[inline(always)]
-pub(crate) fn better(place: &mut Place, found: &Found) {
-    if found.best.total > place.total {
-        let Place { sought, alt, .. } = *place;
-        *place = Place { sought, alt, formed: true, ..found.best };
+pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
+    if found.best.net_score > place.net_score {
+        let Placement { is_rescued, alt, .. } = *place;
+        *place = Placement { is_rescued, alt, is_gapped_form: true, ..found.best };
     }
-    place.mended |= found.full;
+    place.gaps_exhausted |= found.covers_all_gaps;
 }
 
-/// A diagonal that a read was laid on, what it is worth at most without gaps, and how many bases differ.
+/// A diagonal of a read with its maximum ungapped score and its number of mismatches.
 #[derive(Debug, Clone, Copy)]
-struct Laid {
+struct UngappedHit {
     diagonal: Diagonal,
     worth: i32,
     differing: u32,
 }
 
-/// Buffers for laying reads on diagonals.
+/// Aligns reads on diagonals without gaps; holds reusable buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Laying {
-    laid: Vec<Laid>,
-    /// How many there are of each number of differing bases.
-    laid_by_differing: Vec<usize>,
-    masks: Masks,
+pub(crate) struct UngappedAligner {
+    hits: Vec<UngappedHit>,
+    /// Number of hits by number of mismatches.
+    hits_by_mismatches: Vec<usize>,
+    masks: MismatchMasks,
 }
 
-impl Laying {
-    /// Lays a read on diagonals, which are sorted, without gaps and appends those to `places` that may matter: those that are not far worse than
-    /// the best, nor than `best`, which is known where others than these were looked at before. Whether some were left out as there are too many.
+impl UngappedAligner {
+    /// Aligns a read without gaps on each of the sorted diagonals. Appends the placements whose score is not much
+    /// below the best new score or below `best`, the best score of diagonals examined before. Returns whether
+    /// placements were dropped because there were too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(crate) fn lay(
+    pub(crate) fn align_candidates(
         &mut self,
-        view: &View<'_>,
-        options: &Options,
-        packed: &Packed,
+        view: &IndexView<'_>,
+        options: &ScoringOptions,
+        packed: &PackedReadBatch,
         read: usize,
         diagonals: &[Diagonal],
         best: Option<i32>,
-        places: &mut Vec<Place>,
+        places: &mut Vec<Placement>,
     ) -> bool {
-        let Laying { laid, laid_by_differing, masks } = self;
-        let strands = [packed.strand(read, false), packed.strand(read, true)];
+        let UngappedAligner { hits, hits_by_mismatches, masks } = self;
+        let strands = [packed.read_strand(read, false), packed.read_strand(read, true)];
         let length = strands[0].length;
-        let full = length as i32 * options.equal;
-        let (lost, near) = (options.equal + options.differs, NEAR * options.equal);
-        let limit = (view.words.len() - WORDS - 2) as u64 * 32;
+        let full = length as i32 * options.match_score;
+        let (lost, near) = (options.match_score + options.mismatch_penalty, MAX_SCORE_DEFICIT * options.match_score);
+        let limit = (view.words.len() - MAX_READ_WORDS - 2) as u64 * 32;
         let first = places.len();
-        // What the best diagonal is worth from end to end: others need not be looked at closely if they cannot come near.
+        // Score of the best diagonal over the whole read: diagonals that cannot come near it need no closer look.
         let mut least = best.unwrap_or(i32::MIN / 2) - near;
-        let place = |diagonal: Diagonal| Place {
+        let place = |diagonal: Diagonal| Placement {
             left: diagonal.left(),
             reverse: diagonal.reverse(),
             anchor: diagonal.anchor(),
-            ..Place::default()
+            ..Placement::default()
         };
-        laid.clear();
+        hits.clear();
         for (i, &diagonal) in diagonals.iter().enumerate() {
-            if let Some(ahead) = diagonals.get(i + AHEAD) {
+            if let Some(ahead) = diagonals.get(i + PREFETCH_DISTANCE) {
                 view.prefetch_bases(ahead.left(), length);
             }
             if diagonal.left() >= limit {
                 continue;
             }
             let strand = strands[usize::from(diagonal.reverse())];
-            let differing = differences(view.words, diagonal.left(), strand, masks);
-            if has_seed(masks, usize::from(diagonal.anchor())) {
-                // One on an ALT contig does not push others out.
+            let differing = count_mismatches(view.words, diagonal.left(), strand, masks);
+            if seed_matches(masks, usize::from(diagonal.anchor())) {
+                // A placement on an ALT contig does not displace others.
                 if !view.is_alt(diagonal.left() + u64::from(diagonal.anchor())) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
                     let mut place = place(diagonal);
-                    placed(view, masks, strand, &mut place, false, options);
+                    place_ungapped(view, masks, strand, &mut place, false, options);
                     places.push(place);
                     return false;
                 }
-                let mut most = full - options.equal * differing as i32;
+                let mut most = full - options.match_score * differing as i32;
                 if best.is_some() && most >= least {
-                    most = worth(masks, strand, options);
+                    most = max_ungapped_score(masks, strand, options);
                 }
-                laid.push(Laid { diagonal, worth: most, differing });
+                hits.push(UngappedHit { diagonal, worth: most, differing });
             }
         }
         let (near_best, mut crowded) = (least, false);
-        if laid.len() > MOST {
-            // No more are kept, so what these are worth from end to end others have to be, too.
-            laid_by_differing.clear();
-            laid_by_differing.resize(length + 1, 0);
+        if hits.len() > MAX_PLACEMENTS {
+            // No more than this number is kept, so that worse diagonals can be skipped.
+            hits_by_mismatches.clear();
+            hits_by_mismatches.resize(length + 1, 0);
             let assembled =
-                |laid: &&Laid| !view.is_alt(laid.diagonal.left() + u64::from(laid.diagonal.anchor()));
-            laid.iter().filter(assembled).for_each(|laid| laid_by_differing[laid.differing as usize] += 1);
+                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.left() + u64::from(hits.diagonal.anchor()));
+            hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;
-            let last = laid_by_differing.iter().position(|n| {
+            let last = hits_by_mismatches.iter().position(|n| {
                 seen += n;
-                seen >= MOST
+                seen >= MAX_PLACEMENTS
             });
             least = least.max(full - lost * last.unwrap_or(length) as i32);
         }
-        let many = laid.len() > 1 && least > full / 2;
-        for i in 0..laid.len() {
-            let Laid { diagonal, worth, .. } = laid[i];
-            let near =
-                |other: Option<&Laid>| other.is_some_and(|other| other.diagonal.near(diagonal, NEIGHBOURS));
-            let neighbour = near(laid.get(i + 1)) || near(i.checked_sub(1).and_then(|i| laid.get(i)));
+        let many = hits.len() > 1 && least > full / 2;
+        for i in 0..hits.len() {
+            let UngappedHit { diagonal, worth, .. } = hits[i];
+            let near = |other: Option<&UngappedHit>| {
+                other.is_some_and(|other| other.diagonal.is_near(diagonal, NEIGHBOUR_DISTANCE_BP))
+            };
+            let neighbour = near(hits.get(i + 1)) || near(i.checked_sub(1).and_then(|i| hits.get(i)));
             if many && worth < least && !neighbour {
                 crowded |= worth >= near_best;
                 continue;
             }
             let strand = strands[usize::from(diagonal.reverse())];
-            differences(view.words, diagonal.left(), strand, masks);
+            count_mismatches(view.words, diagonal.left(), strand, masks);
             let mut place = place(diagonal);
-            // Where lists wait nobody knows its neighbours.
-            placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
+            // With deferred lists the neighbours of a diagonal are unknown.
+            place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);
             places.push(place);
         }
-        places[first..].sort_unstable_by_key(|place| (place.alt, -place.total, place.left, place.reverse));
+        places[first..].sort_unstable_by_key(|place| (place.alt, -place.net_score, place.left, place.reverse));
         crowded
     }
 }
 
-/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted. The best one on an ALT contig is
-/// aligned as the best of all is.
+/// Adds gapped alignment jobs for the sorted placements, from number `first` on, that gaps may improve. The best
+/// placement on an ALT contig is treated like the best of all placements.
 #[inline(always)]
-pub(crate) fn jobs(
-    options: &Options,
+pub(crate) fn add_gapped_jobs(
+    options: &ScoringOptions,
     read: usize,
     length: usize,
-    places: &[Place],
+    places: &[Placement],
     first: usize,
     behind: i32,
-    jobs: &mut Vec<Job>,
+    jobs: &mut Vec<GappedJob>,
 ) {
-    let best = |places: &[Place]| places.first().map_or(i32::MIN / 2, |place| place.total);
+    let best = |places: &[Placement]| places.first().map_or(i32::MIN / 2, |place| place.net_score);
     let best = best(&places[first..]);
-    let bad = best <= length as i32 * options.equal - BAD * options.equal;
+    let bad = best <= length as i32 * options.match_score - POOR_SCORE_DEFICIT * options.match_score;
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
         let first_alt = place.alt && i > first && !places[i - 1].alt;
-        // Where even the best one is bad, a rival about as good may be the one that a gap mends, wherever that is.
-        let mended = bad && place.total >= best - RIVAL * options.equal;
-        let rival = i > first && !first_alt && !mended;
-        let worth_it = first_alt || mended || place.most >= place.total + WORTH_IT * options.equal;
-        if i > first && (!mended && place.most < best - behind || !worth_it) {
+        // If even the best placement is poor, any competitor of similar score may be the one that a gap improves.
+        let gaps_exhausted = bad && place.net_score >= best - MAX_RIVAL_SCORE_DEFICIT * options.match_score;
+        let rival = i > first && !first_alt && !gaps_exhausted;
+        let worth_it = first_alt
+            || gaps_exhausted
+            || place.max_gapped_score >= place.net_score + MIN_GAP_GAIN * options.match_score;
+        if i > first && (!gaps_exhausted && place.max_gapped_score < best - behind || !worth_it) {
             continue;
         }
-        // Another diagonal of the same alignment, which the wider band of a better one has.
+        // Another diagonal of the same alignment; the band of the better one contains it.
         let known = (places[first..i].iter())
             .any(|other| other.reverse == place.reverse && other.left.abs_diff(place.left) < 8);
         if known {
             continue;
         }
-        jobs.extend(Job::new(read as u32, i as u32, place, length, rival, options));
+        jobs.extend(GappedJob::new(read as u32, i as u32, place, length, rival, options));
         n += 1;
-        if n == GAPPED {
+        if n == MAX_GAPPED_PLACEMENTS {
             break;
         }
     }
 }
 
-/// Sorts places, those on ALT contigs behind all others and the best first, and drops those that are forms of a better one, or too bad to
-/// matter; says whether others were dropped as there are too many.
+/// Sorts placements: primary assembly before ALT contigs, the best first. Drops placements with poor scores and
+/// placements that share a diagonal with a better one. Returns whether further placements were dropped because there
+/// were too many.
 #[inline(always)]
-pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>) -> bool {
+pub(crate) fn sort_and_filter(options: &ScoringOptions, length: usize, places: &mut Vec<Placement>) -> bool {
     if places.len() < 2 {
         return false;
     }
     places.sort_unstable_by_key(|place| (place.alt, -place.score, place.left, place.reverse));
-    let near = places[0].score - KEPT * options.equal;
+    let near = places[0].score - MAX_KEPT_SCORE_DEFICIT * options.match_score;
     let (mut kept, mut gapped, mut crowded) = (0, false, false);
     for i in 0..places.len() {
         let place = places[i];
-        // Those of other bases of the read are held against the best one of these.
-        let same = |other: &&Place| !place.elsewhere(other, length);
+        // A placement of other bases of the read is compared with the best placement of these bases.
+        let same = |other: &&Placement| !place.covers_other_bases(other, length);
         let matters = place.score >= near
-            || place.score >= options.least
+            || place.score >= options.min_score
                 && places[..kept]
                     .iter()
                     .find(same)
-                    .is_none_or(|best| place.score >= best.score - KEPT * options.equal);
-        // One found beside its mate says more than one among many.
-        let room = kept < MOST || place.sought;
+                    .is_none_or(|best| place.score >= best.score - MAX_KEPT_SCORE_DEFICIT * options.match_score);
+        // A rescued placement is kept in any case.
+        let room = kept < MAX_PLACEMENTS || place.is_rescued;
         if !matters || !room {
             crowded |= matters;
             continue;
         }
-        // Seeds give each diagonal once.
-        let gaps = place.formed;
-        let form = (gapped || gaps || place.sought) && places[..kept].iter().any(|other| other.alike(&place));
+        // Seeds give each diagonal only once.
+        let gaps = place.is_gapped_form;
+        let form =
+            (gapped || gaps || place.is_rescued) && places[..kept].iter().any(|other| other.shares_diagonal(&place));
         if !form {
             places[kept] = place;
             kept += 1;
-            gapped |= gaps || place.sought;
+            gapped |= gaps || place.is_rescued;
         }
     }
     places.truncate(kept);

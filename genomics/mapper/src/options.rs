@@ -1,69 +1,78 @@
-//! What alignments are worth: the scoring of bwa mem (Li 2013), with its defaults.
+//! Alignment scores and penalties: the scoring of bwa mem (Li 2013) with its defaults.
 
-/// Longest read (bp).
-pub const LONGEST: usize = 2000;
-/// Score of a letter that is no base, against anything.
-pub const AMBIGUOUS: i32 = -1;
+/// Maximum read length (bp).
+pub const MAX_READ_BP: usize = 2000;
+/// Score of an ambiguous base (not A, C, G or T) aligned to any base.
+pub const AMBIGUOUS_BASE_SCORE: i32 = -1;
 
-/// Scores, each a number that is not negative.
+/// Alignment scores and penalties; no value may be negative. The letters are the options of bwa mem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Of a base that is the reference's (`-A`).
-    pub equal: i32,
-    /// Lost by a base that is not (`-B`).
-    pub differs: i32,
-    /// Lost by opening a deletion, an insertion (`-O`).
-    pub open: [i32; 2],
-    /// Lost by each of its bases (`-E`).
-    pub extend: [i32; 2],
-    /// Lost by not aligning the read to its end: to the 5' one, the 3' one (`-L`).
-    pub clip: [i32; 2],
-    /// Lost by mates that do not lie as mates do (`-U`).
-    pub unpaired: i32,
-    /// Least score of an alignment (`-T`).
-    pub least: i32,
+pub struct ScoringOptions {
+    /// Score of a matching base (`-A`).
+    pub match_score: i32,
+    /// Penalty of a mismatch (`-B`).
+    pub mismatch_penalty: i32,
+    /// Penalty of opening a deletion, an insertion (`-O`).
+    pub gap_open: [i32; 2],
+    /// Penalty of each base of a deletion, an insertion (`-E`).
+    pub gap_extend: [i32; 2],
+    /// Penalty of clipping the 5' end, the 3' end of the read (`-L`).
+    pub clip_penalty: [i32; 2],
+    /// Penalty of mates that are not properly paired (`-U`).
+    pub unpaired_penalty: i32,
+    /// Minimum score of a reported alignment (`-T`).
+    pub min_score: i32,
 }
 
-impl Default for Options {
+impl Default for ScoringOptions {
     fn default() -> Self {
-        Options { equal: 1, differs: 4, open: [6; 2], extend: [1; 2], clip: [5; 2], unpaired: 17, least: 30 }
+        ScoringOptions {
+            match_score: 1,
+            mismatch_penalty: 4,
+            gap_open: [6; 2],
+            gap_extend: [1; 2],
+            clip_penalty: [5; 2],
+            unpaired_penalty: 17,
+            min_score: 30,
+        }
     }
 }
 
-impl Options {
-    /// What is wrong with them, if anything.
-    pub fn fault(&self) -> Option<&'static str> {
-        let all = [self.equal, self.differs, self.unpaired, self.least];
-        let all = all.into_iter().chain(self.open).chain(self.extend).chain(self.clip);
+impl ScoringOptions {
+    /// Why the scores are not valid; `None` if they are.
+    pub fn find_error(&self) -> Option<&'static str> {
+        let all = [self.match_score, self.mismatch_penalty, self.unpaired_penalty, self.min_score];
+        let all = all.into_iter().chain(self.gap_open).chain(self.gap_extend).chain(self.clip_penalty);
         if all.clone().any(|score| score < 0) {
             return Some("a score is less than 0");
         }
-        if all.max() > Some(1000) || self.equal > 8 {
+        if all.max() > Some(1000) || self.match_score > 8 {
             return Some("a score is too large: a match has at most 8, anything else 1000");
         }
-        if self.equal == 0 || self.extend.contains(&0) && self.open == [0; 2] {
+        if self.match_score == 0 || self.gap_extend.contains(&0) && self.gap_open == [0; 2] {
             return Some("a match must have a score, and a gap a cost");
         }
         None
     }
 
-    /// Penalties of clips: left along the reference, right.
+    /// Clip penalties of the left and the right end along the reference.
     #[inline(always)]
-    pub fn clips(&self, reverse: bool) -> [i32; 2] {
-        if reverse { [self.clip[1], self.clip[0]] } else { self.clip }
+    pub fn clip_penalties(&self, reverse: bool) -> [i32; 2] {
+        if reverse { [self.clip_penalty[1], self.clip_penalty[0]] } else { self.clip_penalty }
     }
 
-    /// What the cheapest gap costs.
+    /// Cost of the cheapest gap.
     #[inline(always)]
-    pub(crate) fn cheapest_gap(&self) -> i32 {
-        (self.open[0] + self.extend[0]).min(self.open[1] + self.extend[1])
+    pub(crate) fn min_gap_cost(&self) -> i32 {
+        (self.gap_open[0] + self.gap_extend[0]).min(self.gap_open[1] + self.gap_extend[1])
     }
 
-    /// Most bases that a deletion, an insertion may have in an alignment that loses less than `lost` points: by each base, its opening apart.
+    /// Maximum length (bp) of a deletion and of an insertion in an alignment that loses less than `lost` points to
+    /// its gaps.
     #[inline(always)]
-    pub(crate) fn longest_gaps(&self, lost: i32) -> [i32; 2] {
-        let deletion = (lost - 1 - self.open[0]) / self.extend[0].max(1);
-        let insertion = (lost - 1 - self.open[1]) / (self.extend[1] + self.equal);
+    pub(crate) fn max_gap_lengths(&self, lost: i32) -> [i32; 2] {
+        let deletion = (lost - 1 - self.gap_open[0]) / self.gap_extend[0].max(1);
+        let insertion = (lost - 1 - self.gap_open[1]) / (self.gap_extend[1] + self.match_score);
         [deletion.max(0), insertion.max(0)]
     }
 }

@@ -1,307 +1,327 @@
-//! Mates together: places that only a mate makes likely, mates looked for where they should be, and which pair of places it is.
+//! Pairs mates: examines positions that only the mate makes likely, rescues mates near their mates, and selects the
+//! pair of placements.
 
-mod answer;
+mod read_report;
 
-use genuma_machine::processor::Vectors;
+use genuma_machine::processor::SimdLevel;
 
 use crate::diagonal::Diagonal;
-use crate::gapped::Job;
-use crate::index::View;
-use crate::insert::{Inserts, first_base};
-use crate::join::{Joiner, Mate, looked_at, looked_at_alone};
-use crate::mapper::{AHEAD, About, Draft, Laying, better, jobs, listed, settled, sure};
-use crate::options::Options;
-use crate::place::Place;
+use crate::gapped::GappedJob;
+use crate::index::IndexView;
+use crate::insert::{InsertSizeModels, five_prime_position};
+use crate::join::{MateCandidates, MateJoiner, num_lists_for_pair, num_lists_for_single};
+use crate::mapper::{
+    MappedReads, PREFETCH_DISTANCE, ReadMappingSummary, UngappedAligner, add_gapped_jobs, count_exhausted_seeds,
+    for_each_listed, replace_if_better, sort_and_filter,
+};
+use crate::options::ScoringOptions;
+use crate::placement::Placement;
 use crate::quality;
-use crate::ungapped::{Masks, differences, placed, scan};
+use crate::ungapped::{MismatchMasks, count_mismatches, place_ungapped, scan_window};
 
-pub use answer::{Answer, Piece};
-use answer::{alone, in_pieces, most};
+pub use read_report::{ReadReport, ReportedSegment};
+use read_report::{is_split, segment_mapq_upper_bound, single_read_mapq};
 
-/// Share of the copies' penalty that a pair pays.
-const COPIED: f64 = 0.7;
-/// Differences that a pair has that fits.
-const FITTING: i32 = 6;
-/// Places of a read that are held against all of its mate.
-const FEW: usize = 4;
-/// Joined places that wait for the reference before they are looked at; lists that are asked for ahead.
-const TOGETHER: usize = 64;
-const LISTS: usize = 3;
-/// Points that a read alone is better than anything unseen and needs no further look.
-const SURE: i32 = 14;
-/// Points behind the best that a joined place could be with gaps and matter: its mate may make up for them.
-const BEHIND: i32 = 15;
-/// Places that are looked at of a read without any.
-const SAMPLED: usize = 64;
-/// Places of a read whose mate is looked for.
-const RESCUERS: usize = 8;
-/// Least score of a read whose mate is looked for.
-const RESCUER: i32 = 40;
-/// Points behind the best pair that still matter.
-const NEAR: i32 = 24;
-/// Points that a place of the best pair has lost when it is aligned with gaps, if it was not before.
-const MENDED: i32 = 20;
-/// Longest stretch in which a mate is looked for (bp).
-const WINDOW: u64 = 20_000;
+/// Share of the copies penalty that applies to a pair. Empirical.
+const COPIES_PENALTY_SHARE: f64 = 0.7;
+/// Maximum number of mismatches of a pair that counts as fitting. Empirical.
+const MAX_FITTING_MISMATCHES: i32 = 6;
+/// With fewer placements of a mate than this, all pairs of placements are compared.
+const MIN_PLACEMENTS_TO_SORT: usize = 4;
+/// Number of pending diagonals that are aligned together.
+const PENDING_BATCH: usize = 64;
+/// Number of lists of a read that are prefetched.
+const PREFETCHED_LISTS: usize = 3;
+/// Score margin, in matches, over any unseen placement with which a single read needs no further search. Empirical.
+const CLEAR_SCORE_MARGIN: i32 = 14;
+/// Maximum score deficit, in matches, with which a joined placement is still aligned with gaps: its mate may
+/// compensate. Empirical.
+const MAX_JOINED_SCORE_DEFICIT: i32 = 15;
+/// Number of positions that are sampled for a read without any placement.
+const SAMPLED_POSITIONS: usize = 64;
+/// Maximum number of placements of a read near which its mate is searched for.
+const MAX_RESCUING_PLACEMENTS: usize = 8;
+/// Minimum score, in matches, of a read near which its mate is searched for. As in bwa, but empirical.
+const MIN_RESCUING_SCORE: i32 = 40;
+/// Maximum score deficit, in matches, of a pair relative to the best pair.
+const MAX_PAIR_SCORE_DEFICIT: i32 = 24;
+/// Lost score, in matches, from which a placement of the best pair is aligned with gaps.
+const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
+/// Maximum length (bp) of the window in which a mate is searched for.
+const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
 
-/// A read with its places: those of the primary assembly, the best first, then those on ALT contigs.
+/// A read of a template with its placements: those in the primary assembly, the best first, then those on ALT
+/// contigs.
 #[derive(Debug, Default, Clone)]
-struct Read {
-    places: Vec<Place>,
-    /// Lists that were not looked at.
-    waiting: bool,
-    /// Alignments with gaps were asked for, which know its places by their numbers.
-    asked: bool,
-    /// Of its places a sample was looked at.
+struct TemplateRead {
+    places: Vec<Placement>,
+    /// Whether the read has position lists that were not examined.
+    deferred: bool,
+    /// Whether gapped alignments are pending; they refer to the placements by number.
+    has_gapped_jobs: bool,
+    /// Whether only a sample of the positions of the read's seeds was examined.
     sampled: bool,
-    /// Places that its mate made likely and that were not looked at.
-    unjoined: bool,
-    /// Lists that mattered for it alone and were too long.
-    unread: bool,
-    /// Places near the best that were not kept.
-    unkept: bool,
-    /// Seeds that count as looked at, see [`About::sure`].
-    about: About,
-    /// The same for pairs, whose places were looked at only where both mates have one.
+    /// Whether positions near the mate were skipped.
+    has_skipped_mate_positions: bool,
+    /// Whether lists that mattered were too long to be examined.
+    has_skipped_lists: bool,
+    /// Whether placements with good scores were dropped.
+    has_dropped_placements: bool,
+    /// Properties of the read, see [`ReadMappingSummary::exhausted_seeds`].
+    summary: ReadMappingSummary,
+    /// Number of seeds whose positions were examined only near positions of the mate's seeds; these seeds count as
+    /// exhausted for pairs.
     joined: u16,
     length: usize,
-    /// Which of the draft's it is.
+    /// Number of the read in the batch.
     number: usize,
 }
 
-impl Read {
-    /// Puts its places in order.
+impl TemplateRead {
+    /// Sorts the placements of the read.
     #[inline(always)]
-    fn settle(&mut self, options: &Options) {
-        self.unkept |= settled(options, self.length, &mut self.places);
+    fn sort_placements(&mut self, options: &ScoringOptions) {
+        self.has_dropped_placements |= sort_and_filter(options, self.length, &mut self.places);
     }
 }
 
-/// A pair of places: what it scores, and which.
+/// A pair of placements: score, and number of the placement of each mate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Combined {
+struct PlacementPair {
     score: i32,
     which: [u16; 2],
 }
 
-/// How many reads have places that nobody looked at, or kept; their qualities count on such.
+/// Number of reads with skipped or dropped placements. The mapping qualities take these into account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unseen {
-    /// Reads of any of these kinds.
+pub struct SkippedReads {
+    /// Number of reads with skipped or dropped placements of any kind.
     pub reads: u64,
-    /// All of whose seeds stand in so many places that a sample of those was looked at.
+    /// Number of reads with only frequent seeds, for which a sample of the positions was examined.
     pub sampled: u64,
-    /// With more places beside those of the mate than are looked at, or seeds in too many to see which are.
+    /// Number of reads with too many positions near the mate to examine all, or with seeds too frequent to search for
+    /// positions near the mate.
     pub joined: u64,
-    /// Without a mate that fits, and with seeds in too many places to look at all, of which one could matter.
+    /// Number of reads without a fitting mate whose frequent seeds were skipped although a position of these seeds
+    /// could be the best one.
     pub lists: u64,
-    /// With more places near the best one than are kept.
+    /// Number of reads with more good placements than are kept.
     pub places: u64,
 }
 
-/// A worker's buffers.
+/// Buffers of a worker.
 #[derive(Debug, Default)]
-pub struct State {
-    /// What was left out, of all reads so far.
-    pub unseen: Unseen,
-    reads: Vec<Read>,
-    combined: Vec<Combined>,
-    joiner: Joiner,
+pub struct PairingState {
+    /// Counts of skipped placements of all reads so far.
+    pub skipped: SkippedReads,
+    reads: Vec<TemplateRead>,
+    placement_pairs: Vec<PlacementPair>,
+    joiner: MateJoiner,
     diagonals: Vec<Diagonal>,
-    /// What pairs joined and was not looked at, and up to where it is whose.
+    /// Diagonals that were joined but not aligned yet. `readers` holds for each read where its diagonals end.
     pending: Vec<Diagonal>,
     readers: Vec<(usize, usize)>,
-    jobs: Vec<Job>,
-    aligner: crate::gapped::Aligner,
-    laying: Laying,
-    masks: Masks,
+    jobs: Vec<GappedJob>,
+    aligner: crate::gapped::GappedAligner,
+    ungapped_aligner: UngappedAligner,
+    masks: MismatchMasks,
     counts: Vec<u32>,
     ends: [Vec<u64>; 2],
     order: Vec<(u64, u32)>,
-    answers: [Answer; 2],
+    reports: [ReadReport; 2],
 }
 
-struct Finishing<'a> {
-    view: &'a View<'a>,
-    options: &'a Options,
-    inserts: &'a Inserts,
+struct PairingContext<'a> {
+    view: &'a IndexView<'a>,
+    options: &'a ScoringOptions,
+    inserts: &'a InsertSizeModels,
 }
 
-/// Decides where the reads of `draft` are, pairs where `paired`, and hands the answer for each template to `each`: its first read's number, its
-/// answers, one or two, and whether they lie as mates do. The operations of places are in the draft.
-pub fn finish<E>(
-    view: &View<'_>,
-    options: &Options,
-    vectors: Vectors,
-    state: &mut State,
-    draft: &mut Draft,
-    inserts: Option<&Inserts>,
-    mut each: impl FnMut(&Draft, usize, &[Answer], bool) -> Result<(), E>,
+/// Completes the placements of the reads of a batch. If `inserts` is given, consecutive reads are mates. Calls `each`
+/// for each template with the number of its first read, the reports of its one or two reads, and whether the template
+/// is a proper pair. The CIGAR operations of the placements are in `mapped`.
+pub fn finish_templates<E>(
+    view: &IndexView<'_>,
+    options: &ScoringOptions,
+    vectors: SimdLevel,
+    state: &mut PairingState,
+    mapped: &mut MappedReads,
+    inserts: Option<&InsertSizeModels>,
+    mut each: impl FnMut(&MappedReads, usize, &[ReadReport], bool) -> Result<(), E>,
 ) -> Result<(), E> {
-    let none = Inserts::default();
-    let job = Finishing { view, options, inserts: inserts.unwrap_or(&none) };
+    let none = InsertSizeModels::default();
+    let job = PairingContext { view, options, inserts: inserts.unwrap_or(&none) };
     let paired = inserts.is_some();
-    vectors.run(
+    vectors.run_at_level(
         #[inline(always)]
         || {
-            state.begin(draft);
+            state.load_reads(mapped);
             if paired {
-                for pair in 0..draft.about.len() / 2 {
-                    State::prefetch(&job, draft, 2 * pair + 4);
-                    state.join(&job, draft, 2 * pair);
-                    state.look_if_many(&job, draft);
+                for pair in 0..mapped.summary.len() / 2 {
+                    PairingState::prefetch(&job, mapped, 2 * pair + 4);
+                    state.join_mates(&job, mapped, 2 * pair);
+                    state.align_pending_if_full(&job, mapped);
                 }
-                state.look_at_pending(&job, draft);
+                state.align_pending(&job, mapped);
             }
             let mates = if paired { 2 } else { 1 };
-            for first in (0..draft.about.len()).step_by(mates) {
-                State::prefetch(&job, draft, first + 4);
-                if !paired || state.apart(&job, draft, first) {
-                    (first..first + mates).for_each(|read| state.further(&job, draft, read));
-                    state.look_if_many(&job, draft);
+            for first in (0..mapped.summary.len()).step_by(mates) {
+                PairingState::prefetch(&job, mapped, first + 4);
+                if !paired || state.is_unpaired(&job, mapped, first) {
+                    (first..first + mates).for_each(|read| state.search_deferred_lists(&job, mapped, read));
+                    state.align_pending_if_full(&job, mapped);
                 }
             }
-            state.look_at_pending(&job, draft);
-            for read in 0..draft.about.len() {
-                state.sample(&job, draft, read);
+            state.align_pending(&job, mapped);
+            for read in 0..mapped.summary.len() {
+                state.sample_positions(&job, mapped, read);
             }
-            state.with_gaps(&job, draft);
+            state.align_gapped(&job, mapped);
             if paired {
-                for pair in 0..draft.about.len() / 2 {
-                    state.rescue(&job, draft, 2 * pair);
+                for pair in 0..mapped.summary.len() / 2 {
+                    state.rescue_mates(&job, mapped, 2 * pair);
                 }
-                state.with_gaps(&job, draft);
+                state.align_gapped(&job, mapped);
             }
         },
     );
-    state.count(draft.about.len());
+    state.count_skipped(mapped.summary.len());
     if !paired {
-        for read in 0..draft.about.len() {
-            state.single(&job, draft, 0, read);
-            each(draft, read, &state.answers[..1], false)?;
+        for read in 0..mapped.summary.len() {
+            state.report_single(&job, mapped, 0, read);
+            each(mapped, read, &state.reports[..1], false)?;
         }
         return Ok(());
     }
-    for first in (0..draft.about.len()).step_by(2) {
-        let proper = state.choose(&job, draft, first);
-        each(draft, first, &state.answers, proper)?;
+    for first in (0..mapped.summary.len()).step_by(2) {
+        let proper = state.report_pair(&job, mapped, first);
+        each(mapped, first, &state.reports, proper)?;
     }
     Ok(())
 }
 
-impl State {
-    fn count(&mut self, reads: usize) {
-        let State { unseen, reads: all, .. } = self;
+impl PairingState {
+    fn count_skipped(&mut self, reads: usize) {
+        let PairingState { skipped, reads: all, .. } = self;
         for read in &all[..reads] {
-            unseen.reads += u64::from(read.sampled || read.unjoined || read.unread || read.unkept);
-            unseen.sampled += u64::from(read.sampled);
-            unseen.joined += u64::from(read.unjoined);
-            unseen.lists += u64::from(read.unread);
-            unseen.places += u64::from(read.unkept);
+            skipped.reads += u64::from(
+                read.sampled
+                    || read.has_skipped_mate_positions
+                    || read.has_skipped_lists
+                    || read.has_dropped_placements,
+            );
+            skipped.sampled += u64::from(read.sampled);
+            skipped.joined += u64::from(read.has_skipped_mate_positions);
+            skipped.lists += u64::from(read.has_skipped_lists);
+            skipped.places += u64::from(read.has_dropped_placements);
         }
     }
 
     #[inline(always)]
-    fn begin(&mut self, draft: &Draft) {
-        let n = draft.about.len();
+    fn load_reads(&mut self, mapped: &MappedReads) {
+        let n = mapped.summary.len();
         if self.reads.len() < n {
-            self.reads.resize_with(n, Read::default);
+            self.reads.resize_with(n, TemplateRead::default);
         }
         for (i, read) in self.reads[..n].iter_mut().enumerate() {
             read.places.clear();
-            read.places.extend_from_slice(draft.of(i));
-            read.about = draft.about[i];
-            read.joined = read.about.sure;
-            read.waiting = !draft.waiting_of(i).is_empty();
-            (read.asked, read.sampled, read.unjoined, read.unread) = (false, false, false, false);
-            read.unkept = read.about.unkept;
-            read.length = draft.packed.length(i);
+            read.places.extend_from_slice(mapped.placements_of(i));
+            read.summary = mapped.summary[i];
+            read.joined = read.summary.exhausted_seeds;
+            read.deferred = !mapped.deferred_lists_of(i).is_empty();
+            (read.has_gapped_jobs, read.sampled, read.has_skipped_mate_positions, read.has_skipped_lists) =
+                (false, false, false, false);
+            read.has_dropped_placements = read.summary.has_dropped_placements;
+            read.length = mapped.packed.read_length(i);
             read.number = i;
         }
     }
 
-    /// All pairs of places of two mates that lie as mates do, the best first. Those on ALT contigs are in none.
+    /// Finds all pairs of placements of two mates at a proper distance, the best first. Placements on ALT contigs are
+    /// not paired.
     #[inline(always)]
-    fn combine(&mut self, job: &Finishing<'_>, first: usize) {
-        let State { reads, combined, ends, order, .. } = self;
-        combined.clear();
+    fn pair_placements(&mut self, job: &PairingContext<'_>, first: usize) {
+        let PairingState { reads, placement_pairs, ends, order, .. } = self;
+        placement_pairs.clear();
         let (one, two) = (&reads[first], &reads[first + 1]);
         for (ends, read) in ends.iter_mut().zip([one, two]) {
             ends.clear();
-            ends.extend(read.places.iter().map(|place| first_base(place, read.length)));
+            ends.extend(read.places.iter().map(|place| five_prime_position(place, read.length)));
         }
         let [one_ends, two_ends] = &*ends;
         let mut add = |x: usize, y: usize| {
             let (a, b) = (&one.places[x], &two.places[y]);
-            let Some(worth) = job.inserts.worth([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
+            let Some(worth) = job.inserts.pair_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
             if !a.alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
-                combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
+                placement_pairs.push(PlacementPair { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
         };
-        if one_ends.len().min(two_ends.len()) < FEW {
+        if one_ends.len().min(two_ends.len()) < MIN_PLACEMENTS_TO_SORT {
             for x in 0..one_ends.len() {
                 (0..two_ends.len()).for_each(|y| add(x, y));
             }
         } else {
-            // Both in order: those that are near each other.
+            // Sort one mate's positions and compare only those that are near.
             order.clear();
             order.extend(two_ends.iter().copied().zip(0u32..));
             order.sort_unstable();
             for (x, &end) in one_ends.iter().enumerate() {
-                let near = order.partition_point(|other| other.0 + job.inserts.farthest < end);
-                let near = order[near..].iter().take_while(|other| other.0 <= end + job.inserts.farthest);
+                let near = order.partition_point(|other| other.0 + job.inserts.max_distance < end);
+                let near = order[near..].iter().take_while(|other| other.0 <= end + job.inserts.max_distance);
                 near.for_each(|other| add(x, other.1 as usize));
             }
         }
-        combined.sort_unstable_by_key(|pair| (-pair.score, pair.which));
+        placement_pairs.sort_unstable_by_key(|pair| (-pair.score, pair.which));
     }
 
-    /// Where both mates stand in many places: looks for places that are as far from each other as mates are, before any is looked at.
+    /// For mates that both have many positions: finds positions at a proper distance, before any reference base is
+    /// read.
     #[inline(always)]
-    fn join(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) {
+    fn join_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         let [one, two] = [&self.reads[first], &self.reads[first + 1]];
-        if !one.waiting && !two.waiting {
+        if !one.deferred && !two.deferred {
             return;
         }
         let options = job.options;
-        let best = |read: &Read| read.places.first().map_or(0, |place| place.score);
-        let (bests, waiting) = ([best(one), best(two)], [one.waiting, two.waiting]);
-        // A place that was not looked at differs elsewhere, too.
-        let bounds = [one, two].map(|read| quality::unseen(read.about.sure + 1, read.length, options));
-        let full = (one.length + two.length) as i32 * options.equal;
-        let rescuer = RESCUER * options.equal;
-        self.combine(job, first);
-        let top = self.combined.first().map_or(0, |pair| pair.score);
-        let wanted = if waiting[0] && waiting[1] {
-            top - options.unpaired - 1 < bounds[0] + bounds[1]
+        let best = |read: &TemplateRead| read.places.first().map_or(0, |place| place.score);
+        let (bests, deferred) = ([best(one), best(two)], [one.deferred, two.deferred]);
+        // A position that was not examined has further mismatches.
+        let bounds =
+            [one, two].map(|read| quality::max_unseen_score(read.summary.exhausted_seeds + 1, read.length, options));
+        let full = (one.length + two.length) as i32 * options.match_score;
+        let rescuer = MIN_RESCUING_SCORE * options.match_score;
+        self.pair_placements(job, first);
+        let top = self.placement_pairs.first().map_or(0, |pair| pair.score);
+        let wanted = if deferred[0] && deferred[1] {
+            top - options.unpaired_penalty - 1 < bounds[0] + bounds[1]
         } else {
-            waiting[0] && bests[1] < rescuer || waiting[1] && bests[0] < rescuer
+            deferred[0] && bests[1] < rescuer || deferred[1] && bests[0] < rescuer
         };
         if !wanted {
             return;
         }
-        let fitting = top > full - FITTING * (options.equal + options.differs);
+        let fitting = top > full - MAX_FITTING_MISMATCHES * (options.match_score + options.mismatch_penalty);
         let lists = [0, 1].map(|mate| {
-            let lists = draft.waiting_of(first + mate);
-            lists.split_at(looked_at(lists, fitting))
+            let lists = mapped.deferred_lists_of(first + mate);
+            lists.split_at(num_lists_for_pair(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
-            self.reads[i].joined = sure(draft.seeds_of(i), others, 0..self.reads[i].length);
+            self.reads[i].joined = count_exhausted_seeds(mapped.seeds_of(i), others, 0..self.reads[i].length);
         }
-        let State { reads, joiner, pending, readers, .. } = self;
+        let PairingState { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
             let read = &reads[first + mate];
-            Mate { places: &read.places, lists: lists[mate].0, length: read.length }
+            MateCandidates { places: &read.places, lists: lists[mate].0, length: read.length }
         });
-        let more = joiner.join(job.view, job.inserts, mates);
+        let more = joiner.join_mates(job.view, job.inserts, mates);
         for mate in 0..2 {
-            let found = joiner.found(mate);
-            reads[first + mate].unjoined =
+            let found = joiner.joined_diagonals(mate);
+            reads[first + mate].has_skipped_mate_positions =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
-            for diagonal in found.iter().take(AHEAD) {
+            for diagonal in found.iter().take(PREFETCH_DISTANCE) {
                 job.view.prefetch_bases(diagonal.left(), reads[first + mate].length);
             }
             pending.extend_from_slice(found);
@@ -309,48 +329,49 @@ impl State {
         }
     }
 
-    /// Whether the mates of a pair, of which one at least has waiting lists, do not lie as mates do.
+    /// Whether the mates of a pair with deferred lists are not properly paired.
     #[inline(always)]
-    fn apart(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) -> bool {
-        if draft.waiting_of(first).is_empty() && draft.waiting_of(first + 1).is_empty() {
+    fn is_unpaired(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
+        if mapped.deferred_lists_of(first).is_empty() && mapped.deferred_lists_of(first + 1).is_empty() {
             return false;
         }
-        self.combine(job, first);
+        self.pair_placements(job, first);
         let best = |i: usize| self.reads[i].places.first().map_or(0, |place| place.score);
-        let apart = best(first) + best(first + 1) - job.options.unpaired;
-        self.combined.first().is_none_or(|pair| pair.score <= apart)
+        let apart = best(first) + best(first + 1) - job.options.unpaired_penalty;
+        self.placement_pairs.first().is_none_or(|pair| pair.score <= apart)
     }
 
-    /// Where a read without a mate may have a place in its lists that matters: looks for it in those that are not too long.
+    /// Examines the deferred lists of a read without a fitting mate, if a position in them could matter and they are
+    /// not too long.
     #[inline(always)]
-    fn further(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
-        let State { reads, joiner, pending, readers, .. } = self;
+    fn search_deferred_lists(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
+        let PairingState { reads, joiner, pending, readers, .. } = self;
         let read = &mut reads[i];
-        let lists = draft.waiting_of(i);
+        let lists = mapped.deferred_lists_of(i);
         if lists.is_empty() {
             return;
         }
-        let unseen = quality::unseen(read.about.sure + 1, read.length, job.options);
+        let unseen = quality::max_unseen_score(read.summary.exhausted_seeds + 1, read.length, job.options);
         let wanted = match &read.places[..] {
             [] => true,
-            // Two that are equal to the reference.
+            // Two placements that equal the reference.
             [best, next, ..] if best.score == next.score && best.score > unseen => false,
-            [best, ..] => best.score - SURE * job.options.equal < unseen,
+            [best, ..] => best.score - CLEAR_SCORE_MARGIN * job.options.match_score < unseen,
         };
         if !wanted {
             return;
         }
-        let n = looked_at_alone(lists);
-        read.unread = n < lists.len();
+        let n = num_lists_for_single(lists);
+        read.has_skipped_lists = n < lists.len();
         if n == 0 {
             return;
         }
-        read.about.sure = sure(draft.seeds_of(i), &lists[n..], 0..read.length);
-        read.waiting = read.unread;
-        let mate = Mate { places: &read.places, lists: &lists[..n], length: read.length };
-        joiner.all(job.view, mate);
-        let found = joiner.found(0);
-        for diagonal in found.iter().take(AHEAD) {
+        read.summary.exhausted_seeds = count_exhausted_seeds(mapped.seeds_of(i), &lists[n..], 0..read.length);
+        read.deferred = read.has_skipped_lists;
+        let mate = MateCandidates { places: &read.places, lists: &lists[..n], length: read.length };
+        joiner.collect_unknown_diagonals(job.view, mate);
+        let found = joiner.joined_diagonals(0);
+        for diagonal in found.iter().take(PREFETCH_DISTANCE) {
             job.view.prefetch_bases(diagonal.left(), read.length);
         }
         pending.extend_from_slice(found);
@@ -358,171 +379,187 @@ impl State {
     }
 
     #[inline(always)]
-    fn look_if_many(&mut self, job: &Finishing<'_>, draft: &Draft) {
-        if self.pending.len() >= TOGETHER {
-            self.look_at_pending(job, draft);
+    fn align_pending_if_full(&mut self, job: &PairingContext<'_>, mapped: &MappedReads) {
+        if self.pending.len() >= PENDING_BATCH {
+            self.align_pending(job, mapped);
         }
     }
 
-    /// Looks at what pairs joined, the reference having had time to come.
+    /// Aligns the pending diagonals. Their reference bases have been prefetched.
     #[inline(always)]
-    fn look_at_pending(&mut self, job: &Finishing<'_>, draft: &Draft) {
+    fn align_pending(&mut self, job: &PairingContext<'_>, mapped: &MappedReads) {
         let mut from = 0;
         for n in 0..self.readers.len() {
             let (read, to) = self.readers[n];
             self.diagonals.clear();
             self.diagonals.extend_from_slice(&self.pending[from..to]);
-            self.look(job, draft, read);
+            self.align_diagonals(job, mapped, read);
             from = to;
         }
         self.pending.clear();
         self.readers.clear();
     }
 
-    /// Asks for the lists that a pair may join.
+    /// Prefetches the position lists of the seeds of the pair whose first read is `first`.
     #[inline(always)]
-    fn prefetch(job: &Finishing<'_>, draft: &Draft, first: usize) {
-        for read in first..(first + 2).min(draft.about.len()) {
-            for list in draft.waiting_of(read).iter().take(LISTS) {
+    fn prefetch(job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
+        for read in first..(first + 2).min(mapped.summary.len()) {
+            for list in mapped.deferred_lists_of(read).iter().take(PREFETCHED_LISTS) {
                 job.view.prefetch_list(list.list);
             }
         }
     }
 
-    /// A read of which no place is known, as all its seeds stand in many: some of those places.
+    /// Samples positions of a read without placements, all of whose seeds are frequent.
     #[inline(always)]
-    fn sample(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
+    fn sample_positions(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         if !self.reads[i].places.is_empty() {
             return;
         }
-        let Some(list) = draft.waiting_of(i).first() else { return };
-        let step = (list.places as usize).div_ceil(SAMPLED);
+        let Some(list) = mapped.deferred_lists_of(i).first() else { return };
+        let step = (list.num_positions as usize).div_ceil(SAMPLED_POSITIONS);
         self.diagonals.clear();
         let mut n = 0;
-        listed(job.view, list, self.reads[i].length, |diagonal| {
+        for_each_listed(job.view, list, self.reads[i].length, |diagonal| {
             if n % step == 0 {
                 self.diagonals.push(diagonal);
             }
             n += 1;
         });
-        self.reads[i].waiting = true;
+        self.reads[i].deferred = true;
         self.reads[i].sampled = step > 1;
-        self.look(job, draft, i);
+        self.align_diagonals(job, mapped, i);
     }
 
-    /// Looks at the diagonals of a read and adds those that matter.
+    /// Aligns a read without gaps on its diagonals and adds the placements that score well enough.
     #[inline(always)]
-    fn look(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
+    fn align_diagonals(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         let read = &mut self.reads[i];
         let best = read.places.first().map_or(i32::MIN / 2, |place| place.score);
         let first = read.places.len();
-        let (packed, diagonals) = (&draft.packed, &self.diagonals);
-        read.unkept |=
-            self.laying.lay(job.view, job.options, packed, i, diagonals, Some(best), &mut read.places);
-        jobs(job.options, i, read.length, &read.places, first, BEHIND * job.options.equal, &mut self.jobs);
-        read.asked |= self.jobs.last().is_some_and(|job| job.read as usize == i);
-        if !read.asked {
-            read.settle(job.options);
+        let (packed, diagonals) = (&mapped.packed, &self.diagonals);
+        read.has_dropped_placements |= self.ungapped_aligner.align_candidates(
+            job.view,
+            job.options,
+            packed,
+            i,
+            diagonals,
+            Some(best),
+            &mut read.places,
+        );
+        add_gapped_jobs(
+            job.options,
+            i,
+            read.length,
+            &read.places,
+            first,
+            MAX_JOINED_SCORE_DEFICIT * job.options.match_score,
+            &mut self.jobs,
+        );
+        read.has_gapped_jobs |= self.jobs.last().is_some_and(|job| job.read as usize == i);
+        if !read.has_gapped_jobs {
+            read.sort_placements(job.options);
         }
     }
 
-    /// Does all alignments with gaps that were asked for.
+    /// Runs all pending gapped alignments.
     #[inline(always)]
-    fn with_gaps(&mut self, job: &Finishing<'_>, draft: &mut Draft) {
-        let State { reads, jobs, aligner, .. } = self;
+    fn align_gapped(&mut self, job: &PairingContext<'_>, mapped: &mut MappedReads) {
+        let PairingState { reads, jobs, aligner, .. } = self;
         if jobs.is_empty() {
             return;
         }
         let mut touched: Vec<u32> = jobs.iter().map(|job| job.read).collect();
         touched.sort_unstable();
         touched.dedup();
-        let packed = &draft.packed;
-        let strand = |read: u32, reverse| packed.strand(read as usize, reverse);
-        aligner.align(job.view, job.options, jobs, &mut draft.cigars, strand, |found| {
-            better(&mut reads[found.read as usize].places[found.place as usize], &found);
+        let packed = &mapped.packed;
+        let strand = |read: u32, reverse| packed.read_strand(read as usize, reverse);
+        aligner.align_jobs(job.view, job.options, jobs, &mut mapped.cigars, strand, |found| {
+            replace_if_better(&mut reads[found.read as usize].places[found.place as usize], &found);
         });
         for i in touched {
             let read = &mut reads[i as usize];
-            read.asked = false;
-            read.places.retain(|place| !place.sought || place.score >= job.options.least);
-            read.settle(job.options);
+            read.has_gapped_jobs = false;
+            read.places.retain(|place| !place.is_rescued || place.score >= job.options.min_score);
+            read.sort_placements(job.options);
         }
     }
 
-    /// Looks for mates where they should be.
+    /// Rescues mates: searches for a mate near the placements of the other mate.
     #[inline(always)]
-    fn rescue(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) {
-        self.combine(job, first);
-        let mending = self.mend(job, first);
+    fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
+        self.pair_placements(job, first);
+        let mending = self.request_gapped(job, first);
         let options = job.options;
-        let top = self.combined.first().map_or(i32::MIN / 2, |pair| pair.score);
-        let step = options.equal + options.differs;
+        let top = self.placement_pairs.first().map_or(i32::MIN / 2, |pair| pair.score);
+        let step = options.match_score + options.mismatch_penalty;
         for mate in 0..2 {
             let (x, y) = (first + mate, first + 1 - mate);
             let (best, other) = (
                 self.reads[x].places.first().map_or(0, |place| place.score),
                 self.reads[y].places.first().map_or(0, |place| place.score),
             );
-            if best < RESCUER * options.equal {
+            if best < MIN_RESCUING_SCORE * options.match_score {
                 continue;
             }
             let length = self.reads[y].length;
-            let full = length as i32 * options.equal;
-            let most = full - step * i32::from(self.reads[y].about.sure.min(6));
+            let full = length as i32 * options.match_score;
+            let most = full - step * i32::from(self.reads[y].summary.exhausted_seeds.min(6));
             let begun = self.jobs.len();
             let known = self.reads[y].places.len();
-            for i in 0..self.reads[x].places.len().min(RESCUERS) {
+            for i in 0..self.reads[x].places.len().min(MAX_RESCUING_PLACEMENTS) {
                 let place = self.reads[x].places[i];
-                if place.score < best - options.unpaired {
+                if place.score < best - options.unpaired_penalty {
                     break;
                 }
-                if place.score + most < top - NEAR * options.equal {
+                if place.score + most < top - MAX_PAIR_SCORE_DEFICIT * options.match_score {
                     continue;
                 }
-                let end = first_base(&place, self.reads[x].length);
+                let end = five_prime_position(&place, self.reads[x].length);
                 let enough = (full - 2 * step).min(other) - 2 * step;
                 let there = self.reads[y].places[..known].iter().any(|found| {
-                    let ends = [end, first_base(found, length)];
-                    let worth = job.inserts.worth(ends, [place.reverse, found.reverse]);
+                    let ends = [end, five_prime_position(found, length)];
+                    let worth = job.inserts.pair_score(ends, [place.reverse, found.reverse]);
                     worth.is_some_and(|worth| found.score + worth >= enough)
                 });
                 if !there {
-                    self.find_mate(job, draft, y, &place, end);
+                    self.find_mate(job, mapped, y, &place, end);
                 }
             }
-            let asked = mending[1 - mate] || self.jobs.len() > begun;
-            if !asked && self.reads[y].places.len() > known {
-                self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
-                self.reads[y].settle(options);
+            let has_gapped_jobs = mending[1 - mate] || self.jobs.len() > begun;
+            if !has_gapped_jobs && self.reads[y].places.len() > known {
+                self.reads[y].places.retain(|place| !place.is_rescued || place.score >= options.min_score);
+                self.reads[y].sort_placements(options);
             }
         }
     }
 
-    /// Asks for the places of the best pair, of those combined, to be aligned with gaps, if they were but rivals before their mates spoke for them.
-    /// Says of which mates.
+    /// Requests gapped alignments for the placements of the best pair, if these were treated as competing placements
+    /// before. Returns for which mates alignments were requested.
     #[inline(always)]
-    fn mend(&mut self, job: &Finishing<'_>, first: usize) -> [bool; 2] {
-        let Some(pair) = self.combined.first() else { return [false; 2] };
+    fn request_gapped(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
+        let Some(pair) = self.placement_pairs.first() else { return [false; 2] };
         let options = job.options;
         [0, 1].map(|mate| {
             let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
             let place = &read.places[which];
-            let full = read.length as i32 * options.equal;
-            if place.mended || place.total > full - MENDED * options.equal {
+            let full = read.length as i32 * options.match_score;
+            if place.gaps_exhausted || place.net_score > full - MIN_LOST_SCORE_FOR_GAPS * options.match_score {
                 return false;
             }
-            let asked = Job::new((first + mate) as u32, which as u32, place, read.length, false, options);
-            self.jobs.extend(asked);
-            asked.is_some()
+            let has_gapped_jobs =
+                GappedJob::new((first + mate) as u32, which as u32, place, read.length, false, options);
+            self.jobs.extend(has_gapped_jobs);
+            has_gapped_jobs.is_some()
         })
     }
 
-    /// Looks for a read near the place of its mate, whose first sequenced base lies at `end`.
+    /// Searches for a read near the placement of its mate, whose 5' end is at `end`.
     #[inline(always)]
-    fn find_mate(&mut self, job: &Finishing<'_>, draft: &Draft, y: usize, mate: &Place, end: u64) {
+    fn find_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, y: usize, mate: &Placement, end: u64) {
         let length = self.reads[y].length;
-        let bounds = job.view.bounds(mate.start());
-        for (orientation, insert) in job.inserts.all.iter().enumerate() {
+        let bounds = job.view.contig_bounds(mate.start());
+        for (orientation, insert) in job.inserts.by_orientation.iter().enumerate() {
             let Some(insert) = insert else { continue };
             let strands = [orientation & 2 != 0, orientation & 1 != 0];
             for behind in [true, false] {
@@ -530,110 +567,109 @@ impl State {
                 if own != mate.reverse {
                     continue;
                 }
-                // Where the read's first sequenced base may lie, then its first one on the reference.
+                // Range of the read's 5' end, then of its first base on the reference.
                 let (low, high) = (insert.low - 1, insert.high - 1);
                 let (from, to) = if behind { (low, high) } else { (-high, -low) };
                 let shift = if reverse { length as i64 - 1 } else { 0 };
                 let within = |at: i64| {
-                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2)
-                        as u64
+                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2) as u64
                 };
                 let (from, to) = (within(end as i64 + from - shift), within(end as i64 + to - shift + 1));
                 if to <= from || length == 0 {
                     continue;
                 }
-                let strand = draft.packed.strand(y, reverse);
-                let found = scan(job.view.words, strand, from, to.min(from + WINDOW), &mut self.counts);
+                let strand = mapped.packed.read_strand(y, reverse);
+                let found =
+                    scan_window(job.view.words, strand, from, to.min(from + MAX_RESCUE_WINDOW_BP), &mut self.counts);
                 for (differing, left) in found.into_iter().flatten() {
                     if 10 * differing as usize > 6 * length {
                         continue;
                     }
-                    let mut place =
-                        Place { left, reverse, anchor: length as u16 / 2, sought: true, ..Place::default() };
-                    differences(job.view.words, left, strand, &mut self.masks);
-                    placed(job.view, &self.masks, strand, &mut place, true, job.options);
+                    let mut place = Placement {
+                        left,
+                        reverse,
+                        anchor: length as u16 / 2,
+                        is_rescued: true,
+                        ..Placement::default()
+                    };
+                    count_mismatches(job.view.words, left, strand, &mut self.masks);
+                    place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
                     let places = &mut self.reads[y].places;
                     if places.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
                     }
-                    self.jobs.extend(Job::new(
-                        y as u32,
-                        places.len() as u32,
-                        &place,
-                        length,
-                        false,
-                        job.options,
-                    ));
+                    self.jobs.extend(GappedJob::new(y as u32, places.len() as u32, &place, length, false, job.options));
                     places.push(place);
                 }
             }
         }
     }
 
-    /// The answer for a read by itself.
-    fn single(&mut self, job: &Finishing<'_>, draft: &Draft, answer: usize, read: usize) {
-        let answer = &mut self.answers[answer];
-        answer.places.clear();
-        answer.places.extend_from_slice(&self.reads[read].places);
+    /// Reports a read without its mate.
+    fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
+        let report = &mut self.reports[report];
+        report.places.clear();
+        report.places.extend_from_slice(&self.reads[read].places);
         let read = &self.reads[read];
-        let primary = (!read.places.is_empty()).then(|| (0, alone(draft, read, 0, job.options)));
-        answer.pieces(draft, read, primary, false, job.options);
+        let primary = (!read.places.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
+        report.set_segments(mapped, read, primary, false, job.options);
     }
 
-    /// The answers for a pair; whether it lies as pairs do.
-    fn choose(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) -> bool {
-        self.combine(job, first);
+    /// Reports a pair; returns whether it is a proper pair.
+    fn report_pair(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
+        self.pair_placements(job, first);
         let options = job.options;
         let reads = [&self.reads[first], &self.reads[first + 1]];
-        let best = |read: &Read| read.places.first().map_or(0, |place| place.score);
-        let apart = best(reads[0]) + best(reads[1]) - options.unpaired;
-        // As bwa: a read of several pieces lies where most of it does, wherever its mate is.
-        let whole = reads.iter().all(|read| !in_pieces(read, options));
-        let pair = self.combined.first().copied().filter(|pair| whole && pair.score > apart);
+        let best = |read: &TemplateRead| read.places.first().map_or(0, |place| place.score);
+        let apart = best(reads[0]) + best(reads[1]) - options.unpaired_penalty;
+        // As in bwa: a split read is placed where most of it aligns, independent of its mate.
+        let whole = reads.iter().all(|read| !is_split(read, options));
+        let pair = self.placement_pairs.first().copied().filter(|pair| whole && pair.score > apart);
         let Some(pair) = pair else {
             for mate in 0..2 {
-                self.single(job, draft, mate, first + mate);
+                self.report_single(job, mapped, mate, first + mate);
             }
-            return self.proper(job, first);
+            return self.is_proper_pair(job, first);
         };
-        let mut next = self.combined.get(1).map_or(apart, |pair| pair.score.max(apart));
-        let step = options.equal + options.differs + 1;
-        let near = self.combined[1..].iter().filter(|pair| pair.score >= next - step).count();
-        // A place that was not looked at, beside another one of the mate's.
-        if reads[0].waiting && reads[1].waiting {
+        let mut next = self.placement_pairs.get(1).map_or(apart, |pair| pair.score.max(apart));
+        let step = options.match_score + options.mismatch_penalty + 1;
+        let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
+        // A position that was not examined, near another placement of the mate.
+        if reads[0].deferred && reads[1].deferred {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
                 let rivals =
-                    quality::rivals(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
-                let unseen = quality::likely_unseen(this.joined, this.about.copies, this.length, options);
+                    quality::find_rivals(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
+                let unseen = quality::likely_unseen_score(this.joined, this.summary.copies, this.length, options);
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }
         }
-        // What both mates have many copies of.
+        // Copies that both mates have.
         let copied =
-            reads.map(|read| quality::copies(read.about.copies)).into_iter().fold(f64::MAX, f64::min)
-                * COPIED;
-        let of_pair = quality::of_pair(pair.score - next, near as u32, copied, options);
+            reads.map(|read| quality::copies_penalty(read.summary.copies)).into_iter().fold(f64::MAX, f64::min)
+                * COPIES_PENALTY_SHARE;
+        let of_pair = quality::pair_mapq(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);
-            let own = alone(draft, read, which, options);
-            // A mate lends what it knows, 40 points at most.
+            let own = single_read_mapq(mapped, read, which, options);
+            // A mate can raise the mapping quality by at most 40.
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
-            let quality = quality.min(most(read, which, options));
-            let answer = &mut self.answers[mate];
-            answer.places.clear();
-            answer.places.extend_from_slice(&read.places);
-            answer.pieces(draft, read, Some((which, quality)), true, options);
+            let quality = quality.min(segment_mapq_upper_bound(read, which, options));
+            let report = &mut self.reports[mate];
+            report.places.clear();
+            report.places.extend_from_slice(&read.places);
+            report.set_segments(mapped, read, Some((which, quality)), true, options);
         }
-        self.proper(job, first)
+        self.is_proper_pair(job, first)
     }
 
-    /// Whether both answers are of a place that is good enough to be reported, and these lie as mates do.
-    fn proper(&self, job: &Finishing<'_>, first: usize) -> bool {
-        let primary = |answer: &Answer| answer.pieces.first().map(|piece| answer.places[piece.place]);
-        let [Some(a), Some(b)] = self.answers.each_ref().map(primary) else { return false };
-        let ends = [first_base(&a, self.reads[first].length), first_base(&b, self.reads[first + 1].length)];
-        job.inserts.worth(ends, [a.reverse, b.reverse]).is_some()
+    /// Whether both primary placements are reported and form a proper pair.
+    fn is_proper_pair(&self, job: &PairingContext<'_>, first: usize) -> bool {
+        let primary = |report: &ReadReport| report.segments.first().map(|piece| report.places[piece.place]);
+        let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
+        let ends =
+            [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
+        job.inserts.pair_score(ends, [a.reverse, b.reverse]).is_some()
             && job.view.contig_at(a.start()) == job.view.contig_at(b.start())
     }
 }

@@ -1,118 +1,135 @@
-//! How sure a place is: mapping qualities on bwa mem's scale (Li 2013), less what copies nobody looked at may hide.
+//! Mapping qualities on the scale of bwa mem (Li 2013), lowered for copies that were not examined.
 
-use crate::options::Options;
-use crate::place::Place;
+use crate::options::ScoringOptions;
+use crate::placement::Placement;
 
-/// The greatest quality.
-pub const MOST: i32 = 60;
-/// A rival's score at least: that of a seed by chance.
-const BY_CHANCE: i32 = 19;
-/// Differences that a place nobody looked at has besides those that are certain.
-const ELSEWHERE: u16 = 4;
-/// The same for a read alone, whose mate would have to fit there, too; twice as many where all places of its seeds were looked at.
-const ALONE: u16 = 4;
-/// Share of a read that has to be aligned for the greatest quality, and what is taken from it if nothing were.
-const CLIPPED: f64 = 0.9;
-const UNEXPLAINED: i32 = 20;
-/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less.
-const SLOPE: f64 = 6.02;
-const SHORT: f64 = 50.0;
-/// How much less, over the logarithm of the aligned bases: bwa has 3. Here a point says more, as places that nobody looked at are reckoned with.
-const FACTOR: f64 = 3.4;
+/// Maximum mapping quality (Phred).
+pub const MAX_MAPQ: i32 = 60;
+/// Minimum score of a competing placement, in matches: that of a random seed match. Empirical.
+const CHANCE_SCORE: i32 = 19;
+/// Number of mismatches that a placement which was not examined is assumed to have in addition to one in each
+/// exhausted seed. Empirical: lowering the number lowers mapping qualities in repeats.
+const MIN_EXTRA_MISMATCHES: u16 = 4;
+/// Number of additional mismatches assumed for an unexamined placement of a single read; doubled if all positions of
+/// its seeds were examined. Empirical.
+const SINGLE_READ_EXTRA_MISMATCHES: u16 = 4;
+/// Share of a read that must be aligned for the maximum mapping quality. Empirical.
+const MIN_ALIGNED_SHARE: f64 = 0.9;
+/// Reduction of the maximum mapping quality of a read of which nothing is aligned. Empirical.
+const UNALIGNED_MAPQ_PENALTY: i32 = 20;
+/// Factor that turns a score difference, in matches, into mapping quality; the value of bwa.
+const MAPQ_PER_SCORE: f64 = 6.02;
+/// Number of aligned bases (bp) from which a point of score counts less; the value of bwa.
+const SHORT_ALIGNMENT_BP: f64 = 50.0;
+/// Factor of the reduced weight, divided by the logarithm of the aligned bases. bwa has 3. Higher here, because
+/// unexamined placements are taken into account.
+const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
-/// 10 log10 of a number of copies.
-pub fn copies(n: u32) -> f64 {
+/// 10·log10 of a number of copies; 0 without copies.
+pub fn copies_penalty(n: u32) -> f64 {
     if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
 }
 
-/// What speaks against a place.
+/// Placements of a read that compete with one of its placements for the same bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rivals {
-    /// The best score of another place of the same bases; none if there is no such place.
+pub struct RivalPlacements {
+    /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
-    /// Places about as good as that.
+    /// Number of placements with a score near [`Self::best`].
     pub near: u32,
 }
 
-/// The rivals of place `of` of a read. Places on ALT contigs are none of one in the primary assembly.
-pub fn rivals(places: &[Place], of: usize, length: usize, options: &Options) -> Rivals {
+/// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
+/// with placements in the primary assembly.
+pub fn find_rivals(places: &[Placement], of: usize, length: usize, options: &ScoringOptions) -> RivalPlacements {
     let this = &places[of];
-    let same = |other: &&Place| (this.alt || !other.alt) && !other.elsewhere(this, length);
+    let same = |other: &&Placement| (this.alt || !other.alt) && !other.covers_other_bases(this, length);
     let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
-    let step = options.differs + options.equal + 1;
+    let step = options.mismatch_penalty + options.match_score + 1;
     let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);
-    Rivals { best, near }
+    RivalPlacements { best, near }
 }
 
-/// The score that a place could have which was not looked at, while so many seeds' places were that do not overlap.
-pub fn unseen(sure: u16, length: usize, options: &Options) -> i32 {
-    length as i32 * options.equal - (options.equal + options.differs) * i32::from(sure)
+/// Maximum score that a placement which was not examined can have, if all positions of `sure` non-overlapping seeds
+/// were examined: the placement has a mismatch in each of these seeds.
+pub fn max_unseen_score(sure: u16, length: usize, options: &ScoringOptions) -> i32 {
+    length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(sure)
 }
 
-/// The same as it is likely: hardly any place has just one difference in each of those seeds and none elsewhere.
-pub(crate) fn likely_unseen(sure: u16, copies: u32, length: usize, options: &Options) -> i32 {
-    unseen(sure + elsewhere(copies), length, options)
+/// Likely maximum score of a placement that was not examined. Such a placement usually has mismatches outside of the
+/// `sure` examined seeds, too.
+pub(crate) fn likely_unseen_score(sure: u16, copies: u32, length: usize, options: &ScoringOptions) -> i32 {
+    max_unseen_score(sure + extra_mismatches(copies), length, options)
 }
 
-/// Differences that a place which nobody looked at has at least besides those that are certain: one less for every
-/// tenfold of copies, as the best of more has fewer.
-fn elsewhere(copies: u32) -> u16 {
-    ELSEWHERE.saturating_sub(copies.checked_ilog10().unwrap_or(0) as u16)
+/// Assumed number of mismatches of a placement that was not examined, outside of the exhausted seeds. One less for
+/// each factor of ten in the number of copies, because the best of many copies has few mismatches.
+fn extra_mismatches(copies: u32) -> u16 {
+    MIN_EXTRA_MISMATCHES.saturating_sub(copies.checked_ilog10().unwrap_or(0) as u16)
 }
 
-/// What the gaps of a place cost at least: as much as one gap between its first diagonal and its last one.
-fn gaps(place: &Place, options: &Options) -> i32 {
+/// Minimum cost of the gaps of a placement: that of one gap between its first and its last diagonal.
+fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
     let longer = (place.right as i64 - place.left as i64) as i32;
     match longer {
         0 => 0,
-        1.. => options.open[0] + options.extend[0] * longer,
-        _ => options.open[1] - (options.extend[1] + options.equal) * longer,
+        1.. => options.gap_open[0] + options.gap_extend[0] * longer,
+        _ => options.gap_open[1] - (options.gap_extend[1] + options.match_score) * longer,
     }
 }
 
-/// The quality of a place by what is known of its read alone; `sure`: its seeds that do not overlap and of which all places were looked at.
-pub fn alone(
-    place: &Place,
-    rivals: Rivals,
+/// Mapping quality of a placement without its mate. `sure` is the number of its non-overlapping seeds whose positions
+/// were all examined.
+pub fn single_read_mapq(
+    place: &Placement,
+    rivals: RivalPlacements,
     sure: u16,
-    waiting: bool,
+    deferred: bool,
     length: usize,
-    options: &Options,
+    options: &ScoringOptions,
 ) -> i32 {
-    let mut next = rivals.best.unwrap_or(0).max(BY_CHANCE * options.equal);
-    let near = if rivals.best.is_some_and(|best| best > BY_CHANCE * options.equal) { rivals.near } else { 0 };
-    // Where no list waits, a place that was not found differs in all seeds, not only in some that do not overlap.
-    let elsewhere = if waiting || sure == 0 { ALONE } else { 2 * ALONE };
-    let elsewhere = usize::from(elsewhere) * place.aligned() / length;
-    // Gaps cost such a place what they cost this one.
-    let unseen = unseen(sure + elsewhere as u16, place.aligned(), options) - gaps(place, options);
+    let mut next = rivals.best.unwrap_or(0).max(CHANCE_SCORE * options.match_score);
+    let near = if rivals.best.is_some_and(|best| best > CHANCE_SCORE * options.match_score) { rivals.near } else { 0 };
+    // Without deferred lists, a placement that was not found has mismatches in all seeds, not only in non-overlapping
+    // ones.
+    let elsewhere = if deferred || sure == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
+    let elsewhere = usize::from(elsewhere) * place.aligned_bases() / length;
+    // The gaps of this placement would also cost the other one.
+    let unseen = max_unseen_score(sure + elsewhere as u16, place.aligned_bases(), options) - gap_cost(place, options);
+    // docs/model/mapping_quality.md (1)
     next = next.max(unseen);
     if next >= place.score {
         return 0;
     }
-    let aligned = place.aligned() as f64;
-    let (equal, lost) = (f64::from(options.equal), f64::from(options.equal + options.differs));
+    let aligned = place.aligned_bases() as f64;
+    let (equal, lost) = (f64::from(options.match_score), f64::from(options.match_score + options.mismatch_penalty));
     let identity = 1.0 - (aligned * equal - f64::from(place.score)) / lost / aligned;
-    let worth = if aligned < SHORT { 1.0 } else { FACTOR / libm::log(aligned) } * identity;
-    let mut quality = (SLOPE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
+    // docs/model/mapping_quality.md (2)
+    let worth = if aligned < SHORT_ALIGNMENT_BP { 1.0 } else { LONG_ALIGNMENT_FACTOR / libm::log(aligned) } * identity;
+    // docs/model/mapping_quality.md (3)
+    let mut quality = (MAPQ_PER_SCORE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
     if near > 0 {
-        quality -= (copies(near + 1) + 0.499) as i32;
+        quality -= (copies_penalty(near + 1) + 0.499) as i32;
     }
-    quality.clamp(0, MOST)
+    quality.clamp(0, MAX_MAPQ)
 }
 
-/// The greatest quality of a place: bases that are not aligned are a difference that nothing explains.
-pub fn most(place: &Place, length: usize) -> i32 {
-    let aligned = (place.aligned() as f64 / (CLIPPED * length as f64)).min(1.0);
-    MOST - (f64::from(UNEXPLAINED) * (1.0 - aligned)).ceil() as i32
+/// Highest mapping quality that a placement can have. Unaligned bases lower it, because they count as unexplained
+/// differences.
+pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
+    // docs/model/mapping_quality.md (4)
+    let aligned = (placement.aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
+    MAX_MAPQ - (f64::from(UNALIGNED_MAPQ_PENALTY) * (1.0 - aligned)).ceil() as i32
 }
 
-/// The quality of a pair: `ahead` points better than the next one, with `near` pairs about as good as that.
-pub fn of_pair(ahead: i32, near: u32, copied: f64, options: &Options) -> i32 {
-    let mut quality = (SLOPE * f64::from(ahead) / f64::from(options.equal) + 0.499) as i32;
+/// Mapping quality of a pair of placements that scores `ahead` points more than the second-best pair; `near` pairs
+/// have nearly the score of the second-best.
+pub fn pair_mapq(ahead: i32, near: u32, copied: f64, options: &ScoringOptions) -> i32 {
+    // docs/model/mapping_quality.md (5)
+    let mut quality = (MAPQ_PER_SCORE * f64::from(ahead) / f64::from(options.match_score) + 0.499) as i32;
     if near > 0 {
-        quality -= (copies(near + 1) + 0.499) as i32;
+        quality -= (copies_penalty(near + 1) + 0.499) as i32;
     }
-    (quality - copied as i32).clamp(0, MOST)
+    (quality - copied as i32).clamp(0, MAX_MAPQ)
 }

@@ -1,39 +1,41 @@
-//! Which k-mers of a sequence are looked up: those around an open syncmer (Edgar 2021; Shaw and Yu 2022).
+//! Selects the seeds of a sequence: 25-mers around an open syncmer (Edgar 2021; Shaw and Yu 2022).
 //!
-//! Of nine neighbouring 15-mers the middle one has the smallest hash: then the 25-mer round it is a seed. Whether it is one depends on
-//! its own 23 middle bases only, so a read and the reference choose the same, whichever strand the read is from. One k-mer in nine is.
+//! A 25-mer is a seed if, of its nine consecutive 15-mers, the middle one has the smallest hash. That depends only on
+//! the 23 middle bases, so a read and the reference select the same seeds on either strand. One k-mer in nine is a
+//! seed.
 
-use crate::bases::{reverse_complement, window};
+use crate::bases::{reverse_complement, window_at};
 
-/// Bases of a seed.
-pub const SEED: usize = 25;
-/// Bases of the short k-mers whose hashes are compared.
-const SHORT: usize = 15;
-/// Short k-mers that are compared.
-const WINDOW: usize = 9;
-/// Bases that decide whether there is a seed round them.
-const SPAN: usize = SHORT + WINDOW - 1;
-/// Bases of a seed before those.
-const BEFORE: usize = (SEED - SPAN) / 2;
+/// Length of a seed (bp).
+pub const SEED_BP: usize = 25;
+/// Length (bp) of the short k-mers whose hashes are compared.
+const SMER_BP: usize = 15;
+/// Number of short k-mers that are compared.
+const SMERS_PER_WINDOW: usize = 9;
+/// Number of bases in the middle of a k-mer that decide whether the k-mer is a seed.
+const WINDOW_BP: usize = SMER_BP + SMERS_PER_WINDOW - 1;
+/// Number of bases of a seed before the window that decides whether the seed is sampled.
+const WINDOW_OFFSET: usize = (SEED_BP - WINDOW_BP) / 2;
 
-/// Bits of a seed.
-const SEED_BITS: u64 = (1 << (2 * SEED)) - 1;
-const SHORT_BITS: u64 = (1 << (2 * SHORT)) - 1;
+/// Mask of the bits of a seed.
+const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
+const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 
-/// A seed: where it begins, the hash of the k-mer or of its reverse complement, whichever is the smaller number, and which it was.
+/// A seed: its position, its hash, and the strand of the hashed k-mer, which is the numerically smaller one of the
+/// k-mer and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Syncmer {
-    /// Its first base.
+    /// Position of the first base.
     pub at: u32,
-    /// The reverse complement was hashed.
+    /// Whether the reverse complement was hashed.
     pub reverse: bool,
-    /// Hash, all bits of use.
+    /// 64-bit hash.
     pub hash: u64,
 }
 
-/// Buffers.
+/// Finds seeds; holds reusable buffers.
 #[derive(Debug, Default, Clone)]
-pub struct Finder {
+pub struct SyncmerFinder {
     hashes: Vec<u32>,
     chosen: Vec<u32>,
 }
@@ -46,38 +48,39 @@ fn hash(kmer: u64) -> u64 {
     h ^ (h >> 29)
 }
 
-impl Finder {
-    /// Hands the seeds of bases `from..to` of `words` to `each`, in order. There is a word behind the last base.
+impl SyncmerFinder {
+    /// Passes the seeds in bases `from..to` of `words` to `each`, in order. `words` must have one more word after the
+    /// last base.
     #[inline(always)]
-    pub fn find(&mut self, words: &[u64], from: usize, to: usize, mut each: impl FnMut(Syncmer)) {
+    pub fn find_seeds(&mut self, words: &[u64], from: usize, to: usize, mut each: impl FnMut(Syncmer)) {
         debug_assert!(from.is_multiple_of(16));
-        if to < from + SEED {
+        if to < from + SEED_BP {
             return;
         }
         let length = to - from;
-        let short = length - SHORT + 1;
+        let short = length - SMER_BP + 1;
         let rounds = short.div_ceil(16);
         self.hashes.clear();
         self.hashes.resize(16 * rounds + 16, 0);
         for (round, out) in self.hashes.as_chunks_mut::<16>().0[..rounds].iter_mut().enumerate() {
-            let forward = window(words, from + 16 * round);
+            let forward = window_at(words, from + 16 * round);
             let backward = reverse_complement(forward);
             for (i, out) in out.iter_mut().enumerate() {
                 let i = 2 * i as u64;
-                let one = (forward >> i) & SHORT_BITS;
-                let other = (backward >> (34 - i)) & SHORT_BITS;
+                let one = (forward >> i) & SMER_MASK;
+                let other = (backward >> (34 - i)) & SMER_MASK;
                 let kmer = (one as u32).min(other as u32);
                 let h = kmer.wrapping_mul(0x9e37_79b1);
                 let h = (h ^ (h >> 15)).wrapping_mul(0x85eb_ca77);
                 *out = h ^ (h >> 13);
             }
         }
-        let spans = length - SPAN + 1;
+        let spans = length - WINDOW_BP + 1;
         self.chosen.clear();
         self.chosen.resize(spans + 1, 0);
         let mut n = 0;
-        let h = &self.hashes[..spans + WINDOW - 1];
-        // Sixteen at a time: which are less than the least of their neighbours.
+        let h = &self.hashes[..spans + SMERS_PER_WINDOW - 1];
+        // For sixteen windows at a time: whether the middle hash is smaller than all others.
         let mut start = 0;
         while start < spans {
             let end = (start + 16).min(spans);
@@ -91,7 +94,7 @@ impl Finder {
                 }
             } else {
                 for i in 0..end - start {
-                    let h = &h[start + i..start + i + WINDOW];
+                    let h = &h[start + i..start + i + SMERS_PER_WINDOW];
                     let least = h[..4].iter().chain(&h[5..]).fold(u32::MAX, |a, &b| a.min(b));
                     less[i] = u8::from(h[4] < least);
                 }
@@ -104,12 +107,12 @@ impl Finder {
         }
         for &span in &self.chosen[..n] {
             let span = span as usize;
-            if span < BEFORE || span - BEFORE + SEED > length {
+            if span < WINDOW_OFFSET || span - WINDOW_OFFSET + SEED_BP > length {
                 continue;
             }
-            let at = span - BEFORE;
-            let kmer = window(words, from + at) & SEED_BITS;
-            let other = reverse_complement(kmer) >> (64 - 2 * SEED);
+            let at = span - WINDOW_OFFSET;
+            let kmer = window_at(words, from + at) & SEED_MASK;
+            let other = reverse_complement(kmer) >> (64 - 2 * SEED_BP);
             each(Syncmer { at: at as u32, reverse: kmer > other, hash: hash(kmer.min(other)) });
         }
     }
@@ -117,10 +120,10 @@ impl Finder {
 
 #[cfg(test)]
 mod tests {
-    use genuma_machine::processor::Vectors;
+    use genuma_machine::processor::SimdLevel;
 
     use super::*;
-    use crate::bases::Packed;
+    use crate::bases::PackedReadBatch;
 
     fn random(length: usize, mut state: u64) -> Vec<u8> {
         (0..length)
@@ -131,14 +134,14 @@ mod tests {
             .collect()
     }
 
-    fn seeds(words: &[u64], length: usize, vectors: Vectors) -> Vec<Syncmer> {
+    fn seeds(words: &[u64], length: usize, vectors: SimdLevel) -> Vec<Syncmer> {
         let mut padded = words.to_vec();
         padded.extend([0; 2]);
         let mut found = Vec::new();
-        let mut finder = Finder::default();
-        vectors.run(
+        let mut finder = SyncmerFinder::default();
+        vectors.run_at_level(
             #[inline(always)]
-            || finder.find(&padded, 0, length, |seed| found.push(seed)),
+            || finder.find_seeds(&padded, 0, length, |seed| found.push(seed)),
         );
         found
     }
@@ -146,16 +149,16 @@ mod tests {
     #[test]
     fn both_strands_have_the_same_seeds_with_any_instructions() {
         for length in (0..400).chain([5000]) {
-            let mut packed = Packed::default();
-            packed.push(&random(length, length as u64));
-            let found = seeds(packed.strand(0, false).words, length, Vectors::all()[0]);
-            for &vectors in Vectors::all() {
-                assert_eq!(seeds(packed.strand(0, false).words, length, vectors), found);
+            let mut packed = PackedReadBatch::default();
+            packed.push_read(&random(length, length as u64));
+            let found = seeds(packed.read_strand(0, false).words, length, SimdLevel::available_levels()[0]);
+            for &vectors in SimdLevel::available_levels() {
+                assert_eq!(seeds(packed.read_strand(0, false).words, length, vectors), found);
             }
-            let mut turned = seeds(packed.strand(0, true).words, length, Vectors::widest());
+            let mut turned = seeds(packed.read_strand(0, true).words, length, SimdLevel::widest_available());
             turned.reverse();
             for seed in &mut turned {
-                seed.at = (length - SEED) as u32 - seed.at;
+                seed.at = (length - SEED_BP) as u32 - seed.at;
                 seed.reverse = !seed.reverse;
             }
             assert_eq!(turned, found, "{length}");

@@ -1,4 +1,5 @@
-//! Reads of all kinds through the whole mapper: what it says of them is true of the reference, and the same however they come.
+//! Maps reads of all kinds with the whole mapper and checks that the reports are consistent with the reference and
+//! independent of the batches.
 //!
 //! `GENUMA_PAIRS=1000000 cargo test -p genuma-mapper --test reads` maps a million pairs.
 
@@ -6,16 +7,16 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
-use genuma_machine::processor::Vectors;
-use genuma_mapper::bases::{LETTERS, is_base};
-use genuma_mapper::gapped::{DELETED, INSERTED, MATCH};
-use genuma_mapper::index::{Built, Error, Index, View, build};
-use genuma_mapper::insert::{self, Distances, Inserts};
-use genuma_mapper::mapper::{self, Draft};
-use genuma_mapper::options::{AMBIGUOUS, LONGEST, Options};
-use genuma_mapper::pairs::{self, Piece};
-use genuma_mapper::place::Place;
-use genuma_reads::dna::revcomp;
+use genuma_machine::processor::SimdLevel;
+use genuma_mapper::bases::{BASE_LETTERS, is_base};
+use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
+use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build};
+use genuma_mapper::insert::{self, InsertSizeModels, InsertSizes};
+use genuma_mapper::mapper::{self, MappedReads};
+use genuma_mapper::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
+use genuma_mapper::pairs::{self, ReportedSegment};
+use genuma_mapper::placement::Placement;
+use genuma_reads::dna::reverse_complement;
 
 /// Random numbers (splitmix64).
 struct Dice(u64);
@@ -33,7 +34,7 @@ impl Dice {
         (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
     }
 
-    /// With errors: one base in `rate` changed, and a fifth as many gaps of up to 40 bp.
+    /// A copy with errors: one base in `rate` changed, and a fifth as many gaps of up to 40 bp.
     fn copy(&mut self, seq: &[u8], rate: usize) -> Vec<u8> {
         let mut copy = Vec::with_capacity(seq.len() + 40);
         let mut left_out = 0;
@@ -61,7 +62,7 @@ impl Dice {
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Bytes that begin at a multiple of 64.
+/// Bytes that are aligned to 64.
 struct Held(Vec<Line>, usize);
 
 impl Deref for Held {
@@ -77,7 +78,7 @@ struct Reference {
     index: Index<Held>,
 }
 
-/// Repeats of two families at three ages, tandem repeats, holes; then a sequence that is like nothing else; then short ones.
+/// Two repeat families of three ages, tandem repeats and ambiguous ranges; then a unique sequence; then short ones.
 static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
     let mut dice = Dice(1);
     let families = [dice.bases(300), dice.bases(2500)];
@@ -94,16 +95,16 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
                 dice.bases(unit).repeat(900 / unit)
             }
         };
-        repeats.extend(if dice.roll(2) == 0 { copy } else { revcomp(&copy) });
+        repeats.extend(if dice.roll(2) == 0 { copy } else { reverse_complement(&copy) });
     }
     repeats[50_000..50_300].fill(b'N');
     (0..100).for_each(|_| repeats[dice.roll(120_000)] = b'N');
     let mut contigs = vec![repeats, dice.bases(80_000)];
     contigs.extend([20, 40, 100, 300, 1000].map(|n| dice.bases(n)));
-    let mut built = Built::default();
+    let mut built = ReferenceBuilder::default();
     for (i, contig) in contigs.iter().enumerate() {
-        built.begin(format!("contig{i}"));
-        built.add(contig);
+        built.begin_contig(format!("contig{i}"));
+        built.add_bases(contig);
     }
     let mut bytes = Vec::new();
     build(built, 1, |some| {
@@ -116,7 +117,7 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
     Reference { contigs, index: Index::new(held).unwrap() }
 });
 
-/// Some stretch of the reference.
+/// A random range of the reference.
 fn stretch(dice: &mut Dice, n: usize) -> &'static [u8] {
     let contig = &REFERENCE.contigs[[0, 0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6][dice.roll(12)]];
     let n = n.min(contig.len());
@@ -124,13 +125,13 @@ fn stretch(dice: &mut Dice, n: usize) -> &'static [u8] {
     &contig[at..at + n]
 }
 
-/// A pair of one of many kinds, most of them as mates are.
+/// A pair of one of many kinds; most are proper pairs.
 fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
     const ADAPTER: &[u8] = b"AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC";
     let longest = [100, 150, 150, 150, 300][dice.roll(5)];
     let insert = 30 + (0..4).map(|_| dice.roll(2 * longest)).sum::<usize>() / 2;
     let fragment = stretch(dice, insert);
-    let ends = [fragment.to_vec(), revcomp(fragment)];
+    let ends = [fragment.to_vec(), reverse_complement(fragment)];
     let rate = [1000, 100, 30, 12][dice.roll(4)];
     // Short fragments end in adapters.
     let mut mates = ends.map(|end| [&dice.copy(&end, rate)[..], ADAPTER, &[b'G'; 300]].concat());
@@ -143,7 +144,7 @@ fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
         3 => {
             let at = dice.roll(longest);
             let other = stretch(dice, longest);
-            let other = if dice.roll(2) == 0 { other.to_vec() } else { revcomp(other) };
+            let other = if dice.roll(2) == 0 { other.to_vec() } else { reverse_complement(other) };
             mates[one].splice(at.., other);
             mates[one].truncate(longest);
         }
@@ -151,7 +152,7 @@ fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
         5..8 => mates[one].truncate(dice.roll(301)),
         8 => mates.iter_mut().for_each(|mate| mate.truncate(dice.roll(60))),
         9 => mates[one].clear(),
-        10 => mates[one] = revcomp(&mates[one]),
+        10 => mates[one] = reverse_complement(&mates[one]),
         11 => {
             let unit = 1 + dice.roll(20);
             mates[one] = dice.bases(unit).repeat(longest);
@@ -159,7 +160,7 @@ fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
         }
         12 => mates[one][20..longest.min(80)].fill(b'N'),
         13 => mates[one].make_ascii_lowercase(),
-        14 if dice.roll(40) == 0 => mates[one] = stretch(dice, LONGEST).to_vec(),
+        14 if dice.roll(40) == 0 => mates[one] = stretch(dice, MAX_READ_BP).to_vec(),
         _ => {}
     }
     if dice.roll(2) == 0 {
@@ -168,50 +169,51 @@ fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
     mates
 }
 
-/// What becomes of a read: its places with their operations, and which are reported.
-type Told = (Vec<(Place, Vec<u32>)>, Vec<Piece>);
+/// The report of a read: its placements with their CIGAR operations, and the reported segments.
+type Told = (Vec<(Placement, Vec<u32>)>, Vec<ReportedSegment>);
 
-/// What becomes of the reads, template by template, and whether its mates lie as mates do; `pieces` templates at a time.
+/// The reports of the reads by template, and whether the mates are a proper pair; mapped `pieces` templates at a
+/// time.
 fn told(
     reads: &[Vec<u8>],
     paired: bool,
-    options: &Options,
-    vectors: Vectors,
+    options: &ScoringOptions,
+    vectors: SimdLevel,
     pieces: usize,
 ) -> Vec<(Vec<Told>, bool)> {
     let view = REFERENCE.index.view();
-    let (mut map, mut finish) = (mapper::State::default(), pairs::State::default());
-    let mut distances = Distances::default();
+    let (mut map, mut finish) = (mapper::MapperState::default(), pairs::PairingState::default());
+    let mut insert_sizes = InsertSizes::default();
     let mut drafts = Vec::new();
     for some in reads.chunks(if paired { 2 } else { 1 } * pieces) {
-        let mut draft = Draft::default();
-        mapper::map(&view, options, vectors, &mut map, some.iter().map(Vec::as_slice), &mut draft);
+        let mut mapped = MappedReads::default();
+        mapper::map_reads(&view, options, vectors, &mut map, some.iter().map(Vec::as_slice), &mut mapped);
         if paired {
             (0..some.len())
                 .step_by(2)
-                .for_each(|first| insert::add(&mut distances, &view, &draft, first, options));
+                .for_each(|first| insert::add_pair(&mut insert_sizes, &view, &mapped, first, options));
         }
-        drafts.push(draft);
+        drafts.push(mapped);
     }
-    let inserts = Inserts::new(distances, options.equal);
+    let inserts = InsertSizeModels::new(insert_sizes, options.match_score);
     let inserts = paired.then_some(&inserts);
     let mut all = Vec::new();
-    for draft in &mut drafts {
-        let whole = |draft: &Draft, place: &Place| {
-            let at = place.cigar as usize;
-            (Place { cigar: 0, ..*place }, draft.cigars[at..at + usize::from(place.operations)].to_vec())
+    for mapped in &mut drafts {
+        let whole = |mapped: &MappedReads, place: &Placement| {
+            let at = place.cigar_start as usize;
+            (Placement { cigar_start: 0, ..*place }, mapped.cigars[at..at + usize::from(place.num_cigar_ops)].to_vec())
         };
-        pairs::finish(
+        pairs::finish_templates(
             &view,
             options,
             vectors,
             &mut finish,
-            draft,
+            mapped,
             inserts,
-            |draft, first, answers, proper| {
+            |mapped, first, answers, proper| {
                 assert_eq!((answers.len(), first % answers.len()), (if paired { 2 } else { 1 }, 0));
-                let told = |answer: &pairs::Answer| {
-                    (answer.places.iter().map(|place| whole(draft, place)).collect(), answer.pieces.clone())
+                let told = |answer: &pairs::ReadReport| {
+                    (answer.places.iter().map(|place| whole(mapped, place)).collect(), answer.segments.clone())
                 };
                 all.push((answers.iter().map(told).collect(), proper));
                 Ok::<(), ()>(())
@@ -222,35 +224,35 @@ fn told(
     all
 }
 
-/// Fails unless a place is one of the read.
-fn true_of(view: &View<'_>, options: &Options, read: &[u8], place: &Place, operations: &[u32]) {
-    let read = if place.reverse { revcomp(read) } else { read.to_ascii_uppercase() };
+/// Asserts that a placement is consistent with the read and the reference.
+fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &Placement, operations: &[u32]) {
+    let read = if place.reverse { reverse_complement(read) } else { read.to_ascii_uppercase() };
     let contig = &view.contigs[view.contig_at(place.start())];
     assert!(place.from < place.to && usize::from(place.to) <= read.len());
     assert!(contig.start <= place.start() && place.start() < place.end() && place.end() <= contig.end());
-    let whole = [u32::from(place.to - place.from) << 4 | MATCH];
+    let whole = [u32::from(place.to - place.from) << 4 | CIGAR_MATCH];
     let operations = if operations.is_empty() { &whole } else { operations };
-    assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15) && operations[0] & 15 == MATCH);
+    assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15) && operations[0] & 15 == CIGAR_MATCH);
     let (mut at, mut target, mut score) = (usize::from(place.from), place.start(), 0);
     for operation in operations {
         let n = (operation >> 4) as i32;
         assert!(n > 0);
         match operation & 15 {
-            INSERTED => {
+            CIGAR_INSERTION => {
                 at += n as usize;
-                score -= options.open[1] + n * options.extend[1];
+                score -= options.gap_open[1] + n * options.gap_extend[1];
             }
-            DELETED => {
+            CIGAR_DELETION => {
                 target += n as u64;
-                score -= options.open[0] + n * options.extend[0];
+                score -= options.gap_open[0] + n * options.gap_extend[0];
             }
             kind => {
-                assert_eq!(kind, MATCH);
+                assert_eq!(kind, CIGAR_MATCH);
                 for (letter, target) in read[at..at + n as usize].iter().zip(target..) {
                     score += match *letter {
-                        letter if !is_base(letter) => AMBIGUOUS,
-                        letter if LETTERS[usize::from(view.base(target))] == letter => options.equal,
-                        _ => -options.differs,
+                        letter if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
+                        letter if BASE_LETTERS[usize::from(view.base_at(target))] == letter => options.match_score,
+                        _ => -options.mismatch_penalty,
                     };
                 }
                 (at, target) = (at + n as usize, target + n as u64);
@@ -258,21 +260,18 @@ fn true_of(view: &View<'_>, options: &Options, read: &[u8], place: &Place, opera
         }
     }
     assert_eq!((at, target, score), (usize::from(place.to), place.end(), place.score));
-    let [left, right] = options.clips(place.reverse);
+    let [left, right] = options.clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < read.len() { right } else { 0 };
-    assert_eq!(place.total, score - clipped);
+    assert_eq!(place.net_score, score - clipped);
 }
 
-/// Fails unless what is told of a template is true.
-fn check(view: &View<'_>, options: &Options, reads: &[Vec<u8>], (told, proper): &(Vec<Told>, bool)) {
+/// Asserts that the reports of a template are consistent.
+fn check(view: &IndexView<'_>, options: &ScoringOptions, reads: &[Vec<u8>], (told, proper): &(Vec<Told>, bool)) {
     for (read, (places, pieces)) in reads.iter().zip(told) {
         places.iter().for_each(|(place, operations)| true_of(view, options, read, place, operations));
         for (i, piece) in pieces.iter().enumerate() {
-            assert!(piece.quality <= 60 && places[piece.place].0.score >= options.least);
-            assert!(
-                pieces[..i].iter().all(|other| other.place != piece.place)
-                    && piece.quality <= pieces[0].quality
-            );
+            assert!(piece.mapq <= 60 && places[piece.place].0.score >= options.min_score);
+            assert!(pieces[..i].iter().all(|other| other.place != piece.place) && piece.mapq <= pieces[0].mapq);
         }
     }
     if *proper {
@@ -282,27 +281,34 @@ fn check(view: &View<'_>, options: &Options, reads: &[Vec<u8>], (told, proper): 
     }
 }
 
-/// Pairs of a block.
+/// Number of pairs in a block.
 const BLOCK: usize = 2000;
 
 #[test]
 fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
     let pairs: usize = std::env::var("GENUMA_PAIRS").map_or(6000, |n| n.parse().unwrap());
     let others = [
-        Options { least: 0, ..Options::default() },
-        Options { clip: [0, 0], least: 10, unpaired: 0, ..Options::default() },
-        Options { clip: [100, 100], open: [1, 1], ..Options::default() },
-        Options { equal: 2, differs: 3, open: [5, 2], extend: [1, 3], clip: [7, 4], least: 40, unpaired: 9 },
+        ScoringOptions { min_score: 0, ..ScoringOptions::default() },
+        ScoringOptions { clip_penalty: [0, 0], min_score: 10, unpaired_penalty: 0, ..ScoringOptions::default() },
+        ScoringOptions { clip_penalty: [100, 100], gap_open: [1, 1], ..ScoringOptions::default() },
+        ScoringOptions {
+            match_score: 2,
+            mismatch_penalty: 3,
+            gap_open: [5, 2],
+            gap_extend: [1, 3],
+            clip_penalty: [7, 4],
+            min_score: 40,
+            unpaired_penalty: 9,
+        },
     ];
     let mut mapped = 0;
     for block in 0..pairs.div_ceil(BLOCK) {
         let mut dice = Dice(block as u64 + 2);
-        let reads: Vec<Vec<u8>> =
-            (0..BLOCK.min(pairs - block * BLOCK)).flat_map(|_| pair(&mut dice)).collect();
-        // Every other block by the defaults.
-        let options = if block % 2 == 0 { Options::default() } else { others[block / 2 % others.len()] };
+        let reads: Vec<Vec<u8>> = (0..BLOCK.min(pairs - block * BLOCK)).flat_map(|_| pair(&mut dice)).collect();
+        // Every other block uses the default options.
+        let options = if block % 2 == 0 { ScoringOptions::default() } else { others[block / 2 % others.len()] };
         let paired = block % 5 != 4;
-        let first = told(&reads, paired, &options, Vectors::widest(), BLOCK);
+        let first = told(&reads, paired, &options, SimdLevel::widest_available(), BLOCK);
         let view = REFERENCE.index.view();
         for (i, (template, told)) in reads.chunks(if paired { 2 } else { 1 }).zip(&first).enumerate() {
             let checked = std::panic::catch_unwind(|| check(&view, &options, template, told));
@@ -310,14 +316,12 @@ fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
             assert!(checked.is_ok(), "template {i} of block {block}, {options:?}: {:?}: {told:?}", letters());
             mapped += told.0.iter().filter(|(_, pieces)| !pieces.is_empty()).count();
         }
-        for (vectors, pieces) in Vectors::all().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK])
+        for (vectors, pieces) in
+            SimdLevel::available_levels().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK])
         {
             let other = told(&reads, paired, &options, *vectors, pieces);
             for (i, (other, first)) in other.iter().zip(&first).enumerate() {
-                assert_eq!(
-                    other, first,
-                    "template {i} of block {block}, {vectors:?}, {pieces} at a time, {options:?}"
-                );
+                assert_eq!(other, first, "template {i} of block {block}, {vectors:?}, {pieces} at a time, {options:?}");
             }
         }
     }
@@ -336,7 +340,7 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
         let fragment = &contig[at..at + insert];
         let mut mates = [
             (fragment[..length].to_vec(), at, false),
-            (revcomp(&fragment[insert - length..]), at + insert - length, true),
+            (reverse_complement(&fragment[insert - length..]), at + insert - length, true),
         ];
         mates.rotate_left(dice.roll(2));
         for (read, at, reverse) in mates {
@@ -345,7 +349,7 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
         }
     }
     for paired in [true, false] {
-        let all = told(&reads, paired, &Options::default(), Vectors::widest(), BLOCK);
+        let all = told(&reads, paired, &ScoringOptions::default(), SimdLevel::widest_available(), BLOCK);
         assert!(all.iter().all(|(_, proper)| *proper == paired));
         let told: Vec<&Told> = all.iter().flat_map(|(told, _)| told).collect();
         for ((found, pieces), (expected, read)) in told.into_iter().zip(places.iter().zip(&reads)) {
@@ -353,7 +357,7 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
             let (place, operations) = &found[pieces[0].place];
             assert_eq!((place.start(), place.reverse), *expected);
             assert_eq!((place.score, operations.len()), (read.len() as i32, 0));
-            assert_eq!(pieces[0].quality, 60, "{paired}: {}", String::from_utf8_lossy(read));
+            assert_eq!(pieces[0].mapq, 60, "{paired}: {}", String::from_utf8_lossy(read));
         }
     }
 }
@@ -361,13 +365,9 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
 #[test]
 fn no_reads_at_all_are_mapped() {
     for paired in [true, false] {
-        assert_eq!(told(&[], paired, &Options::default(), Vectors::widest(), 5), []);
-        let empty = told(&[Vec::new(), Vec::new()], paired, &Options::default(), Vectors::widest(), 5);
-        assert!(
-            empty
-                .iter()
-                .flat_map(|(told, _)| told)
-                .all(|(places, pieces)| places.is_empty() && pieces.is_empty())
-        );
+        assert_eq!(told(&[], paired, &ScoringOptions::default(), SimdLevel::widest_available(), 5), []);
+        let empty =
+            told(&[Vec::new(), Vec::new()], paired, &ScoringOptions::default(), SimdLevel::widest_available(), 5);
+        assert!(empty.iter().flat_map(|(told, _)| told).all(|(places, pieces)| places.is_empty() && pieces.is_empty()));
     }
 }

@@ -1,76 +1,80 @@
-//! Both samples looked at without counting all of their k-mers: one pass over the reads.
+//! Quick check of a normal and its tumours in one pass over the reads, without counting all k-mers (`genuma check`).
 
-use genuma_reads::{Error, Estimate, Lane, Meter, Trimmed, Trimmer, for_each_batch};
+use genuma_reads::{Error, Lane, ProgressCounters, ReadEstimate, TrimCounts, Trimmer, for_each_batch};
 
-use crate::each::{Samplers, Samplings};
-use crate::facts::Looked;
-use crate::library::facts::Libraries;
-use crate::library::{LibraryTally, Observer, Seen};
-use crate::sampled::{SampleParams, Sampled};
+use crate::library::metrics::PairLibraryMetrics;
+use crate::library::{LibraryObserver, LibraryTally, TrimmedPair};
+use crate::pair_summary::PairEvidence;
+use crate::sketch::{KmerSketch, SketchParams};
+use crate::sketches_per_tumour::{SketchBuilders, SketchWriters};
 
-/// What a look at the reads of a normal and a tumour gives.
+/// Result of the quick check of a normal and one tumour.
 #[derive(Debug, Clone)]
-pub struct Checked {
-    /// What a sample of the roots says.
-    pub looked: Looked,
-    /// What the reads say of the libraries.
-    pub libraries: Libraries,
-    /// Bases read of the normal and of the tumour.
+pub struct PairCheck {
+    /// Sites and depths found in the k-mer sketch of both samples.
+    pub evidence: PairEvidence,
+    /// Library metrics of both samples.
+    pub libraries: PairLibraryMetrics,
+    /// Bases read from the normal and from the tumour.
     pub bases: [u64; 2],
 }
 
-/// What one thread sees.
-struct Look<'a> {
+/// State of one reader thread.
+struct ReaderState<'a> {
     trimmers: Vec<Trimmer>,
-    observer: Observer,
-    samplers: Samplers<'a>,
+    observer: LibraryObserver,
+    samplers: SketchWriters<'a>,
 }
 
-/// Pairs that are expected of each of so many samples.
-pub fn pairs_expected(by_sample: &[Estimate], samples: usize) -> Vec<u64> {
+/// Returns the expected number of read pairs of each of `samples` samples, 0 where there is no estimate.
+pub fn expected_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> Vec<u64> {
     (0..samples).map(|sample| by_sample.get(sample).map_or(0, |own| own.reads / 2)).collect()
 }
 
-/// Looks at all lanes, those of the normal and of one tumour or several of the same person: the normal beside each, in their order.
+/// Reads all lanes and compares the normal with each of the tumours. All samples are from one person. Returns one
+/// result per tumour, in sample order.
 ///
 /// # Errors
-/// Reads that cannot be read.
-pub fn check(
+/// Returns an error if a read file cannot be read.
+pub fn check_lanes(
     lanes: &[Lane],
     tumours: usize,
-    params: SampleParams,
+    params: SketchParams,
     threads: usize,
-    meter: &Meter,
-) -> Result<Vec<Checked>, Error> {
-    let (samplings, samples) = (Samplings::new(params, tumours), tumours + 1);
-    let expected = pairs_expected(&Estimate::by_sample(lanes), samples);
-    let start = || Look {
+    meter: &ProgressCounters,
+) -> Result<Vec<PairCheck>, Error> {
+    let (samplings, samples) = (SketchBuilders::new(params, tumours), tumours + 1);
+    let expected = expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(lanes), samples);
+    let start = || ReaderState {
         trimmers: (0..samples).map(|_| Trimmer::default()).collect(),
-        observer: Observer::expecting(&expected),
-        samplers: samplings.samplers(),
+        observer: LibraryObserver::with_expected_pairs(&expected),
+        samplers: samplings.new_writers(),
     };
     let looks = for_each_batch(lanes, threads, meter, start, |look, batch| {
         let trimmer = &mut look.trimmers[usize::from(batch.sample)];
         for raw in batch.iter() {
             let cut = trimmer.trim(raw);
-            look.observer.see(&Seen { raw, cut, packed: trimmer.packed() }, batch.sample);
-            look.samplers.see(cut, trimmer.packed(), batch.sample);
+            look.observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates() }, batch.sample);
+            look.samplers.add_pair(cut, trimmer.packed_mates(), batch.sample);
         }
         Ok::<(), Error>(())
     })?;
-    let mut trimmed = vec![Trimmed::default(); samples];
+    let mut trimmed = vec![TrimCounts::default(); samples];
     let mut tallies = vec![LibraryTally::default(); samples];
-    for Look { trimmers, observer, samplers } in looks {
+    for ReaderState { trimmers, observer, samplers } in looks {
         drop(samplers);
         trimmed.iter_mut().zip(&trimmers).for_each(|(sum, own)| sum.add(&own.counts()));
-        tallies.iter_mut().zip(observer.finish()).for_each(|(sum, own)| sum.add(&own));
+        tallies.iter_mut().zip(observer.into_tallies()).for_each(|(sum, own)| sum.add_tally(&own));
     }
-    let of = |(tumour, sampled): (usize, Sampled)| {
-        // Depth as the reads have it is not known: roots in good bases are fewer.
-        let libraries =
-            Libraries::of([&tallies[0], &tallies[tumour]], [&trimmed[0], &trimmed[tumour]], [None, None]);
+    let of = |(tumour, sampled): (usize, KmerSketch)| {
+        // The depth of the reads is unknown here: the sketch counts only k-mers of good bases.
+        let libraries = PairLibraryMetrics::from_tallies(
+            [&tallies[0], &tallies[tumour]],
+            [&trimmed[0], &trimmed[tumour]],
+            [None, None],
+        );
         let bases = [tallies[0].bases(), tallies[tumour].bases()];
-        Checked { looked: Looked::at(&sampled), libraries, bases }
+        PairCheck { evidence: PairEvidence::from_sketch(&sampled), libraries, bases }
     };
-    Ok((1..).zip(samplings.finish()).map(of).collect())
+    Ok((1..).zip(samplings.into_sketches()).map(of).collect())
 }

@@ -1,52 +1,59 @@
-//! How deep each sample is, how evenly, and how its depth goes by GC.
+//! Depth of each sample, its evenness over the genome, and its dependence on GC content.
 
 use serde::{Deserialize, Serialize};
 
-use crate::roots::{Coverage, DEPTHS, GC, RootTally};
-use crate::usual::usual;
+use crate::interval::MIN_DIVISOR;
+use crate::modal_depth::estimate_modal_depth;
+use crate::site_tally::{GcDepthSum, NUM_DEPTH_CLASSES, NUM_GC_CLASSES, SiteTally};
 
-/// How a sample covers its genome.
+/// Coverage of the genome by one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Covered {
-    /// Molecules that have a root of a single place in good bases, on average: less than the depth of the reads, as a read has fewer roots than bases.
-    pub depth: f64,
-    /// Standard deviation of that depth over places beyond what chance makes, relative to it.
+pub struct CoverageMetrics {
+    /// Mean number of molecules at a single-copy root, counting only k-mers of good bases. It is lower than the read
+    /// depth, because a read has fewer k-mers than bases.
+    pub mean_depth: f64,
+    /// Coefficient of variation of the depth between roots, without the part that Poisson sampling explains.
     pub unevenness: f64,
-    /// Share of the places that have less than a fifth of it.
-    pub thin: f64,
-    /// Depth relative to the average, by the share of G and C of some 30 bases: pairs of that share and the depth, where enough places have it.
-    pub by_gc: Vec<(f64, f64)>,
+    /// Share of the single-copy roots with less than a fifth of the mean depth (0 to 1).
+    pub low_depth_share: f64,
+    /// Pairs (GC share of a root, depth relative to the mean), for GC classes with at least 500 roots. Roots have k−2
+    /// bases, about 30.
+    pub depth_by_gc: Vec<(f64, f64)>,
 }
 
-/// Fewest roots of a share of GC.
-const ENOUGH: u64 = 500;
+/// Minimum number of roots of a GC class to report its depth. Chosen; a higher value leaves out more rare classes.
+const MIN_ROOTS_PER_GC_CLASS: u64 = 500;
 
-impl Covered {
-    /// Of a sample, 0 the normal and 1 the tumour; roots of the sample have so many bases.
-    pub fn of(tally: &RootTally, sample: usize, bases: u32) -> Covered {
-        let usual = usual(&tally.depths[sample]);
-        let most = ((usual * 2.0) as usize).clamp(1, DEPTHS - 1);
-        let within = || tally.depths[sample].iter().enumerate().take(most + 1);
+/// Roots with less than the mean depth divided by this number have a low depth. Chosen; a higher value counts fewer
+/// roots.
+const LOW_DEPTH_DIVISOR: f64 = 5.0;
+
+impl CoverageMetrics {
+    /// Computes the coverage of a sample (0: normal, 1: tumour). `root_bases` is the length of a root, k−2.
+    pub fn from_tally(tally: &SiteTally, sample: usize, root_bases: u32) -> CoverageMetrics {
+        let modal_depth = estimate_modal_depth(&tally.depth_histograms[sample]);
+        let max_depth = ((modal_depth * 2.0) as usize).clamp(1, NUM_DEPTH_CLASSES - 1);
+        let within = || tally.depth_histograms[sample].iter().enumerate().take(max_depth + 1);
         let roots: u64 = within().map(|(_, n)| n).sum();
         let mean = within().map(|(depth, n)| depth as f64 * *n as f64).sum::<f64>() / roots.max(1) as f64;
-        let variance = within().map(|(depth, n)| (depth as f64 - mean).powi(2) * *n as f64).sum::<f64>()
-            / roots.max(1) as f64;
-        let thin: u64 = within().filter(|(depth, _)| (*depth as f64) < mean / 5.0).map(|(_, n)| n).sum();
-        let sum = |own: &Coverage| own.sum as f64 / own.roots.max(1) as f64;
-        let all = tally.coverage[sample].iter().fold(Coverage::default(), |all, own| Coverage {
+        let variance =
+            within().map(|(depth, n)| (depth as f64 - mean).powi(2) * *n as f64).sum::<f64>() / roots.max(1) as f64;
+        let thin: u64 = within().filter(|(depth, _)| (*depth as f64) < mean / LOW_DEPTH_DIVISOR).map(|(_, n)| n).sum();
+        let sum = |own: &GcDepthSum| own.depth_sum as f64 / own.roots.max(1) as f64;
+        let all = tally.depth_by_gc[sample].iter().fold(GcDepthSum::default(), |all, own| GcDepthSum {
             roots: all.roots + own.roots,
-            sum: all.sum + own.sum,
+            depth_sum: all.depth_sum + own.depth_sum,
         });
-        let by_gc = (0..GC)
-            .zip(&tally.coverage[sample])
-            .filter(|(_, own)| own.roots >= ENOUGH)
-            .map(|(gc, own)| (gc as f64 / f64::from(bases), sum(own) / sum(&all).max(1e-9)))
+        let by_gc = (0..NUM_GC_CLASSES)
+            .zip(&tally.depth_by_gc[sample])
+            .filter(|(_, own)| own.roots >= MIN_ROOTS_PER_GC_CLASS)
+            .map(|(gc, own)| (gc as f64 / f64::from(root_bases), sum(own) / sum(&all).max(MIN_DIVISOR)))
             .collect();
-        Covered {
-            depth: mean,
-            unevenness: (variance - mean).max(0.0).sqrt() / mean.max(1e-9),
-            thin: thin as f64 / roots.max(1) as f64,
-            by_gc,
+        CoverageMetrics {
+            mean_depth: mean,
+            unevenness: (variance - mean).max(0.0).sqrt() / mean.max(MIN_DIVISOR),
+            low_depth_share: thin as f64 / roots.max(1) as f64,
+            depth_by_gc: by_gc,
         }
     }
 }

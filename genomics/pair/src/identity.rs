@@ -1,136 +1,253 @@
-//! Of one person, of relatives, or of two people?
+//! Decides whether two samples are from one person, from relatives or from two unrelated people.
 //!
-//! Where both samples are deep the alleles of each site are known. Two reads of one person differ at half of its heterozygous sites; what the tumour has
-//! where the normal has one allele only comes on top, and is half of what heterozygous sites are in a stranger, a quarter in a child, and nothing in
-//! the same person, whatever the tumour has lost. Where they are shallow pairs of reads are compared at roots that few reads have: those between the samples
-//! differ as often as those within them if the samples are of one person, whatever repeats and errors there are.
+//! Deep samples: the genotypes of both samples are known at many sites. Two reads of one person differ at half of the
+//! heterozygous sites. Alleles that the tumour has where the normal is homozygous come on top: half the share of
+//! heterozygous sites in an unrelated person, a quarter in a child, none in the same person, whatever alleles the
+//! tumour has lost.
+//!
+//! Shallow samples: pairs of reads are compared at roots of low depth. If the samples are from one person, pairs
+//! between the samples differ as often as pairs within a sample, whatever repeats and errors there are.
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::Estimate;
-use crate::roots::{Draws, Genotypes, RootTally};
+use crate::interval::{DEVIATIONS_95_PERCENT, Estimate, MIN_DIVISOR};
+use crate::site_tally::{GenotypeCounts, ReadPairComparisons, SiteTally};
 
-/// Who the samples are of.
+/// Relation of the people that two samples are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// Of one person.
+    /// Both samples are from one person.
     Same,
-    /// Of two people who are close relatives: parent and child, siblings.
+    /// The samples are from two close relatives: parent and child, or siblings.
     Relatives,
-    /// Of two people.
-    Strangers,
-    /// Not of one person; whether of relatives cannot be told.
+    /// The samples are from two unrelated people.
+    Unrelated,
+    /// The samples are from two people; whether these are relatives is undecided.
     Different,
-    /// Of one person or of close relatives, not of two people who are not related; which of the two cannot be told.
+    /// The samples are from one person or from close relatives, not from unrelated people.
     SameOrRelatives,
-    /// There is too little that both samples show.
+    /// The samples have too few sites or reads in common for a decision.
     Unknown,
 }
 
-/// What both samples say about who they are of.
+/// Result of the identity test of two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The verdict.
+    /// The relation that the data support.
     pub relation: Relation,
-    /// How much more the samples differ from one another than each from itself, in differing bases of a read each. 0 for one person.
-    pub excess: Estimate,
-    /// The same over what it would be for two people who are not related: 0 for one person, about a half for close relatives, 1 for strangers. Only where
-    /// heterozygous sites can be told.
-    pub distance: Option<Estimate>,
-    /// The share of sites that are heterozygous in each sample, where that can be told.
-    pub heterozygous: Option<[f64; 2]>,
-    /// Sites at which both samples' alleles are known; pairs of reads that were compared if there are none.
+    /// How much more two reads of different samples differ than two reads of one sample, in mismatches per base. 0
+    /// for one person.
+    pub excess_mismatch_rate: Estimate,
+    /// [`Self::excess_mismatch_rate`] relative to its expectation for two unrelated people: 0 for one person, about
+    /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
+    /// unknown.
+    pub genetic_distance: Option<Estimate>,
+    /// Share of the sites that are heterozygous, in the normal and in the tumour. `None` for shallow samples.
+    pub heterozygosity: Option<[f64; 2]>,
+    /// Number of sites at which the genotypes of both samples are known; for shallow samples the number of read pairs
+    /// compared between the samples.
     pub sites: u64,
 }
 
-/// Fewest sites of two alleles by which relation is measured.
-const HET: u64 = 24;
-/// Of all sites.
-const SITES: u64 = 5_000;
-/// Distance up to which the samples are of one person: a tumour has changes of its own, and may hold a few cells of others.
-const SAME: f64 = 0.25;
-/// Kinship above which the samples are of one person however many changes the tumour has: between the 0.5 of one person and the 0.25 of relatives (KING's bound for
-/// samples of one person). What the tumour has lost makes it smaller.
-const ONE: f64 = 0.354;
-/// Kinship above which two people are relatives (KING, Manichaikul 2010: 0.25 for parent and child and for siblings, 0 for strangers).
-const KIN: f64 = 0.09;
-/// How much more pairs of reads vary than draws would: a place is seen from two sides, and reads of it are in several pairs.
-const STANDARD: f64 = 2.0;
+/// Unit of `GenotypeCounts::foreign_share_sum`: this number is one site at which all reads have a foreign allele.
+const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
+/// Divisor of the summed variances of two samples for the variance of their mean: 2².
+const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
+
+/// Parameters of the identity model. Numbers in parentheses are formulas of `docs/model/identity.md`.
+#[derive(Debug)]
+pub(crate) struct IdentityModelParams {
+    /// Minimum number of heterozygous sites to use genotypes. Unit: sites. Source: empirical; not fitted. If higher:
+    /// more samples are compared by pairs of reads.
+    pub(crate) min_het_sites: u64,
+    /// Minimum number of sites with known genotypes to use genotypes. Unit: sites. Source: empirical; not fitted. If
+    /// higher: more samples are compared by pairs of reads.
+    pub(crate) min_sites: u64,
+    /// Smallest and largest depth of the normal at the sites whose genotypes are used. Unit: multiples of the modal
+    /// depth of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value:
+    /// fewer sites; second value: more repeats.
+    pub(crate) depth_range: [f64; 2],
+    /// Genetic distance up to which samples are from one person (4). Unit: share of the distance of unrelated people.
+    /// Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
+    /// mistaken for one person.
+    pub(crate) max_same_person_distance: f64,
+    /// Multiple of `max_same_person_distance` from which an uncertain distance does not count as one person (4).
+    /// Unit: factor. Source: empirical; not fitted. If higher: relatives are mistaken for one person.
+    pub(crate) same_person_distance_factor: f64,
+    /// Kinship above which samples are from one person however many somatic changes the tumour has; LOH in the tumour
+    /// lowers the kinship (4). Unit: KING kinship, 0.5 for one person. Source: KING (Manichaikul 2010), bound for
+    /// duplicates: halfway between 0.5 and 0.25 on a log scale. If higher: fewer tumours with many changes are
+    /// matched with their normal.
+    pub(crate) min_same_person_kinship: f64,
+    /// Kinship above which two people are relatives (4). Unit: KING kinship, 0.25 for first-degree relatives. Source:
+    /// KING (Manichaikul 2010), near the bound 0.0884 of second-degree relatives. If higher: fewer relatives are
+    /// reported.
+    pub(crate) min_relatives_kinship: f64,
+    /// Roots of more than this depth in both samples together are repeats and are left out of the comparison of read
+    /// pairs. Unit: multiples of the modal depth of both samples together. Source: empirical; not fitted. If higher:
+    /// more repeats are compared.
+    pub(crate) max_depth_factor: f64,
+    /// Smallest value of the depth up to which roots are compared by pairs of reads; applies if `max_depth_factor`
+    /// gives less. Unit: reads. Source: empirical; not fitted. If higher: more repeats in very shallow samples.
+    pub(crate) min_depth_bound: usize,
+    /// Minimum number of read pairs of each kind at a depth to use this depth. Unit: read pairs. Source: empirical;
+    /// not fitted. If higher: fewer depths are used.
+    pub(crate) min_pairs_per_depth: u64,
+    /// Mismatch rate that is added to the observed one in the variance (5). Unit: mismatches per base. Source: chosen
+    /// (keeps the variance positive). If higher: depths without mismatches weigh less.
+    pub(crate) min_mismatch_rate: f64,
+    /// Factor by which the variance of the mismatch counts exceeds that of independent draws: a place is seen from
+    /// two sides, and a read is in several pairs (5). Unit: factor. Source: empirical; not fitted. If higher: wider
+    /// intervals, fewer decisions.
+    pub(crate) read_pair_variance_factor: f64,
+    /// Minimum number of read pairs between the samples. Unit: read pairs. Source: empirical; not fitted. If higher:
+    /// more shallow samples are undecided.
+    pub(crate) min_read_pairs: u64,
+    /// Minimum excess of mismatches between samples of two unrelated people, and of close relatives (7). Unit:
+    /// mismatches per base. Source: empirical (people have 7e-4 and more, because each neighbouring base differs at
+    /// half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
+    pub(crate) min_excess: [f64; 2],
+    /// Minimum excess to call the samples different (7). Unit: standard deviations. Source: chosen (about one false
+    /// alarm in 2000). If higher: fewer samples are called different.
+    pub(crate) min_excess_deviations: f64,
+    /// Samples are different only if the excess is more than that of relatives over this divisor (7). Unit: factor.
+    /// Source: empirical; not fitted. If higher: more samples are called different.
+    pub(crate) min_excess_divisor: f64,
+    /// Standard deviations that are added to the excess before it is compared with the bounds of relatives and of one
+    /// person (7). Unit: standard deviations. Source: definition (one-sided 95 %). If higher: fewer decisions.
+    pub(crate) one_sided_deviations: f64,
+    /// Relatives have an excess of less than this share of the minimum of unrelated people (7). Unit: factor. Source:
+    /// chosen (five standard deviations in total). If higher: more unrelated people are called relatives.
+    pub(crate) relatives_margin: f64,
+    /// One person has an excess of less than this share of the minimum of relatives (7). Unit: factor. Source:
+    /// empirical; not fitted. If higher: more relatives are called one person.
+    pub(crate) same_person_margin: f64,
+    /// Maximum standard deviation of the excess to distinguish one person from close relatives (7). Unit: mismatches
+    /// per base. Source: empirical; not fitted. If higher: more shallow samples are decided and more relatives
+    /// mistaken.
+    pub(crate) max_same_person_deviation: f64,
+    /// Standard deviations that are added to the excess before unrelated people are excluded (7). Unit: standard
+    /// deviations. Source: chosen (two-sided 95 %). If higher: fewer decisions.
+    pub(crate) undecided_deviations: f64,
+    /// Samples with an excess below this share of the minimum of unrelated people are from one person or relatives
+    /// (7). Unit: factor. Source: chosen (four standard deviations in total). If higher: more unrelated people are
+    /// called one person or relatives.
+    pub(crate) undecided_margin: f64,
+}
+
+/// Values of the parameters of the identity model.
+pub(crate) const IDENTITY_PARAMS: IdentityModelParams = IdentityModelParams {
+    min_het_sites: 24,
+    min_sites: 5_000,
+    depth_range: [0.5, 1.7],
+    max_same_person_distance: 0.25,
+    same_person_distance_factor: 1.5,
+    min_same_person_kinship: 0.354,
+    min_relatives_kinship: 0.09,
+    max_depth_factor: 1.5,
+    min_depth_bound: 4,
+    min_pairs_per_depth: 50,
+    min_mismatch_rate: 1e-6,
+    read_pair_variance_factor: 2.0,
+    min_read_pairs: 20_000,
+    min_excess: [5.5e-4, 2.8e-4],
+    min_excess_deviations: 3.3,
+    min_excess_divisor: 3.0,
+    one_sided_deviations: 1.64,
+    relatives_margin: 0.9,
+    same_person_margin: 0.7,
+    max_same_person_deviation: 6.5e-5,
+    undecided_deviations: 2.0,
+    undecided_margin: 0.75,
+};
 
 impl Identity {
-    /// Whether nothing speaks against one person.
-    pub fn is_pair(&self) -> bool {
+    /// Whether the samples may be from one person: the data do not contradict it.
+    pub fn may_be_same_person(&self) -> bool {
         matches!(self.relation, Relation::Same | Relation::SameOrRelatives | Relation::Unknown)
     }
 
-    /// From the tally, where roots of single places have about so many reads in the normal and in the tumour.
-    pub fn of(tally: &RootTally, usual: [f64; 2]) -> Identity {
-        let (from, to) = ((usual[0] * 0.5) as usize, (usual[0] * 1.7) as usize + 1);
-        let mut all = Genotypes::default();
-        tally.genotypes.iter().take(to).skip(from).for_each(|own| all.add(own));
-        if all.sites >= SITES && all.het_normal >= HET {
-            by_alleles(&all)
+    /// Decides by genotypes if there are enough sites, else by pairs of reads. `modal_depths` is the modal depth of the
+    /// normal and of the tumour.
+    pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> Identity {
+        let (from, to) = (
+            (modal_depths[0] * IDENTITY_PARAMS.depth_range[0]) as usize,
+            (modal_depths[0] * IDENTITY_PARAMS.depth_range[1]) as usize + 1,
+        );
+        let mut all = GenotypeCounts::default();
+        tally.genotypes_by_depth.iter().take(to).skip(from).for_each(|own| all.add_counts(own));
+        if all.sites >= IDENTITY_PARAMS.min_sites && all.het_normal >= IDENTITY_PARAMS.min_het_sites {
+            identity_from_genotypes(&all)
         } else {
-            Identity::shallow(&tally.draws, usual[0] + usual[1])
+            Identity::from_read_pairs(&tally.read_pairs_by_depth, modal_depths[0] + modal_depths[1])
         }
     }
 
-    /// From pairs of reads alone, by occurrences of their root in both samples, where both together usually have so many: roots that more reads have are of
-    /// repeats.
-    pub fn shallow(draws: &[Draws], usual: f64) -> Identity {
-        by_draws(draws, ((usual * 1.5) as usize).max(4))
+    /// Decides by pairs of reads alone. `read_pairs` are the comparisons by depth of the root in both samples together;
+    /// `modal_depth` is the modal depth of both together. Roots of more than 1.5 times this depth are repeats and are left
+    /// out.
+    pub fn from_read_pairs(read_pairs: &[ReadPairComparisons], modal_depth: f64) -> Identity {
+        identity_from_read_pairs(
+            read_pairs,
+            ((modal_depth * IDENTITY_PARAMS.max_depth_factor) as usize).max(IDENTITY_PARAMS.min_depth_bound),
+        )
     }
 }
 
-fn by_alleles(all: &Genotypes) -> Identity {
-    let share = |count: u64| count as f64 / all.sites as f64;
-    // Each place is seen from two sides by much the same reads: as many again in variance.
-    let deviation = |count: u64| (2.0 * (count.max(1)) as f64).sqrt() / all.sites as f64;
-    let heterozygous = [share(all.het_normal), share(all.het_tumour)];
-    let excess = all.foreign as f64 / 65_536.0 / all.sites as f64;
-    // Sums of shares: as if of so many sites of one half.
-    let few = deviation((all.foreign / 32_768).max(1)) / 2.0;
+fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
+    let share = |count: u64| count as f64 / counts.sites as f64;
+    // Each place is counted from two sides by nearly the same reads, which doubles the variance.
+    let deviation = |count: u64| (2.0 * (count.max(1)) as f64).sqrt() / counts.sites as f64;
+    let heterozygous = [share(counts.het_normal), share(counts.het_tumour)];
+    // docs/model/identity.md (1)
+    let excess = counts.foreign_share_sum as f64 / FOREIGN_SHARE_UNITS / counts.sites as f64;
+    // A sum of shares has the variance of as many sites with a share of one half.
+    let few = deviation((counts.foreign_share_sum / 32_768).max(1)) / 2.0;
     let half = heterozygous[0] / 2.0;
+    // docs/model/identity.md (2)
     let distance = excess / half;
     let spread = distance
-        * ((few / excess.max(1e-9)).powi(2) + (deviation(all.het_normal) / heterozygous[0]).powi(2)).sqrt();
-    let kinship =
-        (all.het_both as f64 - 2.0 * all.opposite as f64) / (all.het_normal + all.het_tumour) as f64;
+        * ((few / excess.max(MIN_DIVISOR)).powi(2) + (deviation(counts.het_normal) / heterozygous[0]).powi(2)).sqrt();
+    // docs/model/identity.md (3)
+    let kinship = (counts.het_both as f64 - 2.0 * counts.opposite_homozygotes as f64)
+        / (counts.het_normal + counts.het_tumour) as f64;
+    // docs/model/identity.md (4)
     let relation = match distance {
-        d if d - 1.96 * spread < SAME && d < 1.5 * SAME => Relation::Same,
-        _ if kinship > ONE => Relation::Same,
-        _ if kinship > KIN => Relation::Relatives,
-        _ => Relation::Strangers,
+        d if d - DEVIATIONS_95_PERCENT * spread < IDENTITY_PARAMS.max_same_person_distance
+            && d < IDENTITY_PARAMS.same_person_distance_factor * IDENTITY_PARAMS.max_same_person_distance =>
+        {
+            Relation::Same
+        }
+        _ if kinship > IDENTITY_PARAMS.min_same_person_kinship => Relation::Same,
+        _ if kinship > IDENTITY_PARAMS.min_relatives_kinship => Relation::Relatives,
+        _ => Relation::Unrelated,
     };
     Identity {
         relation,
-        excess: Estimate::within(excess, few, [0.0, 1.0]),
-        distance: Some(Estimate::within(distance, spread, [0.0, f64::INFINITY])),
-        heterozygous: Some(heterozygous),
-        sites: all.sites,
+        excess_mismatch_rate: Estimate::from_standard_deviation(excess, few, [0.0, 1.0]),
+        genetic_distance: Some(Estimate::from_standard_deviation(distance, spread, [0.0, f64::INFINITY])),
+        heterozygosity: Some(heterozygous),
+        sites: counts.sites,
     }
 }
 
-/// Fewest pairs of reads between the samples.
-const PAIRS: u64 = 20_000;
-/// How much more often a read of one sample differs from one of the other than two reads of one sample, beside a root, where the samples are of two people: of those who are not
-/// related at least (people have 0.0007 and more, as each of the bases on both sides differs half as often as an allele is heterozygous), and of close relatives, half
-/// as much.
-const LEAST: [f64; 2] = [5.5e-4, 2.8e-4];
-/// Deviations by which the samples have to differ to be of two people.
-const APART: f64 = 3.3;
-/// Largest deviation with which close relatives are told from one person.
-const SHARP: f64 = 6.5e-5;
-
-fn by_draws(draws: &[Draws], most: usize) -> Identity {
-    // Each class has errors and repeats of its own; those that say most count most.
+fn identity_from_read_pairs(read_pairs: &[ReadPairComparisons], max_depth: usize) -> Identity {
+    // Each depth class has its own rate of errors and repeats; classes are weighted by precision.
     let (mut sum, mut weights, mut pairs) = (0.0, 0.0, 0);
-    for own in draws.iter().take(most + 1).skip(2).filter(|own| own.pairs.iter().all(|pairs| *pairs >= 50)) {
-        let rate = own.differ.iter().sum::<u64>() as f64 / own.pairs.iter().sum::<u64>() as f64;
-        let [normal, tumour, between] = [0, 1, 2].map(|i| own.differ[i] as f64 / own.pairs[i] as f64);
+    for own in read_pairs
+        .iter()
+        .take(max_depth + 1)
+        .skip(2)
+        .filter(|own| own.pairs.iter().all(|pairs| *pairs >= IDENTITY_PARAMS.min_pairs_per_depth))
+    {
+        let rate = own.differing.iter().sum::<u64>() as f64 / own.pairs.iter().sum::<u64>() as f64;
+        let [normal, tumour, between] = [0, 1, 2].map(|i| own.differing[i] as f64 / own.pairs[i] as f64);
         let [n, t, b] = own.pairs.map(|pairs| 1.0 / pairs as f64);
-        let variance = STANDARD * (rate + 1e-6) * (b + (n + t) / 4.0);
+        // docs/model/identity.md (5)
+        let variance = IDENTITY_PARAMS.read_pair_variance_factor
+            * (rate + IDENTITY_PARAMS.min_mismatch_rate)
+            * (b + (n + t) / VARIANCE_DIVISOR_OF_MEAN);
         sum += (between - (normal + tumour) / 2.0) / variance;
         weights += 1.0 / variance;
         pairs += own.pairs[2];
@@ -138,24 +255,41 @@ fn by_draws(draws: &[Draws], most: usize) -> Identity {
     let none = Estimate { value: 0.0, low: -1.0, high: 1.0 };
     let unknown = |excess| Identity {
         relation: Relation::Unknown,
-        excess,
-        distance: None,
-        heterozygous: None,
+        excess_mismatch_rate: excess,
+        genetic_distance: None,
+        heterozygosity: None,
         sites: pairs,
     };
-    if pairs < PAIRS || weights == 0.0 {
+    if pairs < IDENTITY_PARAMS.min_read_pairs || weights == 0.0 {
         return unknown(none);
     }
+    // docs/model/identity.md (6)
     let (value, deviation) = (sum / weights, weights.powf(-0.5));
-    let excess = Estimate::within(value, deviation, [-1.0, 1.0]);
-    let is_apart = value > APART * deviation && value > LEAST[1] / 3.0;
+    let excess = Estimate::from_standard_deviation(value, deviation, [-1.0, 1.0]);
+    // docs/model/identity.md (7)
+    let is_apart = value > IDENTITY_PARAMS.min_excess_deviations * deviation
+        && value > IDENTITY_PARAMS.min_excess[1] / IDENTITY_PARAMS.min_excess_divisor;
     let relation = match () {
-        // Below what strangers have at least, by five deviations in all.
-        () if is_apart && value + 1.64 * deviation < LEAST[0] * 0.9 => Relation::Relatives,
+        // Below the minimum of unrelated people by five standard deviations in total.
+        () if is_apart
+            && value + IDENTITY_PARAMS.one_sided_deviations * deviation
+                < IDENTITY_PARAMS.min_excess[0] * IDENTITY_PARAMS.relatives_margin =>
+        {
+            Relation::Relatives
+        }
         () if is_apart => Relation::Different,
-        () if value + 1.64 * deviation < LEAST[1] * 0.7 && deviation < SHARP => Relation::Same,
-        // Below what strangers have by four deviations in all.
-        () if value + 2.0 * deviation < LEAST[0] * 0.75 => Relation::SameOrRelatives,
+        () if value + IDENTITY_PARAMS.one_sided_deviations * deviation
+            < IDENTITY_PARAMS.min_excess[1] * IDENTITY_PARAMS.same_person_margin
+            && deviation < IDENTITY_PARAMS.max_same_person_deviation =>
+        {
+            Relation::Same
+        }
+        // Below the minimum of unrelated people by four standard deviations in total.
+        () if value + IDENTITY_PARAMS.undecided_deviations * deviation
+            < IDENTITY_PARAMS.min_excess[0] * IDENTITY_PARAMS.undecided_margin =>
+        {
+            Relation::SameOrRelatives
+        }
         () => return unknown(excess),
     };
     Identity { relation, ..unknown(excess) }
@@ -165,36 +299,37 @@ fn by_draws(draws: &[Draws], most: usize) -> Identity {
 mod tests {
     use super::*;
 
-    /// Draws of two samples of so many times 20 Mbp at 0.5x, as simulated ones have them, with so much more between the samples; what differs is seen twice.
-    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<Draws> {
+    /// Comparisons of two simulated samples of `times` × 20 Mbp at 0.5x, with an excess of mismatches between the
+    /// samples; each difference is seen twice.
+    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<ReadPairComparisons> {
         let mut twice = |mean: f64| {
             let normal = (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
             (2.0 * (mean / 2.0 + (mean / 2.0).sqrt() * normal).round()).max(0.0) as u64
         };
-        let mut all = vec![Draws::default(); 8];
+        let mut all = vec![ReadPairComparisons::default(); 8];
         for (reads, within, rate) in [(2, 280_000, 2.9e-3), (3, 130_000, 3.6e-3), (4, 36_000, 4.2e-3)] {
             let pairs = [within, within, 2 * within].map(|pairs| pairs * times);
             let rates = [rate, rate, rate + excess];
             let differ = std::array::from_fn(|i| twice(pairs[i] as f64 * rates[i]));
-            all[reads] = Draws { pairs, differ };
+            all[reads] = ReadPairComparisons { pairs, differing: differ };
         }
         all
     }
 
     #[test]
-    fn shallow_samples_of_one_person_and_of_two_are_not_mistaken() {
+    fn shallow_samples_of_one_person_and_of_two_are_distinguished() {
         let mut seed = 11u64;
         let mut random = || {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 11) as f64 / (1u64 << 53) as f64
         };
-        // One person, a brother, and two people; of 20 Mbp at 0.5x, and of four and eight times as much.
+        // One person, two siblings, and two unrelated people; 20 Mbp at 0.5x, and four and eight times as much.
         for (times, least) in [(1, [0, 800, 0, 0]), (4, [700, 0, 900, 600]), (8, [900, 0, 990, 900])] {
             let said = [0.0, 3.5e-4, 7e-4].map(|excess| {
                 let mut said = [0; 5];
                 for _ in 0..1000 {
                     let draws = draws(excess, times, &mut random);
-                    said[match Identity::shallow(&draws, 1.0).relation {
+                    said[match Identity::from_read_pairs(&draws, 1.0).relation {
                         Relation::Same => 0,
                         Relation::SameOrRelatives => 1,
                         Relation::Different => 2,
@@ -205,10 +340,7 @@ mod tests {
                 said
             });
             let [one, brother, two] = said;
-            assert!(
-                one[2] + one[4] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1],
-                "{times} {said:?}"
-            );
+            assert!(one[2] + one[4] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1], "{times} {said:?}");
             assert!(brother[0] <= 1, "{times} {said:?}");
             assert!(two[0] + two[1] + two[4] == 0 && two[2] > 950, "{times} {said:?}");
             assert!(brother[2] + brother[4] >= least[2] && brother[4] >= least[3], "{times} {said:?}");

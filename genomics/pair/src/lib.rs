@@ -1,23 +1,26 @@
-//! What two samples say of themselves: from their reads and their joint k-mer counters. Modules in the order data flows through them.
+//! Comparison of a normal and a tumour sample from their reads and joint k-mer counters, without alignment: identity,
+//! contamination, purity, ploidy, coverage, library metrics, and the contigs or screened sequences that they contain.
 //!
-//! Tallies are filled while reads are counted, each thread or partition its own, and added up; facts are made of tallies, each with the
-//! interval that it lies in and a plain word.
+//! The modules stand in data-flow order. Each thread or partition fills its own tally while reads are counted;
+//! tallies are then added up. The estimates that follow from a tally carry a 95 % confidence interval.
 pub mod interval;
 pub mod library;
-pub mod marks;
-pub mod sampled;
-pub mod each;
-mod usual;
-pub mod roots;
+pub mod marker_kmers;
+pub mod sketch;
+pub mod sketches_per_tumour;
+mod modal_depth;
+pub mod error_threshold;
+pub mod site_tally;
 pub mod identity;
-pub mod mixture;
+pub mod contamination;
 pub mod coverage;
-pub mod depths;
+pub mod root_depths;
+mod purity_params;
 pub mod segments;
-mod states;
-pub mod others;
-pub mod changes;
-mod fit;
-pub mod tumour;
-pub mod facts;
+mod copy_states;
+pub mod non_somatic;
+pub mod somatic_changes;
+mod purity_fit;
+pub mod purity;
+pub mod pair_summary;
 pub mod check;

@@ -1,239 +1,243 @@
-//! What reads say of their library without anything else: how long, how good, how wrong, how often copied.
+//! Metrics of a sequencing library from its reads alone: read lengths, qualities, errors, insert sizes, duplicates,
+//! telomeres.
 //!
-//! Every pair is seen as it came and as it was cut. Lengths, copies and telomeres are counted of all pairs; base by base only pairs are looked
-//! at that are drawn by a hash of their names, some tens of thousands. What is drawn depends on all pairs together, not on who saw them or when.
+//! Each pair is seen before and after trimming. Lengths, duplicates and telomeres are counted over all pairs. Bases
+//! are examined in some tens of thousands of pairs, which are sampled by a hash of their names. The sample depends on
+//! the set of all pairs, not on threads or their order.
 //!
-//! Damage before amplification is in both mates and all copies: overlaps do not show it. A call learns it from the reads of its places.
+//! Damage before amplification is in both mates and in all duplicates, so overlapping mates do not show it. A call
+//! estimates damage from the reads at its sites.
 
-pub mod copies;
+pub mod duplicates;
 mod cycles;
-pub mod facts;
+pub mod metrics;
 mod overlap;
 mod telomere;
 
-use genuma_reads::Pair;
-use genuma_reads::packed::{Codes, Packed};
+use genuma_reads::ReadPair;
+use genuma_reads::packed_bases::{BaseCodes, PackedBases};
 use serde::{Deserialize, Serialize};
 
-use copies::{Copies, START, mix};
-use cycles::{Chances, Cycles};
+use cycles::{CycleTallies, ErrorProbabilities};
+use duplicates::{DuplicateKeys, KEY_BASES_PER_MATE, hash_two_words};
 
-pub use facts::Library;
+pub use metrics::LibraryMetrics;
 
-/// Pairs of one level that are looked at base by base, at most.
-const MOST: u64 = 1 << 14;
-/// Levels; each has half as many pairs as the one before.
-const LEVELS: usize = 32;
-/// Lengths of reads that are told apart.
-const LENGTHS: usize = 1024;
+/// Maximum number of pairs of one sampling level that are examined base by base.
+const MAX_PAIRS_PER_LEVEL: u64 = 1 << 14;
+/// Number of sampling levels; each has half as many pairs as the one before.
+const NUM_LEVELS: usize = 32;
+/// Largest read length that is tallied separately; longer reads count as this.
+const MAX_TRACKED_LENGTH: usize = 1024;
 
-/// What is looked at base by base, of some pairs.
+/// Tally of the pairs that are examined base by base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Detail {
-    /// How many pairs.
+struct DetailTally {
+    /// Number of pairs.
     pairs: u64,
-    cycles: Cycles,
-    /// Pairs by the length of their fragment, where the mates overlap.
-    fragments: Vec<u64>,
+    cycles: CycleTallies,
+    /// Number of pairs by fragment length, for overlapping mates.
+    fragment_lengths: Vec<u64>,
 }
 
-impl Detail {
-    fn add(&mut self, other: &Detail) {
+impl DetailTally {
+    fn add(&mut self, other: &DetailTally) {
         self.pairs += other.pairs;
-        self.cycles.add(&other.cycles);
-        add(&mut self.fragments, &other.fragments);
+        self.cycles.add_tallies(&other.cycles);
+        add_counts(&mut self.fragment_lengths, &other.fragment_lengths);
     }
 }
 
-/// Adds numbers side by side.
-fn add(sums: &mut Vec<u64>, others: &[u64]) {
+/// Adds `others` to `sums` element by element; `sums` grows as needed.
+fn add_counts(sums: &mut Vec<u64>, others: &[u64]) {
     sums.resize(sums.len().max(others.len()), 0);
     sums.iter_mut().zip(others).for_each(|(sum, n)| *sum += n);
 }
 
-/// Raises a number of a row that grows.
-fn raise(row: &mut Vec<u64>, at: usize) {
+/// Increments `row[at]`; the row grows as needed.
+fn increment(row: &mut Vec<u64>, at: usize) {
     if row.len() <= at {
         row.resize(at + 1, 0);
     }
     row[at] += 1;
 }
 
-/// Details level by level: a pair has the level that its hash ends in. A level with too many pairs is forgotten, and all before it.
+/// Tallies by sampling level. The level of a pair is the number of trailing zeros of its hash. A level with too many
+/// pairs is dropped with all lower levels.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Details {
-    lowest: usize,
-    levels: Vec<Detail>,
+struct SampledDetails {
+    min_level: usize,
+    levels: Vec<DetailTally>,
 }
 
-impl Details {
-    /// For so many pairs, about: levels that will have too many are not begun with.
-    fn expecting(pairs: u64) -> Details {
-        let too_many = |level: &usize| pairs >> (level + 1) > MOST + MOST / 2;
-        Details { lowest: (0..LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
+impl SampledDetails {
+    /// Starts with about `pairs` expected pairs: levels that will be dropped are skipped from the start.
+    fn with_expected_pairs(pairs: u64) -> SampledDetails {
+        let too_many = |level: &usize| pairs >> (level + 1) > MAX_PAIRS_PER_LEVEL + MAX_PAIRS_PER_LEVEL / 2;
+        SampledDetails { min_level: (0..NUM_LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
     }
 
-    /// Where the details of a pair go, if it is drawn.
+    /// Returns the tally for a pair with this hash, or `None` if the pair is not sampled.
     #[inline]
-    fn of(&mut self, hash: u64) -> Option<&mut Detail> {
-        let level = (hash.trailing_zeros() as usize).min(LEVELS - 1);
-        if level < self.lowest {
+    fn tally_for(&mut self, hash: u64) -> Option<&mut DetailTally> {
+        let level = (hash.trailing_zeros() as usize).min(NUM_LEVELS - 1);
+        if level < self.min_level {
             return None;
         }
         if self.levels.len() <= level {
-            self.levels.resize(level + 1, Detail::default());
+            self.levels.resize(level + 1, DetailTally::default());
         }
-        if self.levels[level].pairs >= MOST && level + 1 < LEVELS {
-            self.forget(level);
+        if self.levels[level].pairs >= MAX_PAIRS_PER_LEVEL && level + 1 < NUM_LEVELS {
+            self.drop_levels(level);
             return None;
         }
         Some(&mut self.levels[level])
     }
 
     #[cold]
-    fn forget(&mut self, level: usize) {
-        self.lowest = self.lowest.max(level + 1);
-        self.levels.iter_mut().take(level + 1).for_each(|detail| *detail = Detail::default());
+    fn drop_levels(&mut self, level: usize) {
+        self.min_level = self.min_level.max(level + 1);
+        self.levels.iter_mut().take(level + 1).for_each(|detail| *detail = DetailTally::default());
     }
 
-    fn add(&mut self, other: &Details) {
-        self.levels.resize(self.levels.len().max(other.levels.len()), Detail::default());
+    fn add(&mut self, other: &SampledDetails) {
+        self.levels.resize(self.levels.len().max(other.levels.len()), DetailTally::default());
         self.levels.iter_mut().zip(&other.levels).for_each(|(sum, detail)| sum.add(detail));
-        self.lowest = self.lowest.max(other.lowest);
-        let full = self.levels.iter().take(LEVELS - 1).rposition(|detail| detail.pairs > MOST);
-        let forgotten = self.lowest.checked_sub(1).max(full);
-        forgotten.into_iter().for_each(|level| self.forget(level));
+        self.min_level = self.min_level.max(other.min_level);
+        let full = self.levels.iter().take(NUM_LEVELS - 1).rposition(|detail| detail.pairs > MAX_PAIRS_PER_LEVEL);
+        let forgotten = self.min_level.checked_sub(1).max(full);
+        forgotten.into_iter().for_each(|level| self.drop_levels(level));
     }
 
-    /// All that were drawn.
-    fn together(&self) -> Detail {
-        let mut all = Detail::default();
+    /// Sum of the tallies of all sampling levels.
+    fn sum_of_levels(&self) -> DetailTally {
+        let mut all = DetailTally::default();
         self.levels.iter().for_each(|detail| all.add(detail));
         all
     }
 }
 
-/// What was seen of the pairs of one sample.
+/// Tally of the read pairs of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryTally {
     pairs: u64,
     bases: u64,
-    /// Mates by their length, of each mate.
+    /// Number of mates by length, for each mate.
     lengths: [Vec<u64>; 2],
-    /// Pairs with a mate too short for a key.
-    short: u64,
-    copies: Copies,
-    /// Pairs by the motif of telomeres that they hold.
-    telomeres: [u64; telomere::MOTIFS.len()],
-    details: Details,
+    /// Number of pairs with a mate too short for a duplicate key.
+    short_pairs: u64,
+    duplicate_keys: DuplicateKeys,
+    /// Number of pairs by the telomere motif that they contain.
+    telomere_pairs: [u64; telomere::TELOMERE_MOTIFS.len()],
+    details: SampledDetails,
 }
 
 impl LibraryTally {
-    /// Pairs seen.
+    /// Number of pairs.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Bases seen.
+    /// Number of bases before trimming.
     pub fn bases(&self) -> u64 {
         self.bases
     }
 
-    /// Adds what another has seen.
-    pub fn add(&mut self, other: &LibraryTally) {
+    /// Adds the tally of another thread.
+    pub fn add_tally(&mut self, other: &LibraryTally) {
         self.pairs += other.pairs;
         self.bases += other.bases;
-        self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add(sums, others));
-        self.short += other.short;
-        self.copies.add(&other.copies);
-        self.telomeres.iter_mut().zip(other.telomeres).for_each(|(sum, n)| *sum += n);
+        self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add_counts(sums, others));
+        self.short_pairs += other.short_pairs;
+        self.duplicate_keys.add_keys(&other.duplicate_keys);
+        self.telomere_pairs.iter_mut().zip(other.telomere_pairs).for_each(|(sum, n)| *sum += n);
         self.details.add(&other.details);
     }
 }
 
-/// A pair as it came and as it was cut.
+/// A read pair before and after trimming.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// As it came.
-    pub raw: Pair<'a>,
-    /// As it was cut.
-    pub cut: Pair<'a>,
-    /// The bases of both mates, packed, and what was cut behind them.
-    pub packed: [Packed<'a>; 2],
+pub struct TrimmedPair<'a> {
+    /// The pair before trimming.
+    pub raw: ReadPair<'a>,
+    /// The pair after trimming.
+    pub trimmed: ReadPair<'a>,
+    /// Packed bases of both mates; they may extend beyond the trimmed ends.
+    pub packed: [PackedBases<'a>; 2],
 }
 
-/// Looks at the pairs that one thread reads.
+/// Tallies the read pairs of one thread, for all samples.
 #[derive(Debug)]
-pub struct Observer {
+pub struct LibraryObserver {
     samples: Vec<LibraryTally>,
-    codes: [Codes; 2],
-    chances: Chances,
+    codes: [BaseCodes; 2],
+    error_probabilities: ErrorProbabilities,
 }
 
-impl Observer {
-    /// For samples of which all threads together see so many pairs, about; 0: nobody knows. What is surely drawn less of is not looked at
-    /// first to be forgotten later: that would be most of what is looked at. Where there are fewer pairs by far than expected, less is drawn.
-    pub fn expecting(pairs: &[u64]) -> Observer {
+impl LibraryObserver {
+    /// `pairs` is the expected number of pairs of each sample over all threads, 0 if unknown. It avoids tallying
+    /// pairs that are dropped later. If there are far fewer pairs than expected, fewer are sampled.
+    pub fn with_expected_pairs(pairs: &[u64]) -> LibraryObserver {
         let of = |pairs: &u64| LibraryTally {
-            copies: Copies::expecting(*pairs),
-            details: Details::expecting(*pairs),
+            duplicate_keys: DuplicateKeys::with_expected_pairs(*pairs),
+            details: SampledDetails::with_expected_pairs(*pairs),
             ..LibraryTally::default()
         };
-        Observer {
+        LibraryObserver {
             samples: pairs.iter().map(of).collect(),
             codes: Default::default(),
-            chances: Chances::default(),
+            error_probabilities: ErrorProbabilities::default(),
         }
     }
 
-    /// Looks at a pair of a sample, normal 0, tumour 1 and so on.
+    /// Adds a pair of a sample (0: normal, 1: first tumour, …).
     #[inline]
-    pub fn see(&mut self, seen: &Seen<'_>, sample: u8) {
-        let Seen { raw, cut, packed } = *seen;
+    pub fn add_pair(&mut self, pair: &TrimmedPair<'_>, sample: u8) {
+        let TrimmedPair { raw, trimmed: cut, packed } = *pair;
         let tally = &mut self.samples[usize::from(sample)];
         tally.pairs += 1;
         for (lengths, mate) in tally.lengths.iter_mut().zip(raw.mates) {
             tally.bases += mate.seq.len() as u64;
-            raise(lengths, mate.seq.len().min(LENGTHS));
+            increment(lengths, mate.seq.len().min(MAX_TRACKED_LENGTH));
         }
-        if cut.mates.iter().all(|mate| mate.seq.len() >= START) {
-            tally.copies.see(packed);
+        if cut.mates.iter().all(|mate| mate.seq.len() >= KEY_BASES_PER_MATE) {
+            tally.duplicate_keys.add_pair(packed);
         } else {
-            tally.short += 1;
+            tally.short_pairs += 1;
         }
-        if let Some(motif) = telomere::of(cut, packed) {
-            tally.telomeres[motif] += 1;
+        if let Some(motif) = telomere::find_telomere_motif(cut, packed) {
+            tally.telomere_pairs[motif] += 1;
         }
-        if let Some(detail) = tally.details.of(hash(raw)) {
+        if let Some(detail) = tally.details.tally_for(hash_pair(raw)) {
             detail.pairs += 1;
-            detail.cycles.see(raw.mates, &self.chances);
+            detail.cycles.add_mates(raw.mates, &self.error_probabilities);
             let [one, two] = &mut self.codes;
-            one.load(cut.mates[0].seq, cut.mates[0].qual, 0);
-            two.load(cut.mates[1].seq, cut.mates[1].qual, 0);
-            if let Some(fragment) = overlap::fragment((one, cut.mates[0].qual), (two, cut.mates[1].qual)) {
-                raise(&mut detail.fragments, fragment.min(2 * LENGTHS));
-                detail.cycles.compare([one, two], cut.mates, fragment, &self.chances);
+            one.encode_bases(cut.mates[0].seq, cut.mates[0].qual, 0);
+            two.encode_bases(cut.mates[1].seq, cut.mates[1].qual, 0);
+            if let Some(fragment) = overlap::fragment_length((one, cut.mates[0].qual), (two, cut.mates[1].qual)) {
+                increment(&mut detail.fragment_lengths, fragment.min(2 * MAX_TRACKED_LENGTH));
+                detail.cycles.compare_mates([one, two], cut.mates, fragment, &self.error_probabilities);
             }
         }
     }
 
-    /// What was seen of each sample.
-    pub fn finish(self) -> Vec<LibraryTally> {
+    /// Returns the tallies of all samples.
+    pub fn into_tallies(self) -> Vec<LibraryTally> {
         self.samples
     }
 }
 
-/// By what a pair is drawn: its name, and how its first mate begins, as names may be all alike.
+/// Hash by which pairs are sampled: of the name and of the first 8 bases of mate 1, in case all names are alike.
 #[inline]
-fn hash(pair: Pair<'_>) -> u64 {
+fn hash_pair(pair: ReadPair<'_>) -> u64 {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
     let mut last = [0; 8];
     let (words, rest) = pair.name.as_chunks::<8>();
     last[..rest.len()].copy_from_slice(rest);
     let all = words.iter().chain([&last]).chain(pair.mates[0].seq.first_chunk::<8>());
-    let folded = all
-        .fold(0, |hash: u64, bytes| (hash.rotate_left(23) ^ word(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mix(folded, pair.name.len() as u64)
+    let folded =
+        all.fold(0, |hash: u64, bytes| (hash.rotate_left(23) ^ word(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    hash_two_words(folded, pair.name.len() as u64)
 }
 
 #[cfg(test)]

@@ -1,21 +1,23 @@
-//! Reads of BAM, CRAM, CBQ, VBQ and BQ files: as they were sequenced, mates together, whatever the order of the records.
+//! Reads of BAM, CRAM and BINSEQ (CBQ, VBQ, BQ) files, as they were sequenced and with mates paired, in any order of
+//! the records.
 //!
 //! ```text
-//! file ─ cut: whole records, container, block ─ pieces ─ primary records ─ paired, turned ─ pairs
-//!        (one thread at a time)                       │  ▲
-//!                                        mates that wait for theirs, on the disk past a bound
+//! file ─ whole records, container or block ─ record buffers ─ primary records ─ paired, on the sequenced strand ─ pairs
+//!        (one thread at a time)                                 │  ▲
+//!                                       waiting mates, spilled to disk beyond a memory limit
 //! ```
 //!
-//! A record is a read of a template (SAM specification, sections 1.4 and 4.2): secondary and supplementary ones say no more of it than the primary one does, and are
-//! skipped and counted. What an aligner has turned is turned back, so that reads are those that a FASTQ file had.
+//! A record is a read of a template (SAM specification, sections 1.4 and 4.2). Secondary and supplementary records
+//! repeat the primary record and are counted and skipped. Reads that an aligner reverse-complemented are
+//! reverse-complemented again, so that they equal those of the FASTQ file.
 
-mod tally;
+mod record_counts;
 
-mod end;
+mod eof_marker;
 
-mod genome;
+mod cram_reference;
 
-mod piece;
+mod record_buffer;
 
 mod bam;
 
@@ -29,14 +31,14 @@ mod vbq;
 
 mod file;
 
-mod mates;
+mod waiting_mates;
 
 mod pairing;
 
-mod source;
+mod readers;
 
-pub use file::{Aligned, AlignedOptions};
-pub use genome::Genome;
+pub use cram_reference::CramReference;
+pub use file::{AlignedFile, AlignedOptions};
 pub(crate) use pairing::Template;
-pub(crate) use source::{Crew, Hands, Reader, Source, check, estimate};
-pub use tally::Tally;
+pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};
+pub use record_counts::RecordCounts;

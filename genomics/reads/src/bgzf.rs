@@ -1,8 +1,9 @@
-//! BGZF (SAM specification, section 4.1): a gzip of small members that say how long they are, so that several threads
-//! can inflate one file.
+//! BGZF (SAM specification, section 4.1): gzip members of limited size that store their own length, so that several
+//! threads can decompress one file.
 //!
-//! The reading thread gathers whole blocks into jobs and deals these to the inflating threads in turn; it takes them
-//! back in the same turn, so nothing has to be sorted and the number of jobs bounds the memory.
+//! The reading thread collects whole blocks into jobs and distributes the jobs to the inflating threads in rotation.
+//! It takes the results back in the same rotation, so nothing has to be sorted, and the number of jobs limits the
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,26 +15,27 @@ use flate2::bufread::MultiGzDecoder;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 /// Bytes of a block before its deflate data.
-pub(crate) const HEADER: usize = 18;
-/// CRC and length after them.
-const TRAILER: usize = 8;
-/// A block holds at most this many bytes of content.
-const CONTENT: usize = 1 << 16;
-/// Blocks in a job: nearly 0.4 MB of content.
-const JOB: usize = 6;
-/// Jobs of each inflating thread: one at work, one waiting.
-const JOBS: usize = 2;
+pub(crate) const HEADER_BYTES: usize = 18;
+/// Bytes of the CRC and of the length after the deflate data.
+const TRAILER_BYTES: usize = 8;
+/// Maximum uncompressed size of a block in bytes.
+const MAX_BLOCK_CONTENT_BYTES: usize = 1 << 16;
+/// Number of blocks per job: nearly 0.4 MB of uncompressed data.
+const BLOCKS_PER_JOB: usize = 6;
+/// Number of jobs per inflating thread: one in progress and one waiting.
+const JOBS_PER_THREAD: usize = 2;
 
-/// Size in bytes of the block that starts with `header`; absent when it is not a BGZF block.
-pub(crate) fn block_size(header: &[u8]) -> Option<usize> {
+/// Size in bytes of the block that starts with `header`; `None` if the header is not that of a BGZF block.
+pub(crate) fn parse_block_size(header: &[u8]) -> Option<usize> {
     let [0x1f, 0x8b, 8, 4, _, _, _, _, _, _, 6, 0, b'B', b'C', 2, 0, low, high, ..] = *header else {
         return None;
     };
     let size = usize::from(u16::from_le_bytes([low, high])) + 1;
-    (size >= HEADER + TRAILER).then_some(size)
+    (size >= HEADER_BYTES + TRAILER_BYTES).then_some(size)
 }
 
-/// Appends the content of the block at a byte of a file, and returns its size in bytes of the file; `None`, and nothing appended, when there is no block.
+/// Appends the uncompressed data of the block at byte `at` of a file to `content`, and returns the compressed size of
+/// the block; `None` if no block starts there.
 pub(crate) fn read_block(file: &File, at: u64, content: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let Some(size) = block_size_at(file, at)? else {
         return Ok(None);
@@ -46,132 +48,141 @@ pub(crate) fn read_block(file: &File, at: u64, content: &mut Vec<u8>) -> io::Res
     Ok(Some(size))
 }
 
-/// Bytes of the block at a byte of a file, by its header; `None` when there is none.
+/// Compressed size of the block at byte `at` of a file, from its header; `None` if no block starts there.
 pub(crate) fn block_size_at(file: &File, at: u64) -> io::Result<Option<u64>> {
-    let mut header = [0; HEADER];
+    let mut header = [0; HEADER_BYTES];
     match file.read_exact_at(&mut header, at) {
-        Ok(()) => Ok(block_size(&header).map(|size| size as u64)),
+        Ok(()) => Ok(parse_block_size(&header).map(|size| size as u64)),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// The content of the BGZF blocks at the start of `packed`.
-pub(crate) struct Bgzf<R> {
-    packed: R,
-    crew: Crew,
-    /// The job whose content is handed out, from `at` on.
+/// Decompresses the BGZF blocks at the start of a stream.
+pub(crate) struct BgzfReader<R> {
+    compressed: R,
+    threads: InflateThreads,
+    /// The job whose uncompressed data is being delivered, and the position in that data.
     current: Job,
-    at: usize,
-    /// Jobs to fill: their number bounds what is read ahead.
-    spare: Vec<Job>,
-    /// What was read beyond the last whole block: not a block, or the start of one that the file ends in.
-    begun: Vec<u8>,
-    /// There is no further whole block.
-    over: bool,
-    /// The system could not read on after the last whole block.
-    unreadable: Option<io::Error>,
+    current_pos: usize,
+    /// Jobs that can be filled; their number limits how far the reader reads ahead.
+    spare_jobs: Vec<Job>,
+    /// Bytes after the last whole block: not a block, or the start of a truncated block.
+    leftover: Vec<u8>,
+    /// Whether there are no further whole blocks.
+    at_end: bool,
+    /// The error of the system call that could not read after the last whole block.
+    read_error: Option<io::Error>,
 }
 
-impl<R: Read> Bgzf<R> {
-    /// Inflates with that many threads; with 0 in the caller's own.
-    pub(crate) fn new(packed: R, inflaters: usize) -> Self {
-        let crew = Crew::new(inflaters);
-        // Without threads nothing is done ahead.
-        let spare = (0..(inflaters * JOBS).max(1)).map(|_| Job::default()).collect();
+impl<R: Read> BgzfReader<R> {
+    /// Decompresses with `num_threads` threads; with 0, in the calling thread.
+    pub(crate) fn new(packed: R, num_threads: usize) -> Self {
+        let crew = InflateThreads::new(num_threads);
+        // Without threads only one job is needed.
+        let spare = (0..(num_threads * JOBS_PER_THREAD).max(1)).map(|_| Job::default()).collect();
         let current = Job::default();
-        Bgzf { packed, crew, current, at: 0, spare, begun: Vec::new(), over: false, unreadable: None }
-    }
-
-    /// What was read beyond the last block, and the reader of all that follows.
-    pub(crate) fn into_rest(self) -> (Vec<u8>, R) {
-        (self.begun, self.packed)
-    }
-
-    /// Makes the next job the current one; false when there is none.
-    fn next_job(&mut self) -> bool {
-        while !self.over
-            && let Some(mut job) = self.spare.pop()
-        {
-            self.gather(&mut job);
-            self.crew.give(job);
+        BgzfReader {
+            compressed: packed,
+            threads: crew,
+            current,
+            current_pos: 0,
+            spare_jobs: spare,
+            leftover: Vec::new(),
+            at_end: false,
+            read_error: None,
         }
-        let Some(job) = self.crew.take() else {
+    }
+
+    /// Returns the bytes after the last block, and the reader of everything after them.
+    pub(crate) fn into_rest(self) -> (Vec<u8>, R) {
+        (self.leftover, self.compressed)
+    }
+
+    /// Makes the next job current; false if there is none.
+    fn next_job(&mut self) -> bool {
+        while !self.at_end
+            && let Some(mut job) = self.spare_jobs.pop()
+        {
+            self.fill_job(&mut job);
+            self.threads.submit(job);
+        }
+        let Some(job) = self.threads.take_oldest() else {
             return false;
         };
-        self.spare.push(std::mem::replace(&mut self.current, job));
-        self.at = 0;
+        self.spare_jobs.push(std::mem::replace(&mut self.current, job));
+        self.current_pos = 0;
         true
     }
 
     /// Reads whole blocks into a job.
-    fn gather(&mut self, job: &mut Job) {
-        job.packed.clear();
-        job.ends.clear();
-        while !self.over && job.ends.len() < JOB {
-            let start = job.packed.len();
-            let whole = self.append(&mut job.packed, HEADER)
-                && block_size(&job.packed[start..])
-                    .is_some_and(|size| self.append(&mut job.packed, size - HEADER));
+    fn fill_job(&mut self, job: &mut Job) {
+        job.compressed.clear();
+        job.block_ends.clear();
+        while !self.at_end && job.block_ends.len() < BLOCKS_PER_JOB {
+            let start = job.compressed.len();
+            let whole = self.append_exact(&mut job.compressed, HEADER_BYTES)
+                && parse_block_size(&job.compressed[start..])
+                    .is_some_and(|size| self.append_exact(&mut job.compressed, size - HEADER_BYTES));
             if whole {
-                job.ends.push(job.packed.len());
+                job.block_ends.push(job.compressed.len());
             } else {
-                self.over = true;
-                self.begun.extend(job.packed.drain(start..));
+                self.at_end = true;
+                self.leftover.extend(job.compressed.drain(start..));
             }
         }
     }
 
-    /// Appends `n` bytes of the file; false when there are fewer.
-    fn append(&mut self, bytes: &mut Vec<u8>, n: usize) -> bool {
-        match self.packed.by_ref().take(n as u64).read_to_end(bytes) {
+    /// Reads exactly `n` bytes of the stream and appends them to `bytes`; false if the stream ends before.
+    fn append_exact(&mut self, bytes: &mut Vec<u8>, n: usize) -> bool {
+        match self.compressed.by_ref().take(n as u64).read_to_end(bytes) {
             Ok(read) => read == n,
             Err(e) => {
-                self.unreadable = Some(e);
+                self.read_error = Some(e);
                 false
             }
         }
     }
 }
 
-impl<R: Read> Read for Bgzf<R> {
+impl<R: Read> Read for BgzfReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.current.content.len() {
-            if let Some(e) = self.current.damage.take() {
+        while self.current_pos == self.current.content.len() {
+            if let Some(e) = self.current.error.take() {
                 return Err(e);
             }
             if !self.next_job() {
-                return self.unreadable.take().map_or(Ok(0), Err);
+                return self.read_error.take().map_or(Ok(0), Err);
             }
         }
-        let n = buf.len().min(self.current.content.len() - self.at);
-        buf[..n].copy_from_slice(&self.current.content[self.at..][..n]);
-        self.at += n;
+        let n = buf.len().min(self.current.content.len() - self.current_pos);
+        buf[..n].copy_from_slice(&self.current.content[self.current_pos..][..n]);
+        self.current_pos += n;
         Ok(n)
     }
 }
 
-/// Some blocks and what is in them.
+/// Consecutive compressed blocks that one thread decompresses, and their uncompressed data.
 #[derive(Default)]
 struct Job {
-    packed: Vec<u8>,
-    /// Where each block ends in `packed`.
-    ends: Vec<usize>,
+    compressed: Vec<u8>,
+    /// End of each block in the compressed data.
+    block_ends: Vec<usize>,
     content: Vec<u8>,
-    /// What is wrong with the blocks after `content`.
-    damage: Option<io::Error>,
+    /// The error in the block after the uncompressed data.
+    error: Option<io::Error>,
 }
 
 impl Job {
     fn inflate(&mut self, inflater: &mut Decompress) {
         self.content.clear();
         let mut start = 0;
-        for &end in &self.ends {
-            let block = &self.packed[start..end];
+        for &end in &self.block_ends {
+            let block = &self.compressed[start..end];
             if !inflate_block(block, &mut self.content, inflater)
                 && let Err(e) = inflate_member(block, &mut self.content)
             {
-                self.damage = Some(e);
+                self.error = Some(e);
                 return;
             }
             start = end;
@@ -179,12 +190,13 @@ impl Job {
     }
 }
 
-/// Appends the content of a block; false, and nothing appended, when it is not as the specification has it.
+/// Appends the uncompressed data of a block. Returns false and appends nothing if the block violates the
+/// specification.
 fn inflate_block(block: &[u8], content: &mut Vec<u8>, inflater: &mut Decompress) -> bool {
-    let (deflated, trailer) = block[HEADER..].split_at(block.len() - HEADER - TRAILER);
+    let (deflated, trailer) = block[HEADER_BYTES..].split_at(block.len() - HEADER_BYTES - TRAILER_BYTES);
     let [a, b, c, d, e, f, g, h] = *trailer else { return false };
     let (checksum, length) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize);
-    if length > CONTENT {
+    if length > MAX_BLOCK_CONTENT_BYTES {
         return false;
     }
     let start = content.len();
@@ -203,11 +215,11 @@ fn inflate_block(block: &[u8], content: &mut Vec<u8>, inflater: &mut Decompress)
     whole
 }
 
-/// Appends the content of a block as of any gzip member, up to what is wrong with it.
+/// Decompresses a block as an ordinary gzip member, and appends everything before the first error.
 fn inflate_member(block: &[u8], content: &mut Vec<u8>) -> io::Result<()> {
     match MultiGzDecoder::new(block).read_to_end(content) {
         Ok(_) => Ok(()),
-        // The file goes on, so it is not truncated.
+        // The file continues after this block, so it is not truncated.
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             Err(io::Error::new(io::ErrorKind::InvalidData, "a BGZF block ends before its data"))
         }
@@ -215,73 +227,80 @@ fn inflate_member(block: &[u8], content: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The inflating threads, or none: then jobs are done as they are given.
-struct Crew {
-    workers: Vec<Worker>,
+/// The inflating threads. Without threads, a job is processed when it is submitted.
+struct InflateThreads {
+    threads: Vec<InflateThread>,
     inflater: Decompress,
-    /// Done without threads.
-    done: Option<Job>,
-    given: usize,
-    taken: usize,
+    /// The finished job, if the calling thread decompresses.
+    finished_job: Option<Job>,
+    num_submitted: usize,
+    num_taken: usize,
 }
 
-struct Worker {
+struct InflateThread {
     jobs: SyncSender<Job>,
     done: Receiver<Job>,
     thread: JoinHandle<()>,
 }
 
-impl Crew {
+impl InflateThreads {
     fn new(threads: usize) -> Self {
-        let workers = (0..threads).map_while(|_| Worker::start()).collect();
-        Crew { workers, inflater: Decompress::new(false), done: None, given: 0, taken: 0 }
-    }
-
-    /// Jobs given and not taken back.
-    fn outstanding(&self) -> usize {
-        self.given - self.taken
-    }
-
-    fn give(&mut self, mut job: Job) {
-        if self.workers.is_empty() {
-            job.inflate(&mut self.inflater);
-            self.done = Some(job);
-        } else {
-            let turn = self.given % self.workers.len();
-            self.workers[turn].jobs.send(job).expect("an inflating thread waits for jobs");
+        let workers = (0..threads).map_while(|_| InflateThread::start()).collect();
+        InflateThreads {
+            threads: workers,
+            inflater: Decompress::new(false),
+            finished_job: None,
+            num_submitted: 0,
+            num_taken: 0,
         }
-        self.given += 1;
     }
 
-    /// The oldest job given, done.
-    fn take(&mut self) -> Option<Job> {
-        if self.outstanding() == 0 {
+    /// Number of jobs that were submitted and whose results have not been taken.
+    fn num_outstanding(&self) -> usize {
+        self.num_submitted - self.num_taken
+    }
+
+    fn submit(&mut self, mut job: Job) {
+        if self.threads.is_empty() {
+            job.inflate(&mut self.inflater);
+            self.finished_job = Some(job);
+        } else {
+            let turn = self.num_submitted % self.threads.len();
+            self.threads[turn].jobs.send(job).expect("an inflating thread waits for jobs");
+        }
+        self.num_submitted += 1;
+    }
+
+    /// Waits for the job that was submitted first among the outstanding ones, and returns it with its decompressed
+    /// data. `None` if no job is outstanding.
+    fn take_oldest(&mut self) -> Option<Job> {
+        if self.num_outstanding() == 0 {
             return None;
         }
-        let job = match self.workers.len() {
-            0 => self.done.take(),
-            n => self.workers[self.taken % n].done.recv().ok(),
+        let job = match self.threads.len() {
+            0 => self.finished_job.take(),
+            n => self.threads[self.num_taken % n].done.recv().ok(),
         };
-        self.taken += 1;
+        self.num_taken += 1;
         Some(job.expect("an inflating thread returns its jobs"))
     }
 }
 
-impl Drop for Crew {
+impl Drop for InflateThreads {
     fn drop(&mut self) {
-        for Worker { jobs, done, thread } in self.workers.drain(..) {
+        for InflateThread { jobs, done, thread } in self.threads.drain(..) {
             drop((jobs, done));
-            // One that panicked was noticed when its job was wanted.
+            // A panic of the thread was noticed when its job was taken.
             let _ = thread.join();
         }
     }
 }
 
-impl Worker {
-    /// `None` when the system refuses to start a thread: the others, or the reader itself, do its work.
+impl InflateThread {
+    /// Starts a thread; `None` if the system cannot start one: the other threads, or the reader, do its work.
     fn start() -> Option<Self> {
-        let (jobs, to_do) = sync_channel::<Job>(JOBS);
-        let (finished, done) = sync_channel(JOBS);
+        let (jobs, to_do) = sync_channel::<Job>(JOBS_PER_THREAD);
+        let (finished, done) = sync_channel(JOBS_PER_THREAD);
         let work = move || {
             let mut inflater = Decompress::new(false);
             for mut job in to_do {
@@ -292,6 +311,6 @@ impl Worker {
             }
         };
         let thread = thread::Builder::new().spawn(work).ok()?;
-        Some(Worker { jobs, done, thread })
+        Some(InflateThread { jobs, done, thread })
     }
 }

@@ -1,4 +1,4 @@
-//! Whether files are fit to be read, as far as a short look tells.
+//! Quick checks of input files before a run starts.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,65 +6,68 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use crate::error::{Error, FileFault};
-use crate::fastq::{Stream, Terms};
+use crate::fastq::{FastqOptions, FastqReader};
+use crate::file_span::FileSpan;
 use crate::lane::{Lane, LaneFiles};
 use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
-use crate::span::Span;
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
-/// How much of two files of one size is compared before they count as copies.
-const COMPARED: u64 = 1 << 20;
+/// Number of leading bytes that are compared to recognise copies of files of the same size.
+const COMPARED_BYTES: u64 = 1 << 20;
 
-/// Looks at every file of all lanes of all samples before any work starts.
+/// Checks all files of all lanes before any work starts. The files must be regular, because they are read more than
+/// once.
 ///
 /// # Errors
-/// A file that is missing, unreadable, not regular, empty or not FASTQ; a file given twice, be it under
-/// another name, as a link, or as a copy (same size, same first MiB), unless these are slices of one file that share no reads; anything wrong with the first
-/// records of a lane, such as mates that do not match.
+/// A file is missing, unreadable, not regular, empty or not FASTQ; a file is given twice, also under another name, as
+/// a link, or as a copy (same size, same first MiB), unless the lanes are disjoint slices of one file; the first
+/// records of a lane are invalid, for example because mates do not match.
 pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
-    check(lanes, false)
+    check_all(lanes, false)
 }
 
-/// [`check_lanes`] for work that reads them once: pipes, `-` among them, are welcome, and what is in them is seen when they are read.
+/// [`check_lanes`] for a run that reads its input once: pipes and `-` are accepted, and their contents are checked
+/// when they are read.
 ///
 /// # Errors
-/// The same of regular files; a pipe given twice; anything but a file or a pipe.
-pub fn check_lanes_once(lanes: &[Lane]) -> Result<(), Error> {
-    check(lanes, true)
+/// The errors of [`check_lanes`] for regular files; a pipe is given twice; an input is neither a file nor a pipe.
+pub fn check_lanes_for_one_pass(lanes: &[Lane]) -> Result<(), Error> {
+    check_all(lanes, true)
 }
 
-fn check(lanes: &[Lane], pipes: bool) -> Result<(), Error> {
-    let meter = Meter::default();
-    let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| pipes && lane.has_pipe());
+fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
+    let progress = ProgressCounters::default();
+    let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| allow_pipes && lane.has_pipe());
     for lane in &regular {
-        for (path, span) in lane.parts() {
+        for (path, span) in lane.paths_with_spans() {
             if matches!(lane.files, LaneFiles::Aligned(_)) {
-                if !may_be_read_again(path)? {
-                    return Err(Error::file(path, FileFault::NotRegular));
+                if !is_rereadable(path)? {
+                    return Err(Error::in_file(path, FileFault::NotRegular));
                 }
                 continue;
             }
-            Stream::open(path, &meter, &Terms::pairs(span)).map_err(|error| lane.located(error))?;
+            FastqReader::open(path, &progress, &FastqOptions::for_pairs(span))
+                .map_err(|error| lane.with_slice_start(error))?;
         }
     }
     let mut read_once: Vec<&Path> = Vec::new();
-    let mut files: Vec<(&Path, Option<Span>)> = regular.iter().flat_map(|lane| lane.parts()).collect();
-    for (path, span) in piped.iter().flat_map(|lane| lane.parts()) {
-        if may_be_read_again(path)? {
+    let mut files: Vec<(&Path, Option<FileSpan>)> = regular.iter().flat_map(|lane| lane.paths_with_spans()).collect();
+    for (path, span) in piped.iter().flat_map(|lane| lane.paths_with_spans()) {
+        if is_rereadable(path)? {
             files.push((path, span));
         } else if read_once.contains(&path) {
-            return Err(Error::Twice { first: path.into(), second: path.into() });
+            return Err(Error::DuplicateInput { first: path.into(), second: path.into() });
         } else {
             read_once.push(path);
         }
     }
-    refuse_copies(files)?;
+    check_no_duplicates(files)?;
     regular.into_iter().try_for_each(check_first_batch)
 }
 
-/// Whether that is a file and not a pipe.
-fn may_be_read_again(path: &Path) -> Result<bool, Error> {
+/// Whether the path is a regular file, which can be read again, and not a pipe.
+fn is_rereadable(path: &Path) -> Result<bool, Error> {
     if is_stdin(path) {
         return Ok(false);
     }
@@ -72,20 +75,21 @@ fn may_be_read_again(path: &Path) -> Result<bool, Error> {
     match meta.file_type() {
         kind if kind.is_file() => Ok(true),
         kind if kind.is_fifo() || kind.is_char_device() => Ok(false),
-        _ => Err(Error::file(path, FileFault::NotRegular)),
+        _ => Err(Error::in_file(path, FileFault::NotRegular)),
     }
 }
 
-/// Refuses regular files, or stretches of them, that hold the same reads, as far as a look at their size and their first MiB tells.
-pub(crate) fn refuse_copies<'a>(
-    parts: impl IntoIterator<Item = (&'a Path, Option<Span>)>,
+/// Checks that no two regular files, or spans of files, have the same reads. Copies are recognised by equal sizes and
+/// equal first MiB.
+pub(crate) fn check_no_duplicates<'a>(
+    parts: impl IntoIterator<Item = (&'a Path, Option<FileSpan>)>,
 ) -> Result<(), Error> {
-    let mut seen: Vec<Seen<'_>> = Vec::new();
+    let mut seen: Vec<FileIdentity<'_>> = Vec::new();
     for (path, span) in parts {
-        let file = Seen::look(path, span)?;
+        let file = FileIdentity::from_path(path, span)?;
         for other in &seen {
-            if other.same_reads(&file)? {
-                return Err(Error::Twice { first: other.path.into(), second: path.into() });
+            if other.shares_reads(&file)? {
+                return Err(Error::DuplicateInput { first: other.path.into(), second: path.into() });
             }
         }
         seen.push(file);
@@ -93,34 +97,34 @@ pub(crate) fn refuse_copies<'a>(
     Ok(())
 }
 
-/// What tells a file from others.
-struct Seen<'a> {
+/// Identifies a file and the span of it that is read.
+struct FileIdentity<'a> {
     path: &'a Path,
-    span: Option<Span>,
+    span: Option<FileSpan>,
     device: u64,
     inode: u64,
     size: u64,
 }
 
-impl<'a> Seen<'a> {
-    fn look(path: &'a Path, span: Option<Span>) -> Result<Self, Error> {
+impl<'a> FileIdentity<'a> {
+    fn from_path(path: &'a Path, span: Option<FileSpan>) -> Result<Self, Error> {
         let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
-        Ok(Seen { path, span, device: meta.dev(), inode: meta.ino(), size: meta.len() })
+        Ok(FileIdentity { path, span, device: meta.dev(), inode: meta.ino(), size: meta.len() })
     }
 
-    fn same_reads(&self, other: &Seen<'_>) -> Result<bool, Error> {
+    fn shares_reads(&self, other: &FileIdentity<'_>) -> Result<bool, Error> {
         if (self.device, self.inode) == (other.device, other.inode) {
-            // All of a file overlaps with any stretch of it.
+            // A whole file overlaps with any span of it.
             let spans = self.span.as_ref().zip(other.span.as_ref());
             return Ok(spans.is_none_or(|(one, two)| one.overlaps(two)));
         }
-        Ok(self.size == other.size && self.head()? == other.head()?)
+        Ok(self.size == other.size && self.read_head()? == other.read_head()?)
     }
 
-    fn head(&self) -> Result<Vec<u8>, Error> {
+    fn read_head(&self) -> Result<Vec<u8>, Error> {
         let mut head = Vec::new();
         File::open(self.path)
-            .and_then(|file| file.take(COMPARED).read_to_end(&mut head))
+            .and_then(|file| file.take(COMPARED_BYTES).read_to_end(&mut head))
             .map_err(|source| Error::Read { path: self.path.into(), source })?;
         Ok(head)
     }

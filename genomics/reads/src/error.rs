@@ -1,296 +1,294 @@
-//! What can be wrong with input or output files: one line that says what, where and what to do.
+//! Errors of input and output files. Each is one line: where, what is wrong, what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::span::Offset;
+use crate::file_span::VirtualOffset;
 
-/// Why reading or writing failed.
+/// An error of reading or writing reads.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused to open or read a file.
+    /// A system call that opens or reads a file failed.
     #[error("{}: cannot read: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file does not appear under its name.
+    /// An output file cannot be published.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
-    /// Writing failed; the message names the file.
+    /// An I/O error whose message already names the file.
     #[error(transparent)]
-    Named(io::Error),
-    /// What waits on the disk cannot be written or read.
+    Io(io::Error),
+    /// A spill file cannot be written or read.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// A file as a whole is not usable.
+    /// A file as a whole cannot be used.
     #[error("{}: {fault}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         fault: FileFault,
     },
-    /// A FASTQ or BAM record is wrong.
-    #[error("{}: record {record}{}: {fault}", path.display(), after(from))]
+    /// A FASTQ, BAM, CRAM or BINSEQ record is invalid.
+    #[error("{}: record {record}{}: {fault}", path.display(), record_origin(slice_start))]
     Record {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Record number, from 1.
+        /// Record number, counted from 1.
         record: u64,
-        /// Where in the file records are counted from; absent when that is its beginning.
-        from: Option<Box<Offset>>,
-        /// What is wrong with it.
+        /// Start of the slice in which records are counted; `None` for the start of the file.
+        slice_start: Option<Box<VirtualOffset>>,
+        /// What is wrong with the record.
         fault: RecordFault,
     },
-    /// A FASTA line is wrong.
+    /// A FASTA line is invalid.
     #[error("{}: line {line}: {fault}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         fault: LineFault,
     },
-    /// An odd number of mate files.
+    /// The list of mate files has an odd number of files.
     #[error(
-        "{}: has no mate file: give the files of read 1 and read 2 in turn, or say that mates are interleaved",
+        "{}: has no mate file: give the files of read 1 and read 2 alternately, or use the option for interleaved mates",
         path.display()
     )]
-    Odd {
+    MissingMateFile {
         /// The last file of the list.
         path: PathBuf,
     },
-    /// No file for a sample.
+    /// No input file was given for a sample.
     #[error("no reads given for the {sample} sample: name at least one lane of FASTQ files")]
     NoFiles {
         /// `normal` or `tumour`.
         sample: &'static str,
     },
-    /// The same reads given twice.
+    /// Two inputs contain the same reads.
     #[error("{} and {} are the same reads: give each file once", first.display(), second.display())]
-    Twice {
-        /// The file named first.
+    DuplicateInput {
+        /// The file that was named first.
         first: PathBuf,
-        /// The file named later.
+        /// The file that was named later.
         second: PathBuf,
     },
-    /// Two mate files hold different numbers of records.
+    /// Two mate files have different numbers of records.
     #[error(
-        "{}: {}ends after {records} records while {}{} goes on: mates are missing, give files that hold the same templates in the same order",
-        short.display(), slice_from(from), if from.is_some() { "that of " } else { "" }, long.display()
+        "{}: {}ends after {records} records while {}{} continues: mates are missing, give files that have the same templates in the same order",
+        shorter_path.display(), slice_origin(slice_start), if slice_start.is_some() { "that of " } else { "" }, longer_path.display()
     )]
     MatesMissing {
-        /// The file that ends first.
-        short: PathBuf,
-        /// Records in it.
+        /// The file with fewer records.
+        shorter_path: PathBuf,
+        /// Number of records in that file or slice.
         records: u64,
-        /// Where the slice begins that these are counted in; absent for a whole file.
-        from: Option<Box<Offset>>,
-        /// The file that goes on.
-        long: PathBuf,
+        /// Start of the slice in which records are counted; `None` for a whole file.
+        slice_start: Option<Box<VirtualOffset>>,
+        /// The file with more records.
+        longer_path: PathBuf,
     },
 }
 
 impl Error {
-    pub(crate) fn file(path: &Path, fault: FileFault) -> Self {
+    pub(crate) fn in_file(path: &Path, fault: FileFault) -> Self {
         Error::File { path: path.into(), fault }
     }
 
-    /// What the system said when a file was read, or what a reader below has to say of the file itself.
-    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+    /// The error of a reader: a [`FileFault`] inside an I/O error becomes that fault, any other error
+    /// [`Error::Read`].
+    pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
-            Some(fault) => Error::file(path, fault.clone()),
+            Some(fault) => Error::in_file(path, fault.clone()),
             None => Error::Read { path: path.into(), source },
         }
     }
 
-    pub(crate) fn record(path: &Path, record: u64, fault: RecordFault) -> Self {
-        Error::Record { path: path.into(), record, from: None, fault }
+    pub(crate) fn in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
+        Error::Record { path: path.into(), record, slice_start: None, fault }
     }
 }
 
-/// Where a record is counted from, unless that is the beginning of the file.
-fn after(from: &Option<Box<Offset>>) -> String {
-    from.as_deref()
-        .filter(|from| **from > Offset::default())
+/// Describes the start of the slice in which records are counted; empty for the start of the file.
+fn record_origin(slice_start: &Option<Box<VirtualOffset>>) -> String {
+    slice_start
+        .as_deref()
+        .filter(|from| **from > VirtualOffset::default())
         .map_or(String::new(), |from| format!(" after {from}"))
 }
 
-/// Which slice of a file is meant.
-fn slice_from(from: &Option<Box<Offset>>) -> String {
+/// Describes a slice that does not start at the beginning of the file.
+fn slice_origin(from: &Option<Box<VirtualOffset>>) -> String {
     from.as_deref().map_or(String::new(), |from| format!("the slice from {from} on "))
 }
 
-/// What can be wrong with a whole file.
+/// What is wrong with a whole file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// BAM without the block that marks its end, or CRAM without the container.
+    /// BAM without the empty block, or CRAM without the empty container, that marks the end of the file.
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
-    NoEnd,
-    /// CRAM of a version that is not read.
-    #[error("is CRAM {major}.{minor}, and 3.0 and 3.1 are read: write it again with samtools view -C")]
+    MissingEofMarker,
+    /// The file is CRAM of a version that is not supported.
+    #[error("is CRAM {major}.{minor}, but only 3.0 and 3.1 are supported: convert it with samtools view -C")]
     CramVersion {
-        /// Of the version.
+        /// Major version of the file.
         major: u8,
-        /// Of the version.
+        /// Minor version of the file.
         minor: u8,
     },
-    /// CRAM whose reads lie as differences from a reference that was not given.
-    #[error("is CRAM that cannot be read without its reference: give that with --reference")]
-    NoReference,
-    /// A sequence that CRAM needs is not in the reference.
-    #[error("the reference {} has no sequence \"{name}\": give the one that the file was written against", reference.display())]
-    ReferenceLacks {
+    /// CRAM that stores differences from a reference, and no reference was given.
+    #[error("is CRAM that cannot be decoded without its reference: give the reference with --reference")]
+    ReferenceRequired,
+    /// A sequence that the CRAM file refers to is not in the reference.
+    #[error("the reference {} has no sequence \"{name}\": give the reference that the file was made with", reference.display())]
+    ReferenceMissingSequence {
         /// The FASTA file.
         reference: PathBuf,
-        /// The sequence.
+        /// Name of the sequence.
         name: String,
     },
-    /// A sequence of the reference has another length than CRAM says.
+    /// The length of a sequence differs between the reference and the CRAM header.
     #[error(
-        "sequence \"{name}\" of the reference {} has {is} bases and not {was}: give the one that the file was written against, and see that its index (.fai) is its own", reference.display()
+        "sequence \"{name}\" of the reference {} has {reference_bases} bases, but {file_bases} in the file: give the reference that the file was made with, and check that its index (.fai) belongs to it", reference.display()
     )]
     ReferenceLength {
         /// The FASTA file.
         reference: PathBuf,
-        /// The sequence.
+        /// Name of the sequence.
         name: String,
-        /// Its length, ...
-        is: usize,
-        /// ... and that in the file.
-        was: usize,
+        /// Length of the sequence in the reference, in bases.
+        reference_bases: usize,
+        /// Length of the sequence in the header of the CRAM file, in bases.
+        file_bases: usize,
     },
-    /// The reference has other bases than CRAM was written against.
-    #[error(
-        "was written against another reference (their sums differ at record {record}): give the very one"
-    )]
+    /// The checksums of the reference differ from those in the CRAM file.
+    #[error("was made with another reference (checksums differ at record {record}): give that reference")]
     ReferenceDiffers {
-        /// Number of a record, from 1.
+        /// Record number, counted from 1.
         record: u64,
     },
-    /// The header of BAM or CRAM is damaged.
+    /// The header of a BAM, CRAM or BINSEQ file is damaged.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
-    /// A read whose bases have no qualities.
+    /// A read without base qualities.
     #[error("read \"{name}\" has no qualities: give reads with qualities")]
     NoQualities {
-        /// Name of its template.
+        /// Name of the read.
         name: String,
     },
-    /// A read without a mate where nothing but pairs is taken.
+    /// A read without a mate, where only pairs are accepted.
     #[error(
-        "read \"{name}\" has no mate in it, and nothing but pairs is taken: leave such reads out, or align them by themselves"
+        "read \"{name}\" has no mate in the file, but only pairs are accepted: remove such reads, or align them separately"
     )]
-    Stray {
-        /// Its name.
+    UnpairedRead {
+        /// Name of the read.
         name: String,
     },
-    /// No byte in it, or a gzip file of nothing.
+    /// The file has no bytes, or is a gzip file without content.
     #[error("is empty: give a file with at least one record")]
     Empty,
-    /// A folder, pipe or device: genuma reads its input twice.
+    /// The input is a folder, pipe or device, and must be read more than once.
     #[error("is not a regular file: reads are read twice, so save them to a file first")]
     NotRegular,
-    /// Another format, recognised by its first bytes.
+    /// The file has another format, recognised by its first bytes.
     #[error("is {found}, not {wanted}: {remedy}")]
     Format {
-        /// What it looks like.
+        /// The format that was found.
         found: &'static str,
-        /// What it should be.
+        /// The format that was expected.
         wanted: &'static str,
-        /// What to do about it.
+        /// What the user can do.
         remedy: &'static str,
     },
-    /// Its slices were chosen when it had another size.
+    /// The size of the file has changed since it was divided into slices.
     #[error(
-        "is {is} bytes long and was {was} when it was cut into slices: give the file as it was, or cut it again"
+        "is {new_bytes} bytes long and was {old_bytes} when it was divided into slices: restore the file, or divide it again"
     )]
-    Resized {
-        /// Bytes that it had.
-        was: u64,
-        /// Bytes that it has.
-        is: u64,
+    SizeChanged {
+        /// Size in bytes at that time.
+        old_bytes: u64,
+        /// Size in bytes now.
+        new_bytes: u64,
     },
-    /// There is nothing that a slice could begin or end with where one does.
-    #[error(
-        "is not what it was when it was cut into slices, by what is at {0}: give the file as it was, or cut it again"
-    )]
-    Changed(Offset),
+    /// The contents of the file have changed since it was divided into slices: no record starts at this position.
+    #[error("has changed since it was divided into slices (at {0}): restore the file, or divide it again")]
+    ContentChanged(VirtualOffset),
 }
 
-/// What can be wrong with a FASTQ or BAM record.
+/// What is wrong with a FASTQ, BAM, CRAM or BINSEQ record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
-    /// CRAM is damaged; what the decoder says.
+    /// The CRAM data are damaged; the field is the message of the decoder.
     #[error("damaged CRAM data ({0}): copy or make the file again")]
-    Corrupt(String),
-    /// A BAM record is not what the specification says.
+    CramCorrupt(String),
+    /// A BAM or BINSEQ record that violates the specification.
     #[error("is damaged ({0}): copy or make the file again")]
-    Damaged(&'static str),
-    /// Two primary records of a name are the same read of it.
+    RecordCorrupt(&'static str),
+    /// Two primary records with one name are the same read (1 or 2) of the template.
     #[error(
-        "\"{name}\" is read {number}, as an earlier record of that name is: each read may have one primary record, and files whose reads share names must not be merged"
+        "\"{name}\" has a second primary record for read {number}: each read may have one; do not merge files whose reads share names"
     )]
-    SameRead {
+    DuplicatePrimary {
         /// Name of the template.
         name: String,
-        /// 1 or 2.
+        /// Read number, 1 or 2.
         number: char,
     },
-    /// The compressed stream ends too early.
-    #[error("the gzip data end before their end: the file is truncated, copy or make it again")]
+    /// The gzip stream ends too early.
+    #[error("the gzip data end too early: the file is truncated, copy or make it again")]
     GzipTruncated,
-    /// The compressed stream is damaged or followed by something else.
+    /// The gzip stream is damaged, or other data follow it.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     GzipCorrupt(String),
     /// The file ends within the record.
-    #[error("the file ends in the middle of it: the file is truncated, copy or make it again")]
+    #[error("the file ends inside the record: it is truncated, copy or make it again")]
     Truncated,
-    /// The first line is not a header.
-    #[error("starts with {0} instead of '@': not four lines a record, or damaged")]
-    NoAt(Shown),
-    /// The third line is not a separator.
-    #[error("its third line starts with {0} instead of '+': not four lines a record, or damaged")]
-    NoPlus(Shown),
-    /// Sequence and quality differ in length.
+    /// The first line of the record does not start with `@`.
+    #[error("starts with {0} instead of '@': not four lines per record, or damaged")]
+    MissingHeaderMark(ByteForDisplay),
+    /// The third line of the record does not start with `+`.
+    #[error("its third line starts with {0} instead of '+': not four lines per record, or damaged")]
+    MissingPlusLine(ByteForDisplay),
+    /// Sequence and quality string have different lengths.
     #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]
-    Lengths {
-        /// Length of the sequence.
+    LengthMismatch {
+        /// Number of bases.
         seq: usize,
-        /// Length of the quality string.
+        /// Number of qualities.
         qual: usize,
     },
-    /// A letter that is not in the IUPAC alphabet.
+    /// A byte in the sequence that is not an IUPAC letter.
     #[error("{0} in the sequence is not a base (IUPAC letter)")]
-    Letter(Shown),
-    /// A quality outside `!`..=`~`.
+    InvalidBase(ByteForDisplay),
+    /// A quality byte outside `!`..=`~`.
     #[error("{0} in the qualities is outside '!' to '~' (Phred+33)")]
-    Quality(Shown),
+    InvalidQuality(ByteForDisplay),
     /// The record is too long to be a read.
     #[error("longer than {0} bytes: not a FASTQ of reads, or damaged")]
     TooLong(usize),
     /// The header has no name, or nothing before `/1`.
     #[error("has no name: name every read")]
-    NoName,
-    /// The name does not fit a SAM record.
-    #[error("its name is {length} bytes long, and SAM holds {longest}: shorten the names")]
-    LongName {
-        /// Bytes of the name.
-        length: usize,
-        /// The longest that SAM allows.
-        longest: usize,
+    MissingName,
+    /// The name is longer than SAM allows.
+    #[error("its name is {name_bytes} bytes long, but SAM allows {max_bytes}: shorten the names")]
+    NameTooLong {
+        /// Length of the name in bytes.
+        name_bytes: usize,
+        /// Maximum length in SAM, in bytes.
+        max_bytes: usize,
     },
-    /// The name holds a byte that no SAM record can have in it.
-    #[error("{0} in its name is outside '!' to '~': SAM has no place for it, rename the reads")]
-    NameLetter(Shown),
-    /// The mate has another name.
+    /// A byte in the name that SAM forbids.
+    #[error("{0} in its name is outside '!' to '~': SAM does not allow it, rename the reads")]
+    InvalidNameByte(ByteForDisplay),
+    /// The record at the same position in the other mate file has another name.
     #[error("read \"{name}\" has mate \"{mate}\" in {}: mates must come in the same order", mate_path.display())]
-    Names {
-        /// Name of this read.
+    MateNameMismatch {
+        /// Name of the read.
         name: String,
         /// Name of the read that should be its mate.
         mate: String,
@@ -298,72 +296,72 @@ pub enum RecordFault {
         mate_path: PathBuf,
     },
     /// Both mates say that they are the same read of the template.
-    #[error("\"{name}\" and its mate in {} both say that they are read {number}: give read 1 and read 2", mate_path.display())]
-    SameMate {
+    #[error("\"{name}\" and its mate in {} are both read {number}: give read 1 and read 2", mate_path.display())]
+    DuplicateMateNumber {
         /// Name of the template.
         name: String,
-        /// 1 or 2.
+        /// Read number, 1 or 2.
         number: char,
         /// File of the mate.
         mate_path: PathBuf,
     },
     /// The last record of an interleaved file has no mate.
-    #[error("has no mate: an interleaved file holds read 1 and read 2 in turn")]
-    NoMate,
+    #[error("has no mate: an interleaved file must have read 1 and read 2 alternately")]
+    MissingMate,
 }
 
-/// What can be wrong with a FASTA line.
+/// What is wrong with a FASTA line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
-    /// The compressed stream is damaged or truncated.
+    /// The gzip stream is damaged or truncated.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),
     /// The file does not start with a header.
     #[error("starts with {0} instead of '>': not a FASTA file")]
-    NoHeader(Shown),
+    MissingHeader(ByteForDisplay),
     /// A header without a name.
     #[error("'>' without a name: name every sequence")]
-    NoName,
-    /// A name that no SAM or VCF file may have in it.
+    MissingName,
+    /// A sequence name that SAM and VCF forbid.
     #[error("sequence name \"{name}\" {fault}, which SAM and VCF forbid: rename it")]
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the name.
         fault: NameFault,
     },
-    /// A name that was used before.
+    /// A sequence name that occurred before.
     #[error("sequence name \"{name}\" was used on line {first}: rename one of them")]
     Duplicate {
         /// The name.
         name: String,
-        /// Line of its first use.
+        /// Line number of the first occurrence of the name.
         first: u64,
     },
-    /// A record without any base.
+    /// A sequence without bases.
     #[error("sequence \"{0}\" has no bases: remove it or complete the file")]
     NoBases(String),
-    /// A letter that is not in the IUPAC alphabet.
+    /// A byte that is not an IUPAC letter.
     #[error("{0} is not a base (IUPAC letter)")]
-    Letter(Shown),
+    InvalidBase(ByteForDisplay),
 }
 
-/// What SAM forbids in the name of a sequence (specification, section 1.2.1).
+/// What SAM forbids in the name of a reference sequence (SAM specification, section 1.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
-    /// The first character.
+    /// The first character is forbidden at this position.
     #[error("starts with {0}")]
-    Start(Shown),
-    /// Any character.
+    InvalidFirstByte(ByteForDisplay),
+    /// A character is forbidden anywhere.
     #[error("holds {0}")]
-    Holds(Shown),
+    InvalidByte(ByteForDisplay),
 }
 
-/// A byte as it is shown in a message.
+/// A byte that is displayed as a character or as its hexadecimal value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown(pub u8);
+pub struct ByteForDisplay(pub u8);
 
-impl std::fmt::Display for Shown {
+impl std::fmt::Display for ByteForDisplay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             b'\n' => write!(f, "an empty line"),

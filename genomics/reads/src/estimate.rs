@@ -1,4 +1,4 @@
-//! How many bases files hold, as far as their sizes and a look at their beginnings tell.
+//! Estimates the number of reads and bases in input files from their sizes and a sample of their first records.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -6,252 +6,254 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::aligned::{self, Aligned};
+use crate::aligned::{self, AlignedFile};
+use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
-use crate::packed_read::packed_bytes;
-use crate::pipe::is_regular;
-use crate::span::{Offset, Span};
+use crate::packed_read::packed_read_bytes;
+use crate::pipe::is_regular_file;
 
-/// Bytes of text that are looked at, of all files together, and of one at least and at most.
-const LOOK: u64 = 32 << 20;
-const LEAST_LOOK: u64 = 256 << 10;
-const MOST_LOOK: u64 = 4 << 20;
+/// Bytes of text to sample from all files together, and the minimum and maximum for one file.
+const MAX_TOTAL_SAMPLE_BYTES: u64 = 32 << 20;
+const MIN_FILE_SAMPLE_BYTES: u64 = 256 << 10;
+const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read, and looked at, at once.
-const CHUNK: usize = 16 << 10;
+/// Bytes per read call.
+const CHUNK_BYTES: usize = 16 << 10;
 
-/// What files hold, about.
+/// Estimated contents of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// Bases of all reads.
+pub struct ReadEstimate {
+    /// Number of bases of all reads.
     pub bases: u64,
-    /// Reads, mates counted one by one.
+    /// Number of reads; each mate counts as one.
     pub reads: u64,
-    /// Bytes that a [copy](crate::copy) of them takes.
-    pub copied: u64,
+    /// Bytes of the packed reads (see [`crate::packed_reads`]).
+    pub packed_bytes: u64,
 }
 
-/// Bytes of a pair's numbers in a copy, for each of its reads.
-const NUMBERS: u64 = 3;
+/// Bytes of the variable-length integers per read in the packed reads.
+const VARINT_BYTES_PER_READ: u64 = 3;
 
-/// Bytes that reads take in a copy when nothing is known of them: with one quality a letter.
-fn copied_at_most(Estimate { bases, reads, .. }: Estimate) -> u64 {
-    reads * (packed_bytes(0, 0, 0) + NUMBERS) + bases / 4 + bases
+/// Upper bound of the bytes of packed reads whose qualities are unknown: 8 bits per quality.
+fn max_packed_bytes(ReadEstimate { bases, reads, .. }: ReadEstimate) -> u64 {
+    reads * (packed_read_bytes(0, 0, 0) + VARINT_BYTES_PER_READ) + bases / 4 + bases
 }
 
-impl Estimate {
-    /// Of all files of all lanes, or of the slices of them that are the lanes': what their first few million letters hold, for each byte that these take on the disk, is taken for what the
-    /// whole file holds, or the slice. A file that is looked at from end to end is known exactly. Pipes hold nothing, as nobody knows; of a file that shows no whole record,
-    /// two bases a byte of gzip are assumed, two fifths a byte of plain text, and reads of 150 bases.
-    pub fn of(lanes: &[Lane]) -> Estimate {
-        Estimate::by_sample(lanes).into_iter().sum()
+impl ReadEstimate {
+    /// Estimates the contents of all lanes, or of their slices: the first few MB of each file are counted and
+    /// extrapolated by compressed size. A file that is sampled completely is exact. Pipes count as empty. A file
+    /// without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths per byte of
+    /// plain text, and reads of 150 bases.
+    pub fn from_lanes(lanes: &[Lane]) -> ReadEstimate {
+        ReadEstimate::from_lanes_by_sample(lanes).into_iter().sum()
     }
 
-    /// [`Estimate::of`] the lanes of each sample, by its number.
-    pub fn by_sample(lanes: &[Lane]) -> Vec<Estimate> {
-        let files = lanes.iter().map(|lane| lane.parts().count()).sum::<usize>();
-        let look = (LOOK / files.max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
-        let mut each: Vec<Estimate> = Vec::new();
+    /// [`ReadEstimate::from_lanes`] for each sample, indexed by sample number.
+    pub fn from_lanes_by_sample(lanes: &[Lane]) -> Vec<ReadEstimate> {
+        let files = lanes.iter().map(|lane| lane.paths_with_spans().count()).sum::<usize>();
+        let look = (MAX_TOTAL_SAMPLE_BYTES / files.max(1) as u64).clamp(MIN_FILE_SAMPLE_BYTES, MAX_FILE_SAMPLE_BYTES);
+        let mut each: Vec<ReadEstimate> = Vec::new();
         for lane in lanes {
-            each.resize(each.len().max(usize::from(lane.sample) + 1), Estimate::default());
-            for (path, span) in lane.parts().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
+            each.resize(each.len().max(usize::from(lane.sample) + 1), ReadEstimate::default());
+            for (path, span) in lane.paths_with_spans().filter(|(path, _)| is_regular_file(path).unwrap_or(false)) {
                 let own = &mut each[usize::from(lane.sample)];
                 let known = match &lane.files {
-                    LaneFiles::Aligned(aligned) => of_aligned(aligned, look),
+                    LaneFiles::Aligned(aligned) => estimate_aligned_file(aligned, look),
                     _ => None,
                 };
-                *own = [*own, known.unwrap_or_else(|| of_file(path, span, look))].into_iter().sum();
+                *own = [*own, known.unwrap_or_else(|| estimate_text_file(path, span, look))].into_iter().sum();
             }
         }
         each
     }
 
-    /// k-mers of reads of such a number and length.
-    pub fn kmers(&self, k: u32) -> u64 {
+    /// Estimated number of k-mers of length `k` in the reads.
+    pub fn num_kmers(&self, k: u32) -> u64 {
         self.bases.saturating_sub(self.reads * u64::from(k.saturating_sub(1)))
     }
 }
 
-impl std::iter::Sum for Estimate {
-    fn sum<I: Iterator<Item = Estimate>>(all: I) -> Estimate {
-        all.fold(Estimate::default(), |sum, own| Estimate {
+impl std::iter::Sum for ReadEstimate {
+    fn sum<I: Iterator<Item = ReadEstimate>>(all: I) -> ReadEstimate {
+        all.fold(ReadEstimate::default(), |sum, own| ReadEstimate {
             bases: sum.bases + own.bases,
             reads: sum.reads + own.reads,
-            copied: sum.copied + own.copied,
+            packed_bytes: sum.packed_bytes + own.packed_bytes,
         })
     }
 }
 
-/// By the first records of a file of aligned reads; `None` when there are none.
-fn of_aligned(of: &Aligned, look: u64) -> Option<Estimate> {
+/// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no records.
+fn estimate_aligned_file(of: &AlignedFile, look: u64) -> Option<ReadEstimate> {
     let size = of.path.metadata().ok()?.len();
-    // What is read ahead of what is looked at counts little then.
-    let [reads, bases, copied, used] = aligned::estimate(of, 4 * look)?;
+    // Relative to this amount, the bytes that are read ahead count little.
+    let [reads, bases, copied, used] = aligned::estimate_contents(of, 4 * look)?;
     let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
-    (reads > 0).then(|| Estimate {
+    (reads > 0).then(|| ReadEstimate {
         bases: scaled(bases),
         reads: scaled(reads),
-        copied: scaled(copied + reads * NUMBERS),
+        packed_bytes: scaled(copied + reads * VARINT_BYTES_PER_READ),
     })
 }
 
-/// By the first `look` bytes of the text of a regular file, or of a stretch of one.
-fn of_file(path: &Path, span: Option<Span>, look: u64) -> Estimate {
-    let from = span.map_or_else(Offset::default, |span| span.from);
+/// Estimates the contents of a regular FASTQ file, or of a span of the file, from the first `look` bytes of its text.
+fn estimate_text_file(path: &Path, span: Option<FileSpan>, look: u64) -> ReadEstimate {
+    let from = span.map_or_else(VirtualOffset::default, |span| span.start);
     let open = || {
         let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(from.byte))?;
+        file.seek(SeekFrom::Start(from.file_offset))?;
         Ok::<_, io::Error>((file.metadata()?.len(), file))
     };
     let (size, seen) = match open() {
-        Ok((size, file)) => (span.map_or(size, |span| span.bytes()), look_at(file, from, span, look)),
-        Err(_) => return Estimate::default(),
+        Ok((size, file)) => (span.map_or(size, |span| span.len_bytes()), sample_file(file, from, span, look)),
+        Err(_) => return ReadEstimate::default(),
     };
-    let scaled = |n: u64| (n as f64 * size as f64 / seen.bytes as f64) as u64;
+    let scaled = |n: u64| (n as f64 * size as f64 / seen.disk_bytes as f64) as u64;
     match seen.estimate {
-        Estimate { reads: 0, .. } => {
-            let bases = if seen.gzip { size * 2 } else { size * 2 / 5 };
-            let held = Estimate { bases, reads: bases / 150, copied: 0 };
-            Estimate { copied: copied_at_most(held), ..held }
+        ReadEstimate { reads: 0, .. } => {
+            let bases = if seen.is_gzip { size * 2 } else { size * 2 / 5 };
+            let held = ReadEstimate { bases, reads: bases / 150, packed_bytes: 0 };
+            ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
         }
-        Estimate { bases, reads, copied } => {
-            Estimate { bases: scaled(bases), reads: scaled(reads), copied: scaled(copied) }
+        ReadEstimate { bases, reads, packed_bytes: copied } => {
+            ReadEstimate { bases: scaled(bases), reads: scaled(reads), packed_bytes: scaled(copied) }
         }
     }
 }
 
-/// What was seen of a file.
+/// Result of sampling a file.
 #[derive(Debug, Default)]
-struct Seen {
-    gzip: bool,
-    /// Whole records.
-    estimate: Estimate,
-    /// Bytes on the disk that they take.
-    bytes: u64,
+struct FileSample {
+    is_gzip: bool,
+    /// Contents of the whole records in the sample.
+    estimate: ReadEstimate,
+    /// Number of compressed bytes of the sampled records in the file.
+    disk_bytes: u64,
 }
 
-fn look_at(file: File, from: Offset, span: Option<Span>, look: u64) -> Seen {
-    let mut disk = Counted { inner: BufReader::with_capacity(CHUNK, file), used: 0 };
+fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> FileSample {
+    let mut disk = CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, file), bytes_consumed: 0 };
     let gzip = disk.fill_buf().is_ok_and(|head| head.starts_with(&[0x1f, 0x8b]));
-    let before = u64::from(from.within);
+    let before = u64::from(from.offset_in_block);
     let records = match gzip {
-        // The look may go beyond a stretch of BGZF: what is seen there stands for the stretch as well.
+        // The sample of a BGZF span may extend beyond the span, which is equally representative.
         true => {
             let mut text = MultiGzDecoder::new(&mut disk);
-            // What cannot be read is told by whoever reads it.
+            // Errors are reported when the file is read.
             let _ = io::copy(&mut text.by_ref().take(before), &mut io::sink());
-            Records::of(text.take(look))
+            RecordScanner::scan_all(text.take(look))
         }
-        false => Records::of(Read::take(&mut disk, span.map_or(look, |span| span.bytes().min(look)))),
+        false => RecordScanner::scan_all(Read::take(&mut disk, span.map_or(look, |span| span.len_bytes().min(look)))),
     };
-    let Records { seen, whole, text, .. } = records;
-    let bytes = (disk.used as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
-    Seen { gzip, estimate: seen, bytes }
+    let RecordScanner { estimate: seen, record_bytes: whole, text_bytes: text, .. } = records;
+    let bytes = (disk.bytes_consumed as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
+    FileSample { is_gzip: gzip, estimate: seen, disk_bytes: bytes }
 }
 
-/// Whole records at the beginning of a text.
+/// Counts the whole records at the start of a text.
 #[derive(Debug, Default)]
-struct Records {
-    seen: Estimate,
-    /// Their bytes.
-    whole: u64,
+struct RecordScanner {
+    estimate: ReadEstimate,
+    /// Bytes of the whole records.
+    record_bytes: u64,
     /// Bytes of the text.
-    text: u64,
-    /// Lines of the record in hand that have ended, and letters of the one that has not.
-    lines: u32,
-    letters: u64,
-    /// The last byte.
-    last: u8,
-    /// Bases of the record in hand, those of them that are none of four, and letters of its header.
+    text_bytes: u64,
+    /// Number of complete lines of the current record, and bytes of the current line.
+    lines_done: u32,
+    line_bytes: u64,
+    /// The last byte of the previous chunk.
+    last_byte: u8,
+    /// Of the current record: number of bases, number of letters other than ACGT, and length of the header.
     bases: u64,
-    unknown: u64,
-    header: u64,
-    /// Qualities that it has.
-    kinds: u128,
+    non_acgt: u64,
+    header_bytes: u64,
+    /// Set of the qualities of the current record, as bits.
+    quality_set: u128,
 }
 
-impl Records {
-    /// Of a text; one that is damaged counts as far as it goes, and is told by whoever reads it.
-    fn of(mut text: impl Read) -> Records {
-        let (mut records, mut buffer) = (Records::default(), [0; CHUNK]);
+impl RecordScanner {
+    /// Counts the records of a text. A damaged text is counted up to the damage, which is reported when the file is
+    /// read.
+    fn scan_all(mut text: impl Read) -> RecordScanner {
+        let (mut records, mut buffer) = (RecordScanner::default(), [0; CHUNK_BYTES]);
         while let Ok(n @ 1..) = text.read(&mut buffer) {
-            records.take(&buffer[..n]);
+            records.scan(&buffer[..n]);
         }
         records
     }
 
-    /// Goes on with the next piece of the text.
-    fn take(&mut self, piece: &[u8]) {
+    /// Counts the records in the next chunk of the text of the file.
+    fn scan(&mut self, piece: &[u8]) {
         let mut at = 0;
         for end in memchr::memchr_iter(b'\n', piece) {
-            self.look(&piece[at..end]);
-            let before = piece[at..end].last().copied().unwrap_or(if at == 0 { self.last } else { b'\n' });
+            self.scan_line(&piece[at..end]);
+            let before = piece[at..end].last().copied().unwrap_or(if at == 0 { self.last_byte } else { b'\n' });
             let carriage_return = before == b'\r';
-            let letters = self.letters + (end - at) as u64 - u64::from(carriage_return);
-            self.letters = 0;
+            let letters = self.line_bytes + (end - at) as u64 - u64::from(carriage_return);
+            self.line_bytes = 0;
             at = end + 1;
-            match self.lines {
-                0 => self.header = letters,
+            match self.lines_done {
+                0 => self.header_bytes = letters,
                 1 => self.bases = letters,
                 3 => {
-                    self.seen.bases += self.bases;
-                    self.seen.reads += 1;
-                    // A pair has one name, of the first word of its header.
-                    let kinds = self.kinds.count_ones() as usize;
-                    let packed = packed_bytes(self.bases, self.unknown, kinds);
-                    self.seen.copied += packed + NUMBERS + self.header / 2;
-                    self.whole = self.text + at as u64;
-                    (self.unknown, self.kinds) = (0, 0);
+                    self.estimate.bases += self.bases;
+                    self.estimate.reads += 1;
+                    // A pair has one name, the first word of its header.
+                    let kinds = self.quality_set.count_ones() as usize;
+                    let packed = packed_read_bytes(self.bases, self.non_acgt, kinds);
+                    self.estimate.packed_bytes += packed + VARINT_BYTES_PER_READ + self.header_bytes / 2;
+                    self.record_bytes = self.text_bytes + at as u64;
+                    (self.non_acgt, self.quality_set) = (0, 0);
                 }
                 _ => {}
             }
-            self.lines = (self.lines + 1) % 4;
+            self.lines_done = (self.lines_done + 1) % 4;
         }
-        self.look(&piece[at..]);
-        self.letters += (piece.len() - at) as u64;
-        self.last = piece.last().copied().unwrap_or(self.last);
-        self.text += piece.len() as u64;
+        self.scan_line(&piece[at..]);
+        self.line_bytes += (piece.len() - at) as u64;
+        self.last_byte = piece.last().copied().unwrap_or(self.last_byte);
+        self.text_bytes += piece.len() as u64;
     }
 }
 
-impl Records {
-    /// Looks at letters of the line in hand.
-    fn look(&mut self, letters: &[u8]) {
-        match self.lines {
+impl RecordScanner {
+    /// Examines bytes of the current line.
+    fn scan_line(&mut self, letters: &[u8]) {
+        match self.lines_done {
             1 => {
                 let unknown = letters.iter().filter(|letter| !b"ACGT\r".contains(letter));
-                self.unknown += unknown.count() as u64;
+                self.non_acgt += unknown.count() as u64;
             }
             3 => {
                 let quals = letters.iter().filter(|&&letter| letter != b'\r');
-                self.kinds = quals.fold(self.kinds, |kinds, &qual| kinds | 1 << (qual & 0x7f));
+                self.quality_set = quals.fold(self.quality_set, |kinds, &qual| kinds | 1 << (qual & 0x7f));
             }
             _ => {}
         }
     }
 }
 
-/// Counts the bytes that are taken from it.
-struct Counted<R> {
+/// Counts the bytes that are consumed.
+struct CountingReader<R> {
     inner: R,
-    used: u64,
+    bytes_consumed: u64,
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buf)?;
-        self.used += n as u64;
+        self.bytes_consumed += n as u64;
         Ok(n)
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         self.inner.fill_buf()
     }
 
     fn consume(&mut self, n: usize) {
-        self.used += n as u64;
+        self.bytes_consumed += n as u64;
         self.inner.consume(n);
     }
 }
@@ -266,11 +268,11 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
-    use crate::lane::TUMOUR;
+    use crate::lane::TUMOUR_SAMPLE;
 
-    /// A text of `n` reads of 40 to 139 bases.
-    fn fastq(n: u64) -> (String, Estimate) {
-        let (mut text, mut all) = (String::new(), Estimate { bases: 0, reads: n, copied: 0 });
+    /// A text of `n` reads with 40 to 139 bases.
+    fn fastq(n: u64) -> (String, ReadEstimate) {
+        let (mut text, mut all) = (String::new(), ReadEstimate { bases: 0, reads: n, packed_bytes: 0 });
         let mut state = 1u64;
         for i in 0..n {
             let len = 40 + i % 100;
@@ -283,17 +285,17 @@ mod tests {
             let end = if i % 2 == 0 { "\r\n" } else { "\n" };
             write!(text, "@read{i}\n{seq}{end}+\n{}{end}", "I".repeat(len as usize)).unwrap();
             all.bases += len;
-            all.copied += 6 + len.div_ceil(4) + NUMBERS + format!("@read{i}").len() as u64 / 2;
+            all.packed_bytes += 6 + len.div_ceil(4) + VARINT_BYTES_PER_READ + format!("@read{i}").len() as u64 / 2;
         }
         (text, all)
     }
 
-    fn of(path: PathBuf) -> Estimate {
-        Estimate::of(&[Lane::whole(TUMOUR, LaneFiles::Single(path))])
+    fn of(path: PathBuf) -> ReadEstimate {
+        ReadEstimate::from_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
     }
 
     #[test]
-    fn small_files_are_known_and_large_ones_nearly() {
+    fn small_files_are_counted_and_large_ones_estimated() {
         let folder = tempfile::tempdir().unwrap();
         for (n, tolerance) in [(1000, 0.0), (60_000, 0.01)] {
             let (text, all) = fastq(n);
@@ -314,26 +316,26 @@ mod tests {
                     assert!(
                         near(found.bases, all.bases)
                             && near(found.reads, all.reads)
-                            && near(found.copied, all.copied),
+                            && near(found.packed_bytes, all.packed_bytes),
                         "{found:?} {all:?}"
                     );
                 }
             }
         }
-        assert_eq!(Estimate { bases: 1500, reads: 10, copied: 0 }.kmers(31), 1200);
-        assert_eq!(Estimate { bases: 100, reads: 10, copied: 0 }.kmers(31), 0);
+        assert_eq!(ReadEstimate { bases: 1500, reads: 10, packed_bytes: 0 }.num_kmers(31), 1200);
+        assert_eq!(ReadEstimate { bases: 100, reads: 10, packed_bytes: 0 }.num_kmers(31), 0);
     }
 
     #[test]
-    fn what_shows_no_record_is_guessed_by_its_size() {
+    fn files_without_records_are_estimated_from_their_size() {
         let folder = tempfile::tempdir().unwrap();
         let (plain, gzip) = (folder.path().join("a"), folder.path().join("b"));
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
         assert_eq!(of(plain).bases, 400);
         assert_eq!(of(gzip).bases, 2000);
-        assert_eq!(of(folder.path().join("none")), Estimate::default());
-        assert_eq!(of(PathBuf::from("/dev/zero")), Estimate::default());
-        assert_eq!(of(PathBuf::from("-")), Estimate::default());
+        assert_eq!(of(folder.path().join("none")), ReadEstimate::default());
+        assert_eq!(of(PathBuf::from("/dev/zero")), ReadEstimate::default());
+        assert_eq!(of(PathBuf::from("-")), ReadEstimate::default());
     }
 }

@@ -1,24 +1,25 @@
-//! FASTA: a reference genome, whole in memory.
+//! FASTA: reading and writing a reference genome, which is kept completely in memory.
 
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
-use crate::error::{Error, FileFault, LineFault, NameFault, Shown};
+use crate::error::{ByteForDisplay, Error, FileFault, LineFault, NameFault};
 use crate::fastq::is_iupac;
-use crate::inflate::{Access, Damage, Inflate};
+use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
-const CHUNK: usize = 256 << 10;
+/// Bytes per read call.
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// One sequence of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contig {
-    /// First word of its header.
+    /// Name: the first word of the header.
     pub name: String,
-    /// Its bases: upper-case IUPAC letters.
+    /// Bases: IUPAC letters in upper case.
     pub seq: Vec<u8>,
 }
 
@@ -31,17 +32,17 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a FASTA file: [`read_parts`] with letters in upper case.
+    /// Reads a FASTA file with [`read_fasta`] and converts the letters to upper case.
     ///
     /// # Errors
-    /// Those of [`read_parts`].
+    /// The errors of [`read_fasta`].
     pub fn read(path: &Path) -> Result<Self, Error> {
         let mut contigs: Vec<Contig> = Vec::new();
-        read_parts(path, |part| match part {
-            Part::Header { name, .. } => {
+        read_fasta(path, |part| match part {
+            FastaEvent::Header { name, .. } => {
                 contigs.push(Contig { name: String::from_utf8_lossy(name).into_owned(), seq: Vec::new() });
             }
-            Part::Bases(bases) => {
+            FastaEvent::Bases(bases) => {
                 if let Some(contig) = contigs.last_mut() {
                     contig.seq.extend(bases.iter().map(u8::to_ascii_uppercase));
                 }
@@ -50,80 +51,82 @@ impl Reference {
         Ok(Reference::from_contigs(contigs))
     }
 
-    /// A reference from sequences in memory, which must have different names.
+    /// A reference from sequences in memory, whose names must differ.
     pub fn from_contigs(contigs: Vec<Contig>) -> Reference {
         let index = contigs.iter().enumerate().map(|(i, c)| (c.name.clone(), i)).collect();
         Reference { contigs, index }
     }
 
-    /// Writes it as plain FASTA, 80 bases a line, atomically.
+    /// Writes the reference as plain FASTA with 80 bases per line (atomic publish).
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let mut file = AtomicFile::create(path)?;
         for contig in &self.contigs {
-            writeln!(file, ">{}", contig.name).map_err(Error::Named)?;
+            writeln!(file, ">{}", contig.name).map_err(Error::Io)?;
             for line in contig.seq.chunks(80) {
-                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(Error::Named)?;
+                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(Error::Io)?;
             }
         }
-        Ok(file.finish()?)
+        Ok(file.publish()?)
     }
 
-    /// The sequence of that name.
-    pub fn contig(&self, name: &str) -> Option<&Contig> {
-        self.position(name).map(|i| &self.contigs[i])
+    /// The sequence named `name`, if the reference has one.
+    pub fn contig_named(&self, name: &str) -> Option<&Contig> {
+        self.contig_index(name).map(|i| &self.contigs[i])
     }
 
-    /// Where in [`Reference::contigs`] the sequence of that name is.
-    pub fn position(&self, name: &str) -> Option<usize> {
+    /// Index in [`Reference::contigs`] of the sequence with this name.
+    pub fn contig_index(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
 }
 
-/// Fails on a name that a sequence must not have in SAM and VCF files.
+/// Checks that a sequence name is valid in SAM and VCF files.
 ///
 /// # Errors
-/// The first byte that is forbidden where it is.
+/// The first byte that is forbidden at its position.
 pub fn check_name(name: &[u8]) -> Result<(), NameFault> {
     if let Some(&first @ (b'*' | b'=')) = name.first() {
-        return Err(NameFault::Start(Shown(first)));
+        return Err(NameFault::InvalidFirstByte(ByteForDisplay(first)));
     }
     let forbidden = |b: &&u8| !b.is_ascii_graphic() || b"\\,\"`'()[]{}<>".contains(b);
-    name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::Holds(Shown(b))))
+    name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::InvalidByte(ByteForDisplay(b))))
 }
 
-/// A piece of a FASTA file.
+/// What the FASTA reader passes to its caller: a header, or bases of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<'a> {
-    /// A sequence begins.
+pub enum FastaEvent<'a> {
+    /// The header of a sequence.
     Header {
         /// First word of the header.
         name: &'a [u8],
-        /// What stands behind it and one blank.
+        /// The rest of the header after the name and one blank.
         comment: &'a [u8],
     },
-    /// The next bases of the sequence: IUPAC letters as they stand in the file, in either case.
+    /// The next bases of the sequence: IUPAC letters as in the file, in either case.
     Bases(&'a [u8]),
 }
 
-/// Reads a FASTA file, plain or gzip, with any line ends and any case, and hands it over piece by piece, in its order.
+/// Reads a FASTA file, plain or gzip, with any line ends and either case, and passes its headers and lines to `each`
+/// in order.
 ///
 /// # Errors
-/// A file that cannot be read, is empty, does not start with `>`, names a sequence twice or not at all, has a
-/// sequence without bases or a letter that is no base.
-pub fn read_parts(path: &Path, each: impl FnMut(Part<'_>)) -> Result<(), Error> {
-    let meter = Meter::default();
-    let mut inflate = Inflate::open(path, &meter, &Access::default())?;
-    let mut parser = Parser { path, line: 1, headers: Vec::new(), names: HashMap::new(), bases: false, each };
+/// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has
+/// no bases or a byte that is not an IUPAC letter.
+pub fn read_fasta(path: &Path, each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
+    let progress = ProgressCounters::default();
+    let mut inflate = Decompressor::open(path, &progress, &FileAccess::default())?;
+    let mut parser =
+        Parser { path, line_number: 1, headers: Vec::new(), names: HashMap::new(), has_bases: false, on_event: each };
     // `chunk[..kept]` is the start of a line whose end has not been read yet.
-    let (mut chunk, mut kept) = (vec![0; CHUNK], 0);
+    let (mut chunk, mut kept) = (vec![0; CHUNK_BYTES], 0);
     loop {
         if kept == chunk.len() {
             chunk.resize(2 * kept, 0);
         }
-        let n = inflate.fill(&mut chunk[kept..]).map_err(|damage| parser.damaged(damage))?;
+        let n = inflate.fill_buffer(&mut chunk[kept..]).map_err(|damage| parser.decompression_error(damage))?;
         let filled = kept + n;
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
@@ -142,29 +145,29 @@ pub fn read_parts(path: &Path, each: impl FnMut(Part<'_>)) -> Result<(), Error> 
 struct Parser<'a, F> {
     path: &'a Path,
     /// Number of the next line.
-    line: u64,
-    /// Name and line of each header.
+    line_number: u64,
+    /// Name and line number of each header.
     headers: Vec<(String, u64)>,
-    /// Where in `headers` a name is.
+    /// Index in `headers` of each name.
     names: HashMap<String, usize>,
     /// Whether the last sequence has bases.
-    bases: bool,
-    each: F,
+    has_bases: bool,
+    on_event: F,
 }
 
-impl<F: FnMut(Part<'_>)> Parser<'_, F> {
-    fn fault(&self, line: u64, fault: LineFault) -> Error {
+impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
+    fn error_at(&self, line: u64, fault: LineFault) -> Error {
         Error::Line { path: PathBuf::from(self.path), line, fault }
     }
 
-    fn damaged(&self, damage: Damage) -> Error {
+    fn decompression_error(&self, damage: DecompressError) -> Error {
         let what = match damage {
-            Damage::Io(source) => return Error::Read { path: self.path.into(), source },
-            Damage::Changed(at) => return Error::file(self.path, FileFault::Changed(at)),
-            Damage::Truncated => "they end before their end".to_owned(),
-            Damage::Corrupt(what) => what,
+            DecompressError::Io(source) => return Error::Read { path: self.path.into(), source },
+            DecompressError::ContentChanged(at) => return Error::in_file(self.path, FileFault::ContentChanged(at)),
+            DecompressError::Truncated => "they end too early".to_owned(),
+            DecompressError::Corrupt(what) => what,
         };
-        self.fault(self.line, LineFault::Gzip(what))
+        self.error_at(self.line_number, LineFault::Gzip(what))
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
@@ -173,15 +176,15 @@ impl<F: FnMut(Part<'_>)> Parser<'_, F> {
             self.header(header)?;
         } else if !line.is_empty() {
             if self.headers.is_empty() {
-                return Err(self.fault(self.line, LineFault::NoHeader(Shown(line[0]))));
+                return Err(self.error_at(self.line_number, LineFault::MissingHeader(ByteForDisplay(line[0]))));
             }
             if let Some(&b) = line.iter().find(|&&b| !is_iupac(b)) {
-                return Err(self.fault(self.line, LineFault::Letter(Shown(b))));
+                return Err(self.error_at(self.line_number, LineFault::InvalidBase(ByteForDisplay(b))));
             }
-            self.bases = true;
-            (self.each)(Part::Bases(line));
+            self.has_bases = true;
+            (self.on_event)(FastaEvent::Bases(line));
         }
-        self.line += 1;
+        self.line_number += 1;
         Ok(())
     }
 
@@ -189,29 +192,29 @@ impl<F: FnMut(Part<'_>)> Parser<'_, F> {
         self.check_last()?;
         let end = header.iter().position(u8::is_ascii_whitespace).unwrap_or(header.len());
         if end == 0 {
-            return Err(self.fault(self.line, LineFault::NoName));
+            return Err(self.error_at(self.line_number, LineFault::MissingName));
         }
         let name = String::from_utf8_lossy(&header[..end]).into_owned();
         if let Err(fault) = check_name(&header[..end]) {
-            return Err(self.fault(self.line, LineFault::Name { name, fault }));
+            return Err(self.error_at(self.line_number, LineFault::Name { name, fault }));
         }
         if let Some(first) = self.names.insert(name.clone(), self.headers.len()) {
             let first = self.headers[first].1;
-            return Err(self.fault(self.line, LineFault::Duplicate { name, first }));
+            return Err(self.error_at(self.line_number, LineFault::Duplicate { name, first }));
         }
-        self.headers.push((name, self.line));
-        self.bases = false;
-        (self.each)(Part::Header {
+        self.headers.push((name, self.line_number));
+        self.has_bases = false;
+        (self.on_event)(FastaEvent::Header {
             name: &header[..end],
             comment: header.get(end + 1..).unwrap_or_default(),
         });
         Ok(())
     }
 
-    /// A contig that ends must have bases.
+    /// Checks that the sequence that ends here has bases.
     fn check_last(&self) -> Result<(), Error> {
         match self.headers.last() {
-            Some((name, line)) if !self.bases => Err(self.fault(*line, LineFault::NoBases(name.clone()))),
+            Some((name, line)) if !self.has_bases => Err(self.error_at(*line, LineFault::NoBases(name.clone()))),
             _ => Ok(()),
         }
     }
@@ -219,7 +222,7 @@ impl<F: FnMut(Part<'_>)> Parser<'_, F> {
     fn finish(self) -> Result<(), Error> {
         self.check_last()?;
         if self.headers.is_empty() {
-            return Err(Error::file(self.path, FileFault::Empty));
+            return Err(Error::in_file(self.path, FileFault::Empty));
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! FASTQ, four lines a record, and FASTA: cutting a file into blocks of whole records, and checking and pairing these.
+//! FASTQ (four lines per record) and FASTA: divides a file into blocks of whole records, checks the records, and
+//! pairs mates.
 //!
-//! Cutting only looks for line ends, so it is short enough to be done by one thread at a time;
-//! everything else happens in whichever thread holds the block.
+//! Finding block boundaries only searches for line ends, which is so fast that one thread at a time can do it under a
+//! lock. Everything else is done by the thread that has the block.
 
 mod block;
 
@@ -12,156 +13,156 @@ mod record;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, FileFault, RecordFault, Shown};
-use crate::inflate::{Access, Damage, Inflate};
-use crate::span::Span;
-use genuma_work::Meter;
+use crate::error::{ByteForDisplay, Error, FileFault, RecordFault};
+use crate::file_span::FileSpan;
+use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use genuma_work::ProgressCounters;
 
 pub(crate) use block::Block;
-use block::LINES;
+use block::LINES_PER_RECORD;
 pub(crate) use record::{
-    Place, Record, check_mates, is_iupac, is_printable, pair_up, pair_up_interleaved, pair_up_single,
-    template_name,
+    Record, RecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
+    is_iupac, is_printable, template_name,
 };
 
-/// Bytes decompressed at once: measured best of 32, 64, 128 and 256 KiB.
-const CHUNK: usize = 128 << 10;
-/// Records in a block of short reads: about 350 KiB of 2×150 bp per file.
-const BLOCK_RECORDS: usize = 1024;
-/// Longer records make blocks of fewer of them, so that a block stays near this many bytes.
+/// Bytes decompressed per call; measured to be the fastest of 32, 64, 128 and 256 KiB.
+const INFLATE_CHUNK_BYTES: usize = 128 << 10;
+/// Maximum number of records per block: about 350 KiB per file for reads of 150 bp.
+const MAX_BLOCK_RECORDS: usize = 1024;
+/// Target size of a block in bytes. Blocks of long records have fewer records, so that they stay near this size.
 pub(crate) const BLOCK_BYTES: usize = 512 << 10;
-/// No paired read is as long as this, in bytes of its record; a block thus stays below 1.2 GB whatever the input.
-const MAX_PAIRED: usize = 1 << 20;
-/// More than the longest human chromosome in one record; a file of no line ends is thus refused before it fills the
-/// memory.
-const MAX_READ: usize = 256 << 20;
+/// Maximum size in bytes of a record of a read pair. A block thus stays below 1.2 GB for any input.
+const MAX_PAIRED_RECORD_BYTES: usize = 1 << 20;
+/// Maximum size in bytes of any record, more than the longest human chromosome. A file without line ends is refused
+/// before it fills the memory.
+const MAX_RECORD_BYTES: usize = 256 << 20;
 
-/// What is read, and how.
+/// What to read from a file, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    /// How the files may be read.
-    pub(crate) access: Access,
-    /// Reads without qualities are welcome.
-    pub(crate) fasta: bool,
-    /// Bytes of the longest record.
-    pub(crate) longest: usize,
-    /// Bytes decompressed at once.
-    pub(crate) chunk: usize,
+pub(crate) struct FastqOptions {
+    /// How to open the file.
+    pub(crate) access: FileAccess,
+    /// Whether FASTA (reads without qualities) is accepted.
+    pub(crate) allow_fasta: bool,
+    /// Maximum size of a record in bytes.
+    pub(crate) max_record_bytes: usize,
+    /// Bytes decompressed per call.
+    pub(crate) chunk_bytes: usize,
 }
 
-impl Terms {
-    /// Pairs with qualities, from regular files, or from a stretch of one.
-    pub(crate) fn pairs(span: Option<Span>) -> Self {
-        Terms {
-            access: Access { span, ..Access::default() },
-            fasta: false,
-            longest: MAX_PAIRED,
-            chunk: CHUNK,
+impl FastqOptions {
+    /// Read pairs with qualities, from a regular file or a span of a regular file.
+    pub(crate) fn for_pairs(span: Option<FileSpan>) -> Self {
+        FastqOptions {
+            access: FileAccess { span, ..FileAccess::default() },
+            allow_fasta: false,
+            max_record_bytes: MAX_PAIRED_RECORD_BYTES,
+            chunk_bytes: INFLATE_CHUNK_BYTES,
         }
     }
 
-    /// Reads of any kind.
-    pub(crate) fn reads(access: Access) -> Self {
-        Terms { access, fasta: true, longest: MAX_READ, chunk: CHUNK }
+    /// Reads of any length, from FASTQ or FASTA.
+    pub(crate) fn for_reads(access: FileAccess) -> Self {
+        FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, chunk_bytes: INFLATE_CHUNK_BYTES }
     }
 }
 
-/// Where a block ends: at whichever comes first.
+/// Where a block ends: at the limit that is reached first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
-    /// Records, an even number.
+pub(crate) struct BlockLimit {
+    /// Maximum number of records, an even number.
     pub(crate) records: usize,
-    /// Bytes, unless these are fewer than two records.
+    /// Maximum number of bytes, once the block has at least two records.
     pub(crate) bytes: usize,
 }
 
-/// One file being cut into blocks.
-pub(crate) struct Stream<M> {
+/// Reads one file and divides it into blocks of records.
+pub(crate) struct FastqReader<M> {
     path: PathBuf,
-    inflate: Inflate<M>,
-    /// What was decompressed beyond the last block.
-    rest: Vec<u8>,
-    /// In FASTA: where in `rest` the next line starts, or goes on.
-    at: usize,
-    /// In FASTA: that is within a line of bases.
-    within: bool,
-    /// What a header starts with.
-    mark: u8,
-    /// The file was read to its end, which is no line end.
-    unterminated: bool,
-    /// Records handed out.
+    decompressor: Decompressor<M>,
+    /// Decompressed bytes after the last block.
+    carry_over: Vec<u8>,
+    /// FASTA only: position in the carry-over where the next line starts or continues.
+    carry_over_pos: usize,
+    /// FASTA only: whether that position is inside a line of bases.
+    is_in_sequence_line: bool,
+    /// First byte of a header: `@`, or `>` for FASTA.
+    header_mark: u8,
+    /// Whether the file was read to its end and its last byte is not a line end.
+    lacks_final_newline: bool,
+    /// Number of records delivered so far.
     records: u64,
-    longest: usize,
-    chunk: usize,
+    max_record_bytes: usize,
+    chunk_bytes: usize,
 }
 
-impl<M: Deref<Target = Meter>> Stream<M> {
-    /// Opens a file and checks that it starts like FASTQ, or like FASTA where that is welcome.
-    pub(crate) fn open(path: &Path, meter: M, terms: &Terms) -> Result<Self, Error> {
-        let mut inflate = Inflate::open(path, meter, &terms.access)?;
-        let mut rest = vec![0; terms.chunk];
-        let n = inflate.fill(&mut rest).map_err(|d| damaged(path, 1, d))?;
+impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
+    /// Opens a file and checks that its first byte is `@` (FASTQ), or `>` if FASTA is accepted.
+    pub(crate) fn open(path: &Path, progress: M, terms: &FastqOptions) -> Result<Self, Error> {
+        let mut inflate = Decompressor::open(path, progress, &terms.access)?;
+        let mut rest = vec![0; terms.chunk_bytes];
+        let n = inflate.fill_buffer(&mut rest).map_err(|d| decompression_error(path, 1, d))?;
         rest.truncate(n);
         let Some(&first) = rest.first() else {
-            let fault = terms.access.span.map_or(FileFault::Empty, |span| FileFault::Changed(span.from));
-            return Err(Error::file(path, fault));
+            let fault = terms.access.span.map_or(FileFault::Empty, |span| FileFault::ContentChanged(span.start));
+            return Err(Error::in_file(path, fault));
         };
-        let mark = if terms.fasta && first == b'>' { b'>' } else { b'@' };
+        let mark = if terms.allow_fasta && first == b'>' { b'>' } else { b'@' };
         if first != mark || mark == b'@' {
-            if let Some((found, remedy)) = other_format(&rest) {
-                return Err(Error::file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
+            if let Some((found, remedy)) = detect_other_format(&rest) {
+                return Err(Error::in_file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
             }
             if first != mark {
-                return Err(Error::record(path, 1, RecordFault::NoAt(Shown(first))));
+                return Err(Error::in_record(path, 1, RecordFault::MissingHeaderMark(ByteForDisplay(first))));
             }
         }
-        let (longest, chunk) = (terms.longest, terms.chunk);
+        let (longest, chunk) = (terms.max_record_bytes, terms.chunk_bytes);
         let (at, within, unterminated, records) = (0, false, false, 0);
-        Ok(Stream {
+        Ok(FastqReader {
             path: path.into(),
-            inflate,
-            rest,
-            at,
-            within,
-            mark,
-            unterminated,
+            decompressor: inflate,
+            carry_over: rest,
+            carry_over_pos: at,
+            is_in_sequence_line: within,
+            header_mark: mark,
+            lacks_final_newline: unterminated,
             records,
-            longest,
-            chunk,
+            max_record_bytes: longest,
+            chunk_bytes: chunk,
         })
     }
 
-    /// A number of records, even, that makes blocks of a good size.
-    pub(crate) fn block_records(&self) -> usize {
-        let first = memchr::memchr_iter(b'\n', &self.rest).nth(LINES - 1).unwrap_or(BLOCK_BYTES) + 1;
-        (BLOCK_BYTES / first).clamp(2, BLOCK_RECORDS) & !1
+    /// An even number of records that makes blocks of about [`BLOCK_BYTES`], estimated from the first record.
+    pub(crate) fn target_block_records(&self) -> usize {
+        let first = memchr::memchr_iter(b'\n', &self.carry_over).nth(LINES_PER_RECORD - 1).unwrap_or(BLOCK_BYTES) + 1;
+        (BLOCK_BYTES / first).clamp(2, MAX_BLOCK_RECORDS) & !1
     }
 
-    /// Moves the next records into `block`, an even number unless the file ends or has a fault with it;
-    /// the block keeps the fault, so that what is wrong with records before it is found first.
-    pub(crate) fn cut(&mut self, block: &mut Block, limit: Limit) {
-        if self.mark == b'>' {
-            self.cut_fasta(block, limit);
+    /// Moves the next records into `block`. The number of records is even, unless the file ends or an error occurs.
+    /// An error is stored in the block, so that errors in earlier records are reported first.
+    pub(crate) fn fill_block(&mut self, block: &mut Block, limit: BlockLimit) {
+        if self.header_mark == b'>' {
+            self.fill_block_fasta(block, limit);
         } else {
-            self.cut_fastq(block, limit);
+            self.fill_block_fastq(block, limit);
         }
-        self.records += block.records() as u64;
+        self.records += block.num_records() as u64;
     }
 
-    fn cut_fastq(&mut self, block: &mut Block, limit: Limit) {
-        block.start(self.mark, self.records, &self.rest);
-        self.rest.clear();
-        let lines = limit.records * LINES;
+    fn fill_block_fastq(&mut self, block: &mut Block, limit: BlockLimit) {
+        block.restart(self.header_mark, self.records, &self.carry_over);
+        self.carry_over.clear();
+        let lines = limit.records * LINES_PER_RECORD;
         let mut scanned = 0;
-        block.more = loop {
-            let room = lines - block.ends.len();
-            let found = memchr::memchr_iter(b'\n', &block.bytes[scanned..block.filled]).take(room);
-            block.ends.extend(found.map(|at| scanned + at));
-            scanned = block.filled;
-            if block.ends.len() == lines || (block.filled >= limit.bytes && block.records() >= 2) {
+        block.has_more = loop {
+            let room = lines - block.line_ends.len();
+            let found = memchr::memchr_iter(b'\n', &block.bytes[scanned..block.used_bytes]).take(room);
+            block.line_ends.extend(found.map(|at| scanned + at));
+            scanned = block.used_bytes;
+            if block.line_ends.len() == lines || (block.used_bytes >= limit.bytes && block.num_records() >= 2) {
                 break true;
             }
-            match self.grow(block) {
+            match self.read_chunk(block) {
                 Ok(true) => {}
                 Ok(false) => break false,
                 Err(e) => {
@@ -170,71 +171,69 @@ impl<M: Deref<Target = Meter>> Stream<M> {
                 }
             }
         };
-        block.unterminated = self.unterminated;
-        if block.more {
-            block.truncate(block.records() & !1);
-            let end = block.whole();
-            self.rest.extend_from_slice(&block.bytes[end..block.filled]);
-        } else if block.fault.is_none() && !block.bytes[block.whole()..block.filled].iter().all(is_line_end) {
-            let record = self.records + block.records() as u64 + 1;
-            block.fault = Some(Error::record(&self.path, record, RecordFault::Truncated));
+        block.lacks_final_newline = self.lacks_final_newline;
+        if block.has_more {
+            block.truncate_records(block.num_records() & !1);
+            let end = block.whole_records_end();
+            self.carry_over.extend_from_slice(&block.bytes[end..block.used_bytes]);
+        } else if block.fault.is_none()
+            && !block.bytes[block.whole_records_end()..block.used_bytes].iter().all(is_line_end)
+        {
+            let record = self.records + block.num_records() as u64 + 1;
+            block.fault = Some(Error::in_record(&self.path, record, RecordFault::Truncated));
         }
     }
 
     /// Decompresses the next chunk into `block`; false at the end of the file.
-    fn grow(&mut self, block: &mut Block) -> Result<bool, Error> {
-        let (record, whole) = (block.before + block.records() as u64 + 1, block.whole());
-        if block.filled - whole > self.longest {
-            return Err(Error::record(&self.path, record, RecordFault::TooLong(self.longest)));
+    fn read_chunk(&mut self, block: &mut Block) -> Result<bool, Error> {
+        let (record, whole) = (block.records_before + block.num_records() as u64 + 1, block.whole_records_end());
+        if block.used_bytes - whole > self.max_record_bytes {
+            return Err(Error::in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
         }
         // One byte more than the chunk, for the line end that the last line of a file may lack.
-        block.reserve(self.chunk + 1);
-        let room = &mut block.bytes[block.filled..block.filled + self.chunk];
-        let n = self.inflate.fill(room).map_err(|d| damaged(&self.path, record, d))?;
-        block.filled += n;
-        if n == 0 && block.filled > whole && block.bytes[block.filled - 1] != b'\n' {
+        block.reserve(self.chunk_bytes + 1);
+        let room = &mut block.bytes[block.used_bytes..block.used_bytes + self.chunk_bytes];
+        let n = self.decompressor.fill_buffer(room).map_err(|d| decompression_error(&self.path, record, d))?;
+        block.used_bytes += n;
+        if n == 0 && block.used_bytes > whole && block.bytes[block.used_bytes - 1] != b'\n' {
             block.append(b"\n");
-            self.unterminated = true;
+            self.lacks_final_newline = true;
             return Ok(true);
         }
         Ok(n > 0)
     }
 }
 
-/// Of a blank line: editors leave some at the end of a file.
+/// Whether the byte is part of a blank line; some editors leave blank lines at the end of a file.
 fn is_line_end(b: &u8) -> bool {
     matches!(b, b'\n' | b'\r')
 }
 
-fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
+fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Error {
     let fault = match damage {
-        Damage::Io(source) => return Error::Read { path: path.into(), source },
-        Damage::Changed(at) => return Error::file(path, FileFault::Changed(at)),
-        Damage::Truncated => RecordFault::GzipTruncated,
-        Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),
+        DecompressError::Io(source) => return Error::Read { path: path.into(), source },
+        DecompressError::ContentChanged(at) => return Error::in_file(path, FileFault::ContentChanged(at)),
+        DecompressError::Truncated => RecordFault::GzipTruncated,
+        DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
     };
-    Error::record(path, record, fault)
+    Error::in_record(path, record, fault)
 }
 
-/// What to do with the formats of bqtools.
-const BINSEQ: &str =
-    "of pipes, and here, only FASTQ is read: save it to a file, or turn it into FASTQ with bqtools decode";
+/// Advice for the formats of bqtools.
+const BINSEQ_REMEDY: &str =
+    "only FASTQ can be read from a pipe, and here: save it to a file, or convert it to FASTQ with bqtools decode";
 
-/// Formats that are often given by mistake.
-fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
+/// Recognises formats that are often given by mistake. Returns the name of the format and advice.
+fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
-        [b'B', b'A', b'M', 1, ..] => {
-            Some(("BAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
-        }
-        [b'C', b'R', b'A', b'M', ..] => {
-            Some(("CRAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
-        }
-        [b'C', b'B', b'Q', b'F', ..] => Some(("CBQ", BINSEQ)),
-        [b'V', b'S', b'E', b'Q', ..] => Some(("VBQ", BINSEQ)),
-        [b'B', b'S', b'E', b'Q', ..] => Some(("BQ", BINSEQ)),
+        [b'B', b'A', b'M', 1, ..] => Some(("BAM", "only FASTQ is supported here: convert it with samtools fastq")),
+        [b'C', b'R', b'A', b'M', ..] => Some(("CRAM", "only FASTQ is supported here: convert it with samtools fastq")),
+        [b'C', b'B', b'Q', b'F', ..] => Some(("CBQ", BINSEQ_REMEDY)),
+        [b'V', b'S', b'E', b'Q', ..] => Some(("VBQ", BINSEQ_REMEDY)),
+        [b'B', b'S', b'E', b'Q', ..] => Some(("BQ", BINSEQ_REMEDY)),
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
         [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
-            Some(("a SAM file", "turn it into FASTQ with samtools fastq"))
+            Some(("a SAM file", "convert it to FASTQ with samtools fastq"))
         }
         _ => None,
     }

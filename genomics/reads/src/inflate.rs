@@ -1,7 +1,7 @@
-//! Bytes of a file, decompressed if need be: plain, gzip of one or more members, and BGZF (which is such a gzip).
+//! Decompression of input files: plain text, gzip with one or more members, and BGZF.
 //!
-//! A stretch of BGZF is read as its blocks are from that in which it begins up to that in which it ends; of the first of them what lies before the stretch is left out, and
-//! of the last block, which is read by itself, only its beginning is handed out.
+//! A span of a BGZF file is read from the block that it starts in. The bytes of that block before the span are
+//! skipped. The block that the span ends in is read separately, and only the bytes before the end are delivered.
 
 use std::io::{self, BufReader, Chain, Cursor, PipeReader, Read};
 use std::ops::Deref;
@@ -10,183 +10,190 @@ use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::bgzf::{self, Bgzf};
+use crate::bgzf::{self, BgzfReader};
 use crate::error::{Error, FileFault};
-use crate::source::Source;
-use crate::span::{Offset, Span};
-use genuma_work::Meter;
+use crate::file_span::{FileSpan, VirtualOffset};
+use crate::input_file::InputFile;
+use genuma_work::ProgressCounters;
 
-/// Bytes read from the disk at once.
-const DISK_CHUNK: usize = 256 << 10;
+/// Bytes per read call.
+const DISK_CHUNK_BYTES: usize = 256 << 10;
 
-/// The bytes of a file as they lie on the disk; the first ones have been looked at.
-type Packed<M> = Chain<Cursor<Vec<u8>>, BufReader<Source<M>>>;
+/// The compressed bytes of a file. The first bytes were already read to recognise the format.
+type BufferedInput<M> = Chain<Cursor<Vec<u8>>, BufReader<InputFile<M>>>;
 
-/// How a file may be read.
+/// How to open and read a file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Access {
-    /// Threads that inflate BGZF, beside the one that reads; with 0 that one does it.
-    pub(crate) inflaters: usize,
-    /// Pipes are welcome; waiting for one ends when the other end of this is dropped.
-    pub(crate) pipes: Option<Arc<PipeReader>>,
-    /// The stretch that is read; absent for all of a file.
-    pub(crate) span: Option<Span>,
-    /// What a pipe has to end with.
-    pub(crate) end: &'static [u8],
+pub(crate) struct FileAccess {
+    /// Number of threads that decompress BGZF in addition to the reading thread; with 0, the reading thread
+    /// decompresses.
+    pub(crate) inflate_threads: usize,
+    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    pub(crate) pipe_stop: Option<Arc<PipeReader>>,
+    /// The span to read; `None` for the whole file.
+    pub(crate) span: Option<FileSpan>,
+    /// Bytes that a pipe must end with.
+    pub(crate) required_end: &'static [u8],
 }
 
-/// The content of a file; gzip is told by its first bytes, not by its name.
-pub(crate) struct Inflate<M> {
-    stream: Kind<M>,
-    /// Bytes to leave out: those of the first block that lie before the stretch.
-    skip: usize,
-    /// Where the stretch begins, and where it ends if that is within a block.
-    from: Offset,
-    tail: Option<Offset>,
-    /// Met after the last bytes handed out.
-    damage: Option<Damage>,
+/// Decompresses a file. Gzip is recognised by its first bytes, not by the file name.
+pub(crate) struct Decompressor<M> {
+    stream: InputStream<M>,
+    /// Number of uncompressed bytes to skip, because they are in the first block but before the span.
+    skip_bytes: usize,
+    /// Start of the span, and its end if that is inside a block.
+    start: VirtualOffset,
+    end_in_block: Option<VirtualOffset>,
+    /// Error to report after the last delivered bytes.
+    pending_error: Option<DecompressError>,
 }
 
-enum Kind<M> {
-    Plain(Packed<M>),
-    Gzip(Box<MultiGzDecoder<Packed<M>>>),
-    Bgzf(Box<Bgzf<Packed<M>>>),
-    /// The beginning of the block that a stretch ends in.
-    Tail(Cursor<Vec<u8>>),
-    /// The end, or what is between two kinds.
-    Over,
+enum InputStream<M> {
+    Plain(BufferedInput<M>),
+    Gzip(Box<MultiGzDecoder<BufferedInput<M>>>),
+    Bgzf(Box<BgzfReader<BufferedInput<M>>>),
+    /// The start of the block that the span ends in.
+    LastBlock(Cursor<Vec<u8>>),
+    /// The end of the input; also set while the stream is being replaced.
+    End,
 }
 
-impl<M: Deref<Target = Meter>> Inflate<M> {
-    /// Opens a file that has at least one byte, or a stretch of one.
-    pub(crate) fn open(path: &Path, meter: M, access: &Access) -> Result<Self, Error> {
+impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
+    /// Opens a file that must have at least one byte, or a span of a file.
+    pub(crate) fn open(path: &Path, progress: M, access: &FileAccess) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let source = Source::open(path, access.span, meter, access.pipes.as_ref())?.ending(access.end);
-        let mut disk = BufReader::with_capacity(DISK_CHUNK, source);
+        let source =
+            InputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?.require_end(access.required_end);
+        let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, source);
         let mut head = Vec::new();
-        // A pipe may give its first bytes one by one.
-        disk.by_ref().take(bgzf::HEADER as u64).read_to_end(&mut head).map_err(unreadable)?;
-        let from = access.span.map_or_else(Offset::default, |span| span.from);
-        let tail = access.span.and_then(|span| span.to).filter(|to| to.within > 0);
+        // A pipe may deliver its first bytes one at a time.
+        disk.by_ref().take(bgzf::HEADER_BYTES as u64).read_to_end(&mut head).map_err(unreadable)?;
+        let from = access.span.map_or_else(VirtualOffset::default, |span| span.start);
+        let tail = access.span.and_then(|span| span.end).filter(|to| to.offset_in_block > 0);
         if head.is_empty() && tail.is_none() {
-            return Err(Error::file(path, FileFault::Empty));
+            return Err(Error::in_file(path, FileFault::Empty));
         }
-        if let Some(found) = other_compression(&head) {
+        if let Some(found) = detect_other_compression(&head) {
             let remedy = "decompress it, or compress it with gzip or bgzip";
-            return Err(Error::file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
+            return Err(Error::in_file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
         }
         let gzip = head.starts_with(&[0x1f, 0x8b]);
-        // A stretch may lie in one block, which is then its last.
-        let blocks = bgzf::block_size(&head).is_some() || head.is_empty();
-        // Of nothing but BGZF can a stretch begin or end within a block, or a gzip be cut at all.
-        if access.span.is_some() && !blocks && (gzip || from.within > 0 || tail.is_some()) {
-            return Err(Error::file(path, FileFault::Changed(from)));
+        // A span may be inside one block, which is then its last block.
+        let blocks = bgzf::parse_block_size(&head).is_some() || head.is_empty();
+        // Only in BGZF can a span start or end inside a block, and only BGZF among gzip files can have spans.
+        if access.span.is_some() && !blocks && (gzip || from.offset_in_block > 0 || tail.is_some()) {
+            return Err(Error::in_file(path, FileFault::ContentChanged(from)));
         }
         let packed = Cursor::new(head).chain(disk);
         let stream = match (gzip, blocks) {
-            (_, true) => Kind::Bgzf(Box::new(Bgzf::new(packed, access.inflaters))),
-            (true, false) => Kind::Gzip(Box::new(MultiGzDecoder::new(packed))),
-            (false, false) => Kind::Plain(packed),
+            (_, true) => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
+            (true, false) => InputStream::Gzip(Box::new(MultiGzDecoder::new(packed))),
+            (false, false) => InputStream::Plain(packed),
         };
-        Ok(Inflate { stream, skip: usize::from(from.within), from, tail, damage: None })
+        Ok(Decompressor {
+            stream,
+            skip_bytes: usize::from(from.offset_in_block),
+            start: from,
+            end_in_block: tail,
+            pending_error: None,
+        })
     }
 
-    /// Fills `buf` as far as the file reaches and returns how much that is.
+    /// Fills `buf` and returns the number of bytes; fewer than `buf` can hold only at the end of the file.
     ///
     /// # Errors
-    /// See [`Damage`]; all that could be decompressed has been handed out before.
-    pub(crate) fn fill(&mut self, buf: &mut [u8]) -> Result<usize, Damage> {
+    /// See [`DecompressError`]; all bytes before the error were delivered by earlier calls.
+    pub(crate) fn fill_buffer(&mut self, buf: &mut [u8]) -> Result<usize, DecompressError> {
         let mut filled = 0;
-        while filled < buf.len() && self.damage.is_none() {
+        while filled < buf.len() && self.pending_error.is_none() {
             let (stream, gzip): (&mut dyn Read, bool) = match &mut self.stream {
-                Kind::Plain(stream) => (stream, false),
-                Kind::Gzip(stream) => (stream, true),
-                Kind::Bgzf(stream) => (stream, true),
-                Kind::Tail(stream) => (stream, true),
-                Kind::Over => break,
+                InputStream::Plain(stream) => (stream, false),
+                InputStream::Gzip(stream) => (stream, true),
+                InputStream::Bgzf(stream) => (stream, true),
+                InputStream::LastBlock(stream) => (stream, true),
+                InputStream::End => break,
             };
             match stream.read(&mut buf[filled..]) {
-                Ok(0) => match self.after_end() {
+                Ok(0) => match self.next_stream() {
                     Ok(stream) => self.stream = stream,
-                    Err(damage) => self.damage = Some(damage),
+                    Err(damage) => self.pending_error = Some(damage),
                 },
                 Ok(n) => {
-                    let skipped = self.skip.min(n);
-                    self.skip -= skipped;
+                    let skipped = self.skip_bytes.min(n);
+                    self.skip_bytes -= skipped;
                     buf.copy_within(filled + skipped..filled + n, filled);
                     filled += n - skipped;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => self.damage = Some(Damage::of(e, gzip)),
+                Err(e) => self.pending_error = Some(DecompressError::from_io(e, gzip)),
             }
         }
-        match self.damage.take_if(|_| filled == 0) {
+        match self.pending_error.take_if(|_| filled == 0) {
             Some(damage) => Err(damage),
             None => Ok(filled),
         }
     }
 
-    /// What follows the stream that has ended: blocks of BGZF may be followed by members that are none, and a stretch may end within the next block.
-    fn after_end(&mut self) -> Result<Kind<M>, Damage> {
-        let packed = match std::mem::replace(&mut self.stream, Kind::Over) {
-            Kind::Bgzf(blocks) => {
+    /// The stream after the current one: BGZF blocks may be followed by ordinary gzip members, and a span may end
+    /// inside the next block.
+    fn next_stream(&mut self) -> Result<InputStream<M>, DecompressError> {
+        let packed = match std::mem::replace(&mut self.stream, InputStream::End) {
+            InputStream::Bgzf(blocks) => {
                 let (begun, packed) = blocks.into_rest();
                 if !begun.is_empty() {
                     let (_, disk) = packed.into_inner();
-                    return Ok(Kind::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk)))));
+                    return Ok(InputStream::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk)))));
                 }
                 packed
             }
-            Kind::Gzip(members) => members.into_inner(),
-            Kind::Plain(_) | Kind::Tail(_) | Kind::Over => return self.over(),
+            InputStream::Gzip(members) => members.into_inner(),
+            InputStream::Plain(_) | InputStream::LastBlock(_) | InputStream::End => return self.end_of_input(),
         };
-        let Some(end) = self.tail.take() else {
-            return self.over();
+        let Some(end) = self.end_in_block.take() else {
+            return self.end_of_input();
         };
         let (_, disk) = packed.into_inner();
         let mut content = Vec::new();
-        let block = bgzf::read_block(disk.get_ref().file(), end.byte, &mut content);
-        let within = usize::from(end.within);
-        if block.map_err(|e| Damage::of(e, true))?.is_none() || content.len() < within {
-            return Err(Damage::Changed(end));
+        let block = bgzf::read_block(disk.get_ref().file(), end.file_offset, &mut content);
+        let within = usize::from(end.offset_in_block);
+        if block.map_err(|e| DecompressError::from_io(e, true))?.is_none() || content.len() < within {
+            return Err(DecompressError::ContentChanged(end));
         }
         content.truncate(within);
-        Ok(Kind::Tail(Cursor::new(content)))
+        Ok(InputStream::LastBlock(Cursor::new(content)))
     }
 
-    /// The end, unless it comes before the place where the stretch begins.
-    fn over(&self) -> Result<Kind<M>, Damage> {
-        if self.skip > 0 { Err(Damage::Changed(self.from)) } else { Ok(Kind::Over) }
+    /// The end of the input; an error if the input ends before the start of the span.
+    fn end_of_input(&self) -> Result<InputStream<M>, DecompressError> {
+        if self.skip_bytes > 0 { Err(DecompressError::ContentChanged(self.start)) } else { Ok(InputStream::End) }
     }
 }
 
 /// Why decompression stopped.
 #[derive(Debug)]
-pub(crate) enum Damage {
-    /// The system could not read.
+pub(crate) enum DecompressError {
+    /// A system call failed.
     Io(io::Error),
-    /// The gzip data end within a member.
+    /// The gzip data end inside a member.
     Truncated,
-    /// The gzip data are wrong: checksum, length, code or what follows the last member.
+    /// The gzip data are invalid: checksum, length, code, or data after the last member.
     Corrupt(String),
-    /// Nothing that a stretch can begin or end with is at this place, where one does.
-    Changed(Offset),
+    /// The span starts or ends at a position that is not valid in this file.
+    ContentChanged(VirtualOffset),
 }
 
-impl Damage {
-    fn of(e: io::Error, gzip: bool) -> Self {
+impl DecompressError {
+    fn from_io(e: io::Error, gzip: bool) -> Self {
         match e.kind() {
-            io::ErrorKind::UnexpectedEof if gzip => Damage::Truncated,
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if gzip => {
-                Damage::Corrupt(e.to_string())
-            }
-            _ => Damage::Io(e),
+            io::ErrorKind::UnexpectedEof if gzip => DecompressError::Truncated,
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if gzip => DecompressError::Corrupt(e.to_string()),
+            _ => DecompressError::Io(e),
         }
     }
 }
 
-/// Compressed formats that genuma does not read.
-fn other_compression(head: &[u8]) -> Option<&'static str> {
+/// Recognises compressed formats that are not supported.
+fn detect_other_compression(head: &[u8]) -> Option<&'static str> {
     const MAGICS: [(&[u8], &str); 4] = [
         (b"BZh", "compressed with bzip2"),
         (b"\xfd7zXZ\0", "compressed with xz"),

@@ -1,114 +1,119 @@
-//! Lanes: which files belong together, and to which sample.
+//! Lanes: which input files belong together, and which sample they belong to.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::aligned::{Aligned, AlignedOptions, Tally};
+use crate::aligned::{AlignedFile, AlignedOptions, RecordCounts};
 use crate::error::Error;
-use crate::pipe::{is_regular, is_stdin};
-use crate::span::Span;
+use crate::file_span::FileSpan;
+use crate::pipe::{is_regular_file, is_stdin};
 
 /// Sample number of the normal (germline) reads.
-pub const NORMAL: u8 = 0;
-/// Sample number of the tumour reads; where there are several tumours, of the first: the others follow it.
-pub const TUMOUR: u8 = 1;
+pub const NORMAL_SAMPLE: u8 = 0;
+/// Sample number of the tumour reads. Further tumours have the numbers 2, 3, and so on.
+pub const TUMOUR_SAMPLE: u8 = 1;
 
-/// How many samples lanes are of, numbers that none of them has included: two at least.
-pub fn samples(lanes: &[Lane]) -> usize {
+/// Number of samples of the lanes, unused numbers included; at least two.
+pub fn num_samples(lanes: &[Lane]) -> usize {
     lanes.iter().map(|lane| usize::from(lane.sample) + 1).fold(2, usize::max)
 }
 
-/// Reads of one sample that lie together in one file or two.
+/// A lane: reads of one sample in one file or two mate files, or a slice of these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// [`NORMAL`] or [`TUMOUR`], or the number of another tumour.
+    /// Sample number: [`NORMAL_SAMPLE`], [`TUMOUR_SAMPLE`], or the number of a further tumour.
     pub sample: u8,
-    /// Where the reads are.
+    /// The input files.
     pub files: LaneFiles,
-    /// Which of the reads in the files these are; absent for all.
-    pub slice: Option<Slice>,
+    /// The slice of the files that belongs to the lane; `None` for whole files.
+    pub slice: Option<LaneSlice>,
 }
 
-/// The files of a lane: FASTQ, plain or gzip, BAM or CRAM.
+/// The files of a lane: FASTQ (plain or gzip), BAM, CRAM or BINSEQ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaneFiles {
     /// Read 1 and read 2 in two files, in the same order.
     Pair(PathBuf, PathBuf),
-    /// Read 1 and read 2 in turn in one file.
+    /// Read 1 and read 2 alternate in one file.
     Interleaved(PathBuf),
-    /// Reads whose mates do not matter: each comes as a pair whose second read is empty.
+    /// Reads without mates: each is delivered as a pair whose second read is empty.
     Single(PathBuf),
-    /// Reads that were aligned, with their mates wherever these are in the file. Those without mates come as pairs of which one read is empty.
-    Aligned(Aligned),
+    /// BAM, CRAM or BINSEQ, whose mates are paired wherever they are in the file. A read without a mate is delivered
+    /// as a pair in which one read is empty.
+    Aligned(AlignedFile),
 }
 
-/// A stretch of each file of a lane, which together hold some of its reads or pairs. See [`shards`](crate::shards).
+/// A slice of a lane: a span of each file of the lane. Together the spans have some of the reads or pairs of the
+/// lane. See [`split_into_shards`](crate::split_into_shards).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slice {
-    /// Of the only or first file.
-    pub one: Span,
-    /// Of the file of read 2, for [`LaneFiles::Pair`].
-    pub two: Option<Span>,
+pub struct LaneSlice {
+    /// Span of the only or first file.
+    pub first_file: FileSpan,
+    /// Span of the file of read 2, for [`LaneFiles::Pair`].
+    pub second_file: Option<FileSpan>,
 }
 
-/// How mates are laid out in the files of a list.
+/// How a list of files stores mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Two files a lane, one after the other in the list.
+pub enum MateLayout {
+    /// Two consecutive files of the list are a lane: read 1 and read 2.
     Pairs,
-    /// One file a lane.
+    /// Each file is a lane with interleaved mates.
     Interleaved,
-    /// One file a lane, of reads without mates.
+    /// Each file is a lane of reads without mates.
     Single,
 }
 
 impl Lane {
-    /// All reads of these files.
-    pub fn whole(sample: u8, files: LaneFiles) -> Lane {
+    /// A lane of whole files.
+    pub fn with_whole_files(sample: u8, files: LaneFiles) -> Lane {
         Lane { sample, files, slice: None }
     }
 
-    /// The lanes of one sample from the list of files a user gave: files of aligned reads are a lane each, by what is in them, and the others as `layout` says.
+    /// Groups the files of one sample into lanes. Each BAM, CRAM or BINSEQ file (recognised by its contents) is a
+    /// lane; `layout` says how the others belong together.
     ///
     /// # Errors
-    /// No file, or an odd number of files for [`Layout::Pairs`], not counting those of aligned reads.
+    /// The list is empty, or the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`].
     pub fn from_files(
         sample: u8,
         files: &[PathBuf],
-        layout: Layout,
+        layout: MateLayout,
         options: &AlignedOptions,
     ) -> Result<Vec<Lane>, Error> {
         if files.is_empty() {
-            return Err(Error::NoFiles { sample: if sample == NORMAL { "normal" } else { "tumour" } });
+            return Err(Error::NoFiles { sample: if sample == NORMAL_SAMPLE { "normal" } else { "tumour" } });
         }
         let mut lanes = Vec::new();
         let mut files = files.iter();
         while let Some(file) = files.next() {
-            let of = if Aligned::is(file) {
-                LaneFiles::Aligned(Aligned::new(file, options.clone()))
+            let lane_files = if AlignedFile::is_aligned_file(file) {
+                LaneFiles::Aligned(AlignedFile::new(file, options.clone()))
             } else {
                 match layout {
-                    Layout::Interleaved => LaneFiles::Interleaved(file.clone()),
-                    Layout::Single => LaneFiles::Single(file.clone()),
-                    Layout::Pairs => match files.next() {
-                        Some(mates) if !Aligned::is(mates) => LaneFiles::Pair(file.clone(), mates.clone()),
-                        _ => return Err(Error::Odd { path: file.clone() }),
+                    MateLayout::Interleaved => LaneFiles::Interleaved(file.clone()),
+                    MateLayout::Single => LaneFiles::Single(file.clone()),
+                    MateLayout::Pairs => match files.next() {
+                        Some(mates) if !AlignedFile::is_aligned_file(mates) => {
+                            LaneFiles::Pair(file.clone(), mates.clone())
+                        }
+                        _ => return Err(Error::MissingMateFile { path: file.clone() }),
                     },
                 }
             };
-            lanes.push(Lane::whole(sample, of));
+            lanes.push(Lane::with_whole_files(sample, lane_files));
         }
         Ok(lanes)
     }
 
-    /// The files of the lane, one or two.
+    /// Paths of the one or two files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.parts().map(|(path, _)| path)
+        self.paths_with_spans().map(|(path, _)| path)
     }
 
-    /// The files of the lane, one or two, each with the stretch of it that is the lane's; absent where that is the whole file.
-    pub fn parts(&self) -> impl Iterator<Item = (&Path, Option<Span>)> {
+    /// Paths of the one or two files, each with the span that belongs to the lane; `None` for a whole file.
+    pub fn paths_with_spans(&self) -> impl Iterator<Item = (&Path, Option<FileSpan>)> {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
             LaneFiles::Interleaved(one) | LaneFiles::Single(one) => (one, None),
@@ -117,50 +122,52 @@ impl Lane {
         std::iter::once(one).chain(two).map(PathBuf::as_path).zip(self.spans())
     }
 
-    /// The stretches of its files; absent for whole files.
-    pub(crate) fn spans(&self) -> [Option<Span>; 2] {
-        [self.slice.map(|slice| slice.one), self.slice.and_then(|slice| slice.two)]
+    /// The span of each file; `None` for whole files.
+    pub(crate) fn spans(&self) -> [Option<FileSpan>; 2] {
+        [self.slice.map(|slice| slice.first_file), self.slice.and_then(|slice| slice.second_file)]
     }
 
-    /// Bytes that the lane takes on the disk, compressed if its files are: of a slice its share of them.
+    /// Size of the lane on disk in bytes (compressed); of a slice, the size of its spans.
     ///
     /// # Errors
-    /// A file that is missing, or another system error.
-    pub fn bytes(&self) -> Result<u64, Error> {
-        self.parts().map(|(path, span)| bytes_of(path, span)).sum()
+    /// A file is missing, or another system call failed.
+    pub fn disk_bytes(&self) -> Result<u64, Error> {
+        self.paths_with_spans().map(|(path, span)| file_bytes(path, span)).sum()
     }
 
-    /// What there was in its file of aligned reads, once that was read to its end.
-    pub fn tally(&self) -> Option<&Tally> {
+    /// Record counts of a BAM, CRAM or BINSEQ file, available after the file was read to its end.
+    pub fn record_counts(&self) -> Option<&RecordCounts> {
         match &self.files {
-            LaneFiles::Aligned(aligned) => aligned.tally(),
+            LaneFiles::Aligned(aligned) => aligned.record_counts(),
             _ => None,
         }
     }
 
-    /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
+    /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined
+    /// count as regular files.
     pub fn has_pipe(&self) -> bool {
-        self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
+        self.paths().any(|path| is_regular_file(path).is_ok_and(|regular| !regular))
     }
 
-    /// An error met in a slice, with where its records are counted from.
-    pub(crate) fn located(&self, mut error: Error) -> Error {
+    /// Adds the start of the lane's slice to `error`. The record numbers in the error are counted from this start.
+    pub(crate) fn with_slice_start(&self, mut error: Error) -> Error {
         let (path, from) = match &mut error {
-            Error::Record { path, from, .. } | Error::MatesMissing { short: path, from, .. } => (path, from),
+            Error::Record { path, slice_start: from, .. }
+            | Error::MatesMissing { shorter_path: path, slice_start: from, .. } => (path, from),
             _ => return error,
         };
         *from = self
-            .parts()
+            .paths_with_spans()
             .find(|(own, _)| own == path)
             .and_then(|(_, span)| span)
-            .map(|span| Box::new(span.from));
+            .map(|span| Box::new(span.start));
         error
     }
 }
 
-fn bytes_of(path: &Path, span: Option<Span>) -> Result<u64, Error> {
+fn file_bytes(path: &Path, span: Option<FileSpan>) -> Result<u64, Error> {
     if let Some(span) = span {
-        return Ok(span.bytes());
+        return Ok(span.len_bytes());
     }
     if is_stdin(path) {
         return Ok(0);

@@ -1,9 +1,10 @@
-//! Reads in. Modules in the order data flows through them.
-mod span;
+//! Reading of FASTQ, FASTA, BAM, CRAM and BINSEQ files: reads and read pairs in batches, adapter trimming, packed
+//! reads, and the division of files into shards. The modules are listed in the order of the data flow.
+mod file_span;
 
 mod pipe;
 
-mod source;
+mod input_file;
 
 mod bgzf;
 
@@ -11,11 +12,11 @@ mod inflate;
 
 mod fastq;
 
-mod batch;
+mod pair_batch;
 
 mod read_batch;
 
-pub mod packed;
+pub mod packed_bases;
 
 pub mod packed_read;
 
@@ -27,7 +28,7 @@ mod trim;
 
 mod pipeline;
 
-pub mod copy;
+pub mod packed_reads;
 
 mod stream;
 
@@ -43,17 +44,17 @@ pub mod dna;
 
 mod error;
 
-pub use genuma_work::Meter;
+pub use genuma_work::ProgressCounters;
 
-pub use aligned::{Aligned, AlignedOptions, Genome, Tally};
-pub use batch::{Mate, Pair, PairBatch};
-pub use check::{check_lanes, check_lanes_once};
-pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
-pub use estimate::Estimate;
-pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR, samples};
+pub use aligned::{AlignedFile, AlignedOptions, CramReference, RecordCounts};
+pub use check::{check_lanes, check_lanes_for_one_pass};
+pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault};
+pub use estimate::ReadEstimate;
+pub use file_span::{FileSpan, VirtualOffset};
+pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};
+pub use pair_batch::{Mate, PairBatch, ReadPair};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
-pub use shards::{Sharding, Uncut, WhyUncut, shards};
-pub use span::{Offset, Span};
-pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};
-pub use trim::{Trimmed, Trimmer};
+pub use shards::{PartlySplitLane, ShardPlan, SplitObstacle, split_into_shards};
+pub use stream::{BatchLimit, ReadLane, ReadStream, StreamOptions};
+pub use trim::{TrimCounts, Trimmer};

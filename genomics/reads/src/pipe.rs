@@ -1,4 +1,5 @@
-//! What is a pipe, and its first bytes, which stay in it: what is in it decides how it is read, and it can be read once.
+//! Pipes as input: examines the first bytes of a pipe without removing them, because they decide how the pipe is read
+//! and a pipe can be read only once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Seek};
@@ -14,39 +15,40 @@ use rustix::fs::{OFlags, fstatfs};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, tee};
 
-/// Names the standard input in a list of files.
+/// Name of the standard input in a list of files.
 const STDIN: &str = "-";
 
-/// Whether a file is the standard input.
+/// Whether the path means the standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new(STDIN)
 }
 
-/// Whether a file can be read again and has a length.
-pub(crate) fn is_regular(path: &Path) -> io::Result<bool> {
+/// Whether the path is a regular file, which can be read again and has a length.
+pub(crate) fn is_regular_file(path: &Path) -> io::Result<bool> {
     Ok(!is_stdin(path) && path.metadata()?.is_file())
 }
 
-/// Most bytes that are looked at.
-const MOST: usize = 4096;
-/// How long a pipe that has a name may have nobody who writes to it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked at meanwhile.
-const OFTEN: Duration = Duration::from_millis(10);
-/// What `statfs` says of a pipe without a name (`PIPEFS_MAGIC` of the kernel).
-const PIPE_FS: u64 = 0x5049_5045;
+/// Maximum number of bytes to examine.
+const MAX_PEEK_BYTES: usize = 4096;
+/// How long a named pipe may have no writer before it counts as empty.
+const WRITER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two examinations of a pipe.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// File system type of unnamed pipes (`PIPEFS_MAGIC` in the kernel), reported by `statfs`.
+const PIPEFS_MAGIC: u64 = 0x5049_5045;
 
-/// Pipes that were looked at. They stay open until the end: the writer of a pipe with a name is killed when nobody has it open for reading any more, and who opens it
-/// after its writer has gone does not learn of that.
-static OPEN: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+/// Pipes that were examined, which stay open: closing the only reader of a named pipe would kill its writer
+/// (SIGPIPE), and a reader that opens the pipe after its writer has closed it would not notice the end.
+static OPEN_PIPES: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
-/// The first bytes of a pipe, or of a file that is the standard input, as soon as they are `enough`; fewer where there are no more. None of what is neither, and of a pipe with
-/// a name that nobody writes to for [`PATIENCE`]. The bytes are still to be read afterwards.
+/// Returns the first bytes of a pipe, or of a file that is the standard input, as soon as `is_enough` accepts them;
+/// fewer if the input ends before. Returns nothing for other files, and for a named pipe that has no writer for
+/// [`WRITER_TIMEOUT`]. The bytes can still be read afterwards.
 ///
 /// # Errors
-/// It cannot be opened or looked at.
-pub(crate) fn peek(path: &Path, enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+/// The pipe cannot be opened or examined.
+pub(crate) fn peek_first_bytes(path: &Path, is_enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
+    let mut open = OPEN_PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     let at = match open.iter().position(|(other, _)| other == path) {
         Some(at) => at,
         None => {
@@ -64,15 +66,15 @@ pub(crate) fn peek(path: &Path, enough: impl Fn(&[u8]) -> bool) -> io::Result<Ve
     let file = &open[at].1;
     let kind = file.metadata()?.file_type();
     if kind.is_fifo() {
-        return in_pipe(file, enough);
+        return peek_pipe(file, is_enough);
     }
     let mut head = Vec::new();
     if kind.is_file() {
-        head.resize(MOST, 0);
+        head.resize(MAX_PEEK_BYTES, 0);
         let mut file = file;
         let at = file.stream_position()?;
         let mut filled = 0;
-        while filled < MOST {
+        while filled < MAX_PEEK_BYTES {
             match file.read_at(&mut head[filled..], at + filled as u64) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
@@ -85,28 +87,28 @@ pub(crate) fn peek(path: &Path, enough: impl Fn(&[u8]) -> bool) -> io::Result<Ve
     Ok(head)
 }
 
-/// A pipe that was looked at, as it was opened then.
+/// The open file of a pipe that was examined before.
 ///
 /// # Errors
-/// The system gives it no other number.
-pub(crate) fn opened(path: &Path) -> io::Result<Option<File>> {
-    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+/// The file descriptor cannot be duplicated.
+pub(crate) fn open_peeked(path: &Path) -> io::Result<Option<File>> {
+    let open = OPEN_PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     open.iter().find(|(other, _)| other == path).map(|(_, file)| file.try_clone()).transpose()
 }
 
-fn in_pipe(pipe: &File, enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
-    let named = fstatfs(pipe)?.f_type as u64 != PIPE_FS;
-    let begun = Instant::now();
+fn peek_pipe(pipe: &File, is_enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
+    let named = fstatfs(pipe)?.f_type as u64 != PIPEFS_MAGIC;
+    let start = Instant::now();
     let mut head = Vec::new();
     loop {
-        match copied(pipe, &mut head) {
-            // Nobody writes to it, or not yet.
-            Ok(()) if head.is_empty() && (!named || over(pipe)? || begun.elapsed() > PATIENCE) => {
+        match tee_pipe(pipe, &mut head) {
+            // The pipe has no writer, or not yet.
+            Ok(()) if head.is_empty() && (!named || has_no_writer(pipe)? || start.elapsed() > WRITER_TIMEOUT) => {
                 return Ok(head);
             }
-            Ok(()) if head.is_empty() => sleep(OFTEN),
-            Ok(()) if head.len() >= MOST || enough(&head) || over(pipe)? => return Ok(head),
-            Ok(()) => sleep(OFTEN),
+            Ok(()) if head.is_empty() => sleep(POLL_INTERVAL),
+            Ok(()) if head.len() >= MAX_PEEK_BYTES || is_enough(&head) || has_no_writer(pipe)? => return Ok(head),
+            Ok(()) => sleep(POLL_INTERVAL),
             Err(Errno::AGAIN) => match poll(&mut [PollFd::new(pipe, PollFlags::IN)], None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -117,19 +119,19 @@ fn in_pipe(pipe: &File, enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Puts into `head` what lies at the beginning of the pipe.
-fn copied(pipe: &File, head: &mut Vec<u8>) -> Result<(), Errno> {
+/// Copies the bytes at the start of the pipe into `head` without removing them (tee(2)).
+fn tee_pipe(pipe: &File, head: &mut Vec<u8>) -> Result<(), Errno> {
     head.clear();
-    let told = |e: io::Error| Errno::from_io_error(&e).unwrap_or(Errno::IO);
-    let (mut copy, into): (PipeReader, PipeWriter) = io::pipe().map_err(told)?;
-    tee(pipe, &into, MOST, SpliceFlags::NONBLOCK)?;
+    let to_errno = |e: io::Error| Errno::from_io_error(&e).unwrap_or(Errno::IO);
+    let (mut copy, into): (PipeReader, PipeWriter) = io::pipe().map_err(to_errno)?;
+    tee(pipe, &into, MAX_PEEK_BYTES, SpliceFlags::NONBLOCK)?;
     drop(into);
-    copy.read_to_end(head).map_err(told)?;
+    copy.read_to_end(head).map_err(to_errno)?;
     Ok(())
 }
 
-/// Whether nobody will write to it any more.
-fn over(pipe: &File) -> io::Result<bool> {
+/// Whether all writers have closed the pipe.
+fn has_no_writer(pipe: &File) -> io::Result<bool> {
     let mut one = [PollFd::new(pipe, PollFlags::IN)];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut one, Some(&now))?;
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_looked_at_is_still_there() {
+    fn peeked_bytes_stay_in_the_pipe() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
@@ -153,7 +155,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut pipe = OpenOptions::new().write(true).open(&path).expect("a pipe");
-                // Byte for byte at first.
+                // Write byte by byte first.
                 for byte in &text.as_bytes()[..30] {
                     pipe.write_all(&[*byte]).expect("room");
                     sleep(Duration::from_millis(2));
@@ -161,10 +163,10 @@ mod tests {
                 pipe.write_all(&text.as_bytes()[30..]).expect("room");
             });
             for wanted in [1, 20, 4000] {
-                let head = peek(&path, |head| head.len() >= wanted).expect("a pipe");
+                let head = peek_first_bytes(&path, |head| head.len() >= wanted).expect("a pipe");
                 assert!(head.len() >= wanted && text.as_bytes().starts_with(&head), "{wanted}");
             }
-            let (mut pipe, mut all) = (opened(&path).expect("a number").expect("a pipe"), Vec::new());
+            let (mut pipe, mut all) = (open_peeked(&path).expect("a number").expect("a pipe"), Vec::new());
             while all.len() < text.len() {
                 let mut some = [0; 4096];
                 let n = pipe.read(&mut some).unwrap_or(0);
@@ -173,13 +175,13 @@ mod tests {
             let all = String::from_utf8(all).expect("text");
             assert!(all == text);
         });
-        // There is no more than there is, and of a file that is no pipe there is nothing.
+        // Fewer bytes than requested if the input ends; nothing for a file that is not a pipe.
         let (reader, mut writer) = io::pipe().expect("a pipe");
         writer.write_all(b"ab").expect("room");
         drop(writer);
         let reader = File::from(std::os::fd::OwnedFd::from(reader));
-        assert_eq!(in_pipe(&reader, |head| head.len() > 2).expect("a pipe"), b"ab");
-        assert_eq!(peek(Path::new("/dev/null"), |_| true).expect("a device"), b"");
-        assert!(peek(Path::new("/nowhere"), |_| true).is_err());
+        assert_eq!(peek_pipe(&reader, |head| head.len() > 2).expect("a pipe"), b"ab");
+        assert_eq!(peek_first_bytes(Path::new("/dev/null"), |_| true).expect("a device"), b"");
+        assert!(peek_first_bytes(Path::new("/nowhere"), |_| true).is_err());
     }
 }

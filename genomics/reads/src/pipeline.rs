@@ -1,38 +1,42 @@
-//! Threads: every worker fetches blocks of mates itself, so that there is no queue to fill, drain or shut down.
+//! Processes all read pairs with worker threads. Each worker fetches blocks of mates itself, so there is no queue to
+//! fill, drain or shut down.
 //!
-//! A lane's two files are two locked streams. A worker holds the first while it cuts a block, takes hold of the
-//! second before it lets go of the first, and so meets the mates of its block however many workers follow it. Two
-//! workers thus decompress the two files of one lane at the same time, more do so on other lanes, and all of them
-//! check, pair and work on their batches without any lock.
+//! The two files of a lane are two readers, each with a lock. A worker holds the first lock while it fills a block,
+//! takes the second lock before it releases the first, and so gets the mates of its block for any number of workers.
+//! Two workers can thus decompress the two files of a lane at the same time, and more work on other lanes. All
+//! workers check, pair and process their batches without locks.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-use crate::aligned::{self, Crew};
-use crate::batch::PairBatch;
+use crate::aligned::{self, ReadResources};
 use crate::error::Error;
-use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
-use crate::inflate::Access;
+use crate::fastq::{
+    Block, BlockLimit, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
+    append_single_reads,
+};
+use crate::file_span::FileSpan;
+use crate::inflate::FileAccess;
 use crate::lane::{Lane, LaneFiles};
-use crate::span::Span;
-use genuma_work::{Meter, parallel};
+use crate::pair_batch::PairBatch;
+use genuma_work::{ProgressCounters, parallel};
 
-/// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
-/// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run. Threads
-/// that the system refuses to start are done without. Files may be pipes: who reads lanes more than once has refused these by
-/// [`check_lanes`](crate::check_lanes).
+/// Calls `work` on every batch of every lane from up to `threads` threads (at least one), each with its own state
+/// from `init`, and returns the states. The distribution of batches over threads, and their order, differ from run to
+/// run. If the system cannot start all threads, fewer are used. Files may be pipes; a caller that reads lanes more
+/// than once must refuse these with [`check_lanes`](crate::check_lanes).
 ///
 /// # Errors
-/// The first error, of reading or of `work`, stops all threads and is returned.
+/// The first error, of reading or of `work`; it stops all threads.
 ///
 /// # Panics
-/// A panic in `init` or `work` stops all threads and goes on in the caller.
+/// A panic in `init` or `work` stops all threads and is passed on.
 pub fn for_each_batch<S, I, W, E>(
     lanes: &[Lane],
     threads: usize,
-    meter: &Meter,
+    progress: &ProgressCounters,
     init: I,
     work: W,
 ) -> Result<Vec<S>, E>
@@ -43,53 +47,55 @@ where
     E: From<Error> + Send,
 {
     for lane in lanes {
-        meter.expect_bytes(lane.bytes()?);
+        progress.add_expected_bytes(lane.disk_bytes()?);
     }
-    let (pipes, stop) = Stop::new()?;
+    let (pipes, stop) = StopRequest::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
-    let crew = Crew::of(threads, aligned);
-    let source = |lane| Source::new(lane, meter, Some(pipes.clone()), crew.clone());
-    let sources: Vec<Source<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
+    let resources = ReadResources::divided_among_files(threads, aligned);
+    let source = |lane| LaneReader::new(lane, progress, Some(pipes.clone()), resources.clone());
+    let sources: Vec<LaneReader<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
 
     let worker = |id: usize| {
         let _stop_if_panicking = StopOnPanic(&stop);
         let mut state = init();
-        let mut hands = Hands::default();
-        // Each worker starts on another lane: the fewer there are on one, the less they wait for each other.
+        let mut scratch = ReaderScratch::default();
+        // Each worker starts with a different lane, so that workers wait for each other as little as possible.
         for lane in (0..sources.len()).map(|i| (id + i) % sources.len()) {
-            let all = sources[lane].each_batch(&mut hands, &stop, |batch| work(&mut state, batch));
+            let all = sources[lane].for_each_batch(&mut scratch, &stop, |batch| work(&mut state, batch));
             if let Err(error) = all {
-                // Pipes that are not read on seem to end.
-                if stop.now() && lanes[lane].has_pipe() {
+                // After a stop request, a pipe seems to end early: ignore the resulting error.
+                if stop.request() && lanes[lane].has_pipe() {
                     break;
                 }
-                Failure { lane, record: hands.before(), error }.report(&failure);
+                Failure { lane, record: scratch.records_before(), error }.record_failure(&failure);
                 break;
             }
         }
         state
     };
-    let states = parallel::workers(threads, worker);
+    let states = parallel::run_workers(threads, worker);
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
         None => {
-            sources.into_iter().for_each(Source::finish);
+            sources.into_iter().for_each(LaneReader::finish_aligned);
             Ok(states)
         }
     }
 }
 
-/// Reads a lane's first batch for what may be wrong with it.
+/// Reads the first batch of a lane to check it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
-    let meter = Meter::default();
-    Source::new(lane, &meter, None, Crew::of(1, 1))?.fetch(&mut Hands::default()).map(|_| ())
+    let progress = ProgressCounters::default();
+    LaneReader::new(lane, &progress, None, ReadResources::divided_among_files(1, 1))?
+        .next_batch(&mut ReaderScratch::default())
+        .map(|_| ())
 }
 
-/// An error and where in the input it was met.
+/// An error, with the lane and the record at which it occurred.
 ///
-/// A worker that stops still checks the block it holds, so of two errors in a lane the one nearer to its start is
-/// told, whichever was met first.
+/// A worker that stops still checks its current block. Of two errors in a lane, the one nearer to the start is
+/// reported, whichever occurred first.
 struct Failure<E> {
     lane: usize,
     record: u64,
@@ -97,7 +103,7 @@ struct Failure<E> {
 }
 
 impl<E> Failure<E> {
-    fn report(self, failure: &Mutex<Option<Self>>) {
+    fn record_failure(self, failure: &Mutex<Option<Self>>) {
         let mut slot = lock(failure);
         if slot.as_ref().is_none_or(|other| (self.lane, self.record) < (other.lane, other.record)) {
             *slot = Some(self);
@@ -105,195 +111,195 @@ impl<E> Failure<E> {
     }
 }
 
-/// What a worker reads with; reused for every batch.
+/// Buffers of one worker for reading a lane of any format; reused for every batch.
 #[derive(Default)]
-struct Hands {
-    blocks: [Block; 2],
-    aligned: aligned::Hands,
+struct ReaderScratch {
+    fastq_blocks: [Block; 2],
+    aligned: aligned::ReaderScratch,
     batch: PairBatch,
 }
 
-impl Hands {
-    /// Records of the lane before those in hand.
-    fn before(&self) -> u64 {
-        self.blocks[0].before().max(self.aligned.before())
+impl ReaderScratch {
+    /// Number of records of the lane before the records in the buffers.
+    fn records_before(&self) -> u64 {
+        self.fastq_blocks[0].records_before().max(self.aligned.records_before())
     }
 }
 
-/// One lane being read by several workers.
-struct Source<'a> {
+/// One lane that several workers read.
+struct LaneReader<'a> {
     lane: &'a Lane,
-    /// Where it is of aligned reads; the rest is then idle.
-    aligned: Option<aligned::Source<'a>>,
-    meter: &'a Meter,
-    first: Mutex<First<'a>>,
-    /// The file of read 2; absent before it is opened and when mates are interleaved.
-    second: Mutex<Option<Stream<&'a Meter>>>,
-    /// By which waiting for pipes ends; absent where pipes are refused.
-    pipes: Option<Arc<PipeReader>>,
+    /// The reader of a BAM, CRAM or BINSEQ lane; the following fields are then unused.
+    aligned: Option<aligned::SharedReader<'a>>,
+    progress: &'a ProgressCounters,
+    first_file: Mutex<FirstFile<'a>>,
+    /// The file of read 2; `None` before it is opened and if mates are interleaved.
+    second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
+    /// Ends the waiting for pipes; `None` if pipes are refused.
+    pipe_stop: Option<Arc<PipeReader>>,
 }
 
 /// The only or first file of a lane.
-enum First<'a> {
+enum FirstFile<'a> {
     Unopened,
-    Open { stream: Box<Stream<&'a Meter>>, limit: Limit },
+    Open { stream: Box<FastqReader<&'a ProgressCounters>>, limit: BlockLimit },
     Done,
 }
 
-impl<'a> Source<'a> {
+impl<'a> LaneReader<'a> {
     fn new(
         lane: &'a Lane,
-        meter: &'a Meter,
+        progress: &'a ProgressCounters,
         pipes: Option<Arc<PipeReader>>,
-        crew: Crew,
+        resources: ReadResources,
     ) -> Result<Self, Error> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {
-                Some(aligned::Source::new(of, lane.sample, meter, crew.or_pipe(pipes.clone()))?)
+                Some(aligned::SharedReader::new(of, lane.sample, progress, resources.with_pipe_stop(pipes.clone()))?)
             }
             _ => None,
         };
-        let (first, second) = (Mutex::new(First::Unopened), Mutex::new(None));
-        Ok(Source { lane, aligned, meter, first, second, pipes })
+        let (first, second) = (Mutex::new(FirstFile::Unopened), Mutex::new(None));
+        Ok(LaneReader { lane, aligned, progress, first_file: first, second_file: second, pipe_stop: pipes })
     }
 
-    /// All workers have read the lane to its end.
-    fn finish(self) {
+    /// Called when all workers have read the lane to its end.
+    fn finish_aligned(self) {
         if let Some(aligned) = self.aligned {
             aligned.finish();
         }
     }
 
-    fn terms(&self, span: Option<Span>) -> Terms {
-        Terms {
-            access: Access { pipes: self.pipes.clone(), span, ..Access::default() },
-            ..Terms::pairs(None)
+    fn fastq_options(&self, span: Option<FileSpan>) -> FastqOptions {
+        FastqOptions {
+            access: FileAccess { pipe_stop: self.pipe_stop.clone(), span, ..FileAccess::default() },
+            ..FastqOptions::for_pairs(None)
         }
     }
 
-    /// Works on the lane's batches, among other workers, until there are none left or all have to stop.
-    fn each_batch<E, W>(&self, hands: &mut Hands, stop: &Stop, mut work: W) -> Result<(), E>
+    /// Calls `work` on batches of the lane until there are none left or a stop is requested.
+    fn for_each_batch<E, W>(&self, scratch: &mut ReaderScratch, stop: &StopRequest, mut work: W) -> Result<(), E>
     where
         E: From<Error>,
         W: FnMut(&PairBatch) -> Result<(), E>,
     {
-        while !stop.is_now() && self.fetch(hands)? {
-            self.meter.add_pairs(hands.batch.len() as u64);
-            work(&hands.batch)?;
+        while !stop.is_requested() && self.next_batch(scratch)? {
+            self.progress.add_pairs(scratch.batch.len() as u64);
+            work(&scratch.batch)?;
         }
         Ok(())
     }
 
-    /// Reads the lane's next batch; false when there is none left.
-    fn fetch(&self, hands: &mut Hands) -> Result<bool, Error> {
-        self.read(hands).map_err(|error| self.lane.located(error))
+    /// Reads the next batch of the lane; false if there is none.
+    fn next_batch(&self, scratch: &mut ReaderScratch) -> Result<bool, Error> {
+        self.read_batch(scratch).map_err(|error| self.lane.with_slice_start(error))
     }
 
-    fn read(&self, hands: &mut Hands) -> Result<bool, Error> {
-        let Hands { blocks, aligned, batch } = hands;
+    fn read_batch(&self, scratch: &mut ReaderScratch) -> Result<bool, Error> {
+        let ReaderScratch { fastq_blocks: blocks, aligned, batch } = scratch;
         if let Some(source) = &self.aligned {
-            return source.fetch(aligned, batch);
+            return source.next_batch(aligned, batch);
         }
         batch.clear();
         batch.sample = self.lane.sample;
-        if !self.cut(blocks)? {
+        if !self.fill_blocks(blocks)? {
             return Ok(false);
         }
         match &self.lane.files {
-            LaneFiles::Interleaved(path) => pair_up_interleaved(&mut blocks[0], path, batch)?,
-            LaneFiles::Single(path) => pair_up_single(&mut blocks[0], path, batch)?,
-            LaneFiles::Pair(one, two) => pair_up(blocks, [one, two], batch)?,
+            LaneFiles::Interleaved(path) => append_interleaved_pairs(&mut blocks[0], path, batch)?,
+            LaneFiles::Single(path) => append_single_reads(&mut blocks[0], path, batch)?,
+            LaneFiles::Pair(one, two) => append_pairs_of_two_files(blocks, [one, two], batch)?,
             LaneFiles::Aligned(_) => {}
         }
         Ok(!batch.is_empty())
     }
 
-    /// Cuts the next block, or the next two of mates, under the locks; false when there is none left.
+    /// Fills the next block, or the next two blocks of mates, under the locks; false if there are none left.
     ///
-    /// A file that ends or has a fault is not read on, so that no other worker reports what only follows from it.
-    fn cut(&self, [one, two]: &mut [Block; 2]) -> Result<bool, Error> {
-        let mut first = lock(&self.first);
-        if let First::Unopened = *first {
-            *first = First::Done;
-            *first = self.open()?;
+    /// After the end of a file or an error the file is closed, so that no other worker reports a consequential error.
+    fn fill_blocks(&self, [one, two]: &mut [Block; 2]) -> Result<bool, Error> {
+        let mut first = lock(&self.first_file);
+        if let FirstFile::Unopened = *first {
+            *first = FirstFile::Done;
+            *first = self.open_files()?;
         }
-        let First::Open { stream, limit } = &mut *first else {
+        let FirstFile::Open { stream, limit } = &mut *first else {
             return Ok(false);
         };
         let limit = *limit;
-        stream.cut(one, limit);
-        if !one.more {
-            *first = First::Done;
+        stream.fill_block(one, limit);
+        if !one.has_more {
+            *first = FirstFile::Done;
         }
         if !matches!(self.lane.files, LaneFiles::Pair(..)) {
             return Ok(true);
         }
-        let mut second = lock(&self.second);
+        let mut second = lock(&self.second_file);
         drop(first);
         let Some(stream) = second.as_mut() else {
             return Ok(false);
         };
-        stream.cut(two, limit);
-        if !two.more {
+        stream.fill_block(two, limit);
+        if !two.has_more {
             *second = None;
         }
         Ok(true)
     }
 
-    fn open(&self) -> Result<First<'a>, Error> {
+    fn open_files(&self) -> Result<FirstFile<'a>, Error> {
         let [one, two] = self.lane.spans();
         let path = match &self.lane.files {
             LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
             LaneFiles::Aligned(aligned) => &aligned.path,
             LaneFiles::Pair(path, mates) => {
-                *lock(&self.second) = Some(Stream::open(mates, self.meter, &self.terms(two))?);
+                *lock(&self.second_file) = Some(FastqReader::open(mates, self.progress, &self.fastq_options(two))?);
                 path
             }
         };
-        let stream = Box::new(Stream::open(path, self.meter, &self.terms(one))?);
-        // Blocks of mates have to hold the same records, so bytes do not count.
-        let limit = Limit { records: stream.block_records(), bytes: usize::MAX };
-        Ok(First::Open { stream, limit })
+        let stream = Box::new(FastqReader::open(path, self.progress, &self.fastq_options(one))?);
+        // Blocks of mates must have the same records, so they are not limited by bytes.
+        let limit = BlockLimit { records: stream.target_block_records(), bytes: usize::MAX };
+        Ok(FirstFile::Open { stream, limit })
     }
 }
 
-/// Whether all workers are to stop, and what wakes those that wait for a pipe.
-struct Stop {
-    now: AtomicBool,
+/// Whether all workers must stop, and the pipe that wakes workers that wait for input.
+struct StopRequest {
+    requested: AtomicBool,
     wake: Mutex<Option<PipeWriter>>,
 }
 
-impl Stop {
-    /// Not yet; and the end of a pipe that shuts when it is time.
-    fn new() -> Result<(Arc<PipeReader>, Stop), Error> {
-        let (end, wake) = io::pipe().map_err(Error::Named)?;
-        Ok((Arc::new(end), Stop { now: AtomicBool::new(false), wake: Mutex::new(Some(wake)) }))
+impl StopRequest {
+    /// No stop is requested. Also returns the end of a pipe that is closed when a stop is requested.
+    fn new() -> Result<(Arc<PipeReader>, StopRequest), Error> {
+        let (end, wake) = io::pipe().map_err(Error::Io)?;
+        Ok((Arc::new(end), StopRequest { requested: AtomicBool::new(false), wake: Mutex::new(Some(wake)) }))
     }
 
-    fn is_now(&self) -> bool {
-        self.now.load(Relaxed)
+    fn is_requested(&self) -> bool {
+        self.requested.load(Relaxed)
     }
 
-    /// Stops all; whether they were to stop before.
-    fn now(&self) -> bool {
-        let before = self.now.swap(true, Relaxed);
+    /// Requests a stop. Returns whether a stop had been requested before.
+    fn request(&self) -> bool {
+        let before = self.requested.swap(true, Relaxed);
         drop(lock(&self.wake).take());
         before
     }
 }
 
-/// Tells the other workers to stop when its own thread panics.
-struct StopOnPanic<'a>(&'a Stop);
+/// Requests a stop if its thread panics.
+struct StopOnPanic<'a>(&'a StopRequest);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.now();
+            self.0.request();
         }
     }
 }
 
-/// Takes a lock even if its last holder panicked: the panic itself is passed on when the threads are joined.
+/// Takes a lock even if its last holder panicked: the panic is passed on when the threads are joined.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,22 +1,22 @@
-//! Batches of reads in the order of their files: one allocation for many reads, recycled by its owner.
+//! Batches of reads in the order of their files: one allocation for many reads, reused by its owner.
 
 /// One read, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRef<'a> {
-    /// First word of the header, without `@` or `>`; of a mate also without a closing `/1` or `/2`. The whole header where
-    /// [`StreamOptions::whole_headers`](crate::StreamOptions::whole_headers) says so.
+    /// First word of the header, without `@` or `>`; for mates also without a final `/1` or `/2`. The whole header
+    /// line if [`StreamOptions::whole_headers`](crate::StreamOptions::whole_headers) is set.
     pub name: &'a [u8],
-    /// What follows the name on the header line, after one blank; empty when nothing does.
+    /// The rest of the header line after the name and one blank; may be empty.
     pub comment: &'a [u8],
-    /// Bases as they stand in the file (ASCII, either case).
+    /// Bases as in the file (ASCII, either case).
     pub seq: &'a [u8],
-    /// Qualities as they stand in the file (Phred + 33), as long as `seq`; empty for reads from FASTA.
+    /// Qualities as in the file (Phred + 33), as many as bases; empty for reads from FASTA.
     pub qual: &'a [u8],
 }
 
-/// Where a read lies in [`ReadBatch::bytes`]: its fields follow each other in the order of [`ReadRef`].
+/// Position of a read in [`ReadBatch::bytes`]: its start, and the lengths of its fields in the order of [`ReadRef`].
 #[derive(Debug, Clone, Copy)]
-struct Fields {
+struct FieldLengths {
     start: usize,
     name: u32,
     comment: u32,
@@ -24,50 +24,50 @@ struct Fields {
     qual: u32,
 }
 
-/// Some consecutive reads of one lane, in the order of its files.
+/// Consecutive reads of one lane, in the order of its files.
 #[derive(Debug, Default)]
 pub struct ReadBatch {
     /// Whether reads 2i and 2i + 1 are mates: read 1 and read 2 of one template.
-    pub paired: bool,
-    /// Number of the lane, from 0: the index of its read group.
-    pub lane: u32,
-    /// Reads of the lane before this batch.
-    pub before: u64,
+    pub is_paired: bool,
+    /// Index of the lane, from 0, which is also the index of its read group.
+    pub lane_index: u32,
+    /// Number of reads of the lane before this batch.
+    pub reads_before: u64,
     bytes: Vec<u8>,
-    fields: Vec<Fields>,
-    bases: u64,
+    fields: Vec<FieldLengths>,
+    num_bases: u64,
 }
 
 impl ReadBatch {
-    /// An empty batch without memory of its own.
+    /// An empty batch without allocated memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets the reads and keeps the memory.
+    /// Removes all reads and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.fields.clear();
-        self.bases = 0;
+        self.num_bases = 0;
     }
 
-    /// Number of reads: twice the number of templates when `paired`.
+    /// Number of reads: twice the number of templates if [`ReadBatch::is_paired`].
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there is no read in it.
+    /// Whether the batch has no reads.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Bases of all its reads.
-    pub fn bases(&self) -> u64 {
-        self.bases
+    /// Total number of bases.
+    pub fn num_bases(&self) -> u64 {
+        self.num_bases
     }
 
-    /// Bytes of names, comments, bases and qualities held.
-    pub fn bytes(&self) -> usize {
+    /// Total bytes of names, comments, bases and qualities.
+    pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
@@ -77,22 +77,22 @@ impl ReadBatch {
     /// A field is 4 GiB long or longer.
     pub fn push(&mut self, read: ReadRef<'_>) {
         let start = self.bytes.len();
-        let mut put = |field: &[u8]| {
+        let mut append = |field: &[u8]| {
             self.bytes.extend_from_slice(field);
             u32::try_from(field.len()).expect("a field of a read is shorter than 4 GiB")
         };
-        let name = put(read.name);
-        let comment = put(read.comment);
-        let seq = put(read.seq);
-        let qual = put(read.qual);
-        self.fields.push(Fields { start, name, comment, seq, qual });
-        self.bases += u64::from(seq);
+        let name = append(read.name);
+        let comment = append(read.comment);
+        let seq = append(read.seq);
+        let qual = append(read.qual);
+        self.fields.push(FieldLengths { start, name, comment, seq, qual });
+        self.num_bases += u64::from(seq);
     }
 
-    /// The read at `i`.
+    /// The read with index `i`.
     ///
     /// # Panics
-    /// There is no such read.
+    /// The index is not less than [`ReadBatch::len`].
     pub fn read(&self, i: usize) -> ReadRef<'_> {
         let fields = self.fields[i];
         let (name, rest) = self.bytes[fields.start..].split_at(fields.name as usize);
@@ -125,7 +125,7 @@ mod tests {
             reads.iter().for_each(|&read| batch.push(read));
             assert_eq!(batch.iter().collect::<Vec<_>>(), reads);
             assert_eq!(batch.read(1), reads[1]);
-            assert_eq!((batch.len(), batch.bases(), batch.bytes()), (4, 9, 53));
+            assert_eq!((batch.len(), batch.num_bases(), batch.len_bytes()), (4, 9, 53));
             batch.clear();
         }
     }
@@ -134,13 +134,12 @@ mod tests {
     fn clearing_keeps_the_memory() {
         let mut batch = ReadBatch::new();
         let fill = |batch: &mut ReadBatch| {
-            (0..1000)
-                .for_each(|_| batch.push(ReadRef { name: b"r", comment: b"", seq: b"ACGT", qual: b"FFFF" }));
+            (0..1000).for_each(|_| batch.push(ReadRef { name: b"r", comment: b"", seq: b"ACGT", qual: b"FFFF" }));
             (batch.bytes.as_ptr(), batch.bytes.capacity(), batch.fields.as_ptr(), batch.fields.capacity())
         };
         let first = fill(&mut batch);
         batch.clear();
-        assert_eq!((batch.len(), batch.bases(), batch.bytes()), (0, 0, 0));
+        assert_eq!((batch.len(), batch.num_bases(), batch.len_bytes()), (0, 0, 0));
         assert_eq!(fill(&mut batch), first);
     }
 }

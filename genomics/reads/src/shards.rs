@@ -1,301 +1,307 @@
-//! Shards: the reads cut into parts that processes can read each by itself, as evenly as can be.
+//! Divides the reads into shards of nearly equal size that separate processes can read.
 //!
-//! Each lane that can be cut is cut into as many slices as there are to be shards, near equal shares of its bytes, and each shard gets one. A cut is a place between two
-//! records or two pairs (`shards/records.rs`), in the two files of a lane between the same two pairs, which their names tell (`shards/cut.rs`). To find it takes a few
-//! MB of text around it (`shards/text.rs`), never a pass over a file. A gzip that is not BGZF cannot be read from its midst: such a lane stays whole, and goes where there is least.
+//! Each lane that can be divided is cut into as many slices as there are shards, with nearly equal numbers of bytes,
+//! and each shard gets one slice. A cut is a position between two records or two pairs (`shards/records.rs`); in two
+//! mate files it is between the same two pairs, which are found by their names (`shards/cut_points.rs`). Finding a
+//! cut reads a few MB of text around it (`shards/text.rs`), never a whole file. A gzip file that is not BGZF has no
+//! random access: such a lane is assigned as a whole to the smallest shard.
 //!
-//! A slice says where it begins and ends in each file ([`Span`](crate::Span)). Whatever reads lanes reads slices too, and checks mates as in any lane.
+//! A slice is defined by its start and end in each file ([`FileSpan`](crate::FileSpan)). All readers of lanes accept
+//! slices and check mates as usual.
 
 mod text;
 
 mod records;
 
-mod cut;
+mod cut_points;
 
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::lane::{Lane, LaneFiles, Slice};
-use crate::pipe::is_regular;
-use crate::span::{Offset, Span};
+use crate::file_span::{FileSpan, VirtualOffset};
+use crate::lane::{Lane, LaneFiles, LaneSlice};
+use crate::pipe::is_regular_file;
 
-use text::Part;
+use text::CuttableFile;
 
-/// Bytes on the disk that a slice has of each file at least, about: the longest block of BGZF.
-const LEAST: u64 = 64 << 10;
-/// Where a cut is tried, as parts of a slice before or after its even place.
-const TRIES: [f64; 3] = [0.0, 0.125, -0.125];
-/// Cuts of a lane that are not found before no further ones are sought.
-const FAILURES: usize = 2;
+/// Minimum size of a slice in each file, in bytes: the maximum size of a BGZF block.
+const MIN_SLICE_BYTES: u64 = 64 << 10;
+/// Where a cut is tried: offsets from its ideal position, as fractions of a slice.
+const CUT_OFFSETS: [f64; 3] = [0.0, 0.125, -0.125];
+/// Number of failed cuts of a lane after which no more cuts are tried.
+const MAX_FAILED_CUTS: usize = 2;
 
-/// Lanes cut into shards.
+/// Lanes divided into shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sharding {
-    /// The lanes of each shard, whole or sliced, in the order of those that were cut. No shard is empty.
+pub struct ShardPlan {
+    /// The lanes of each shard, whole or sliced, in the order of the input lanes. No shard is empty.
     pub shards: Vec<Vec<Lane>>,
-    /// How many shards were asked for.
-    pub asked: usize,
-    /// The lanes that are in fewer slices than that.
-    pub uncut: Vec<Uncut>,
+    /// Number of shards that were requested.
+    pub requested: usize,
+    /// Lanes that were cut into fewer slices than requested.
+    pub partly_split_lanes: Vec<PartlySplitLane>,
 }
 
-impl Sharding {
-    /// That there are fewer shards than were asked for, in a sentence; `None` if there are as many.
-    pub fn shortfall(&self) -> Option<String> {
+impl ShardPlan {
+    /// A sentence that explains why there are fewer shards than requested; `None` if there are as many as requested.
+    pub fn shortfall_message(&self) -> Option<String> {
         let made = self.shards.len();
         let shards = if made == 1 { "shard" } else { "shards" };
-        (made < self.asked).then(|| {
+        (made < self.requested).then(|| {
             format!(
-                "{made} {shards} instead of {}: the reads cannot be cut into more (see each lane)",
-                self.asked
+                "{made} {shards} instead of {}: the reads cannot be divided into more (see each lane)",
+                self.requested
             )
         })
     }
 }
 
-/// A lane that is in fewer slices than there were to be shards.
+/// A lane that was cut into fewer slices than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uncut {
-    /// The lane as it was given.
+pub struct PartlySplitLane {
+    /// The input lane.
     pub lane: Lane,
-    /// Slices that it was cut into; 1 if it is whole.
-    pub slices: usize,
-    /// Why not more.
-    pub why: WhyUncut,
+    /// Number of slices; 1 for a whole lane.
+    pub num_slices: usize,
+    /// Why the lane could not be divided into more slices.
+    pub reason: SplitObstacle,
 }
 
-impl fmt::Display for Uncut {
+impl fmt::Display for PartlySplitLane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paths: Vec<String> = self.lane.paths().map(|path| path.display().to_string()).collect();
         write!(f, "{}: ", paths.join(" and "))?;
-        match self.slices {
-            1 => write!(f, "not cut: {}", self.why),
-            slices => write!(f, "cut into {slices} slices only: {}", self.why),
+        match self.num_slices {
+            1 => write!(f, "not divided: {}", self.reason),
+            slices => write!(f, "divided into only {slices} slices: {}", self.reason),
         }
     }
 }
 
-/// Why a lane is not cut, or into fewer slices.
+/// Why a lane is not cut, or cut into fewer slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WhyUncut {
-    /// A pipe, a device or the standard input.
-    #[error("not a regular file, so it can only be read from its beginning")]
+pub enum SplitObstacle {
+    /// The input is a pipe, a device or the standard input.
+    #[error("not a regular file, so it can only be read from its start")]
     NotRegular,
-    /// Gzip of large members.
-    #[error(
-        "gzip that is not BGZF, which can only be read from its beginning: compress it with bgzip to have it cut"
-    )]
+    /// The input is gzip but not BGZF.
+    #[error("gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it")]
     Gzip,
-    /// BAM or CRAM, whose mates may be anywhere in it.
-    #[error("aligned reads, whose mates may lie anywhere in the file")]
+    /// The input is BAM, CRAM or BINSEQ, in which mates may be anywhere.
+    #[error("aligned reads, whose mates may be anywhere in the file")]
     Aligned,
-    /// FASTA, or anything else.
+    /// The input is FASTA or another format.
     #[error("not FASTQ")]
     NotFastq,
-    /// Fewer than some tens of kB for each slice.
+    /// The file is too small for more slices.
     #[error("too small for more")]
-    Small,
-    /// No records of four lines near the places.
-    #[error("no records of four lines where it would be cut")]
+    TooSmall,
+    /// There are no records of four lines near the ideal position.
+    #[error("no records of four lines where it would be divided")]
     NoRecords,
-    /// The names of reads in a row are the same.
+    /// Consecutive reads have the same name.
     #[error(
-        "reads in a row have the same name, so names do not tell where the same pair is in both files, or which reads are mates"
+        "consecutive reads have the same name, so the same pair cannot be found in both files, or mates cannot be recognised"
     )]
-    Alike,
-    /// The names of the first file are not found in the second, or reads in turn are no mates.
-    #[error(
-        "the mates of the reads where it would be cut are not in the same order near them, or nowhere near"
-    )]
-    NoMates,
+    EqualNames,
+    /// The names of the first file are not found in the second, or consecutive reads are not mates.
+    #[error("the mates of the reads where it would be divided are not in the same order, or too far away")]
+    MatesNotFound,
 }
 
-/// Cuts lanes into `n` shards (at least one), each with as even a share as can be of every lane that can be cut, by bytes on the disk. Lanes in fewer slices, or
-/// whole, go where there is least so far, the largest first. There are fewer shards where there are not slices for all. The same files and `n` give the same shards.
+/// Divides lanes into `n` shards (at least one), each with a nearly equal share, in bytes on disk, of every lane that
+/// can be cut. Lanes with fewer slices, or none, are assigned to the smallest shard, the largest first. There are
+/// fewer than `n` shards if there are not enough slices. The result depends only on the files and `n`.
 ///
 /// ```
-/// use genuma_reads::{Lane, LaneFiles, NORMAL, shards};
+/// use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, split_into_shards};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, (0..20_000).map(|i| format!("@r{i}\nACGT\n+\nFFFF\n")).collect::<String>())?;
-/// let lanes = [Lane::whole(NORMAL, LaneFiles::Single(path))];
-/// let sharding = shards(&lanes, 2)?;
-/// let [first, second] = &sharding.shards[..] else { panic!("two shards") };
-/// assert_eq!(first[0].slice.unwrap().one.to, Some(second[0].slice.unwrap().one.from));
+/// let lanes = [Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Single(path))];
+/// let plan = split_into_shards(&lanes, 2)?;
+/// let [first, second] = &plan.shards[..] else { panic!("two shards") };
+/// assert_eq!(first[0].slice.unwrap().first_file.end, Some(second[0].slice.unwrap().first_file.start));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// A file that is missing or cannot be read. What is wrong with the reads in it is for [`check_lanes`](crate::check_lanes) to tell.
-pub fn shards(lanes: &[Lane], n: usize) -> Result<Sharding, Error> {
+/// A file is missing or cannot be read. Errors in the reads are reported by [`check_lanes`](crate::check_lanes).
+pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
     let n = n.max(1);
-    let (mut bins, mut rest, mut uncut) = (vec![Bin::default(); n], Vec::new(), Vec::new());
+    let (mut bins, mut rest, mut uncut) = (vec![ShardBuilder::default(); n], Vec::new(), Vec::new());
     for (number, lane) in lanes.iter().enumerate() {
-        let (slices, why) = sliced(lane, n)?;
+        let (slices, why) = slice_lane(lane, n)?;
         let mut pieces = Vec::new();
         for lane in slices {
-            pieces.push(Piece { number, bytes: lane.bytes()?, lane });
+            pieces.push(SizedLane { lane_index: number, disk_bytes: lane.disk_bytes()?, lane });
         }
         if let Some(why) = why {
-            uncut.push(Uncut { lane: lane.clone(), slices: pieces.len(), why });
+            uncut.push(PartlySplitLane { lane: lane.clone(), num_slices: pieces.len(), reason: why });
         }
         if pieces.len() == n {
-            bins.iter_mut().zip(pieces).for_each(|(bin, piece)| bin.put(piece));
+            bins.iter_mut().zip(pieces).for_each(|(bin, piece)| bin.push(piece));
         } else {
             rest.extend(pieces);
         }
     }
-    // Ties stay in their order.
-    rest.sort_by_key(|piece| Reverse(piece.bytes));
+    // A stable sort keeps the order of equal sizes.
+    rest.sort_by_key(|piece| Reverse(piece.disk_bytes));
     for piece in rest {
-        if let Some(bin) = bins.iter_mut().min_by_key(|bin| (bin.bytes, bin.pieces.len())) {
-            bin.put(piece);
+        if let Some(bin) = bins.iter_mut().min_by_key(|bin| (bin.disk_bytes, bin.lanes.len())) {
+            bin.push(piece);
         }
     }
-    let filled = bins.into_iter().filter(|bin| !bin.pieces.is_empty());
-    Ok(Sharding { shards: filled.map(Bin::into_lanes).collect(), asked: n, uncut })
+    let filled = bins.into_iter().filter(|bin| !bin.lanes.is_empty());
+    Ok(ShardPlan { shards: filled.map(ShardBuilder::into_lanes).collect(), requested: n, partly_split_lanes: uncut })
 }
 
-/// A lane or a slice of one.
+/// A lane or a slice of a lane, with its size.
 #[derive(Debug, Clone)]
-struct Piece {
-    /// Of the lane that it is of.
-    number: usize,
-    /// On the disk.
-    bytes: u64,
+struct SizedLane {
+    /// Index of the input lane.
+    lane_index: usize,
+    /// Size on disk in bytes.
+    disk_bytes: u64,
     lane: Lane,
 }
 
-/// A shard being filled.
+/// A shard that is being filled.
 #[derive(Debug, Clone, Default)]
-struct Bin {
-    bytes: u64,
-    pieces: Vec<Piece>,
+struct ShardBuilder {
+    disk_bytes: u64,
+    lanes: Vec<SizedLane>,
 }
 
-impl Bin {
-    fn put(&mut self, piece: Piece) {
-        self.bytes += piece.bytes;
-        self.pieces.push(piece);
+impl ShardBuilder {
+    fn push(&mut self, piece: SizedLane) {
+        self.disk_bytes += piece.disk_bytes;
+        self.lanes.push(piece);
     }
 
     fn into_lanes(mut self) -> Vec<Lane> {
-        let from = |lane: &Lane| lane.slice.map(|slice| slice.one.from);
-        self.pieces.sort_by_key(|piece| (piece.number, from(&piece.lane)));
-        self.pieces.into_iter().map(|piece| piece.lane).collect()
+        let from = |lane: &Lane| lane.slice.map(|slice| slice.first_file.start);
+        self.lanes.sort_by_key(|piece| (piece.lane_index, from(&piece.lane)));
+        self.lanes.into_iter().map(|piece| piece.lane).collect()
     }
 }
 
-/// A lane in `n` slices, or in fewer, and why in fewer.
-fn sliced(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<WhyUncut>), Error> {
+/// Cuts a lane into `n` slices, or fewer with the reason.
+fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>), Error> {
     let whole = |why| Ok((vec![lane.clone()], why));
     if n == 1 {
         return whole(None);
     }
     if let LaneFiles::Aligned(_) = lane.files {
-        return whole(Some(WhyUncut::Aligned));
+        return whole(Some(SplitObstacle::Aligned));
     }
     let mut parts = Vec::new();
-    for (path, span) in lane.parts() {
-        match opened(path, span)? {
+    for (path, span) in lane.paths_with_spans() {
+        match open_cuttable(path, span)? {
             Ok(part) => parts.push(part),
             Err(why) => return whole(Some(why)),
         }
     }
-    let room = parts.iter().map(|part| part.span().bytes() / LEAST).min().unwrap_or(0);
+    let room = parts.iter().map(|part| part.span().len_bytes() / MIN_SLICE_BYTES).min().unwrap_or(0);
     let slices = room.clamp(1, n as u64);
-    let (cuts, failed) = cuts(lane, &parts, slices)?;
-    let why = failed.or((slices < n as u64).then_some(WhyUncut::Small));
-    if cuts.is_empty() { whole(why) } else { Ok((between(lane, &parts, &cuts), why)) }
+    let (cuts, failed) = find_cuts(lane, &parts, slices)?;
+    let why = failed.or((slices < n as u64).then_some(SplitObstacle::TooSmall));
+    if cuts.is_empty() { whole(why) } else { Ok((lanes_between_cuts(lane, &parts, &cuts), why)) }
 }
 
-fn opened(path: &Path, span: Option<Span>) -> Result<Result<Part, WhyUncut>, Error> {
+fn open_cuttable(path: &Path, span: Option<FileSpan>) -> Result<Result<CuttableFile, SplitObstacle>, Error> {
     let unreadable = |source| Error::Read { path: path.into(), source };
-    if !is_regular(path).map_err(unreadable)? {
-        return Ok(Err(WhyUncut::NotRegular));
+    if !is_regular_file(path).map_err(unreadable)? {
+        return Ok(Err(SplitObstacle::NotRegular));
     }
-    Part::open(path, span).map_err(unreadable)
+    CuttableFile::open(path, span).map_err(unreadable)
 }
 
-/// Where a lane is cut into so many slices, in each of its files; fewer places, and why, if not all are found.
-fn cuts(lane: &Lane, parts: &[Part], slices: u64) -> Result<(Vec<Vec<Offset>>, Option<WhyUncut>), Error> {
-    let (mut cuts, mut failed): (Vec<Vec<Offset>>, Vec<WhyUncut>) = (Vec::new(), Vec::new());
-    let start: Vec<Offset> = parts.iter().map(|part| part.span().from).collect();
+/// Finds the positions, in each file of a lane, that cut the lane into `slices` slices; fewer positions, with the
+/// reason, if not all are found.
+fn find_cuts(
+    lane: &Lane,
+    parts: &[CuttableFile],
+    slices: u64,
+) -> Result<(Vec<Vec<VirtualOffset>>, Option<SplitObstacle>), Error> {
+    let (mut cuts, mut failed): (Vec<Vec<VirtualOffset>>, Vec<SplitObstacle>) = (Vec::new(), Vec::new());
+    let start: Vec<VirtualOffset> = parts.iter().map(|part| part.span().start).collect();
     for cut in 1..slices {
         let last = cuts.last().unwrap_or(&start);
-        match one_cut(lane, parts, last, cut as f64, slices as f64)? {
+        match find_cut(lane, parts, last, cut as f64, slices as f64)? {
             Ok(places) => cuts.push(places),
             Err(why) => failed.push(why),
         }
-        if failed.len() == FAILURES {
+        if failed.len() == MAX_FAILED_CUTS {
             break;
         }
     }
     Ok((cuts, failed.first().copied()))
 }
 
-/// The place of one of the cuts in each file, behind the `last` one.
-fn one_cut(
+/// Finds the position of cut number `cut` in each file, after the cut `last`.
+fn find_cut(
     lane: &Lane,
-    parts: &[Part],
-    last: &[Offset],
+    parts: &[CuttableFile],
+    last: &[VirtualOffset],
     cut: f64,
     slices: f64,
-) -> Result<Result<Vec<Offset>, WhyUncut>, Error> {
-    let mut why = WhyUncut::Small;
-    for aside in TRIES {
+) -> Result<Result<Vec<VirtualOffset>, SplitObstacle>, Error> {
+    let mut why = SplitObstacle::TooSmall;
+    for aside in CUT_OFFSETS {
         let share = (cut + aside) / slices;
-        match places(lane, parts, last, share)? {
+        match find_cut_near(lane, parts, last, share)? {
             Ok(places) => {
-                let behind =
-                    |((place, last), part): ((&Offset, &Offset), &Part)| place > last && part.holds(*place);
+                let behind = |((place, last), part): ((&VirtualOffset, &VirtualOffset), &CuttableFile)| {
+                    place > last && part.contains(*place)
+                };
                 if places.iter().zip(last).zip(parts).all(behind) {
                     return Ok(Ok(places));
                 }
             }
-            Err(WhyUncut::Alike) => return Ok(Err(WhyUncut::Alike)),
+            Err(SplitObstacle::EqualNames) => return Ok(Err(SplitObstacle::EqualNames)),
             Err(found) => why = found,
         }
     }
     Ok(Err(why))
 }
 
-/// A place in each file near a share of the first.
-fn places(
+/// Finds a position in each file near the given fraction of the first file.
+fn find_cut_near(
     lane: &Lane,
-    parts: &[Part],
-    last: &[Offset],
+    parts: &[CuttableFile],
+    last: &[VirtualOffset],
     share: f64,
-) -> Result<Result<Vec<Offset>, WhyUncut>, Error> {
+) -> Result<Result<Vec<VirtualOffset>, SplitObstacle>, Error> {
     let unreadable = |source| {
         let path = lane.paths().next().unwrap_or(Path::new("")).into();
         Error::Read { path, source }
     };
-    let near = |part: &Part| part.span().from.byte + (part.span().bytes() as f64 * share) as u64;
+    let near = |part: &CuttableFile| part.span().start.file_offset + (part.span().len_bytes() as f64 * share) as u64;
     let found = match (&lane.files, parts) {
         (LaneFiles::Pair(..), [one, two]) => {
             let last = [last[0], last[1]];
-            cut::pair([one, two], near(one), last).map(|found| found.map(|places| places.to_vec()))
+            cut_points::find_pair_cut([one, two], near(one), last).map(|found| found.map(|places| places.to_vec()))
         }
         (LaneFiles::Interleaved(_), [one, ..]) => {
-            cut::interleaved(one, near(one)).map(|found| found.map(|place| vec![place]))
+            cut_points::find_interleaved_cut(one, near(one)).map(|found| found.map(|place| vec![place]))
         }
-        (_, [one, ..]) => cut::single(one, near(one)).map(|found| found.map(|place| vec![place])),
-        (_, []) => return Ok(Err(WhyUncut::Small)),
+        (_, [one, ..]) => cut_points::find_single_cut(one, near(one)).map(|found| found.map(|place| vec![place])),
+        (_, []) => return Ok(Err(SplitObstacle::TooSmall)),
     };
     found.map_err(unreadable)
 }
 
-/// The slices of a lane between cuts, of which there is one at least.
-fn between(lane: &Lane, parts: &[Part], cuts: &[Vec<Offset>]) -> Vec<Lane> {
+/// Divides a lane at its cuts, at least one, into slices.
+fn lanes_between_cuts(lane: &Lane, parts: &[CuttableFile], cuts: &[Vec<VirtualOffset>]) -> Vec<Lane> {
     let span = |file: usize, slice: usize| {
         let whole = parts.get(file)?.span();
-        let from = slice.checked_sub(1).map_or(whole.from, |before| cuts[before][file]);
-        Some(Span { from, to: cuts.get(slice).map_or(whole.to, |cut| Some(cut[file])), ..whole })
+        let from = slice.checked_sub(1).map_or(whole.start, |before| cuts[before][file]);
+        Some(FileSpan { start: from, end: cuts.get(slice).map_or(whole.end, |cut| Some(cut[file])), ..whole })
     };
-    let slice = |slice| Some(Slice { one: span(0, slice)?, two: span(1, slice) });
+    let slice = |slice| Some(LaneSlice { first_file: span(0, slice)?, second_file: span(1, slice) });
     (0..=cuts.len()).map(|number| Lane { slice: slice(number), ..lane.clone() }).collect()
 }

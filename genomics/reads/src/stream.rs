@@ -1,13 +1,13 @@
-//! Reads pulled batch by batch, in the order of the files, while threads read ahead.
+//! Reads in the order of the input files, delivered batch by batch while threads read ahead.
 //!
 //! ```text
-//! file of read 1 ─ reader: inflate, cut, check ─ blocks ─┐
-//!                                                        ├─ pairing: match mates, cut batches ─ batches ─ fill
-//! file of read 2 ─ reader: inflate, cut, check ─ blocks ─┘
+//! file of read 1 ─ reader: inflate, divide, check ─ blocks ─┐
+//!                                                           ├─ pairing thread: match mates, fill batches ─ batches ─ fill
+//! file of read 2 ─ reader: inflate, divide, check ─ blocks ─┘
 //! ```
 //!
-//! Each arrow has a fixed number of blocks or batches that go round in it, so memory is bounded and nothing is
-//! allocated once the buffers have grown.
+//! A fixed number of blocks or batches circulates on each arrow, so memory is bounded and nothing is allocated once
+//! the buffers have grown.
 
 use std::cell::Cell;
 use std::io::{self, PipeWriter};
@@ -17,44 +17,47 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::aligned::{self, Aligned, Crew, Template};
-use crate::batch::Mate;
-use crate::check::refuse_copies;
+use crate::aligned::{self, AlignedFile, ReadResources, Template};
+use crate::check::check_no_duplicates;
 use crate::error::{Error, RecordFault};
-use crate::fastq::{BLOCK_BYTES, Block, Limit, Place, Record, Stream, Terms, check_mates};
-use crate::inflate::Access;
-use crate::pipe::{is_regular, is_stdin};
+use crate::fastq::{BLOCK_BYTES, Block, BlockLimit, FastqOptions, FastqReader, Record, RecordPosition, check_mates};
+use crate::inflate::FileAccess;
+use crate::pair_batch::Mate;
+use crate::pipe::{is_regular_file, is_stdin};
 use crate::read_batch::{ReadBatch, ReadRef};
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
-/// Blocks that go round between a file's reader and the pairing.
-const BLOCKS: usize = 4;
+/// Number of blocks that circulate between the reader of a file and the pairing thread.
+const BLOCKS_PER_FILE: usize = 4;
 
-/// Reads that lie together: FASTQ or FASTA, plain, gzip or BGZF, where `-` is the standard input, and pipes are welcome; or BAM or CRAM.
+/// The files of a lane: FASTQ or FASTA (plain, gzip or BGZF; a pipe; `-` for the standard input), BAM, CRAM or
+/// BINSEQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadLane {
     /// Reads without mates.
     Single(PathBuf),
     /// Read 1 and read 2 in two files, in the same order.
     Pair(PathBuf, PathBuf),
-    /// Read 1 and read 2 in turn in one file.
+    /// Read 1 and read 2 alternate in one file.
     Interleaved(PathBuf),
-    /// Reads that were aligned: mates in the order of the records that complete them, and batches of their own for reads without mates.
-    Aligned(Aligned),
+    /// BAM, CRAM or BINSEQ. Pairs come in the order of the records that complete them; reads without mates come in
+    /// separate batches.
+    Aligned(AlignedFile),
 }
 
 impl ReadLane {
-    /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
+    /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined
+    /// count as regular files.
     pub fn has_pipe(&self) -> bool {
-        self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
+        self.paths().any(|path| is_regular_file(path).is_ok_and(|regular| !regular))
     }
 
-    /// The file of aligned reads that it is of, if it is.
-    pub fn into_aligned(self) -> Option<Aligned> {
+    /// The file of the lane, if the lane is a BAM, CRAM or BINSEQ file.
+    pub fn into_aligned(self) -> Option<AlignedFile> {
         if let ReadLane::Aligned(aligned) = self { Some(aligned) } else { None }
     }
 
-    /// The files of the lane, one or two.
+    /// Paths of the one or two files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let (one, two) = match self {
             ReadLane::Pair(one, two) => (one, Some(two)),
@@ -65,106 +68,112 @@ impl ReadLane {
     }
 }
 
-/// Where a batch ends. It also ends with its lane, and never between mates.
+/// Where a batch ends. A batch also ends with its lane, and never between two mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// A batch ends with the read or pair that brings it to this many bases, ...
-    pub bases: u64,
-    /// ... or to this many reads, ...
-    pub reads: usize,
-    /// ... but at `bases` only if it has at least this many reads, ...
-    pub fewest_reads: usize,
-    /// ... or this many bases.
-    pub most_bases: u64,
+pub struct BatchLimit {
+    /// A batch ends with the read or pair that reaches this number of bases, ...
+    pub target_bases: u64,
+    /// ... or this number of reads, ...
+    pub max_reads: usize,
+    /// ... but at `target_bases` only if it has at least this number of reads, ...
+    pub min_reads: usize,
+    /// ... or this number of bases.
+    pub max_bases: u64,
 }
 
-impl Cut {
-    /// Ends batches at a number of bases, as `-K` of minibwa and, for pairs, of bwa does.
-    pub fn at_bases(bases: u64) -> Self {
-        Cut { bases, reads: usize::MAX, fewest_reads: 0, most_bases: bases }
+impl BatchLimit {
+    /// Ends batches at a number of bases, like the option `-K` of minibwa and, for pairs, of bwa.
+    pub fn by_bases(bases: u64) -> Self {
+        BatchLimit { target_bases: bases, max_reads: usize::MAX, min_reads: 0, max_bases: bases }
     }
 
     /// Ends batches at a number of reads.
-    pub fn at_reads(reads: usize) -> Self {
-        Cut { bases: u64::MAX, reads, fewest_reads: 0, most_bases: u64::MAX }
+    pub fn by_reads(reads: usize) -> Self {
+        BatchLimit { target_bases: u64::MAX, max_reads: reads, min_reads: 0, max_bases: u64::MAX }
     }
 
-    fn ends(&self, batch: &ReadBatch) -> bool {
-        let (bases, reads) = (batch.bases(), batch.len());
-        reads >= self.reads || bases >= self.most_bases || (bases >= self.bases && reads >= self.fewest_reads)
+    fn is_full(&self, batch: &ReadBatch) -> bool {
+        let (bases, reads) = (batch.num_bases(), batch.len());
+        reads >= self.max_reads || bases >= self.max_bases || (bases >= self.target_bases && reads >= self.min_reads)
     }
 }
 
-/// How a [`ReadStream`] reads.
+/// Options of a [`ReadStream`].
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
     /// Where batches end.
-    pub cut: Cut,
-    /// Batches made ahead of those asked for, at least one. Memory: one more than these.
-    pub ahead: usize,
-    /// Threads that inflate BGZF, shared out among the files of a lane. Below two for a file its reader does it alone,
-    /// as it does for any other gzip.
-    pub inflaters: usize,
-    /// Whether the name of a read is its whole header line, without `@` or `>`, instead of the first word alone: for
-    /// those who hand reads on as they are. There is no comment then.
+    pub batch_limit: BatchLimit,
+    /// Number of batches that are prepared ahead, at least one. One more is kept in memory.
+    pub batches_ahead: usize,
+    /// Number of threads that decompress BGZF, divided among the files of a lane. With fewer than two per file, the
+    /// reader of the file decompresses, as for any other gzip.
+    pub inflate_threads: usize,
+    /// Whether the name of a read is its whole header line without `@` or `>`, instead of the first word. Then the
+    /// comment is empty.
     pub whole_headers: bool,
-    /// Counts bytes, reads and pairs. Its total stays 0 when a file is a pipe.
-    pub meter: Arc<Meter>,
+    /// Counts bytes, reads and pairs. The total number of bytes stays 0 if one of the files is a pipe.
+    pub progress: Arc<ProgressCounters>,
 }
 
 impl StreamOptions {
-    /// Two batches ahead and no threads but one for each open file and one that pairs.
-    pub fn new(cut: Cut) -> Self {
-        StreamOptions { cut, ahead: 2, inflaters: 1, whole_headers: false, meter: Arc::default() }
+    /// Options with two batches prepared ahead and with no decompressing threads besides one thread per open file and
+    /// the pairing thread.
+    pub fn new(cut: BatchLimit) -> Self {
+        StreamOptions {
+            batch_limit: cut,
+            batches_ahead: 2,
+            inflate_threads: 1,
+            whole_headers: false,
+            progress: Arc::default(),
+        }
     }
 }
 
 /// All reads of some lanes, in order.
 ///
-/// Dropped early, it stops its threads, also those that wait for a pipe.
+/// Dropping the stream early stops its threads, also those that wait for a pipe.
 ///
 /// ```
-/// use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
+/// use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, "@a/1\nACGT\n+\nFFFF\n@a/2\nAC\n+\nFF\n")?;
 /// let lanes = [ReadLane::Interleaved(path)];
-/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(Cut::at_bases(100_000_000)))?;
+/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(100_000_000)))?;
 /// let mut batch = ReadBatch::new();
 /// while stream.fill(&mut batch)? {
-///     assert!(batch.paired);
+///     assert!(batch.is_paired);
 ///     assert_eq!((batch.read(0).name, batch.read(1).seq), (&b"a"[..], &b"AC"[..]));
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ReadStream {
-    /// Present until the end, or an error, was met.
+    /// The running reader thread; `None` after the end of the reads or after an error.
     running: Option<Running>,
 }
 
 struct Running {
-    full: Receiver<Result<ReadBatch, Error>>,
-    empty: SyncSender<ReadBatch>,
-    /// Dropped to wake who waits for a pipe.
+    full_batches: Receiver<Result<ReadBatch, Error>>,
+    empty_batches: SyncSender<ReadBatch>,
+    /// Dropped to wake threads that wait for a pipe.
     stop: PipeWriter,
     thread: JoinHandle<()>,
 }
 
 impl ReadStream {
-    /// Looks at every regular file and starts to read the first lane. The number of a lane in `lanes` is that of its
-    /// batches.
+    /// Checks every regular file and starts to read the first lane. Batches have the index of their lane in `lanes`.
     ///
     /// # Errors
-    /// A file that is missing, unreadable, empty or not FASTQ, FASTA or BAM; a file given twice, be it under another name,
-    /// as a link, or as a copy. What is wrong with pipes is told by [`ReadStream::fill`].
+    /// A file is missing, unreadable, empty or of an unsupported format; a file is given twice, also under another
+    /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill`].
     pub fn open(lanes: &[ReadLane], options: StreamOptions) -> Result<Self, Error> {
-        let (wake, stop) = io::pipe().map_err(Error::Named)?;
-        let access = Access { pipes: Some(Arc::new(wake)), ..Access::default() };
-        check(lanes, &access, &options.meter)?;
+        let (wake, stop) = io::pipe().map_err(Error::Io)?;
+        let access = FileAccess { pipe_stop: Some(Arc::new(wake)), ..FileAccess::default() };
+        check_inputs(lanes, &access, &options.progress)?;
 
-        let ahead = options.ahead.max(1);
-        // Where reads with mates and others come among each other, two batches are filled at a time.
+        let ahead = options.batches_ahead.max(1);
+        // Pairs and unpaired reads may alternate in a BAM file, so two batches are filled at the same time.
         let filling = if lanes.iter().any(|lane| matches!(lane, ReadLane::Aligned(_))) { 2 } else { 1 };
         let (filled, full) = sync_channel(ahead + filling);
         let (empty, emptied) = sync_channel(ahead + filling);
@@ -173,47 +182,48 @@ impl ReadStream {
         }
         let lanes = lanes.to_vec();
         let pair = move || {
-            let pairing = Pairing { options, access, filled, emptied };
-            // What halted it has been told to whoever listens.
-            let _ = lanes.iter().enumerate().try_for_each(|(number, lane)| pairing.lane(number as u32, lane));
+            let pairing = PairingThread { options, access, full_batches: filled, empty_batches: emptied };
+            // The error that stopped the thread was already sent to the consumer.
+            let _ = lanes.iter().enumerate().try_for_each(|(number, lane)| pairing.read_lane(number as u32, lane));
         };
-        let thread = thread::Builder::new().spawn(pair).map_err(no_thread)?;
-        Ok(ReadStream { running: Some(Running { full, empty, stop, thread }) })
+        let thread = thread::Builder::new().spawn(pair).map_err(thread_start_error)?;
+        Ok(ReadStream { running: Some(Running { full_batches: full, empty_batches: empty, stop, thread }) })
     }
 
-    /// Swaps `batch` for the next one; what it held is lost. False, and an empty batch, at the end and after an error.
+    /// Replaces `batch` by the next batch; the previous contents are lost. Returns false and an empty batch at the
+    /// end and after an error.
     ///
     /// # Errors
-    /// The first thing that is wrong with the reads, told when all whole batches before it have been handed out: a file
-    /// that cannot be read, damaged or truncated gzip, a bad record, mates that do not match or are missing.
+    /// The first error in the reads, after all whole batches before it were delivered: a file that cannot be read,
+    /// damaged or truncated gzip, an invalid record, mates that do not match or are missing.
     ///
     /// # Panics
     /// A reading thread panicked.
-    pub fn fill(&mut self, batch: &mut ReadBatch) -> Result<bool, Error> {
+    pub fn fill_batch(&mut self, batch: &mut ReadBatch) -> Result<bool, Error> {
         batch.clear();
         let Some(running) = &self.running else {
             return Ok(false);
         };
-        match running.full.recv() {
+        match running.full_batches.recv() {
             Ok(Ok(next)) => {
-                // The pairing takes no more batches when it has met the end.
-                let _ = running.empty.send(std::mem::replace(batch, next));
+                // The pairing thread takes no more batches once it has reached the end.
+                let _ = running.empty_batches.send(std::mem::replace(batch, next));
                 Ok(true)
             }
             Ok(Err(error)) => {
-                self.halt();
+                self.stop_threads();
                 Err(error)
             }
             Err(_) => {
-                self.halt();
+                self.stop_threads();
                 Ok(false)
             }
         }
     }
 
-    /// Stops all threads and passes a panic on.
-    fn halt(&mut self) {
-        let Some(Running { full, empty, stop, thread }) = self.running.take() else {
+    /// Stops all threads and passes on a panic.
+    fn stop_threads(&mut self) {
+        let Some(Running { full_batches: full, empty_batches: empty, stop, thread }) = self.running.take() else {
             return;
         };
         drop((full, empty, stop));
@@ -227,24 +237,24 @@ impl ReadStream {
 
 impl Drop for ReadStream {
     fn drop(&mut self) {
-        self.halt();
+        self.stop_threads();
     }
 }
 
-/// Checks what can be checked without taking bytes from a pipe, and tells the meter the size of all files.
-fn check(lanes: &[ReadLane], access: &Access, meter: &Meter) -> Result<(), Error> {
+/// Checks everything that does not need bytes of a pipe, and sets the total number of bytes.
+fn check_inputs(lanes: &[ReadLane], access: &FileAccess, progress: &ProgressCounters) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(ReadLane::paths);
-    let aligned: Vec<&Aligned> = (lanes.iter())
+    let aligned: Vec<&AlignedFile> = (lanes.iter())
         .filter_map(|lane| if let ReadLane::Aligned(aligned) = lane { Some(aligned) } else { None })
         .collect();
-    let terms = Terms::reads(access.clone());
+    let terms = FastqOptions::for_reads(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
     for path in paths() {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        if is_regular(path).map_err(unreadable)? {
+        if is_regular_file(path).map_err(unreadable)? {
             match aligned.iter().find(|aligned| aligned.path == path) {
-                Some(aligned) => aligned::check(aligned)?,
-                None => drop(Stream::open(path, &Meter::default(), &terms)?),
+                Some(aligned) => aligned::check_file(aligned)?,
+                None => drop(FastqReader::open(path, &ProgressCounters::default(), &terms)?),
             }
             regular.push((path, None));
             bytes += path.metadata().map_err(unreadable)?.len();
@@ -254,250 +264,257 @@ fn check(lanes: &[ReadLane], access: &Access, meter: &Meter) -> Result<(), Error
     }
     let stdin: Vec<_> = paths().filter(|path| is_stdin(path)).collect();
     if let [first, second, ..] = stdin[..] {
-        return Err(Error::Twice { first: first.into(), second: second.into() });
+        return Err(Error::DuplicateInput { first: first.into(), second: second.into() });
     }
-    refuse_copies(regular)?;
+    check_no_duplicates(regular)?;
     if pipes == 0 {
-        meter.expect_bytes(bytes);
+        progress.add_expected_bytes(bytes);
     }
     Ok(())
 }
 
-/// Why the pairing ends before the reads do.
-enum Halt {
-    /// Nobody wants more reads.
+/// Why the pairing thread stops before the end of the reads.
+enum StopReason {
+    /// The consumer was dropped.
     Dropped,
     Failed(Error),
 }
 
-impl From<Error> for Halt {
+impl From<Error> for StopReason {
     fn from(error: Error) -> Self {
-        Halt::Failed(error)
+        StopReason::Failed(error)
     }
 }
 
-/// The thread that makes batches.
-struct Pairing {
+/// The thread that fills batches.
+struct PairingThread {
     options: StreamOptions,
-    access: Access,
-    filled: SyncSender<Result<ReadBatch, Error>>,
-    emptied: Receiver<ReadBatch>,
+    access: FileAccess,
+    full_batches: SyncSender<Result<ReadBatch, Error>>,
+    empty_batches: Receiver<ReadBatch>,
 }
 
-impl Pairing {
-    fn lane(&self, number: u32, lane: &ReadLane) -> Result<(), Halt> {
-        // One inflating thread beside a reader that then only waits for it would gain nothing.
-        let each = self.options.inflaters / lane.paths().count();
+impl PairingThread {
+    fn read_lane(&self, number: u32, lane: &ReadLane) -> Result<(), StopReason> {
+        // A single inflating thread would not be faster than the reader, which would only wait for it.
+        let each = self.options.inflate_threads / lane.paths().count();
         let inflaters = if each < 2 { 0 } else { each };
-        let meter = self.options.meter.clone();
+        let progress = self.options.progress.clone();
         let before = Cell::new(0);
         if let ReadLane::Aligned(aligned) = lane {
-            let crew = Crew::exactly(inflaters).or_pipe(self.access.pipes.clone());
-            let reader = aligned::Reader::open(aligned, meter, crew);
-            let made = reader.map_err(Halt::Failed).and_then(|reader| self.aligned(number, reader));
-            return made.map_err(|halt| self.tell(halt));
+            let resources = ReadResources::with_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
+            let reader = aligned::OrderedReader::open(aligned, progress, resources);
+            let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
+            return made.map_err(|halt| self.send_failure(halt));
         }
-        let terms = Terms::reads(Access { inflaters, ..self.access.clone() });
-        let mut output = Output::new(self, number, !matches!(lane, ReadLane::Single(_)), &before)?;
+        let terms = FastqOptions::for_reads(FileAccess { inflate_threads: inflaters, ..self.access.clone() });
+        let mut output = BatchWriter::new(self, number, !matches!(lane, ReadLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
-                let (records, blocks, used) = Records::new(path);
-                let (terms, meter) = (terms.clone(), meter.clone());
-                let read = move || read_blocks(path, &terms, meter, &blocks, &used);
-                thread::Builder::new().spawn_scoped(scope, read).map_err(|e| Halt::Failed(no_thread(e)))?;
+                let (records, blocks, used) = RecordReader::new(path);
+                let (terms, progress) = (terms.clone(), progress.clone());
+                let read = move || read_blocks(path, &terms, progress, &blocks, &used);
+                thread::Builder::new()
+                    .spawn_scoped(scope, read)
+                    .map_err(|e| StopReason::Failed(thread_start_error(e)))?;
                 Ok(records)
             };
             let made = match lane {
-                ReadLane::Single(path) => open(path).and_then(|records| output.singles(records)),
-                ReadLane::Interleaved(path) => open(path).and_then(|records| output.interleaved(records)),
-                ReadLane::Pair(one, two) => open(one).and_then(|one| output.pairs(one, open(two)?)),
+                ReadLane::Single(path) => open(path).and_then(|records| output.write_singles(records)),
+                ReadLane::Interleaved(path) => open(path).and_then(|records| output.write_interleaved(records)),
+                ReadLane::Pair(one, two) => open(one).and_then(|one| output.write_pairs(one, open(two)?)),
                 ReadLane::Aligned(_) => Ok(()),
             };
-            // Told before the readers are joined: one that waits for a pipe goes on waiting until the owner of the
-            // stream knows.
-            made.map_err(|halt| self.tell(halt))
+            // Send the error before the readers are joined: a reader that waits for a pipe stops only when the owner
+            // of the stream has received the error.
+            made.map_err(|halt| self.send_failure(halt))
         })?;
-        output.end()
+        output.finish()
     }
 
-    /// Pairs as they come, and reads without mates in batches of their own.
-    fn aligned(&self, number: u32, mut reader: aligned::Reader<Arc<Meter>>) -> Result<(), Halt> {
+    /// Reads a lane of BAM, CRAM or BINSEQ. Delivers pairs as soon as both mates were read, and reads without mates
+    /// in separate batches.
+    fn read_aligned_lane(
+        &self,
+        number: u32,
+        mut reader: aligned::OrderedReader<Arc<ProgressCounters>>,
+    ) -> Result<(), StopReason> {
         let before = Cell::new(0);
-        let mut pairs = Output::new(self, number, true, &before)?;
+        let mut pairs = BatchWriter::new(self, number, true, &before)?;
         let mut singles = None;
         loop {
-            let more = reader.next(|Template { name, mates }| match mates {
+            let more = reader.next_templates(|Template { name, mates }| match mates {
                 [Some(one), Some(two)] => {
                     [one, two].into_iter().for_each(|mate| pairs.push_aligned(name, mate));
-                    pairs.cut()
+                    pairs.send_if_full()
                 }
                 mates => {
                     let singles = match &mut singles {
                         Some(singles) => singles,
-                        none => none.insert(Output::new(self, number, false, &before)?),
+                        none => none.insert(BatchWriter::new(self, number, false, &before)?),
                     };
                     mates.into_iter().flatten().for_each(|mate| singles.push_aligned(name, mate));
-                    singles.cut()
+                    singles.send_if_full()
                 }
             })?;
             if !more {
                 break;
             }
         }
-        pairs.end()?;
-        singles.map_or(Ok(()), Output::end)
+        pairs.finish()?;
+        singles.map_or(Ok(()), BatchWriter::finish)
     }
 
-    fn tell(&self, halt: Halt) -> Halt {
-        if let Halt::Failed(error) = halt {
-            // Nobody is told when nobody listens.
-            let _ = self.filled.send(Err(error));
+    fn send_failure(&self, halt: StopReason) -> StopReason {
+        if let StopReason::Failed(error) = halt {
+            // A failure to send means that the consumer was dropped.
+            let _ = self.full_batches.send(Err(error));
         }
-        Halt::Dropped
+        StopReason::Dropped
     }
 }
 
-/// Of a thread that the system refuses to start.
-fn no_thread(source: io::Error) -> Error {
-    Error::Named(io::Error::new(source.kind(), format!("no thread to read with: {source}")))
+/// The error that a thread could not be started.
+fn thread_start_error(source: io::Error) -> Error {
+    Error::Io(io::Error::new(source.kind(), format!("cannot start a thread to read: {source}")))
 }
 
-/// Cuts a file into blocks until it ends or nobody wants more.
+/// Divides a file into blocks until the file ends or the consumer is dropped.
 fn read_blocks(
     path: &Path,
-    terms: &Terms,
-    meter: Arc<Meter>,
+    terms: &FastqOptions,
+    progress: Arc<ProgressCounters>,
     blocks: &SyncSender<Block>,
     used: &Receiver<Block>,
 ) {
-    let mut stream = match Stream::open(path, meter, terms) {
+    let mut stream = match FastqReader::open(path, progress, terms) {
         Ok(stream) => stream,
         Err(fault) => {
-            // Nobody is told when nobody listens.
-            let _ = blocks.send(Block::of_fault(fault));
+            // A failure to send means that the consumer was dropped.
+            let _ = blocks.send(Block::from_fault(fault));
             return;
         }
     };
-    let limit = Limit { records: stream.block_records(), bytes: BLOCK_BYTES };
+    let limit = BlockLimit { records: stream.target_block_records(), bytes: BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
-        stream.cut(&mut block, limit);
-        block.verify(path);
-        let more = block.more;
+        stream.fill_block(&mut block, limit);
+        block.check_records(path);
+        let more = block.has_more;
         if blocks.send(block).is_err() || !more {
             return;
         }
     }
 }
 
-/// The records of a file, one by one.
-struct Records<'a> {
+/// Delivers the records of a file one at a time.
+struct RecordReader<'a> {
     path: &'a Path,
     blocks: Receiver<Block>,
-    used: SyncSender<Block>,
+    used_blocks: SyncSender<Block>,
     block: Block,
-    /// Number of the record after the last one taken, in `block`.
+    /// Index, in the block, of the record after the current record.
     next: usize,
 }
 
-impl<'a> Records<'a> {
-    /// Also what the reader of the file needs.
+impl<'a> RecordReader<'a> {
+    /// Creates the reader of records, and the channels for the thread that reads the file.
     fn new(path: &'a Path) -> (Self, SyncSender<Block>, Receiver<Block>) {
-        let (filled, blocks) = sync_channel(BLOCKS);
-        let (used, emptied) = sync_channel(BLOCKS);
-        for _ in 1..BLOCKS {
+        let (filled, blocks) = sync_channel(BLOCKS_PER_FILE);
+        let (used, emptied) = sync_channel(BLOCKS_PER_FILE);
+        for _ in 1..BLOCKS_PER_FILE {
             used.send(Block::default()).expect("its other end is here");
         }
-        let block = Block::before_first();
-        (Records { path, blocks, used, block, next: 0 }, filled, emptied)
+        let block = Block::empty_before_first();
+        (RecordReader { path, blocks, used_blocks: used, block, next: 0 }, filled, emptied)
     }
 
     /// Moves to the next record; false at the end of the file.
     fn advance(&mut self) -> Result<bool, Error> {
-        while self.next == self.block.records() {
+        while self.next == self.block.num_records() {
             if let Some(fault) = self.block.fault.take() {
                 return Err(fault);
             }
-            if !self.block.more {
+            if !self.block.has_more {
                 return Ok(false);
             }
             let Ok(block) = self.blocks.recv() else {
-                // The reader panicked; joining it passes that on.
+                // The reading thread panicked; joining it passes the panic on.
                 return Ok(false);
             };
-            // The reader is gone when it has met the end.
-            let _ = self.used.send(std::mem::replace(&mut self.block, block));
+            // The reading thread has ended if it has reached the end of the file.
+            let _ = self.used_blocks.send(std::mem::replace(&mut self.block, block));
             self.next = 0;
         }
         self.next += 1;
         Ok(true)
     }
 
-    /// The record moved to.
-    fn place(&self) -> Place<'_> {
-        Place { block: &self.block, path: self.path, index: self.next - 1 }
+    /// The current record.
+    fn position(&self) -> RecordPosition<'_> {
+        RecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
     }
 
-    /// Records of the file up to and with the one moved to.
-    fn count(&self) -> u64 {
-        self.block.before() + self.next as u64
+    /// Number of records of the file up to and including the current one.
+    fn num_read(&self) -> u64 {
+        self.block.records_before() + self.next as u64
     }
 }
 
-/// Where the batches of a lane are made.
-struct Output<'a> {
-    pairing: &'a Pairing,
+/// Fills the batches of a lane.
+struct BatchWriter<'a> {
+    pairing: &'a PairingThread,
     batch: ReadBatch,
-    lane: u32,
-    paired: bool,
-    /// Reads of the lane in earlier batches.
-    before: &'a Cell<u64>,
+    lane_index: u32,
+    is_paired: bool,
+    /// Number of reads of the lane in earlier batches.
+    reads_before: &'a Cell<u64>,
 }
 
-impl<'a> Output<'a> {
-    fn new(pairing: &'a Pairing, lane: u32, paired: bool, before: &'a Cell<u64>) -> Result<Self, Halt> {
-        let mut output = Output { pairing, batch: ReadBatch::new(), lane, paired, before };
-        output.start()?;
+impl<'a> BatchWriter<'a> {
+    fn new(pairing: &'a PairingThread, lane: u32, paired: bool, before: &'a Cell<u64>) -> Result<Self, StopReason> {
+        let mut output =
+            BatchWriter { pairing, batch: ReadBatch::new(), lane_index: lane, is_paired: paired, reads_before: before };
+        output.take_empty_batch()?;
         Ok(output)
     }
 
     /// Takes an empty batch.
-    fn start(&mut self) -> Result<(), Halt> {
-        self.batch = self.pairing.emptied.recv().map_err(|_| Halt::Dropped)?;
+    fn take_empty_batch(&mut self) -> Result<(), StopReason> {
+        self.batch = self.pairing.empty_batches.recv().map_err(|_| StopReason::Dropped)?;
         self.batch.clear();
-        (self.batch.lane, self.batch.paired) = (self.lane, self.paired);
+        (self.batch.lane_index, self.batch.is_paired) = (self.lane_index, self.is_paired);
         Ok(())
     }
 
-    /// Hands the batch over.
-    fn hand_over(&mut self) -> Result<(), Halt> {
+    /// Sends the batch to the consumer.
+    fn send_batch(&mut self) -> Result<(), StopReason> {
         let mut batch = std::mem::take(&mut self.batch);
-        batch.before = self.before.get();
-        self.before.set(batch.before + batch.len() as u64);
-        let meter = &self.pairing.options.meter;
-        meter.add_reads(batch.len() as u64);
-        if self.paired {
-            meter.add_pairs(batch.len() as u64 / 2);
+        batch.reads_before = self.reads_before.get();
+        self.reads_before.set(batch.reads_before + batch.len() as u64);
+        let progress = &self.pairing.options.progress;
+        progress.add_reads(batch.len() as u64);
+        if self.is_paired {
+            progress.add_pairs(batch.len() as u64 / 2);
         }
-        self.pairing.filled.send(Ok(batch)).map_err(|_| Halt::Dropped)
+        self.pairing.full_batches.send(Ok(batch)).map_err(|_| StopReason::Dropped)
     }
 
-    /// The lane has ended.
-    fn end(mut self) -> Result<(), Halt> {
-        if self.batch.is_empty() { Ok(()) } else { self.hand_over() }
+    /// Sends the last batch of the lane if it has reads.
+    fn finish(mut self) -> Result<(), StopReason> {
+        if self.batch.is_empty() { Ok(()) } else { self.send_batch() }
     }
 
-    fn cut(&mut self) -> Result<(), Halt> {
-        if self.pairing.options.cut.ends(&self.batch) {
-            self.hand_over()?;
-            self.start()?;
+    fn send_if_full(&mut self) -> Result<(), StopReason> {
+        if self.pairing.options.batch_limit.is_full(&self.batch) {
+            self.send_batch()?;
+            self.take_empty_batch()?;
         }
         Ok(())
     }
 
-    fn push(&mut self, name: &[u8], record: &Record<'_>) {
+    fn push_record(&mut self, name: &[u8], record: &Record<'_>) {
         let Record { header, comment, mate, .. } = *record;
-        let (name, comment) =
-            if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
+        let (name, comment) = if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
         self.batch.push(ReadRef { name, comment, seq: mate.seq, qual: mate.qual });
     }
 
@@ -505,53 +522,53 @@ impl<'a> Output<'a> {
         self.batch.push(ReadRef { name, comment: b"", seq: mate.seq, qual: mate.qual });
     }
 
-    fn push_mates(&mut self, places: [Place<'_>; 2]) -> Result<(), Halt> {
-        let records = places.map(|place| place.view());
+    fn push_mates(&mut self, places: [RecordPosition<'_>; 2]) -> Result<(), StopReason> {
+        let records = places.map(|place| place.parse());
         check_mates(places, records.each_ref())?;
-        records.iter().for_each(|record| self.push(record.name, record));
-        self.cut()
+        records.iter().for_each(|record| self.push_record(record.name, record));
+        self.send_if_full()
     }
 
-    fn singles(&mut self, mut reads: Records<'_>) -> Result<(), Halt> {
+    fn write_singles(&mut self, mut reads: RecordReader<'_>) -> Result<(), StopReason> {
         while reads.advance()? {
-            let record = reads.place().view();
-            self.push(record.word, &record);
-            self.cut()?;
+            let record = reads.position().parse();
+            self.push_record(record.first_word, &record);
+            self.send_if_full()?;
         }
         Ok(())
     }
 
-    fn interleaved(&mut self, mut reads: Records<'_>) -> Result<(), Halt> {
+    fn write_interleaved(&mut self, mut reads: RecordReader<'_>) -> Result<(), StopReason> {
         while reads.advance()? {
-            // Mates lie in one block, because blocks have an even number of records.
-            let one = reads.place().index;
-            let alone = reads.count();
+            // Both mates are in one block, because blocks have an even number of records.
+            let one = reads.position().index;
+            let alone = reads.num_read();
             if !reads.advance()? {
-                return Err(Error::record(reads.path, alone, RecordFault::NoMate).into());
+                return Err(Error::in_record(reads.path, alone, RecordFault::MissingMate).into());
             }
-            let two = reads.place();
-            self.push_mates([Place { index: one, ..two }, two])?;
+            let two = reads.position();
+            self.push_mates([RecordPosition { index: one, ..two }, two])?;
         }
         Ok(())
     }
 
-    fn pairs(&mut self, mut one: Records<'_>, mut two: Records<'_>) -> Result<(), Halt> {
+    fn write_pairs(&mut self, mut one: RecordReader<'_>, mut two: RecordReader<'_>) -> Result<(), StopReason> {
         loop {
             let (first, second) = (one.advance()?, two.advance()?);
             let (short, long) = match (first, second) {
                 (true, true) => {
-                    self.push_mates([one.place(), two.place()])?;
+                    self.push_mates([one.position(), two.position()])?;
                     continue;
                 }
                 (false, false) => return Ok(()),
                 (false, true) => (one, two),
                 (true, false) => (two, one),
             };
-            return Err(Halt::Failed(Error::MatesMissing {
-                short: short.path.into(),
-                records: short.count(),
-                from: None,
-                long: long.path.into(),
+            return Err(StopReason::Failed(Error::MatesMissing {
+                shorter_path: short.path.into(),
+                records: short.num_read(),
+                slice_start: None,
+                longer_path: long.path.into(),
             }));
         }
     }

@@ -1,32 +1,35 @@
-//! Ends of reads that do not come from the sample's DNA: adapters behind short fragments, tails the sequencer itself
-//! calls worthless, and the G that two-colour sequencers write where there is no light.
+//! Trimming of read ends that are not sequence of the sample: adapters after short fragments, tails of failed
+//! quality, and poly-G tails, which two-colour sequencers write where they detect no light.
 //!
-//! A fragment shorter than its reads shows in the mates alone: each begins with the reverse complement of where the
-//! other's fragment ends. That tells the fragment's length to the base, whatever the adapter; known adapters are looked
-//! for besides, for mates too poor to compare. Nothing is ever cut in the middle or at the start of a read.
+//! If a fragment is shorter than its reads, each mate starts with the reverse complement of the other's end of the
+//! fragment. The overlap gives the exact length of the fragment, whatever the adapter. Known adapters are searched
+//! for as well, for mates whose quality is too low to compare. Nothing is removed from the start or the middle of a
+//! read.
 
-use genuma_machine::processor::widest;
+use genuma_machine::processor::run_with_widest_simd;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{Mate, Pair};
 use crate::dna;
-use crate::packed::{Codes, Packed, WORD, reversed};
+use crate::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
+use crate::pair_batch::{Mate, ReadPair};
 
-/// Bases of a seed by which the mates' overlap is found.
-const SEED: usize = 16;
-/// Longest piece behind a fragment that is cut without looking like an adapter.
-const SHORT: usize = 8;
-/// Bases by which a known adapter is recognised, and bases it is then held against.
-const MARK: usize = 12;
-const PROOF: usize = 20;
-/// Fewest G that make a dark tail: in a genome a run of so many is rare, and rarer at the very end of a read.
-const DARK: usize = 12;
-/// Quality letters up to this one (Phred 2) say that a base is worth nothing: Illumina's mark of a failed tail.
-const WORTHLESS: u8 = b'#';
+/// Length in bases of the seeds that find the overlap of two mates.
+const SEED_BASES: usize = 16;
+/// Maximum number of bases after the end of a fragment that are removed even if they are not similar to a known
+/// adapter.
+const MAX_UNKNOWN_TAIL_BASES: usize = 8;
+/// Number of bases by which a known adapter is found, and number of bases with which the match is verified.
+const ADAPTER_PREFIX_BASES: usize = 12;
+const ADAPTER_BASES: usize = 20;
+/// Minimum length of a poly-G tail in bases. In a genome, runs of this length are rare, and rarer at the very end of
+/// a read.
+const MIN_POLY_G_BASES: usize = 12;
+/// Quality byte up to which a base counts as failed: Phred 2, which Illumina writes for failed tails.
+const MAX_FAILED_QUALITY: u8 = b'#';
 
-/// First bases of the adapters in use: Illumina TruSeq (both mates), Nextera (both mates), MGI read 1 and read 2, and Illumina's for
-/// small RNA.
-const ADAPTERS: [&[u8; PROOF]; 6] = [
+/// The first 20 bases of common adapters: Illumina TruSeq (both mates), Nextera (both mates), MGI read 1 and read 2,
+/// and Illumina small RNA.
+const ADAPTERS: [&[u8; ADAPTER_BASES]; 6] = [
     b"AGATCGGAAGAGCACACGTC",
     b"AGATCGGAAGAGCGTCGTGT",
     b"CTGTCTCTTATACACATCTC",
@@ -35,65 +38,65 @@ const ADAPTERS: [&[u8; PROOF]; 6] = [
     b"TGGAATTCTCGGGTGCCAAG",
 ];
 
-/// What was cut off.
+/// Counts of trimmed pairs and bases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trimmed {
-    /// Pairs looked at.
+pub struct TrimCounts {
+    /// Number of pairs that were examined.
     pub pairs: u64,
-    /// Pairs whose fragment is shorter than a read.
-    pub adapters: u64,
-    /// Bases behind such fragments.
+    /// Number of pairs whose fragment is shorter than a read.
+    pub pairs_with_adapter: u64,
+    /// Number of adapter bases removed after the ends of fragments that are shorter than a read.
     pub adapter_bases: u64,
-    /// Bases of worthless tails.
-    pub tail_bases: u64,
-    /// Bases of dark tails.
-    pub dark_bases: u64,
-    /// Mates that end in the reverse complement of what they began with, as those of a molecule that folded back on itself do.
-    /// They are left as they are.
-    pub folded: u64,
+    /// Number of bases removed as tails of failed quality.
+    pub low_quality_bases: u64,
+    /// Number of bases removed as poly-G tails.
+    pub poly_g_bases: u64,
+    /// Number of fold-back reads: mates whose end is the reverse complement of an earlier part. They are not trimmed.
+    pub fold_back_mates: u64,
 }
 
-impl Trimmed {
-    /// Adds what another has cut.
-    pub fn add(&mut self, other: &Trimmed) {
+impl TrimCounts {
+    /// Adds the counts of another trimmer.
+    pub fn add(&mut self, other: &TrimCounts) {
         self.pairs += other.pairs;
-        self.adapters += other.adapters;
+        self.pairs_with_adapter += other.pairs_with_adapter;
         self.adapter_bases += other.adapter_bases;
-        self.tail_bases += other.tail_bases;
-        self.dark_bases += other.dark_bases;
-        self.folded += other.folded;
+        self.low_quality_bases += other.low_quality_bases;
+        self.poly_g_bases += other.poly_g_bases;
+        self.fold_back_mates += other.fold_back_mates;
     }
 
-    /// Share of the mates that fold back on themselves.
-    pub fn folding(&self) -> f64 {
-        self.folded as f64 / (2 * self.pairs).max(1) as f64
+    /// Fraction of all mates that are fold-back reads.
+    pub fn fold_back_fraction(&self) -> f64 {
+        self.fold_back_mates as f64 / (2 * self.pairs).max(1) as f64
     }
 
-    /// All bases cut.
-    pub fn bases(&self) -> u64 {
-        self.adapter_bases + self.tail_bases + self.dark_bases
+    /// Total number of removed bases.
+    pub fn trimmed_bases(&self) -> u64 {
+        self.adapter_bases + self.low_quality_bases + self.poly_g_bases
     }
 }
 
-/// Cuts the ends of pairs and counts what it cut; keeps its memory between pairs.
+/// Trims read pairs and counts what it removes. Reuses its memory for all pairs.
 #[derive(Debug, Default)]
 pub struct Trimmer {
-    counts: Trimmed,
-    reads: [Codes; 2],
+    counts: TrimCounts,
+    reads: [BaseCodes; 2],
 }
 
-fn shortened(mate: Mate<'_>, len: usize) -> Mate<'_> {
+fn truncate_mate(mate: Mate<'_>, len: usize) -> Mate<'_> {
     Mate { seq: &mate.seq[..len], qual: &mate.qual[..len] }
 }
 
-/// Bases before the worthless tail.
-fn before_tail(mate: Mate<'_>) -> usize {
-    mate.qual.iter().rposition(|&q| q > WORTHLESS).map_or(0, |last| last + 1)
+/// Number of bases before the tail of failed quality.
+fn len_before_low_quality_tail(mate: Mate<'_>) -> usize {
+    mate.qual.iter().rposition(|&q| q > MAX_FAILED_QUALITY).map_or(0, |last| last + 1)
 }
 
-/// Bases before a dark tail: a run of G at the end in which one in eight may differ.
-fn before_dark(seq: &[u8]) -> usize {
-    // Where the balance of G and others is best; below nothing the run is over.
+/// Number of bases before the poly-G tail: a run of G at the end, in which one base in eight may differ.
+fn len_before_poly_g(seq: &[u8]) -> usize {
+    // Score from the end: +1 for G, -7 for other bases. The tail starts where the score is highest; a negative score
+    // ends the search.
     let (mut balance, mut best, mut start) = (0i32, 0, seq.len());
     for (at, &base) in seq.iter().enumerate().rev() {
         balance += if base & !0x20 == b'G' { 1 } else { -7 };
@@ -104,16 +107,16 @@ fn before_dark(seq: &[u8]) -> usize {
             (best, start) = (balance, at);
         }
     }
-    if seq.len() - start >= DARK { start } else { seq.len() }
+    if seq.len() - start >= MIN_POLY_G_BASES { start } else { seq.len() }
 }
 
-/// The first [`MARK`] bases of each adapter.
-const MARKS: [u32; ADAPTERS.len()] = {
+/// Two-bit codes of the first [`ADAPTER_PREFIX_BASES`] bases of each adapter.
+const ADAPTER_PREFIXES: [u32; ADAPTERS.len()] = {
     let mut marks = [0; ADAPTERS.len()];
     let mut i = 0;
     while i < ADAPTERS.len() {
         let mut at = 0;
-        while at < MARK {
+        while at < ADAPTER_PREFIX_BASES {
             let code = match ADAPTERS[i][at] {
                 b'A' => 0,
                 b'C' => 1,
@@ -128,8 +131,8 @@ const MARKS: [u32; ADAPTERS.len()] = {
     marks
 };
 
-/// Whether two sequences agree, side by side, but for one base in six.
-fn alike<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> bool {
+/// Whether two sequences of codes differ in at most one of six positions, compared without gaps.
+fn is_similar<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> bool {
     let (mut all, mut differing) = (0, 0);
     for (a, b) in a.zip(b) {
         all += 1;
@@ -138,193 +141,201 @@ fn alike<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -
     differing * 6 <= all
 }
 
-/// The [`SEED`] bases from base `at` on.
+/// Two-bit codes of the [`SEED_BASES`] bases from base `at` on.
 #[inline(always)]
-fn seed(read: Packed<'_>, at: usize) -> u32 {
-    (read.word(at) >> (2 * (WORD - SEED))) as u32
+fn seed_at(read: PackedBases<'_>, at: usize) -> u32 {
+    (read.word(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// Bases that are looked for in a mate.
+/// Seeds to search for in a mate.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct SeedSearch {
     /// Reverse complements of the first two seeds of the other mate.
-    seeds: Option<[u32; 2]>,
-    /// The reverse complement of its own last seed.
-    fold: Option<u32>,
+    mate_seeds: Option<[u32; 2]>,
+    /// Reverse complement of the last seed of the mate itself.
+    fold_back_seed: Option<u32>,
 }
 
-/// What may be in a mate: where it is not seen it is not.
+/// Which seeds may occur in a mate. `false` means that the seed certainly does not occur; `true` is verified later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    seeds: bool,
-    fold: bool,
-    adapter: bool,
+struct SeedHits {
+    has_mate_seed: bool,
+    has_fold_back_seed: bool,
+    has_adapter_prefix: bool,
 }
 
-impl Wanted {
-    fn of(mate: &Codes, other: &Codes) -> Wanted {
+impl SeedSearch {
+    fn for_mate(mate: &BaseCodes, other: &BaseCodes) -> SeedSearch {
         let bases = mate.codes().len();
-        let holds_two = |mate: &Codes| mate.codes().len() >= 2 * SEED;
-        Wanted {
-            seeds: holds_two(other).then(|| [0, SEED].map(|at| reversed(seed(other.packed(), at)))),
-            fold: holds_two(mate).then(|| reversed(seed(mate.packed(), bases - SEED))),
+        let has_two_seeds = |mate: &BaseCodes| mate.codes().len() >= 2 * SEED_BASES;
+        SeedSearch {
+            mate_seeds: has_two_seeds(other)
+                .then(|| [0, SEED_BASES].map(|at| reverse_complement_16(seed_at(other.packed(), at)))),
+            fold_back_seed: has_two_seeds(mate)
+                .then(|| reverse_complement_16(seed_at(mate.packed(), bases - SEED_BASES))),
         }
     }
 
-    /// Looks at all bases of a mate; what hangs over its end may be seen too.
-    fn look(&self, mate: &Codes) -> Seen {
-        let mut seen = Seen { seeds: false, fold: false, adapter: false };
-        widest(
+    /// Searches all bases of a mate for the seeds and the adapter prefixes, with the widest vector instructions.
+    /// Matches that extend over the end of the mate are included.
+    fn search(&self, mate: &BaseCodes) -> SeedHits {
+        let mut hits = SeedHits { has_mate_seed: false, has_fold_back_seed: false, has_adapter_prefix: false };
+        run_with_widest_simd(
             #[inline(always)]
-            || seen = self.look_scalar(mate),
+            || hits = self.search_scalar(mate),
         );
-        seen
+        hits
     }
 
-    /// [`Wanted::look`], whatever the processor.
+    /// [`SeedSearch::search`] without choosing vector instructions.
     #[inline(always)]
-    fn look_scalar(&self, mate: &Codes) -> Seen {
+    fn search_scalar(&self, mate: &BaseCodes) -> SeedHits {
         let (read, bases) = (mate.packed(), mate.codes().len());
-        let [first, second] = self.seeds.unwrap_or_default();
-        let fold = self.fold.unwrap_or_default();
-        // What is nothing somewhere is there. The smallest of each lane needs no branch.
-        let [mut seeds, mut folds, mut marks] = [[u32::MAX; WORD]; 3];
-        for at in (0..bases).step_by(WORD) {
-            let words = read.sixteens(at);
-            for i in 0..WORD {
+        let [first, second] = self.mate_seeds.unwrap_or_default();
+        let fold = self.fold_back_seed.unwrap_or_default();
+        // A match is where the XOR is 0. The minimum of each lane needs no branch.
+        let [mut seeds, mut folds, mut marks] = [[u32::MAX; WORD_BASES]; 3];
+        for at in (0..bases).step_by(WORD_BASES) {
+            let words = read.sixteen_mers(at);
+            for i in 0..WORD_BASES {
                 seeds[i] = seeds[i].min(words[i] ^ first).min(words[i] ^ second);
                 folds[i] = folds[i].min(words[i] ^ fold);
-                let mark = words[i] >> (2 * (SEED - MARK));
-                for wanted in MARKS {
-                    marks[i] = marks[i].min(mark ^ wanted);
+                let mark = words[i] >> (2 * (SEED_BASES - ADAPTER_PREFIX_BASES));
+                for prefix in ADAPTER_PREFIXES {
+                    marks[i] = marks[i].min(mark ^ prefix);
                 }
             }
         }
-        let any = |lanes: [u32; WORD]| lanes.into_iter().fold(u32::MAX, u32::min) == 0;
-        Seen {
-            seeds: self.seeds.is_some() && any(seeds),
-            fold: self.fold.is_some() && any(folds),
-            adapter: any(marks),
+        let any = |lanes: [u32; WORD_BASES]| lanes.into_iter().fold(u32::MAX, u32::min) == 0;
+        SeedHits {
+            has_mate_seed: self.mate_seeds.is_some() && any(seeds),
+            has_fold_back_seed: self.fold_back_seed.is_some() && any(folds),
+            has_adapter_prefix: any(marks),
         }
     }
 }
 
 impl Trimmer {
-    /// What was cut so far.
-    pub fn counts(&self) -> Trimmed {
+    /// Counts of the pairs and bases that were trimmed so far.
+    pub fn counts(&self) -> TrimCounts {
         self.counts
     }
 
-    /// The pair without what does not come from its fragment. A mate can come back empty.
-    pub fn trim<'a>(&mut self, pair: Pair<'a>) -> Pair<'a> {
+    /// Returns the pair without the ends of its mates that are not sequence of the fragment: adapters, low-quality
+    /// tails and poly-G tails. A mate may become empty.
+    pub fn trim<'a>(&mut self, pair: ReadPair<'a>) -> ReadPair<'a> {
         let counts = &mut self.counts;
         counts.pairs += 1;
         let mut mates = pair.mates;
         for mate in &mut mates {
-            let kept = before_tail(*mate);
-            counts.tail_bases += (mate.seq.len() - kept) as u64;
-            *mate = shortened(*mate, kept);
+            let kept_bases = len_before_low_quality_tail(*mate);
+            counts.low_quality_bases += (mate.seq.len() - kept_bases) as u64;
+            *mate = truncate_mate(*mate, kept_bases);
         }
         for (mate, read) in mates.iter().zip(&mut self.reads) {
-            read.load(mate.seq, mate.qual, 0);
+            read.encode_bases(mate.seq, mate.qual, 0);
         }
         let [one, two] = &self.reads;
-        let wanted = [Wanted::of(one, two), Wanted::of(two, one)];
-        let seen = [wanted[0].look(one), wanted[1].look(two)];
-        // Few pairs go on from here: what is not seen is not looked for.
-        let seeds = |i: usize| wanted[i].seeds.filter(|_| seen[i].seeds);
+        let searches = [SeedSearch::for_mate(one, two), SeedSearch::for_mate(two, one)];
+        let hits = [searches[0].search(one), searches[1].search(two)];
+        // Most pairs have no hit: skip the searches for seeds that do not occur.
+        let seeds = |i: usize| searches[i].mate_seeds.filter(|_| hits[i].has_mate_seed);
         let by_mates = || {
-            let in_two = seeds(1).and_then(|seeds| by_seeds(seeds, one, two));
-            in_two.or_else(|| seeds(0).and_then(|seeds| by_seeds(seeds, two, one)))
+            let in_two = seeds(1).and_then(|seeds| find_fragment_length(seeds, one, two));
+            in_two.or_else(|| seeds(0).and_then(|seeds| find_fragment_length(seeds, two, one)))
         };
         let by_adapter = || {
-            let mates = [one, two].into_iter().zip(&seen).filter(|(_, seen)| seen.adapter);
-            mates.filter_map(|(mate, _)| adapter(mate)).min()
+            let mates = [one, two].into_iter().zip(&hits).filter(|(_, hits)| hits.has_adapter_prefix);
+            mates.filter_map(|(mate, _)| find_adapter(mate)).min()
         };
         for (i, read) in self.reads.iter().enumerate() {
-            let fold = wanted[i].fold.filter(|_| seen[i].fold);
-            counts.folded += u64::from(fold.is_some_and(|seed| folds(seed, read)));
+            let fold = searches[i].fold_back_seed.filter(|_| hits[i].has_fold_back_seed);
+            counts.fold_back_mates += u64::from(fold.is_some_and(|seed| is_fold_back(seed, read)));
         }
         if let Some(fragment) = by_mates().or_else(by_adapter) {
-            counts.adapters += 1;
+            counts.pairs_with_adapter += 1;
             for mate in &mut mates {
-                let kept = mate.seq.len().min(fragment);
-                counts.adapter_bases += (mate.seq.len() - kept) as u64;
-                *mate = shortened(*mate, kept);
+                let kept_bases = mate.seq.len().min(fragment);
+                counts.adapter_bases += (mate.seq.len() - kept_bases) as u64;
+                *mate = truncate_mate(*mate, kept_bases);
             }
         }
         for mate in &mut mates {
-            let kept = before_dark(mate.seq);
-            counts.dark_bases += (mate.seq.len() - kept) as u64;
-            *mate = shortened(*mate, kept);
+            let kept_bases = len_before_poly_g(mate.seq);
+            counts.poly_g_bases += (mate.seq.len() - kept_bases) as u64;
+            *mate = truncate_mate(*mate, kept_bases);
         }
-        Pair { mates, ..pair }
+        ReadPair { mates, ..pair }
     }
 
-    /// The bases of the last pair, and what was cut behind them.
-    pub fn packed(&self) -> [Packed<'_>; 2] {
-        self.reads.each_ref().map(Codes::packed)
+    /// The bases of the last pair before adapters and poly-G tails were removed.
+    pub fn packed_mates(&self) -> [PackedBases<'_>; 2] {
+        self.reads.each_ref().map(BaseCodes::packed)
     }
 }
 
-/// Length of a fragment that ends inside a mate, by the overlap of both: looks in `read` for the reverse complements of two seeds
-/// at the start of its `mate`.
-fn by_seeds(seeds: [u32; 2], mate: &Codes, read: &Codes) -> Option<usize> {
-    let starts = 0..(read.codes().len() + 1).saturating_sub(SEED);
+/// Finds the length of a fragment that ends inside a mate: searches `read` for the reverse complements of the first
+/// two seeds of its `mate` and verifies the overlap.
+fn find_fragment_length(seeds: [u32; 2], mate: &BaseCodes, read: &BaseCodes) -> Option<usize> {
+    let starts = 0..(read.codes().len() + 1).saturating_sub(SEED_BASES);
     starts.into_iter().find_map(|at| {
-        let here = seed(read.packed(), at);
-        let mut fragments = (1..).zip(seeds).filter(|(_, seed)| here == *seed).map(|(i, _)| at + i * SEED);
+        let here = seed_at(read.packed(), at);
+        let mut fragments = (1..).zip(seeds).filter(|(_, seed)| here == *seed).map(|(i, _)| at + i * SEED_BASES);
         fragments.find(|&fragment| is_fragment(mate.codes(), read.codes(), fragment))
     })
 }
 
-/// Whether the mates are two views of one fragment of that length, with adapters behind it.
+/// Whether both mates show one fragment of the given length, followed by adapters.
 fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
     if fragment >= one.len().max(two.len()) {
         return false;
     }
-    // Base i of one faces base fragment - 1 - i of two.
+    // Base i of one mate is opposite to base fragment - 1 - i of the other.
     let first = fragment.saturating_sub(two.len());
     let opposite: Vec<u8> = two[..fragment.min(two.len())].iter().rev().map(|c| c ^ 3).collect();
-    if !alike(one[first..fragment.min(one.len())].iter(), opposite.iter()) {
+    if !is_similar(one[first..fragment.min(one.len())].iter(), opposite.iter()) {
         return false;
     }
-    // A tandem copy as far apart as the fragment is long looks the same, but there both mates go on as the genome does.
+    // A tandem repeat whose period is the assumed fragment length gives the same overlap, but then both mates
+    // continue with genomic sequence instead of adapters.
     let behind = [one, two].map(|mate| mate.get(fragment..).unwrap_or_default());
     let [short, long] = if behind[0].len() < behind[1].len() { behind } else { [behind[1], behind[0]] };
-    long.len() <= SHORT
+    long.len() <= MAX_UNKNOWN_TAIL_BASES
         || is_adapter(long)
-        || (short.len() > SHORT && alike(short.iter().take(MARK), long.iter()))
+        || (short.len() > MAX_UNKNOWN_TAIL_BASES && is_similar(short.iter().take(ADAPTER_PREFIX_BASES), long.iter()))
 }
 
-/// Longest unit of a tandem repeat, which may read alike on both strands.
-const UNIT: usize = 6;
+/// Maximum unit length in bases of a tandem repeat, whose reverse complement may match by chance.
+const MAX_REPEAT_UNIT_BASES: usize = 6;
 
-/// Whether the end of a read, its reverse complement given, is that of an earlier part of it.
-fn folds(end: u32, read: &Codes) -> bool {
+/// Whether a read folds back on itself: the reverse complement of its last bases (`end`) occurs earlier in the read.
+fn is_fold_back(end: u32, read: &BaseCodes) -> bool {
     let codes = read.codes();
-    let Some(last) = codes.len().checked_sub(SEED).filter(|&last| last >= SEED) else { return false };
-    let Some(at) = (0..=last - SEED).find(|&at| seed(read.packed(), at) == end) else { return false };
-    // From the seed on both arms go inwards, to where the strand turns.
+    let Some(last) = codes.len().checked_sub(SEED_BASES).filter(|&last| last >= SEED_BASES) else { return false };
+    let Some(at) = (0..=last - SEED_BASES).find(|&at| seed_at(read.packed(), at) == end) else { return false };
+    // Compare both arms from the seed inwards, up to the turning point.
     let arm = (last - at) / 2;
     let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| c ^ 3).collect();
     let end = &codes[last..];
-    let repeats = (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
-    !repeats && alike(codes[at..at + arm].iter().take(2 * SEED), backwards.iter())
+    let repeats =
+        (1..=MAX_REPEAT_UNIT_BASES).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
+    !repeats && is_similar(codes[at..at + arm].iter().take(2 * SEED_BASES), backwards.iter())
 }
 
-/// Whether codes go on as a known adapter does.
+/// Whether codes match the start of a known adapter.
 fn is_adapter(codes: &[u8]) -> bool {
     ADAPTERS.iter().any(|adapter| {
-        codes.iter().zip(*adapter).filter(|(c, a)| **c != dna::code(**a)).count() * 6
-            <= codes.len().min(PROOF)
+        codes.iter().zip(*adapter).filter(|(c, a)| **c != dna::encode_base(**a)).count() * 6
+            <= codes.len().min(ADAPTER_BASES)
     })
 }
 
-/// Where a known adapter begins in a mate.
-fn adapter(mate: &Codes) -> Option<usize> {
-    let marked = |at: &usize| MARKS.contains(&(seed(mate.packed(), *at) >> (2 * (SEED - MARK))));
-    let mut starts = (0..(mate.codes().len() + 1).saturating_sub(MARK)).filter(marked);
+/// Position of the first known adapter in a mate.
+fn find_adapter(mate: &BaseCodes) -> Option<usize> {
+    let marked = |at: &usize| {
+        ADAPTER_PREFIXES.contains(&(seed_at(mate.packed(), *at) >> (2 * (SEED_BASES - ADAPTER_PREFIX_BASES))))
+    };
+    let mut starts = (0..(mate.codes().len() + 1).saturating_sub(ADAPTER_PREFIX_BASES)).filter(marked);
     starts.find(|&at| is_adapter(&mate.codes()[at..]))
 }
 
@@ -333,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_a_mate_is_seen_by_all_processors() {
+    fn vector_and_scalar_search_agree() {
         let mut seed = 3u64;
         let mut below = |n: u64| {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -343,41 +354,40 @@ mod tests {
         for round in 0..6_000 {
             let mut mates = [0, 1].map(|_| {
                 let len = below(200) as usize;
-                (0..len)
-                    .map(|_| b"ACGTN"[below(if round % 7 == 0 { 5 } else { 4 }) as usize])
-                    .collect::<Vec<u8>>()
+                (0..len).map(|_| b"ACGTN"[below(if round % 7 == 0 { 5 } else { 4 }) as usize]).collect::<Vec<u8>>()
             });
-            // An adapter, a piece of the other mate and one of its own, somewhere.
+            // Insert an adapter, a part of the other mate, or a part of the mate itself at a random position.
             let inserted = match round % 4 {
-                0 => ADAPTERS[below(6) as usize][..MARK].to_vec(),
-                1 => dna::revcomp(&mates[1][..mates[1].len().min(SEED)]),
-                2 => dna::revcomp(&mates[0][mates[0].len().saturating_sub(SEED)..]),
+                0 => ADAPTERS[below(6) as usize][..ADAPTER_PREFIX_BASES].to_vec(),
+                1 => dna::reverse_complement(&mates[1][..mates[1].len().min(SEED_BASES)]),
+                2 => dna::reverse_complement(&mates[0][mates[0].len().saturating_sub(SEED_BASES)..]),
                 _ => Vec::new(),
             };
             let at = below(mates[0].len() as u64 + 1) as usize;
             mates[0].splice(at..at, inserted);
             let [one, two] = mates.each_ref().map(|seq| {
-                let mut codes = Codes::default();
-                codes.load(seq, seq, 0);
+                let mut codes = BaseCodes::default();
+                codes.encode_bases(seq, seq, 0);
                 codes
             });
-            let wanted = Wanted::of(&one, &two);
-            let seen = wanted.look(&one);
-            assert_eq!(seen, wanted.look_scalar(&one));
-            // By letters, where what is no base counts as A.
-            let letters =
-                |seq: &[u8]| seq.iter().map(|&b| if b == b'N' { b'A' } else { b }).collect::<Vec<u8>>();
+            let searches = SeedSearch::for_mate(&one, &two);
+            let hits = searches.search(&one);
+            assert_eq!(hits, searches.search_scalar(&one));
+            // Compare as letters; a byte that is not a base counts as A.
+            let letters = |seq: &[u8]| seq.iter().map(|&b| if b == b'N' { b'A' } else { b }).collect::<Vec<u8>>();
             let [one, two] = mates.each_ref().map(|seq| letters(seq));
             let holds = |piece: &[u8]| one.windows(piece.len()).any(|window| window == piece);
-            let seeds = two.len() >= 2 * SEED
-                && [0, SEED].iter().any(|&at| holds(&dna::revcomp(&two[at..at + SEED])));
-            let fold = one.len() >= 2 * SEED && holds(&dna::revcomp(&one[one.len() - SEED..]));
-            let adapter = ADAPTERS.iter().any(|adapter| holds(&adapter[..MARK]));
-            for (n, (seen, is)) in
-                found.iter_mut().zip([(seen.seeds, seeds), (seen.fold, fold), (seen.adapter, adapter)])
-            {
-                assert!(seen || !is, "{round}");
-                assert!(!seen || is || round % 7 == 0, "{round}: seen where it is not");
+            let seeds = two.len() >= 2 * SEED_BASES
+                && [0, SEED_BASES].iter().any(|&at| holds(&dna::reverse_complement(&two[at..at + SEED_BASES])));
+            let fold = one.len() >= 2 * SEED_BASES && holds(&dna::reverse_complement(&one[one.len() - SEED_BASES..]));
+            let adapter = ADAPTERS.iter().any(|adapter| holds(&adapter[..ADAPTER_PREFIX_BASES]));
+            for (n, (hits, is)) in found.iter_mut().zip([
+                (hits.has_mate_seed, seeds),
+                (hits.has_fold_back_seed, fold),
+                (hits.has_adapter_prefix, adapter),
+            ]) {
+                assert!(hits || !is, "{round}");
+                assert!(!hits || is || round % 7 == 0, "{round}: hit where there is none");
                 *n += usize::from(is);
             }
         }

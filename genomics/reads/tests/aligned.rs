@@ -1,24 +1,22 @@
-//! Reads of BAM files are those of FASTQ files, whatever the order of the records.
-
-mod common;
+//! Reads of BAM and CRAM files equal those of FASTQ files, for any order of the records.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
+use crate::common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
-    AlignedOptions, Cut, Error, Estimate, Lane, LaneFiles, Layout, Meter, NORMAL, ReadLane, StreamOptions,
-    TUMOUR, Tally, check_lanes, for_each_batch, shards,
+    AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
+    ReadLane, RecordCounts, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_into_shards,
 };
 
-/// A pair: name, bases and qualities of both.
+/// A pair: name, and bases and qualities of both mates.
 type Pair = (Vec<u8>, [Vec<u8>; 4]);
 
-/// All pairs of some lanes, in order of their names, or what is wrong with these.
+/// All pairs of some lanes sorted by name, or the error.
 fn pairs(lanes: &[Lane], threads: usize) -> Result<Vec<Pair>, Error> {
     check_lanes(lanes)?;
-    let meter = Meter::default();
-    let states = for_each_batch(lanes, threads, &meter, Vec::new, |seen, batch| {
+    let progress = ProgressCounters::default();
+    let states = for_each_batch(lanes, threads, &progress, Vec::new, |seen, batch| {
         assert!(!batch.is_empty());
         for pair in batch.iter() {
             let [one, two] = pair.mates;
@@ -27,13 +25,13 @@ fn pairs(lanes: &[Lane], threads: usize) -> Result<Vec<Pair>, Error> {
         Ok::<(), Error>(())
     })?;
     let mut all: Vec<Pair> = states.into_iter().flatten().collect();
-    assert_eq!((meter.pairs(), meter.bytes_done()), (all.len() as u64, meter.bytes_total()));
+    assert_eq!((progress.pairs(), progress.bytes_done()), (all.len() as u64, progress.bytes_total()));
     all.sort();
     Ok(all)
 }
 
 fn lane(file: &PathBuf, options: &AlignedOptions) -> Lane {
-    let lanes = Lane::from_files(TUMOUR, std::slice::from_ref(file), Layout::Pairs, options).unwrap();
+    let lanes = Lane::from_files(TUMOUR_SAMPLE, std::slice::from_ref(file), MateLayout::Pairs, options).unwrap();
     let [lane] = <[Lane; 1]>::try_from(lanes).unwrap();
     assert!(matches!(lane.files, LaneFiles::Aligned(_)));
     lane
@@ -43,7 +41,7 @@ fn write(folder: &Folder, name: &str, records: &[Aligned]) -> PathBuf {
     folder.write(name, bgzf(&bam_text(records)))
 }
 
-/// Puts records in an order that nothing of them tells.
+/// Shuffles records.
 fn shuffle<T>(all: &mut [T]) {
     let mut state = 5u64;
     for i in (1..all.len()).rev() {
@@ -52,14 +50,14 @@ fn shuffle<T>(all: &mut [T]) {
     }
 }
 
-/// Records, and some between them that are no reads.
+/// Adds secondary and supplementary records between the given records.
 fn with_others(records: &[Aligned]) -> Vec<Aligned> {
     let other = |i: usize, flags| {
         let mut other = records[i].clone();
         other.flags |= flags;
         other.seq.truncate(7);
         other.qual.truncate(7);
-        // Hard-clipped, as these are.
+        // Hard-clipped, as supplementary records usually are.
         other.cigar = vec![5 | 9 << 4, (other.seq.len() as u32) << 4];
         other
     };
@@ -72,39 +70,33 @@ fn with_others(records: &[Aligned]) -> Vec<Aligned> {
 }
 
 #[test]
-fn pairs_are_those_of_fastq_whatever_the_order_of_records() {
+fn pairs_equal_those_of_fastq_for_any_order_of_records() {
     let folder = Folder::new();
     let mates = [fastq(0, 20_000, 1), fastq(0, 20_000, 2)];
     let [one, two] = [0, 1].map(|mate| folder.write(&format!("{mate}.fq"), &mates[mate]));
-    let expected = pairs(&[Lane::whole(TUMOUR, LaneFiles::Pair(one, two))], 1).unwrap();
+    let expected = pairs(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))], 1).unwrap();
     let records = as_records(&mates);
     let n = records.len() as u64;
     let (secondary, supplementary) = (n.div_ceil(7), n.div_ceil(11));
 
     let mut shuffled = with_others(&records);
     shuffle(&mut shuffled);
-    let far: Vec<Aligned> = [0x40, 0x80]
-        .iter()
-        .flat_map(|&which| records.iter().filter(move |r| r.flags & which != 0).cloned())
-        .collect();
-    for (name, records, others) in
-        [("collated", with_others(&records), 1), ("shuffled", shuffled, 1), ("far", far, 0)]
+    let far: Vec<Aligned> =
+        [0x40, 0x80].iter().flat_map(|&which| records.iter().filter(move |r| r.flags & which != 0).cloned()).collect();
+    for (name, records, others) in [("collated", with_others(&records), 1), ("shuffled", shuffled, 1), ("far", far, 0)]
     {
         let file = write(&folder, name, &records);
         for threads in [1, 3, 12] {
             let lane = lane(&file, &AlignedOptions::default());
-            assert_eq!(lane.tally(), None);
-            assert!(
-                pairs(std::slice::from_ref(&lane), threads).unwrap() == expected,
-                "{name}, {threads} threads"
-            );
-            let tally = lane.tally().expect("what there was");
+            assert_eq!(lane.record_counts(), None);
+            assert!(pairs(std::slice::from_ref(&lane), threads).unwrap() == expected, "{name}, {threads} threads");
+            let tally = lane.record_counts().expect("what there was");
             let skipped = (others * secondary, others * supplementary);
             assert_eq!((tally.secondary, tally.supplementary), skipped);
             assert_eq!(tally.records, n + skipped.0 + skipped.1);
-            assert_eq!((tally.lost.reads, tally.alone, tally.clipped.reads), (0, 0, 0));
+            assert_eq!((tally.mate_missing.num_reads, tally.unpaired, tally.hard_clipped.num_reads), (0, 0, 0));
             assert_eq!(
-                tally.empty.reads as usize,
+                tally.without_bases.num_reads as usize,
                 expected.iter().flat_map(|(_, f)| [&f[0], &f[2]]).filter(|s| s.is_empty()).count()
             );
         }
@@ -112,28 +104,28 @@ fn pairs_are_those_of_fastq_whatever_the_order_of_records() {
 }
 
 #[test]
-fn mates_that_have_no_room_in_memory_wait_on_the_disk() {
+fn waiting_mates_are_spilled_beyond_the_memory_limit() {
     let folder = Folder::new();
     let mates = [fastq(0, 70_000, 1), fastq(0, 70_000, 2)];
     let [one, two] = [0, 1].map(|mate| folder.write(&format!("{mate}.fq"), &mates[mate]));
-    let expected = pairs(&[Lane::whole(TUMOUR, LaneFiles::Pair(one, two))], 2).unwrap();
+    let expected = pairs(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))], 2).unwrap();
     let (first, second): (Vec<_>, Vec<_>) = as_records(&mates).into_iter().partition(|r| r.flags & 0x40 != 0);
     let file = write(&folder, "far.bam", &[first, second].concat());
     for threads in [1, 4] {
         let lane = lane(&file, &AlignedOptions::default());
         assert!(pairs(&[lane], threads).unwrap() == expected, "{threads} threads");
     }
-    // They did.
-    let nowhere = AlignedOptions { work: Some("/no/such".into()), ..AlignedOptions::default() };
-    let said = pairs(&[lane(&file, &nowhere)], 1).unwrap_err().to_string();
-    assert!(said.contains("cannot write the waiting mates' spill file in /no/such"), "{said}");
+    // Some mates were spilled, so an unusable folder is an error.
+    let nowhere = AlignedOptions { temp_folder: Some("/no/such".into()), ..AlignedOptions::default() };
+    let message = pairs(&[lane(&file, &nowhere)], 1).unwrap_err().to_string();
+    assert!(message.contains("cannot write the waiting mates spill file in /no/such"), "{message}");
 }
 
-/// All reads of a lane in batches: those of pairs, and those of others.
-fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, Tally) {
-    let of = genuma_reads::Aligned::new(file, AlignedOptions::default());
+/// All reads of a lane: paired reads, unpaired reads, and the record counts.
+fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, RecordCounts) {
+    let of = genuma_reads::AlignedFile::new(file, AlignedOptions::default());
     let lanes = [ReadLane::Aligned(of.clone())];
-    let (batches, error) = pull(&lanes, StreamOptions::new(Cut::at_reads(500)));
+    let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimit::by_reads(500)));
     assert!(error.is_none(), "{error:?}");
     let mut before = 0;
     for (_, at, _, reads) in &batches {
@@ -141,15 +133,15 @@ fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, Tally) {
         before += reads.len() as u64;
     }
     let of_kind = |paired| batches.iter().filter(move |b| b.2 == paired).flat_map(|b| b.3.clone()).collect();
-    (of_kind(true), of_kind(false), of.tally().unwrap().clone())
+    (of_kind(true), of_kind(false), of.record_counts().unwrap().clone())
 }
 
 #[test]
-fn reads_are_pulled_in_the_order_of_the_file() {
+fn reads_are_streamed_in_the_order_of_the_file() {
     let folder = Folder::new();
     let mates = [fastq(0, 10_000, 1), fastq(0, 10_000, 2)];
     let [one, two] = [0, 1].map(|mate| folder.write(&format!("{mate}.fq"), &mates[mate]));
-    let mut expected = common::reads(&[ReadLane::Pair(one, two)]);
+    let mut expected = crate::common::reads(&[ReadLane::Pair(one, two)]);
     // BAM has no comments.
     expected.iter_mut().for_each(|read| read[1].clear());
     let records = as_records(&mates);
@@ -162,19 +154,18 @@ fn reads_are_pulled_in_the_order_of_the_file() {
     assert!(pulled(&file).0 == paired, "the same each time");
     assert!(paired.len() == expected.len() && single.is_empty());
     // Mates stay together, read 1 first.
-    let (mut pairs, mut wanted) =
-        (paired.chunks_mut(2).collect::<Vec<_>>(), expected.chunks(2).collect::<Vec<_>>());
+    let (mut pairs, mut wanted) = (paired.chunks_mut(2).collect::<Vec<_>>(), expected.chunks(2).collect::<Vec<_>>());
     pairs.sort();
     wanted.sort();
     assert!(pairs.iter().zip(&wanted).all(|(a, b)| &a[..] == *b));
 }
 
 #[test]
-fn what_is_missing_is_counted_and_what_is_there_is_taken() {
+fn missing_data_are_counted_and_the_rest_is_used() {
     let folder = Folder::new();
     let records = as_records(&[fastq(0, 90, 1), fastq(0, 90, 2)]);
     let mut some: Vec<Aligned> = records.clone();
-    // Of pair 2 only read 2 is there, of pair 4 only read 1; pair 6 has no mates by its flags; pair 8 lacks bases.
+    // Pair 2 has only read 2, pair 4 only read 1; the reads of pair 6 are unpaired by their flags; pair 8 has no bases.
     some[12].flags &= 0x10;
     some[13].flags &= 0x10;
     some[12].name = b"alone1".to_vec();
@@ -188,74 +179,73 @@ fn what_is_missing_is_counted_and_what_is_there_is_taken() {
     assert_eq!(all.len(), 91);
     let of = |name: &str| &all.iter().find(|pair| pair.0 == name.as_bytes()).unwrap().1;
     let lengths = |name: &str| of(name).each_ref().map(Vec::len);
-    // In its own place.
+    // At its position in the file.
     assert_eq!(lengths("lane:2"), [0, 0, records[5].seq.len(), records[5].seq.len()]);
     assert_eq!(lengths("lane:4"), [records[8].seq.len(), records[8].seq.len(), 0, 0]);
     assert_eq!(lengths("alone2"), [records[13].seq.len(), records[13].seq.len(), 0, 0]);
-    let tally = lane.tally().unwrap();
-    assert_eq!((tally.lost.reads, tally.lost.example.as_deref()), (2, Some("lane:2")));
-    assert_eq!((tally.clipped.reads, tally.clipped.example.as_deref(), tally.alone), (1, Some("lane:8"), 2));
-    assert_eq!(tally.left_out().len(), 2);
+    let tally = lane.record_counts().unwrap();
+    assert_eq!((tally.mate_missing.num_reads, tally.mate_missing.example_name.as_deref()), (2, Some("lane:2")));
+    assert_eq!(
+        (tally.hard_clipped.num_reads, tally.hard_clipped.example_name.as_deref(), tally.unpaired),
+        (1, Some("lane:8"), 2)
+    );
+    assert_eq!(tally.skipped_and_missing().len(), 2);
 
     let (paired, single, of_stream) = pulled(&file);
     assert_eq!((paired.len(), single.len()), (2 * 87, 4));
     assert_eq!(&of_stream, tally);
 
-    // Without mates each read comes by itself.
-    let each = AlignedOptions { mates: false, ..AlignedOptions::default() };
+    // Without pairing each read is unpaired.
+    let each = AlignedOptions { pair_mates: false, ..AlignedOptions::default() };
     let all = pairs(&[self::lane(&file, &each)], 2).unwrap();
     assert!(all.len() == some.len() && all.iter().all(|pair| pair.1[2].is_empty()));
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn damage_is_reported() {
     let folder = Folder::new();
     let records = as_records(&[fastq(0, 300, 1), fastq(0, 300, 2)]);
     let text = bam_text(&records);
     let whole = bgzf(&text);
-    let said = |name: &str, bytes: &[u8]| {
+    let message = |name: &str, bytes: &[u8]| {
         let file = folder.write(name, bytes);
         let lane = lane(&file, &AlignedOptions::default());
         let error = pairs(&[lane], 2).unwrap_err().to_string();
-        let stream = ReadLane::Aligned(genuma_reads::Aligned::new(&file, AlignedOptions::default()));
-        let (_, told) = pull(&[stream], StreamOptions::new(Cut::at_reads(100)));
-        assert_eq!(told.expect("an error").to_string(), error);
+        let stream = ReadLane::Aligned(genuma_reads::AlignedFile::new(&file, AlignedOptions::default()));
+        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimit::by_reads(100)));
+        assert_eq!(error_text.expect("an error").to_string(), error);
         error
     };
     let no_end = &whole[..whole.len() - 28];
     assert!(
-        said("a.bam", no_end)
-            .ends_with("a.bam: has no end-of-file block: it is truncated, copy or make it again")
+        message("a.bam", no_end).ends_with("a.bam: has no end-of-file block: it is truncated, copy or make it again")
     );
     let mut bad = whole.clone();
     bad[whole.len() / 2] ^= 16;
-    let error = said("b.bam", &bad);
+    let error = message("b.bam", &bad);
     assert!(error.contains("b.bam: record ") && error.contains(": damaged gzip data"), "{error}");
-    // What is left of a file of which the middle is gone.
+    // A file without its middle part.
     let cut = [&bgzf(&text[..text.len() - 10])[..]].concat();
-    let error = said("c.bam", &cut);
-    assert!(error.contains("c.bam: record 600: the file ends in the middle of it"), "{error}");
-    let error = said("d.bam", &bgzf(&text[..30]));
+    let error = message("c.bam", &cut);
+    assert!(error.contains("c.bam: record 600: the file ends inside the record"), "{error}");
+    let error = message("d.bam", &bgzf(&text[..30]));
     assert!(error.contains("d.bam: its header is damaged"), "{error}");
     let mut bad = text.clone();
-    // The number of operations of the first record.
+    // Change the number of CIGAR operations of the first record.
     let first = bam_text(&[]).len();
     bad[first + 4 + 13] = 7;
-    let error = said("e.bam", &bgzf(&bad));
-    assert!(error.contains("e.bam: record 1: is damaged (its fields are longer than it is)"), "{error}");
+    let error = message("e.bam", &bgzf(&bad));
+    assert!(error.contains("e.bam: record 1: is damaged (its fields are longer than the record)"), "{error}");
     let mut bad = text.clone();
     bad[first + 3] = 0x7f;
-    let error = said("f.bam", &bgzf(&bad));
-    assert!(error.contains("f.bam: record 1: is damaged (its length cannot be one)"), "{error}");
+    let error = message("f.bam", &bgzf(&bad));
+    assert!(error.contains("f.bam: record 1: is damaged (its length is invalid)"), "{error}");
 
-    let of = |name: &str, records: &[Aligned]| said(name, &bgzf(&bam_text(records)));
+    let of = |name: &str, records: &[Aligned]| message(name, &bgzf(&bam_text(records)));
     let mut twice = records.clone();
     twice.insert(21, twice[20].clone());
     let error = of("g.bam", &twice);
-    assert!(
-        error.contains("g.bam: record 22: \"lane:10\" is read 1, as an earlier record of that name is"),
-        "{error}"
-    );
+    assert!(error.contains("g.bam: record 22: \"lane:10\" has a second primary record for read 1"), "{error}");
     let mut equal = records.clone();
     equal[3].seq[5] = b'=';
     assert!(of("h.bam", &equal).contains("h.bam: record 4: '=' in the sequence is not a base"));
@@ -263,7 +253,7 @@ fn what_is_wrong_is_told() {
     nameless[3].name = b"*".to_vec();
     assert!(of("i.bam", &nameless).contains("i.bam: record 4: has no name"));
 
-    // Qualities are wanted where they are used.
+    // Missing qualities are an error only where qualities are used.
     let mut plain = records.clone();
     plain[2].qual.fill(0xff);
     plain[2].seq = b"ACGTA".to_vec();
@@ -273,17 +263,14 @@ fn what_is_wrong_is_told() {
     plain.push(last);
     let file = write(&folder, "plain.bam", &plain);
     let error = pairs(&[lane(&file, &AlignedOptions::default())], 1).unwrap_err().to_string();
-    assert!(
-        error.ends_with("plain.bam: read \"lane:1\" has no qualities: give reads with qualities"),
-        "{error}"
-    );
+    assert!(error.ends_with("plain.bam: read \"lane:1\" has no qualities: give reads with qualities"), "{error}");
     let (paired, ..) = pulled(&file);
     let read = paired.iter().find(|read| read[2] == b"ACGTA").expect("the read");
     assert!(read[3].is_empty());
 }
 
 #[test]
-fn cram_is_read_as_bam_is() {
+fn cram_gives_the_same_reads_as_bam() {
     if Command::new("samtools").arg("--version").output().is_err() {
         eprintln!("skipped: no samtools");
         return;
@@ -292,7 +279,7 @@ fn cram_is_read_as_bam_is() {
     let mates = [fastq(0, 15_000, 1), fastq(0, 15_000, 2)];
     let mut records = with_others(&as_records(&mates));
     shuffle(&mut records);
-    // Unmapped, as these have no places.
+    // Unmapped records have no positions.
     records.iter_mut().for_each(|record| record.flags |= 0xc);
     records.iter_mut().for_each(|record| record.cigar.clear());
     let bam = write(&folder, "some.bam", &records);
@@ -307,33 +294,31 @@ fn cram_is_read_as_bam_is() {
         for threads in [1, 5] {
             let lane = lane(&cram, &AlignedOptions::default());
             assert!(pairs(std::slice::from_ref(&lane), threads).unwrap() == expected, "{version}");
-            assert_eq!(lane.tally().unwrap().records, records.len() as u64);
+            assert_eq!(lane.record_counts().unwrap().records, records.len() as u64);
         }
         assert!(pulled(&cram).0 == pulled(&bam).0, "in the same order");
-        let estimate = Estimate::of(&[lane(&cram, &AlignedOptions::default())]);
+        let estimate = ReadEstimate::from_lanes(&[lane(&cram, &AlignedOptions::default())]);
         assert_eq!(estimate.reads, 2 * expected.len() as u64);
 
         let whole = std::fs::read(&cram).unwrap();
-        let said = |bytes: Vec<u8>| {
+        let message = |bytes: Vec<u8>| {
             let file = folder.write("bad.cram", bytes);
             pairs(&[lane(&file, &AlignedOptions::default())], 2).unwrap_err().to_string()
         };
-        let error = said(whole[..whole.len() - 38].to_vec());
-        assert!(
-            error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again")
-        );
+        let error = message(whole[..whole.len() - 38].to_vec());
+        assert!(error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again"));
         let mut old = whole.clone();
         old[4] = 2;
-        assert!(said(old).contains("is CRAM 2."));
+        assert!(message(old).contains("is CRAM 2."));
         let mut bad = whole.clone();
         bad[whole.len() / 2] ^= 1;
-        let error = said(bad);
+        let error = message(bad);
         assert!(error.contains("damaged CRAM data (") && error.contains("bad.cram: record "), "{error}");
     }
 }
 
 #[test]
-fn lanes_are_told_by_what_is_in_files() {
+fn lane_formats_are_recognised_by_file_contents() {
     let folder = Folder::new();
     let mates = [fastq(0, 3_000, 1), fastq(0, 3_000, 2)];
     let [one, two] = [0, 1].map(|mate| folder.write(&format!("{mate}.fq"), &mates[mate]));
@@ -342,31 +327,31 @@ fn lanes_are_told_by_what_is_in_files() {
     let options = AlignedOptions::default();
     let of = |files: &[&PathBuf]| {
         let files: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();
-        Lane::from_files(NORMAL, &files, Layout::Pairs, &options)
+        Lane::from_files(NORMAL_SAMPLE, &files, MateLayout::Pairs, &options)
     };
     let kinds: Vec<bool> = (of(&[&one, &two, &bam, &packed, &two]).unwrap().iter())
         .map(|lane| matches!(lane.files, LaneFiles::Aligned(_)))
         .collect();
     assert_eq!(kinds, [false, true, false]);
-    assert!(matches!(of(&[&one, &bam]), Err(Error::Odd { path }) if path == one));
-    assert!(matches!(of(&[&bam, &one]), Err(Error::Odd { path }) if path == one));
-    assert!(matches!(check_lanes(&of(&[&bam, &bam]).unwrap()), Err(Error::Twice { .. })));
+    assert!(matches!(of(&[&one, &bam]), Err(Error::MissingMateFile { path }) if path == one));
+    assert!(matches!(of(&[&bam, &one]), Err(Error::MissingMateFile { path }) if path == one));
+    assert!(matches!(check_lanes(&of(&[&bam, &bam]).unwrap()), Err(Error::DuplicateInput { .. })));
 
-    // What it holds is known before it is read, and it is not cut.
+    // Its contents can be estimated before it is read, and it is not divided.
     let lanes = of(&[&bam]).unwrap();
     let [bases, reads] = [0, 1].map(|what| {
         let all = pairs(&lanes, 1).unwrap();
         if what == 0 { all.iter().map(|p| p.1[0].len() + p.1[2].len()).sum() } else { 2 * all.len() }
     });
-    let estimate = Estimate::of(&lanes);
+    let estimate = ReadEstimate::from_lanes(&lanes);
     assert_eq!((estimate.bases, estimate.reads), (bases as u64, reads as u64));
-    let whole = Estimate::of(&[Lane::whole(TUMOUR, LaneFiles::Pair(one, two))]);
-    assert!(estimate.copied.abs_diff(whole.copied) < whole.copied / 8, "{estimate:?} {whole:?}");
-    let sharding = shards(&lanes, 4).unwrap();
+    let whole = ReadEstimate::from_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]);
+    assert!(estimate.packed_bytes.abs_diff(whole.packed_bytes) < whole.packed_bytes / 8, "{estimate:?} {whole:?}");
+    let sharding = split_into_shards(&lanes, 4).unwrap();
     assert_eq!(sharding.shards.len(), 1);
     assert!(
-        sharding.uncut[0]
+        sharding.partly_split_lanes[0]
             .to_string()
-            .ends_with("not cut: aligned reads, whose mates may lie anywhere in the file")
+            .ends_with("not divided: aligned reads, whose mates may be anywhere in the file")
     );
 }

@@ -1,15 +1,14 @@
-//! What arrives in the batches: the same pairs however the files are packed, split and read.
-
-mod common;
+//! Batches have the same pairs for any compression, division into lanes, and number of threads.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use common::{Folder, bgzf, fastq, gzip, gzip_members, interleave};
+use crate::common::{Folder, bgzf, fastq, gzip, gzip_members, interleave};
 use genuma_reads::{
-    AlignedOptions, Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, check_lanes, for_each_batch,
+    AlignedOptions, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, check_lanes,
+    for_each_batch,
 };
 
 type Seen = BTreeSet<(u8, Vec<u8>, [Vec<u8>; 4])>;
@@ -17,9 +16,9 @@ type Seen = BTreeSet<(u8, Vec<u8>, [Vec<u8>; 4])>;
 const PAIRS: usize = 5000;
 
 fn read(lanes: &[Lane], threads: usize) -> Seen {
-    let meter = Meter::default();
+    let progress = ProgressCounters::default();
     check_lanes(lanes).unwrap();
-    let states = for_each_batch(lanes, threads, &meter, Vec::new, |seen, batch| {
+    let states = for_each_batch(lanes, threads, &progress, Vec::new, |seen, batch| {
         assert!(!batch.is_empty());
         for pair in batch.iter() {
             let [one, two] = pair.mates;
@@ -31,24 +30,24 @@ fn read(lanes: &[Lane], threads: usize) -> Seen {
     .unwrap();
     assert_eq!(states.len(), threads);
     let total: usize = states.iter().map(Vec::len).sum();
-    assert_eq!(meter.pairs() as usize, total, "every pair is counted");
-    assert_eq!(meter.bytes_done(), meter.bytes_total(), "every byte is counted");
+    assert_eq!(progress.pairs() as usize, total, "every pair is counted");
+    assert_eq!(progress.bytes_done(), progress.bytes_total(), "every byte is counted");
     let seen: Seen = states.into_iter().flatten().collect();
     assert_eq!(seen.len(), total, "no pair comes twice");
     seen
 }
 
 fn pair(sample: u8, one: PathBuf, two: PathBuf) -> Lane {
-    Lane::whole(sample, LaneFiles::Pair(one, two))
+    Lane::with_whole_files(sample, LaneFiles::Pair(one, two))
 }
 
 #[test]
-fn packing_and_threads_do_not_show() {
+fn compression_and_threads_do_not_change_the_pairs() {
     let folder = Folder::new();
     let mates = [fastq(0, PAIRS, 1), fastq(0, PAIRS, 2)];
     let expected = {
         let [one, two] = [1, 2].map(|m| folder.write(&format!("plain_{m}.fq"), &mates[m - 1]));
-        read(&[pair(TUMOUR, one, two)], 1)
+        read(&[pair(TUMOUR_SAMPLE, one, two)], 1)
     };
     assert_eq!(expected.len(), PAIRS);
     let (_, name, fields) = expected.first().unwrap();
@@ -66,30 +65,25 @@ fn packing_and_threads_do_not_show() {
     for (name, pack) in packs {
         let [one, two] = [1, 2].map(|m| folder.write(&format!("{name}_{m}"), pack(&mates[m - 1])));
         for threads in [1, 2, 5] {
-            assert_eq!(
-                read(&[pair(TUMOUR, one.clone(), two.clone())], threads),
-                expected,
-                "{name}, {threads}"
-            );
+            assert_eq!(read(&[pair(TUMOUR_SAMPLE, one.clone(), two.clone())], threads), expected, "{name}, {threads}");
         }
         let both = folder.write(&format!("{name}_both"), pack(&interleave(&mates[0], &mates[1])));
         let lanes =
-            Lane::from_files(TUMOUR, &[both], Layout::Interleaved, &AlignedOptions::default()).unwrap();
+            Lane::from_files(TUMOUR_SAMPLE, &[both], MateLayout::Interleaved, &AlignedOptions::default()).unwrap();
         assert_eq!(read(&lanes, 3), expected, "{name}, interleaved");
     }
 }
 
 #[test]
-fn splitting_into_lanes_does_not_show() {
+fn division_into_lanes_does_not_change_the_pairs() {
     let folder = Folder::new();
     let mut whole = Vec::new();
     let mut split = Vec::new();
-    for (sample, from) in [(NORMAL, 0), (TUMOUR, 100_000)] {
-        let file = |name: &str, from, n, m| {
-            folder.write(&format!("{sample}_{name}_{m}.fq.gz"), gzip(&fastq(from, n, m)))
-        };
+    for (sample, from) in [(NORMAL_SAMPLE, 0), (TUMOUR_SAMPLE, 100_000)] {
+        let file =
+            |name: &str, from, n, m| folder.write(&format!("{sample}_{name}_{m}.fq.gz"), gzip(&fastq(from, n, m)));
         whole.push(pair(sample, file("all", from, 3000, 1), file("all", from, 3000, 2)));
-        // 1024 is a whole block, 1 the smallest lane; the last is concatenated, as with `cat a.gz b.gz`.
+        // 1024 pairs are a whole block, 1 pair is the smallest lane; the last file is concatenated, as by `cat a.gz b.gz`.
         for (name, start, n) in [("a", 0, 1024), ("b", 1024, 1)] {
             split.push(pair(sample, file(name, from + start, n, 1), file(name, from + start, n, 2)));
         }
@@ -107,14 +101,15 @@ fn splitting_into_lanes_does_not_show() {
 }
 
 #[test]
-fn batches_are_of_a_good_size_and_their_memory_is_used_again() {
+fn batches_have_the_target_size_and_reuse_their_memory() {
     let folder = Folder::new();
     let [one, two] = [1, 2].map(|m| folder.write(&format!("{m}.fq"), fastq(0, 20_000, m)));
-    let sizes = for_each_batch(&[pair(NORMAL, one, two)], 1, &Meter::default(), Vec::new, |sizes, batch| {
-        sizes.push((batch.len(), batch.bytes()));
-        Ok::<(), Error>(())
-    })
-    .unwrap();
+    let sizes =
+        for_each_batch(&[pair(NORMAL_SAMPLE, one, two)], 1, &ProgressCounters::default(), Vec::new, |sizes, batch| {
+            sizes.push((batch.len(), batch.len_bytes()));
+            Ok::<(), Error>(())
+        })
+        .unwrap();
     let (last, full) = sizes[0].split_last().unwrap();
     assert!(full.iter().all(|&(pairs, bytes)| pairs == 1024 && (256 << 10..1 << 20).contains(&bytes)));
     assert_eq!(last.0, 20_000 % 1024);
@@ -133,16 +128,16 @@ impl From<Error> for Failure {
 }
 
 #[test]
-fn an_error_of_the_work_stops_everyone() {
+fn an_error_of_the_callback_stops_all_threads() {
     let folder = Folder::new();
     let [one, two] = [1, 2].map(|m| folder.write(&format!("{m}.fq"), fastq(0, 40_000, m)));
     for threads in [1, 2, 5] {
         let calls = AtomicUsize::new(0);
-        let lanes = [pair(NORMAL, one.clone(), two.clone())];
+        let lanes = [pair(NORMAL_SAMPLE, one.clone(), two.clone())];
         let result = for_each_batch(
             &lanes,
             threads,
-            &Meter::default(),
+            &ProgressCounters::default(),
             || (),
             |(), _| {
                 if calls.fetch_add(1, Relaxed) == 2 { Err(Failure::Work("no space left")) } else { Ok(()) }
@@ -158,38 +153,34 @@ fn an_error_of_the_work_stops_everyone() {
 }
 
 #[test]
-fn an_error_of_reading_stops_everyone() {
+fn a_read_error_stops_all_threads() {
     let folder = Folder::new();
     let mut damaged = gzip(&fastq(0, 30_000, 2));
     damaged.truncate(damaged.len() / 2);
     let good = [1, 2].map(|m| folder.write(&format!("good_{m}.fq"), fastq(50_000, 30_000, m)));
     let bad = [folder.write("bad_1.fq", fastq(0, 30_000, 1)), folder.write("bad_2.fq.gz", damaged)];
     for threads in [1, 2, 5] {
-        let lanes: Vec<Lane> = [&good, &bad].map(|[one, two]| pair(NORMAL, one.clone(), two.clone())).into();
-        let error = for_each_batch(&lanes, threads, &Meter::default(), || (), |(), _| Ok::<(), Error>(()))
+        let lanes: Vec<Lane> = [&good, &bad].map(|[one, two]| pair(NORMAL_SAMPLE, one.clone(), two.clone())).into();
+        let error = for_each_batch(&lanes, threads, &ProgressCounters::default(), || (), |(), _| Ok::<(), Error>(()))
             .unwrap_err()
             .to_string();
         assert!(error.contains("bad_2.fq.gz: record "), "{error}");
-        assert!(
-            error.ends_with(
-                "the gzip data end before their end: the file is truncated, copy or make it again"
-            )
-        );
+        assert!(error.ends_with("the gzip data end too early: the file is truncated, copy or make it again"));
     }
 }
 
 #[test]
-fn a_panic_goes_on_in_the_caller() {
+fn a_panic_is_passed_on_to_the_caller() {
     let folder = Folder::new();
     let [one, two] = [1, 2].map(|m| folder.write(&format!("{m}.fq"), fastq(0, 40_000, m)));
     for threads in [1, 2, 5] {
-        let lanes = [pair(NORMAL, one.clone(), two.clone())];
+        let lanes = [pair(NORMAL_SAMPLE, one.clone(), two.clone())];
         let calls = AtomicUsize::new(0);
         let caught = catch_unwind(AssertUnwindSafe(|| {
             for_each_batch(
                 &lanes,
                 threads,
-                &Meter::default(),
+                &ProgressCounters::default(),
                 || (),
                 |(), _| {
                     assert!(calls.fetch_add(1, Relaxed) != 3, "worker broke");
@@ -203,7 +194,7 @@ fn a_panic_goes_on_in_the_caller() {
 }
 
 #[test]
-fn no_lanes_give_idle_states() {
-    let states = for_each_batch(&[], 3, &Meter::default(), || 7, |_, _| Ok::<(), Error>(())).unwrap();
+fn no_lanes_give_initial_states() {
+    let states = for_each_batch(&[], 3, &ProgressCounters::default(), || 7, |_, _| Ok::<(), Error>(())).unwrap();
     assert_eq!(states, [7, 7, 7]);
 }

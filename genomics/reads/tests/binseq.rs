@@ -1,19 +1,18 @@
-//! Reads of CBQ, VBQ and BQ files are those that the crate `binseq` wrote, whatever the kind of file; and no damage is a panic or a loss that nobody hears of.
-
-mod common;
+//! Reads of CBQ, VBQ and BQ files equal those that the crate `binseq` wrote; damage never causes a panic or a silent loss.
 
 use std::path::PathBuf;
 
+use crate::common::{Folder, Read, pull};
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
-use common::{Folder, Read, pull};
 use genuma_reads::{
-    Aligned, AlignedOptions, Cut, Error, Lane, Layout, Meter, ReadLane, StreamOptions, TUMOUR, for_each_batch,
+    AlignedFile, AlignedOptions, BatchLimit, Error, Lane, MateLayout, ProgressCounters, ReadLane, StreamOptions,
+    TUMOUR_SAMPLE, for_each_batch,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// A file: its kind, and bases and qualities of both reads of each record.
+/// A file: its format, and bases and qualities of both reads of each record.
 #[derive(Debug, Clone)]
 struct Case {
     format: Format,
@@ -69,7 +68,7 @@ impl Case {
         if self.paired { 2 } else { 1 }
     }
 
-    /// As the crate writes it.
+    /// The file as the crate writes it.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let bits = if self.four { BitSize::Four } else { BitSize::Two };
@@ -96,7 +95,7 @@ impl Case {
         bytes
     }
 
-    /// What is to come out.
+    /// The expected reads.
     fn expected(&self) -> Vec<Read> {
         let read = |(i, record): (usize, &[(String, String); 2])| {
             let name = if self.names { format!("r{i}") } else { format!("{}", i + 1) };
@@ -110,18 +109,18 @@ impl Case {
     }
 }
 
-/// All reads, in the order of the file, and the error that ended them.
+/// All reads in the order of the file, and the error after them.
 fn pulled(file: &PathBuf) -> (Vec<Read>, Option<Error>) {
-    let lane = ReadLane::Aligned(Aligned::new(file, AlignedOptions::default()));
-    let (batches, error) = pull(&[lane], StreamOptions::new(Cut::at_reads(50)));
+    let lane = ReadLane::Aligned(AlignedFile::new(file, AlignedOptions::default()));
+    let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(50)));
     (batches.into_iter().flat_map(|(.., reads)| reads).collect(), error)
 }
 
-/// Names and bases of all pairs, as workers come by them, sorted.
+/// Names and bases of all pairs that the workers get, sorted.
 fn worked(file: &PathBuf) -> Result<Vec<[Vec<u8>; 3]>, Error> {
     let lanes =
-        Lane::from_files(TUMOUR, std::slice::from_ref(file), Layout::Pairs, &AlignedOptions::default())?;
-    let seen = for_each_batch(&lanes, 3, &Meter::default(), Vec::new, |seen, batch| {
+        Lane::from_files(TUMOUR_SAMPLE, std::slice::from_ref(file), MateLayout::Pairs, &AlignedOptions::default())?;
+    let seen = for_each_batch(&lanes, 3, &ProgressCounters::default(), Vec::new, |seen, batch| {
         for pair in batch.iter() {
             seen.push([pair.name, pair.mates[0].seq, pair.mates[1].seq].map(<[u8]>::to_vec));
         }
@@ -133,19 +132,14 @@ fn worked(file: &PathBuf) -> Result<Vec<[Vec<u8>; 3]>, Error> {
 }
 
 fn config(cases: u32, seed: u64) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(seed),
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
 
 proptest! {
     #![proptest_config(config(400, 17))]
 
     #[test]
-    fn what_was_written_is_read(case in case()) {
+    fn reads_are_read_back_unchanged(case in case()) {
         let folder = Folder::new();
         let file = folder.write("x", case.bytes());
         let expected = case.expected();
@@ -165,28 +159,28 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_is_told(case in case(), share in 0.0..1.0f64) {
+    fn truncation_is_reported(case in case(), share in 0.0..1.0f64) {
         let bytes = case.bytes();
-        // Of eight bytes the format is told, else by others.
+        // Eight bytes are enough to recognise the format.
         let keep = 8 + ((bytes.len() - 8) as f64 * share) as usize;
         let folder = Folder::new();
         let (reads, error) = pulled(&folder.write("x", &bytes[..keep]));
         let expected = case.expected();
         prop_assert!(reads.len() <= expected.len() && reads[..] == expected[..reads.len()]);
-        // Nothing tells where a file of BQ ends, but that it ends with a record.
+        // A BQ file has no end-of-file marker; it only ends with a whole record.
         let records = case.records.len().max(1);
         let whole = case.format == Format::Bq && keep >= 32 && (keep - 32).is_multiple_of((bytes.len() - 32).max(1) / records);
         prop_assert!(error.is_some() != whole, "{error:?}");
     }
 
     #[test]
-    fn a_changed_byte_is_no_panic_and_no_loss(case in case(), at in any::<prop::sample::Index>(), by in 1u8..) {
+    fn a_changed_byte_causes_no_panic_and_no_silent_loss(case in case(), at in any::<prop::sample::Index>(), by in 1u8..) {
         let mut bytes = case.bytes();
         let at = 8 + at.index(bytes.len() - 8);
         bytes[at] ^= by;
         let folder = Folder::new();
         let (reads, error) = pulled(&folder.write("x", &bytes));
-        // A header of another kind of file is what it says.
+        // A changed header may describe another valid layout.
         if error.is_none() && at >= 64 {
             prop_assert_eq!(reads.len(), case.expected().len());
         }

@@ -1,23 +1,23 @@
-//! Pulling reads takes as much memory for many reads as for few.
+//! The memory of a read stream does not depend on the number of reads.
 
 mod common;
 
 use common::{Folder, bgzf, fastq, gzip};
-use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Most bytes allocated at a time while all reads are pulled.
+/// Peak of allocated bytes while all reads are streamed.
 fn peak(lane: &ReadLane, inflaters: usize) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
-    let options = StreamOptions { inflaters, ..StreamOptions::new(Cut::at_bases(300_000)) };
+    let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimit::by_bases(300_000)) };
     let mut stream = ReadStream::open(std::slice::from_ref(lane), options).unwrap();
     let mut batch = ReadBatch::new();
     let mut reads = 0;
-    while stream.fill(&mut batch).unwrap() {
+    while stream.fill_batch(&mut batch).unwrap() {
         reads += batch.len();
     }
     assert!(reads > 0);
@@ -33,11 +33,10 @@ fn memory_does_not_grow_with_the_number_of_reads() {
     let folder = Folder::new();
     for (name, pack, inflaters) in packs {
         let [few, many] = [20_000, 100_000].map(|reads| {
-            let [one, two] =
-                [1, 2].map(|mate| folder.write(&format!("{mate}"), pack(&fastq(0, reads, mate))));
+            let [one, two] = [1, 2].map(|mate| folder.write(&format!("{mate}"), pack(&fastq(0, reads, mate))));
             peak(&ReadLane::Pair(one, two), inflaters)
         });
-        // Vectors grow by doubling, each at its own moment.
+        // Vectors grow by doubling, at different times.
         assert!(many < few + few / 4, "{name}: {few} bytes for few reads, {many} for many");
         assert!(many < 24 << 20, "{name}: {many} bytes");
     }

@@ -1,6 +1,4 @@
-//! Reads that come through pipes: one pass, no seeking, and no thread that waits for ever.
-
-mod common;
+//! Reads from pipes: one pass, no seeking, and no thread that waits for ever.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,48 +6,45 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use common::{Folder, as_pipes, bgzf, fastq, gzip, interleave, make_fifo, pull, reads};
-use genuma_reads::{Cut, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use crate::common::{Folder, as_pipes, bgzf, fastq, gzip, interleave, make_fifo, pull, reads};
+use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadLane, ReadStream, StreamOptions};
 
 #[test]
-fn a_pipe_has_no_total() {
+fn a_pipe_has_no_total_size() {
     let folder = Folder::new();
     let lane = ReadLane::Single(folder.write("r.fq", fastq(0, 100, 1)));
-    let meter = Arc::new(Meter::default());
-    let options = StreamOptions { meter: meter.clone(), ..StreamOptions::new(Cut::at_reads(8)) };
+    let progress = Arc::new(ProgressCounters::default());
+    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimit::by_reads(8)) };
     assert!(pull(&[as_pipes(lane)], options).1.is_none());
-    assert_eq!((meter.bytes_done(), meter.bytes_total()), (fastq(0, 100, 1).len() as u64, 0));
+    assert_eq!((progress.bytes_done(), progress.bytes_total()), (fastq(0, 100, 1).len() as u64, 0));
 }
 
-/// Set in the process that reads its standard input.
+/// Environment variable of the process that reads its standard input.
 const CHILD: &str = "GENUMA_READS_TEST_CHILD";
 
 #[test]
 fn the_standard_input_is_read_once() {
     let lane = ReadLane::Interleaved("-".into());
     if std::env::var_os(CHILD).is_some() {
-        let (batches, error) = pull(&[lane], StreamOptions::new(Cut::at_reads(64)));
+        let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(64)));
         let reads: Vec<_> = batches.into_iter().flat_map(|(.., reads)| reads).collect();
-        // The harness writes to the standard output too.
-        std::fs::write(
-            std::env::var_os(CHILD).unwrap(),
-            format!("{reads:?} {:?}", error.map(|e| e.to_string())),
-        )
-        .unwrap();
+        // The test harness writes to the standard output, too.
+        std::fs::write(std::env::var_os(CHILD).unwrap(), format!("{reads:?} {:?}", error.map(|e| e.to_string())))
+            .unwrap();
         return;
     }
     let folder = Folder::new();
-    let said = folder.path().join("said");
+    let message = folder.path().join("message");
     let child = |stdin: Stdio| {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "the_standard_input_is_read_once"])
-            .env(CHILD, &said)
+            .env(CHILD, &message)
             .stdin(stdin)
             .stdout(Stdio::null())
             .spawn()
             .unwrap()
     };
-    let said = || std::fs::read_to_string(&said).unwrap();
+    let message = || std::fs::read_to_string(&message).unwrap();
     let text = interleave(&fastq(0, 3000, 1), &fastq(0, 3000, 2));
     let path = folder.write("both.fq", &text);
     let expected = format!("{:?} None", reads(&[ReadLane::Interleaved(path.clone())]));
@@ -58,12 +53,12 @@ fn the_standard_input_is_read_once() {
         let mut piped = child(Stdio::piped());
         piped.stdin.take().unwrap().write_all(&packed).unwrap();
         assert!(piped.wait().unwrap().success());
-        assert!(said() == expected);
+        assert!(message() == expected);
     }
     assert!(child(File::open(path).unwrap().into()).wait().unwrap().success());
-    assert!(said() == expected, "a file as standard input");
+    assert!(message() == expected, "a file as standard input");
     assert!(child(Stdio::null()).wait().unwrap().success());
-    assert_eq!(said(), r#"[] Some("-: is empty: give a file with at least one record")"#);
+    assert_eq!(message(), r#"[] Some("-: is empty: give a file with at least one record")"#);
 }
 
 #[test]
@@ -71,26 +66,26 @@ fn a_stream_dropped_early_stops_its_threads() {
     let folder = Folder::new();
     let mates = [1, 2].map(|mate| folder.write(&format!("{mate}.bgz"), bgzf(&fastq(0, 50_000, mate))));
     let [one, two] = mates;
-    let options = StreamOptions { inflaters: 4, ..StreamOptions::new(Cut::at_reads(10)) };
+    let options = StreamOptions { inflate_threads: 4, ..StreamOptions::new(BatchLimit::by_reads(10)) };
     let mut batch = ReadBatch::new();
-    // Nothing was asked for, or a little: the drop joins all threads, so it would hang if one did not stop.
+    // After no batch or one batch: dropping joins all threads, so it would hang if one did not stop.
     for pulled in [0, 3] {
         let lanes = [ReadLane::Pair(one.clone(), two.clone())];
         let mut stream = ReadStream::open(&lanes, options.clone()).unwrap();
-        (0..pulled).for_each(|_| assert!(stream.fill(&mut batch).unwrap()));
+        (0..pulled).for_each(|_| assert!(stream.fill_batch(&mut batch).unwrap()));
         drop(stream);
     }
-    // Nobody writes to the pipe, or somebody does and then falls silent.
+    // The pipe has no writer, or a writer that stops writing without closing it.
     let fifo = folder.path().join("fifo");
     make_fifo(&fifo);
     let lanes = [ReadLane::Single(fifo.clone())];
     drop(ReadStream::open(&lanes, options.clone()).unwrap());
     let mut stream = ReadStream::open(&lanes, options).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&fifo).unwrap();
-    // More than is decompressed at once and than what waits to be taken, so that reads arrive.
+    // More than one decompressed chunk and than all buffered batches, so that reads arrive.
     let text = fastq(0, 4000, 1);
     writer.write_all(&text).unwrap();
-    assert!(stream.fill(&mut batch).unwrap());
+    assert!(stream.fill_batch(&mut batch).unwrap());
     assert_eq!(batch.read(0).name, b"lane:0");
     drop(stream);
     let refused = writer.write_all(&text).unwrap_err();
@@ -98,24 +93,24 @@ fn a_stream_dropped_early_stops_its_threads() {
 }
 
 #[test]
-fn an_error_is_told_while_the_other_file_is_silent() {
+fn an_error_is_reported_while_the_other_file_waits() {
     let folder = Folder::new();
     let (one, two) = (folder.write("1.fq", "@a\nAC\n+\nFF\n"), folder.path().join("fifo"));
     make_fifo(&two);
     let lanes = [ReadLane::Pair(one, two.clone())];
-    let mut stream = ReadStream::open(&lanes, StreamOptions::new(Cut::at_reads(1))).unwrap();
+    let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_reads(1))).unwrap();
     let silent = OpenOptions::new().write(true).open(&two).unwrap();
-    // More than one block: the reader of the pipe waits for the rest of the last.
+    // More than one block: the reader of the pipe waits for the rest of the last block.
     let text = fastq(0, 4000, 2);
     thread::scope(|scope| {
-        // It may be refused the end of it.
+        // The reader may have closed the pipe.
         scope.spawn(|| (&silent).write_all(&text));
-        let said = stream.fill(&mut ReadBatch::new()).unwrap_err().to_string();
+        let message = stream.fill_batch(&mut ReadBatch::new()).unwrap_err().to_string();
         let expected = format!(
             "{}/1.fq: record 1: read \"a\" has mate \"lane:0\" in {}: mates must come in the same order",
             folder.path().display(),
             two.display()
         );
-        assert_eq!(said, expected);
+        assert_eq!(message, expected);
     });
 }

@@ -1,14 +1,12 @@
-//! References: what is read and what is refused.
+//! Reading of reference FASTA files, and errors in them.
 
-mod common;
-
-use common::{Folder, bgzf, gzip, gzip_members};
+use crate::common::{Folder, bgzf, gzip, gzip_members};
 use genuma_reads::fasta::{Contig, Reference};
 
 const TEXT: &str = ">one first sequence\nACGTN\nacgtn\nRYK\n>two\tx\nGG\n\n>three\nT";
 
 #[test]
-fn any_packing_line_ends_and_case() {
+fn any_compression_line_ends_and_case_are_read() {
     let folder = Folder::new();
     let expected = [("one", "ACGTNACGTNRYK"), ("two", "GG"), ("three", "T")]
         .map(|(name, seq)| Contig { name: name.into(), seq: seq.into() });
@@ -24,9 +22,9 @@ fn any_packing_line_ends_and_case() {
     for (name, content) in files {
         let reference = Reference::read(&folder.write(name, content)).unwrap();
         assert_eq!(reference.contigs, expected, "{name}");
-        assert_eq!(reference.contig("two"), Some(&expected[1]));
-        assert_eq!(reference.position("three"), Some(2));
-        assert_eq!(reference.contig("four"), None);
+        assert_eq!(reference.contig_named("two"), Some(&expected[1]));
+        assert_eq!(reference.contig_index("three"), Some(2));
+        assert_eq!(reference.contig_named("four"), None);
     }
 }
 
@@ -37,12 +35,12 @@ fn long_lines_cross_chunks() {
     let wrapped: Vec<&str> = (0..seq.len()).step_by(61).map(|i| &seq[i..seq.len().min(i + 61)]).collect();
     let path = folder.write("r.fa", format!(">line\n{seq}\n>wrapped\n{}\n", wrapped.join("\n")));
     let reference = Reference::read(&path).unwrap();
-    assert!(reference.contig("line").unwrap().seq == seq.as_bytes());
-    assert!(reference.contig("wrapped").unwrap().seq == seq.as_bytes());
+    assert!(reference.contig_named("line").unwrap().seq == seq.as_bytes());
+    assert!(reference.contig_named("wrapped").unwrap().seq == seq.as_bytes());
 }
 
 #[test]
-fn faults() {
+fn invalid_files_are_reported() {
     let folder = Folder::new();
     let mut damaged = gzip(TEXT.as_bytes());
     let truncated = damaged[..damaged.len() - 9].to_vec();
@@ -61,7 +59,7 @@ fn faults() {
         (b">a\nAC\n>b", "line 3: sequence \"b\" has no bases: remove it or complete the file"),
         (b">a\nAC\r\nAC*T\n", "line 3: '*' is not a base (IUPAC letter)"),
         (b">a\nAC\nMEVL\n", "line 3: 'E' is not a base (IUPAC letter)"),
-        (&truncated, "line 9: damaged gzip data (they end before their end): copy or make the file again"),
+        (&truncated, "line 9: damaged gzip data (they end too early): copy or make the file again"),
         (
             &damaged,
             "line 9: damaged gzip data (corrupt gzip stream does not have a matching checksum): copy or make the file again",
@@ -69,8 +67,8 @@ fn faults() {
     ];
     for (content, message) in cases {
         let path = folder.write("r.fa", content);
-        let said = Reference::read(&path).unwrap_err().to_string();
-        assert_eq!(said, format!("{}: {message}", path.display()));
+        let error_text = Reference::read(&path).unwrap_err().to_string();
+        assert_eq!(error_text, format!("{}: {message}", path.display()));
     }
     let absent = folder.path().join("absent.fa");
     assert_eq!(

@@ -1,24 +1,22 @@
-//! Shards hold together what the lanes hold that were cut, each pair once, whatever the files look like.
-
-mod common;
+//! All shards together have exactly the pairs of the input lanes, each once, for any form of the files.
 
 use std::path::{Path, PathBuf};
 
-use common::{Folder, gzip, interleave};
+use crate::common::{Folder, gzip, interleave};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use genuma_reads::{
-    Error, Estimate, Lane, LaneFiles, Meter, NORMAL, Offset, Sharding, Slice, Span, TUMOUR, WhyUncut,
-    check_lanes, for_each_batch, shards,
+    Error, FileSpan, Lane, LaneFiles, LaneSlice, NORMAL_SAMPLE, ProgressCounters, ReadEstimate, ShardPlan,
+    SplitObstacle, TUMOUR_SAMPLE, VirtualOffset, check_lanes, for_each_batch, split_into_shards,
 };
 
 /// A pair: sample, name, bases and qualities of both mates.
 type Seen = Vec<(u8, Vec<u8>, [Vec<u8>; 4])>;
 
-/// All pairs of some lanes, sorted, and the bytes of the files that were read for them.
+/// All pairs of some lanes, sorted, and the number of file bytes that were read.
 fn read(lanes: &[Lane]) -> (Seen, u64) {
-    let meter = Meter::default();
-    let states = for_each_batch(lanes, 2, &meter, Vec::new, |seen, batch| {
+    let progress = ProgressCounters::default();
+    let states = for_each_batch(lanes, 2, &progress, Vec::new, |seen, batch| {
         for pair in batch.iter() {
             let [one, two] = pair.mates;
             let fields = [one.seq, one.qual, two.seq, two.qual].map(<[u8]>::to_vec);
@@ -28,25 +26,25 @@ fn read(lanes: &[Lane]) -> (Seen, u64) {
     });
     let mut seen: Seen = states.unwrap().into_iter().flatten().collect();
     seen.sort_unstable();
-    assert_eq!(meter.bytes_done(), meter.bytes_total(), "every byte is expected and counted");
-    (seen, meter.bytes_done())
+    assert_eq!(progress.bytes_done(), progress.bytes_total(), "every byte is expected and counted");
+    (seen, progress.bytes_done())
 }
 
-/// What reading a lane says.
-fn said(folder: &Folder, lane: &Lane) -> String {
+/// The error of reading a lane.
+fn message(folder: &Folder, lane: &Lane) -> String {
     let read =
-        for_each_batch(std::slice::from_ref(lane), 2, &Meter::default(), || (), |(), _| Ok::<(), Error>(()));
+        for_each_batch(std::slice::from_ref(lane), 2, &ProgressCounters::default(), || (), |(), _| Ok::<(), Error>(()));
     read.expect_err("the input is wrong").to_string().replace(&format!("{}/", folder.path().display()), "")
 }
 
-/// Cuts lanes and checks that the shards hold together what the lanes hold. Returns also how many pairs each shard has.
-fn cut(lanes: &[Lane], n: usize, all: &(Seen, u64)) -> (Sharding, Vec<usize>) {
-    let sharding = shards(lanes, n).unwrap();
-    assert_eq!(shards(lanes, n).unwrap(), sharding, "the same files are cut at the same places");
+/// Divides lanes into shards and checks that the shards together have the pairs of the lanes. Also returns the number of pairs of each shard.
+fn cut(lanes: &[Lane], n: usize, all: &(Seen, u64)) -> (ShardPlan, Vec<usize>) {
+    let sharding = split_into_shards(lanes, n).unwrap();
+    assert_eq!(split_into_shards(lanes, n).unwrap(), sharding, "the same files are cut at the same places");
     assert!(sharding.shards.len() <= n && sharding.shards.iter().all(|lanes| !lanes.is_empty()));
-    assert_eq!(sharding.asked, n);
-    assert_eq!(sharding.shortfall().is_some(), sharding.shards.len() < n);
-    // As they come to another process.
+    assert_eq!(sharding.requested, n);
+    assert_eq!(sharding.shortfall_message().is_some(), sharding.shards.len() < n);
+    // Serialised, as for another process.
     let sent = postcard::to_stdvec(&sharding.shards).unwrap();
     let received: Vec<Vec<Lane>> = postcard::from_bytes(&sent).unwrap();
     assert_eq!(received, sharding.shards);
@@ -65,7 +63,7 @@ fn cut(lanes: &[Lane], n: usize, all: &(Seen, u64)) -> (Sharding, Vec<usize>) {
     (sharding, pairs)
 }
 
-/// Numbers that look random and are the same each time.
+/// A seeded random number generator.
 struct Random(u64);
 
 impl Random {
@@ -75,7 +73,7 @@ impl Random {
     }
 }
 
-/// How names of mates are written.
+/// Form of the names of mates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Names {
     Casava,
@@ -84,23 +82,21 @@ enum Names {
     Bare,
 }
 
-/// How reads look.
+/// Form of the reads.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     names: Names,
-    /// Bases of the shortest and the longest read.
+    /// Length in bases of the shortest and the longest read.
     bases: [usize; 2],
-    /// Qualities that each mate's are taken from.
+    /// Quality letters of each mate.
     quals: [&'static [u8]; 2],
     line_end: &'static str,
 }
 
 const ALL_QUALS: &[u8] = b"!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJ";
 
-const ILLUMINA: Look =
-    Look { names: Names::Casava, bases: [100, 151], quals: [ALL_QUALS, b"#,:F"], line_end: "\n" };
-const HOSTILE: Look =
-    Look { names: Names::Slash, bases: [0, 120], quals: [b"@+", b"@@@+"], line_end: "\r\n" };
+const ILLUMINA: Look = Look { names: Names::Casava, bases: [100, 151], quals: [ALL_QUALS, b"#,:F"], line_end: "\n" };
+const HOSTILE: Look = Look { names: Names::Slash, bases: [0, 120], quals: [b"@+", b"@@@+"], line_end: "\r\n" };
 const ARCHIVED: Look = Look { names: Names::Sra, bases: [75, 75], quals: [b"?", ALL_QUALS], line_end: "\n" };
 const BARE: Look = Look { names: Names::Bare, bases: [1, 300], quals: [b"@", b"+"], line_end: "\n" };
 
@@ -133,7 +129,7 @@ fn mates(look: Look, pairs: usize, seed: u64) -> [String; 2] {
     texts
 }
 
-/// BGZF of blocks of so much text, with an end marker.
+/// BGZF with blocks of `block` uncompressed bytes and an end-of-file marker.
 fn bgzf(text: &[u8], block: usize, level: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in text.chunks(block).chain([&b""[..]]) {
@@ -156,20 +152,20 @@ fn usual(text: &[u8]) -> Vec<u8> {
 }
 
 fn pair(sample: u8, one: &Path, two: &Path) -> Lane {
-    Lane::whole(sample, LaneFiles::Pair(one.into(), two.into()))
+    Lane::with_whole_files(sample, LaneFiles::Pair(one.into(), two.into()))
 }
 
 fn single(path: PathBuf) -> Lane {
-    Lane::whole(NORMAL, LaneFiles::Single(path))
+    Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Single(path))
 }
 
 type Pack = fn(&[u8]) -> Vec<u8>;
 
-/// A pair of files of two looks, however they are packed.
+/// A lane of two mate files with the given compression.
 fn written(folder: &Folder, name: &str, texts: &[String; 2], packs: [Pack; 2]) -> Lane {
     let [one, two] =
         [0, 1].map(|mate| folder.write(&format!("{name}_{}", mate + 1), packs[mate](texts[mate].as_bytes())));
-    pair(TUMOUR, &one, &two)
+    pair(TUMOUR_SAMPLE, &one, &two)
 }
 
 const PLAIN: Pack = |text| text.to_vec();
@@ -178,7 +174,7 @@ const SMALL_BLOCKS: Pack = |text| bgzf(text, 5_001, 6);
 const STORED: Pack = |text| bgzf(text, 0xff00, 0);
 
 #[test]
-fn pairs_of_files_in_every_form() {
+fn mate_files_of_every_form_are_divided() {
     let folder = Folder::new();
     for (look, pairs) in [(ILLUMINA, 11_000), (HOSTILE, 20_000), (ARCHIVED, 15_000), (BARE, 12_000)] {
         let texts = mates(look, pairs, 7);
@@ -195,10 +191,10 @@ fn pairs_of_files_in_every_form() {
             for n in [1, 2, 3, 7, 50] {
                 let (sharding, held) = cut(&lanes, n, &all);
                 let room = (one.min(two) >> 16) as usize;
-                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.uncut);
+                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.partly_split_lanes);
                 if held.len() < n {
-                    assert_eq!(sharding.uncut[0].why, WhyUncut::Small);
-                    assert_eq!(sharding.uncut[0].slices, room);
+                    assert_eq!(sharding.partly_split_lanes[0].reason, SplitObstacle::TooSmall);
+                    assert_eq!(sharding.partly_split_lanes[0].num_slices, room);
                 }
                 let mean = pairs as f64 / held.len() as f64;
                 let worst = held.iter().map(|&pairs| (pairs as f64 - mean).abs() / mean).fold(0.0, f64::max);
@@ -209,19 +205,23 @@ fn pairs_of_files_in_every_form() {
 }
 
 #[test]
-fn one_file_a_lane() {
+fn lanes_of_one_file_are_divided() {
     let folder = Folder::new();
     for look in [ILLUMINA, HOSTILE, ARCHIVED, BARE] {
         let [one, two] = mates(look, 4000, 3);
         let both = interleave(one.as_bytes(), two.as_bytes());
         for (name, pack) in [("plain", PLAIN), ("open", OPEN_END), ("bgzf", usual), ("small", SMALL_BLOCKS)] {
             let path = folder.write(name, pack(&both));
-            for lane in [Lane::whole(TUMOUR, LaneFiles::Interleaved(path.clone())), single(path)] {
+            for lane in [Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Interleaved(path.clone())), single(path)] {
                 let lanes = [lane];
                 let all = read(&lanes);
                 for n in [1, 2, 3, 7, 50] {
                     let (sharding, held) = cut(&lanes, n, &all);
-                    assert!(n == 50 || sharding.uncut.is_empty() || sharding.uncut[0].why == WhyUncut::Small);
+                    assert!(
+                        n == 50
+                            || sharding.partly_split_lanes.is_empty()
+                            || sharding.partly_split_lanes[0].reason == SplitObstacle::TooSmall
+                    );
                     let mean = all.0.len() as f64 / held.len() as f64;
                     let even = held.iter().all(|&pairs| (pairs as f64 - mean).abs() < 0.2 * mean);
                     assert!(even, "{look:?} {name}: {held:?}");
@@ -232,7 +232,7 @@ fn one_file_a_lane() {
 }
 
 #[test]
-fn several_lanes_of_both_samples() {
+fn several_lanes_of_both_samples_are_divided() {
     let folder = Folder::new();
     let texts = [(ILLUMINA, 9000), (HOSTILE, 6000), (BARE, 200)].map(|(look, n)| mates(look, n, 11));
     let normal = written(&folder, "normal", &texts[0], [usual, usual]);
@@ -240,56 +240,57 @@ fn several_lanes_of_both_samples() {
     let tiny = written(&folder, "tiny", &texts[2], [PLAIN, PLAIN]);
     let both = interleave(texts[1][0].as_bytes(), texts[1][1].as_bytes());
     let lanes = [
-        Lane { sample: NORMAL, ..normal },
+        Lane { sample: NORMAL_SAMPLE, ..normal },
         gzipped.clone(),
         tiny.clone(),
-        Lane::whole(NORMAL, LaneFiles::Interleaved(folder.write("both", both))),
+        Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Interleaved(folder.write("both", both))),
     ];
     let all = read(&lanes);
     for n in [1, 2, 3, 7, 50] {
         let (sharding, _) = cut(&lanes, n, &all);
-        let whole: Vec<(&Lane, WhyUncut)> =
-            sharding.uncut.iter().filter(|uncut| uncut.slices == 1).map(|u| (&u.lane, u.why)).collect();
+        let whole: Vec<(&Lane, SplitObstacle)> = sharding
+            .partly_split_lanes
+            .iter()
+            .filter(|uncut| uncut.num_slices == 1)
+            .map(|u| (&u.lane, u.reason))
+            .collect();
         if n == 1 {
             assert_eq!(sharding.shards, [lanes.to_vec()]);
             assert_eq!(whole, []);
             continue;
         }
-        assert_eq!(whole, [(&gzipped, WhyUncut::Gzip), (&tiny, WhyUncut::Small)]);
-        let bytes: Vec<u64> = sharding
-            .shards
-            .iter()
-            .map(|lanes| lanes.iter().map(|lane| lane.bytes().unwrap()).sum())
-            .collect();
+        assert_eq!(whole, [(&gzipped, SplitObstacle::Gzip), (&tiny, SplitObstacle::TooSmall)]);
+        let bytes: Vec<u64> =
+            sharding.shards.iter().map(|lanes| lanes.iter().map(|lane| lane.disk_bytes().unwrap()).sum()).collect();
         let least = bytes.iter().min().unwrap();
         let with = |lane: &Lane| sharding.shards.iter().position(|lanes| lanes.contains(lane)).unwrap();
         assert_ne!(with(&gzipped), with(&tiny), "each went where there was least");
-        assert!(bytes.iter().all(|b| *b <= least + gzipped.bytes().unwrap() + (256 << 10)), "{bytes:?}");
-        // What the shards are thought to hold is together what the lanes hold.
-        let whole = Estimate::of(&lanes);
-        let parts: Vec<Estimate> = sharding.shards.iter().map(|lanes| Estimate::of(lanes)).collect();
+        assert!(bytes.iter().all(|b| *b <= least + gzipped.disk_bytes().unwrap() + (256 << 10)), "{bytes:?}");
+        // The estimates of all shards add up to the estimate of the lanes.
+        let whole = ReadEstimate::from_lanes(&lanes);
+        let parts: Vec<ReadEstimate> = sharding.shards.iter().map(|lanes| ReadEstimate::from_lanes(lanes)).collect();
         let sum: u64 = parts.iter().map(|part| part.bases).sum();
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }
     let (sharding, _) = cut(&lanes, 2, &all);
-    let told: Vec<String> = sharding.uncut.iter().map(ToString::to_string).collect();
+    let error_text: Vec<String> = sharding.partly_split_lanes.iter().map(ToString::to_string).collect();
     let [gzip, tiny] = [gzipped, tiny].map(|lane| {
         let paths: Vec<_> = lane.paths().map(|path| path.display().to_string()).collect();
         paths.join(" and ")
     });
     assert_eq!(
-        told,
+        error_text,
         [
             format!(
-                "{gzip}: not cut: gzip that is not BGZF, which can only be read from its beginning: compress it with bgzip to have it cut"
+                "{gzip}: not divided: gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it"
             ),
-            format!("{tiny}: not cut: too small for more"),
+            format!("{tiny}: not divided: too small for more"),
         ]
     );
 }
 
 #[test]
-fn slices_can_be_cut_again() {
+fn slices_can_be_divided_again() {
     let folder = Folder::new();
     let texts = mates(ILLUMINA, 9000, 5);
     let lanes = [written(&folder, "a", &texts, [usual, SMALL_BLOCKS])];
@@ -299,7 +300,7 @@ fn slices_can_be_cut_again() {
     for lanes in &first.shards {
         let held = read(lanes);
         let (sharding, pairs) = cut(lanes, 3, &held);
-        assert_eq!(pairs.len(), 3, "{:?}", sharding.uncut);
+        assert_eq!(pairs.len(), 3, "{:?}", sharding.partly_split_lanes);
         again.extend(held.0);
     }
     again.sort_unstable();
@@ -307,9 +308,9 @@ fn slices_can_be_cut_again() {
 }
 
 #[test]
-fn mates_that_are_not_where_they_are_expected() {
+fn mates_far_from_their_expected_position_are_found() {
     let folder = Folder::new();
-    // The second half of the second file has longer reads: the middle is 4.6 MB off in 44 MB, beyond the first window and within the last.
+    // The second half of the second file has longer reads: the middle is displaced by 4.6 of 44 MB, outside the first window and inside the largest.
     let file = |name: &str, lengths: [usize; 2]| {
         let text: String = (0..120_000)
             .map(|i| {
@@ -320,30 +321,33 @@ fn mates_that_are_not_where_they_are_expected() {
         folder.write(name, text)
     };
     let [one, near, far] = [("1", [20, 20]), ("2", [34, 53]), ("3", [10, 77])].map(|(n, l)| file(n, l));
-    // In the last file it is 16 MB off, and found by going there in steps.
+    // In the last file it is displaced by 16 MB and found in steps.
     for two in [near, far] {
-        let sharding = shards(&[pair(NORMAL, &one, &two)], 2).unwrap();
-        assert_eq!(sharding.uncut, []);
+        let sharding = split_into_shards(&[pair(NORMAL_SAMPLE, &one, &two)], 2).unwrap();
+        assert_eq!(sharding.partly_split_lanes, []);
         let pairs: Vec<usize> = sharding.shards.iter().map(|lanes| read(lanes).0.len()).collect();
         assert!(pairs.iter().sum::<usize>() == 120_000 && pairs[0].abs_diff(60_000) < 10, "{pairs:?}");
     }
     // The same reads in another order.
     let text = std::fs::read_to_string(&one).unwrap();
     let (first, second) = text.split_at(text.find("@read:060000").unwrap());
-    let lane = pair(NORMAL, &one, &folder.write("swapped", [second, first].concat()));
-    let sharding = shards(std::slice::from_ref(&lane), 2).unwrap();
+    let lane = pair(NORMAL_SAMPLE, &one, &folder.write("swapped", [second, first].concat()));
+    let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     assert_eq!(sharding.shards, [[lane.clone()]]);
-    assert_eq!((sharding.uncut[0].slices, sharding.uncut[0].why), (1, WhyUncut::NoMates));
     assert_eq!(
-        sharding.shortfall().unwrap(),
-        "1 shard instead of 2: the reads cannot be cut into more (see each lane)"
+        (sharding.partly_split_lanes[0].num_slices, sharding.partly_split_lanes[0].reason),
+        (1, SplitObstacle::MatesNotFound)
+    );
+    assert_eq!(
+        sharding.shortfall_message().unwrap(),
+        "1 shard instead of 2: the reads cannot be divided into more (see each lane)"
     );
 }
 
 #[test]
-fn files_compressed_very_differently() {
+fn mate_files_with_different_compression_are_divided() {
     let folder = Folder::new();
-    // Half of the second file is of one quality, so that its first half takes few bytes.
+    // Half of the second file has one quality value, so that its first half is small.
     let dull = mates(Look { quals: [ALL_QUALS, b"F"], ..ARCHIVED }, 8000, 1);
     let noisy = mates(Look { quals: [ALL_QUALS, ALL_QUALS], ..ARCHIVED }, 8000, 2);
     let texts = [0, 1].map(|mate| [&dull[mate][..], &noisy[mate]].concat());
@@ -351,14 +355,14 @@ fn files_compressed_very_differently() {
     let all = read(&lanes);
     for n in [2, 3, 7] {
         let (sharding, held) = cut(&lanes, n, &all);
-        assert_eq!(sharding.uncut, []);
+        assert_eq!(sharding.partly_split_lanes, []);
         let mean = 16_000 / n;
         assert!(held.iter().all(|pairs| pairs.abs_diff(mean) < mean / 20), "{held:?}");
     }
 }
 
 #[test]
-fn names_that_do_not_tell() {
+fn ambiguous_names_prevent_division() {
     let folder = Folder::new();
     let named = |name: fn(usize) -> usize| -> String {
         (0..20_000).map(|i| format!("@r{} x\nACGT\n+\nFFFF\n", name(i))).collect()
@@ -368,76 +372,75 @@ fn names_that_do_not_tell() {
     let twice = write("twice", |i| i / 2);
     let again = [write("again_1", |i| i % 100), write("again_2", |i| i % 100)];
     let others = [write("others_1", |i| i), write("others_2", |i| i + 1_000_000)];
-    let interleaved = |path: &PathBuf| Lane::whole(NORMAL, LaneFiles::Interleaved(path.clone()));
+    let interleaved = |path: &PathBuf| Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Interleaved(path.clone()));
     let cases = [
-        (pair(NORMAL, &alike[0], &alike[1]), WhyUncut::Alike),
-        (interleaved(&alike[0]), WhyUncut::Alike),
-        (pair(NORMAL, &again[0], &again[1]), WhyUncut::NoMates),
-        (pair(NORMAL, &others[0], &others[1]), WhyUncut::NoMates),
-        (interleaved(&others[0]), WhyUncut::NoMates),
-        (single(folder.write("fasta", ">a\nACGT\n".repeat(40_000))), WhyUncut::NotFastq),
-        (single(folder.write("wrong", format!("@a\n{}", "ACGT\n".repeat(40_000)))), WhyUncut::NoRecords),
-        (single(folder.write("bgzf", usual(&b"ACGT\n".repeat(400_000)))), WhyUncut::Small),
-        (single(folder.write("stored", STORED(&b"ACGT\n".repeat(40_000)))), WhyUncut::NoRecords),
-        (single("/dev/null".into()), WhyUncut::NotRegular),
-        (single(folder.write("empty", "")), WhyUncut::Small),
-        (single(folder.write("nothing.gz", usual(b""))), WhyUncut::Small),
-        (single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))), WhyUncut::Gzip),
-        (single(folder.write("one", "@a\nA\n+\nF\n")), WhyUncut::Small),
+        (pair(NORMAL_SAMPLE, &alike[0], &alike[1]), SplitObstacle::EqualNames),
+        (interleaved(&alike[0]), SplitObstacle::EqualNames),
+        (pair(NORMAL_SAMPLE, &again[0], &again[1]), SplitObstacle::MatesNotFound),
+        (pair(NORMAL_SAMPLE, &others[0], &others[1]), SplitObstacle::MatesNotFound),
+        (interleaved(&others[0]), SplitObstacle::MatesNotFound),
+        (single(folder.write("fasta", ">a\nACGT\n".repeat(40_000))), SplitObstacle::NotFastq),
+        (single(folder.write("wrong", format!("@a\n{}", "ACGT\n".repeat(40_000)))), SplitObstacle::NoRecords),
+        (single(folder.write("bgzf", usual(&b"ACGT\n".repeat(400_000)))), SplitObstacle::TooSmall),
+        (single(folder.write("stored", STORED(&b"ACGT\n".repeat(40_000)))), SplitObstacle::NoRecords),
+        (single("/dev/null".into()), SplitObstacle::NotRegular),
+        (single(folder.write("empty", "")), SplitObstacle::TooSmall),
+        (single(folder.write("nothing.gz", usual(b""))), SplitObstacle::TooSmall),
+        (single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))), SplitObstacle::Gzip),
+        (single(folder.write("one", "@a\nA\n+\nF\n")), SplitObstacle::TooSmall),
     ];
     for (lane, why) in cases {
-        let sharding = shards(std::slice::from_ref(&lane), 2).unwrap();
+        let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
         assert_eq!(sharding.shards, [[lane.clone()]], "{lane:?}");
         assert_eq!(
-            sharding.uncut.iter().map(|u| (u.slices, u.why)).collect::<Vec<_>>(),
+            sharding.partly_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
             [(1, why)],
             "{lane:?}"
         );
     }
-    // Reads whose mates do not matter need no names.
+    // Unpaired reads need no distinct names.
     for path in [&alike[0], &twice] {
         let lanes = [single(path.clone())];
         assert_eq!(cut(&lanes, 2, &read(&lanes)).1.len(), 2);
     }
-    // Some names that come twice in a row do no harm.
+    // A few names that occur twice in a row do no harm.
     let mates = folder.write("twice_2", named(|i| i / 2).replace(" x", " y"));
-    let lanes = [pair(NORMAL, &twice, &mates)];
+    let lanes = [pair(NORMAL_SAMPLE, &twice, &mates)];
     assert_eq!(cut(&lanes, 2, &read(&lanes)).1.len(), 2);
     assert_eq!(cut(&[interleaved(&twice)], 2, &read(&[interleaved(&twice)])).1.len(), 2);
-    let none = shards(&[], 3).unwrap();
-    assert_eq!((none.shards.len(), none.uncut.len()), (0, 0));
-    let absent = shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
+    let none = split_into_shards(&[], 3).unwrap();
+    assert_eq!((none.shards.len(), none.partly_split_lanes.len()), (0, 0));
+    let absent = split_into_shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
     assert!(absent.ends_with("absent: cannot read: No such file or directory (os error 2)"), "{absent}");
 }
 
 #[test]
-fn tiny_lanes_are_dealt() {
+fn tiny_lanes_are_distributed_whole() {
     let folder = Folder::new();
-    let lanes: Vec<Lane> = (0..5)
-        .map(|i| written(&folder, &format!("{i}"), &mates(BARE, 20 + i, i as u64), [PLAIN, usual]))
-        .collect();
+    let lanes: Vec<Lane> =
+        (0..5).map(|i| written(&folder, &format!("{i}"), &mates(BARE, 20 + i, i as u64), [PLAIN, usual])).collect();
     let all = read(&lanes);
     for n in [1, 2, 3, 7, 50] {
         let (sharding, _) = cut(&lanes, n, &all);
         assert_eq!(sharding.shards.len(), n.min(5));
     }
     assert_eq!(
-        shards(&lanes, 7).unwrap().shortfall().unwrap(),
-        "5 shards instead of 7: the reads cannot be cut into more (see each lane)"
+        split_into_shards(&lanes, 7).unwrap().shortfall_message().unwrap(),
+        "5 shards instead of 7: the reads cannot be divided into more (see each lane)"
     );
 }
 
-/// A file of one read a part, each of its parts packed; where each read of those parts lies that BGZF holds, or plain text, by name.
-fn parts(form: usize, reads: &[String]) -> (Vec<u8>, Vec<Option<Offset>>) {
+/// A file with one read per part, each part compressed on its own; and the position of each read that is in BGZF or plain text, by name.
+fn parts(form: usize, reads: &[String]) -> (Vec<u8>, Vec<Option<VirtualOffset>>) {
     let (mut bytes, mut places) = (Vec::new(), Vec::new());
     let text = reads.concat();
     let starts = reads.iter().scan(0, |at, read| Some(std::mem::replace(at, *at + read.len())));
     match form {
         0 => {
             bytes = text.into_bytes();
-            places.extend(starts.map(|start| Some(Offset { byte: start as u64, within: 0 })));
+            places.extend(starts.map(|start| Some(VirtualOffset { file_offset: start as u64, offset_in_block: 0 })));
         }
-        // Blocks that end anywhere, and one block.
+        // Blocks that end at any byte, and a single block.
         1..4 => {
             let block = [10, 64, 0xff00][form - 1];
             let mut blocks = Vec::new();
@@ -445,17 +448,15 @@ fn parts(form: usize, reads: &[String]) -> (Vec<u8>, Vec<Option<Offset>>) {
                 blocks.push(bytes.len() as u64);
                 bytes.extend(usual(part));
             }
-            places.extend(
-                starts.map(|start| {
-                    Some(Offset { byte: blocks[start / block], within: (start % block) as u16 })
-                }),
-            );
+            places.extend(starts.map(|start| {
+                Some(VirtualOffset { file_offset: blocks[start / block], offset_in_block: (start % block) as u16 })
+            }));
         }
-        // BGZF and other members of gzip in turn.
+        // BGZF and ordinary gzip members alternate.
         _ => {
             for (read, i) in reads.iter().zip(0..) {
                 let blocks = i % 3 != 1;
-                places.push(blocks.then_some(Offset { byte: bytes.len() as u64, within: 0 }));
+                places.push(blocks.then_some(VirtualOffset { file_offset: bytes.len() as u64, offset_in_block: 0 }));
                 bytes.extend(if blocks { usual(read.as_bytes()) } else { gzip(read.as_bytes()) });
             }
         }
@@ -464,10 +465,9 @@ fn parts(form: usize, reads: &[String]) -> (Vec<u8>, Vec<Option<Offset>>) {
 }
 
 #[test]
-fn every_stretch_between_two_records() {
+fn every_span_between_two_records_is_read() {
     let folder = Folder::new();
-    let reads: Vec<String> =
-        (0..12).map(|i| format!("@r{i:02}\n{0}\n+\n{0}\n", "A".repeat(i * 5 % 13))).collect();
+    let reads: Vec<String> = (0..12).map(|i| format!("@r{i:02}\n{0}\n+\n{0}\n", "A".repeat(i * 5 % 13))).collect();
     for form in 0..5 {
         let (bytes, mut places) = parts(form, &reads);
         let size = bytes.len() as u64;
@@ -480,7 +480,8 @@ fn every_stretch_between_two_records() {
                 if to < reads.len() && end.is_none() {
                     continue;
                 }
-                let slice = Slice { one: Span { from: begin, to: end, size }, two: None };
+                let slice =
+                    LaneSlice { first_file: FileSpan { start: begin, end, file_bytes: size }, second_file: None };
                 let lane = Lane { slice: Some(slice), ..single(path.clone()) };
                 let (seen, _) = read(std::slice::from_ref(&lane));
                 let names: Vec<String> =
@@ -493,156 +494,152 @@ fn every_stretch_between_two_records() {
     }
 }
 
-/// The second of two slices of a file, and the byte it begins at.
+/// The second of two slices of a file, and the byte at which it starts.
 fn second(lane: &Lane) -> (Lane, u64) {
-    let sharding = shards(std::slice::from_ref(lane), 2).unwrap();
+    let sharding = split_into_shards(std::slice::from_ref(lane), 2).unwrap();
     let lane = sharding.shards[1][0].clone();
-    let from = lane.slice.unwrap().one.from;
-    (lane, from.byte)
+    let from = lane.slice.unwrap().first_file.start;
+    (lane, from.file_offset)
 }
 
 #[test]
-fn files_that_changed_after_they_were_cut() {
+fn files_that_changed_after_division_are_reported() {
     let folder = Folder::new();
     let [text, _] = mates(ILLUMINA, 2000, 9);
     let path = folder.write("a.fq", &text);
     let lane = single(path.clone());
-    let first = shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
 
     let cut_off = &text[..text.len() - 1000];
     folder.write("a.fq", cut_off);
     let resized = format!(
-        "a.fq: is {} bytes long and was {} when it was cut into slices: give the file as it was, or cut it again",
+        "a.fq: is {} bytes long and was {} when it was divided into slices: restore the file, or divide it again",
         cut_off.len(),
         text.len()
     );
     for lane in [&first, &slice] {
-        assert_eq!(said(&folder, lane), resized);
+        assert_eq!(message(&folder, lane), resized);
         assert!(check_lanes(std::slice::from_ref(lane)).is_err());
     }
-    // As if it had been cut off after it was opened.
+    // As if the file had been truncated after it was opened.
     let mut short = slice.clone();
-    let span = &mut short.slice.as_mut().unwrap().one;
-    (span.size, span.to) = (cut_off.len() as u64, Some(Offset { byte: text.len() as u64, within: 0 }));
-    assert_eq!(said(&folder, &short), "a.fq: cannot read: the file ends before the slice of it that is read");
+    let span = &mut short.slice.as_mut().unwrap().first_file;
+    (span.file_bytes, span.end) =
+        (cut_off.len() as u64, Some(VirtualOffset { file_offset: text.len() as u64, offset_in_block: 0 }));
+    assert_eq!(message(&folder, &short), "a.fq: cannot read: the file ends inside the slice");
 
-    // Another text of the same length.
+    // Another text with the same length.
     folder.write("a.fq", [b"x", &text.as_bytes()[..text.len() - 1]].concat());
     assert_eq!(
-        said(&folder, &slice),
+        message(&folder, &slice),
         format!(
-            "a.fq: record 1 after byte {from}: starts with an empty line instead of '@': not four lines a record, or damaged"
+            "a.fq: record 1 after byte {from}: starts with an empty line instead of '@': not four lines per record, or damaged"
         )
     );
-    // Gzip where there was text.
+    // Gzip instead of plain text.
     let mut gzipped = text.clone().into_bytes();
     gzipped[from as usize..from as usize + 2].copy_from_slice(&[0x1f, 0x8b]);
     folder.write("a.fq", &gzipped);
-    let changed = "is not what it was when it was cut into slices, by what is at byte";
-    assert!(said(&folder, &slice).starts_with(&format!("a.fq: {changed} {from}: give the file")));
+    let changed = "has changed since it was divided into slices (at byte";
+    assert!(message(&folder, &slice).starts_with(&format!("a.fq: {changed} {from}): restore the file")));
 
-    // A wrong record is counted from where the slice begins, and from the beginning of the file in the first.
+    // An invalid record is counted from the start of the slice, which for the first slice is the start of the file.
     let wrong = text.replace("AC", "A-");
     let path = folder.write("b.fq", &text);
     let lane = single(path);
-    let first = shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
     folder.write("b.fq", wrong);
     let letter = "'-' in the sequence is not a base (IUPAC letter)";
-    assert_eq!(said(&folder, &first), format!("b.fq: record 1: {letter}"));
-    assert_eq!(said(&folder, &slice), format!("b.fq: record 1 after byte {from}: {letter}"));
+    assert_eq!(message(&folder, &first), format!("b.fq: record 1: {letter}"));
+    assert_eq!(message(&folder, &slice), format!("b.fq: record 1 after byte {from}: {letter}"));
 }
 
 #[test]
-fn bgzf_that_changed_after_it_was_cut() {
+fn bgzf_files_that_changed_after_division_are_reported() {
     let folder = Folder::new();
     let [text, _] = mates(ILLUMINA, 3000, 9);
     let packed = usual(text.as_bytes());
     let lane = single(folder.write("a.gz", &packed));
-    let first = shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
-    let within = slice.slice.unwrap().one.from.within;
+    let within = slice.slice.unwrap().first_file.start.offset_in_block;
     let at = from as usize;
     assert!(within > 0);
-    let place = format!("byte {within} of what the block at byte {from} holds");
+    let place = format!("byte {within} of the block at byte {from}");
 
-    // What is read by both slices is damaged.
+    // A block that both slices read is damaged.
     let mut damaged = packed.clone();
     damaged[at + 2000] ^= 0xff;
     folder.write("a.gz", &damaged);
-    let told = said(&folder, &slice);
-    assert!(told.starts_with("a.gz: record "), "{told}");
-    assert!(told.contains(&format!(" after {place}: damaged gzip data (")), "{told}");
-    let told = said(&folder, &first);
-    assert!(told.contains(": damaged gzip data (") && !told.contains("after"), "{told}");
-    // There is no block any more.
+    let error_text = message(&folder, &slice);
+    assert!(error_text.starts_with("a.gz: record "), "{error_text}");
+    assert!(error_text.contains(&format!(" after {place}: damaged gzip data (")), "{error_text}");
+    let error_text = message(&folder, &first);
+    assert!(error_text.contains(": damaged gzip data (") && !error_text.contains("after"), "{error_text}");
+    // The block does not exist any more.
     let mut other = packed.clone();
     other[at] = b'@';
     folder.write("a.gz", &other);
     for lane in [&slice, &first] {
-        let changed = "a.gz: is not what it was when it was cut into slices, by what is at";
-        assert_eq!(
-            said(&folder, lane),
-            format!("{changed} {place}: give the file as it was, or cut it again")
-        );
+        let changed = "a.gz: has changed since it was divided into slices (at";
+        assert_eq!(message(&folder, lane), format!("{changed} {place}): restore the file, or divide it again"));
     }
-    // The block holds less.
+    // The block has fewer bytes.
     let mut less = packed.clone();
     less.splice(at.., usual(b"@a\nA\n+\nF\n"));
     less.resize(packed.len(), 0);
     folder.write("a.gz", &less);
     for lane in [&slice, &first] {
-        assert!(!said(&folder, lane).is_empty());
+        assert!(!message(&folder, lane).is_empty());
     }
-    // As if it had been cut off after it was opened.
+    // As if the file had been truncated after it was opened.
     folder.write("a.gz", &packed[..packed.len() - 200]);
     let mut short = slice.clone();
-    let span = &mut short.slice.as_mut().unwrap().one;
-    span.to = Some(Offset { byte: packed.len() as u64 - 28, within: 0 });
-    span.size = packed.len() as u64 - 200;
-    let told = said(&folder, &short);
+    let span = &mut short.slice.as_mut().unwrap().first_file;
+    span.end = Some(VirtualOffset { file_offset: packed.len() as u64 - 28, offset_in_block: 0 });
+    span.file_bytes = packed.len() as u64 - 200;
+    let error_text = message(&folder, &short);
     assert!(
-        told.starts_with("a.gz: record ")
-            && told.ends_with(&format!(
-                " after {place}: the gzip data end before their end: the file is truncated, copy or make it again"
+        error_text.starts_with("a.gz: record ")
+            && error_text.ends_with(&format!(
+                " after {place}: the gzip data end too early: the file is truncated, copy or make it again"
             )),
-        "{told}"
+        "{error_text}"
     );
 }
 
 #[test]
-fn mates_missing_in_a_slice() {
+fn missing_mates_in_a_slice_are_reported() {
     let folder = Folder::new();
     let [one, two] = mates(ILLUMINA, 2000, 4);
     let lost = two.len() - two.rfind("\n@").unwrap() - 1;
     let lane = written(&folder, "a", &[one, two[..two.len() - lost].to_owned()], [PLAIN, PLAIN]);
-    let sharding = shards(std::slice::from_ref(&lane), 2).unwrap();
+    let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     let pairs = read(&sharding.shards[0]).0.len();
-    let from = sharding.shards[1][0].slice.unwrap().two.unwrap().from;
+    let from = sharding.shards[1][0].slice.unwrap().second_file.unwrap().start;
     assert_eq!(
-        said(&folder, &sharding.shards[1][0]),
+        message(&folder, &sharding.shards[1][0]),
         format!(
-            "a_2: the slice from {from} on ends after {} records while that of a_1 goes on: mates are missing, give files that hold the same templates in the same order",
+            "a_2: the slice from {from} on ends after {} records while that of a_1 continues: mates are missing, give files that have the same templates in the same order",
             2000 - pairs - 1
         )
     );
 }
 
 #[test]
-fn reads_that_are_given_twice() {
+fn duplicate_inputs_are_reported() {
     let folder = Folder::new();
     let lane = written(&folder, "a", &mates(ILLUMINA, 2000, 4), [usual, usual]);
-    let parts = shards(std::slice::from_ref(&lane), 3).unwrap().shards.concat();
+    let parts = split_into_shards(std::slice::from_ref(&lane), 3).unwrap().shards.concat();
     assert_eq!(parts.len(), 3);
     check_lanes(&parts).unwrap();
-    for twice in
-        [[parts[0].clone(), parts[0].clone()], [parts[2].clone(), lane.clone()], [lane.clone(), lane]]
-    {
-        let told = check_lanes(&twice).unwrap_err().to_string();
-        assert!(told.ends_with("are the same reads: give each file once"), "{told}");
+    for twice in [[parts[0].clone(), parts[0].clone()], [parts[2].clone(), lane.clone()], [lane.clone(), lane]] {
+        let error_text = check_lanes(&twice).unwrap_err().to_string();
+        assert!(error_text.ends_with("are the same reads: give each file once"), "{error_text}");
     }
-    // A copy of the file, though other parts of it.
+    // A copy of the file, with another slice.
     let copy = folder.path().join("copy");
     std::fs::copy(parts[0].paths().next().unwrap(), &copy).unwrap();
     let mut other = parts[1].clone();

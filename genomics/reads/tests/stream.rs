@@ -1,17 +1,15 @@
-//! Reads that are pulled: the same ones, in order, however the files are packed, read and cut.
-
-mod common;
+//! Read streams deliver the same reads in the same order for any compression, number of threads and batch limit.
 
 use std::io::Write;
 use std::sync::Arc;
 
-use common::{Batch, Folder, Read, as_pipes, bgzf, fastq, gzip, gzip_members, interleave, pull, reads};
-use genuma_reads::{Cut, Meter, ReadLane, StreamOptions};
+use crate::common::{Batch, Folder, Read, as_pipes, bgzf, fastq, gzip, gzip_members, interleave, pull, reads};
+use genuma_reads::{BatchLimit, ProgressCounters, ReadLane, StreamOptions};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// What should arrive of a lane: the batches by the rule as it is written.
-fn expected(lane: u32, paired: bool, reads: &[Read], cut: Cut) -> Vec<Batch> {
+/// The expected batches of a lane, by a direct implementation of the rule.
+fn expected(lane: u32, paired: bool, reads: &[Read], cut: BatchLimit) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut ended = true;
     for unit in reads.chunks(if paired { 2 } else { 1 }) {
@@ -22,9 +20,9 @@ fn expected(lane: u32, paired: bool, reads: &[Read], cut: Cut) -> Vec<Batch> {
         let (.., batch) = batches.last_mut().unwrap();
         batch.extend_from_slice(unit);
         let bases: u64 = batch.iter().map(|[_, _, seq, _]| seq.len() as u64).sum();
-        ended = batch.len() >= cut.reads
-            || bases >= cut.most_bases
-            || (batch.len() >= cut.fewest_reads && bases >= cut.bases);
+        ended = batch.len() >= cut.max_reads
+            || bases >= cut.max_bases
+            || (batch.len() >= cut.min_reads && bases >= cut.target_bases);
     }
     batches
 }
@@ -32,16 +30,16 @@ fn expected(lane: u32, paired: bool, reads: &[Read], cut: Cut) -> Vec<Batch> {
 /// Name, comment, and bases and qualities of each mate.
 type Template = (String, String, [(Vec<u8>, Vec<u8>); 2]);
 
-/// Templates with reads of any length, and how they are written.
+/// Templates with reads of any length, and the form of their files.
 #[derive(Debug, Clone)]
 struct Case {
     templates: Vec<Template>,
     layout: Layout,
     packs: [Pack; 2],
-    /// Line length of FASTA; absent for FASTQ.
+    /// Line length of FASTA; `None` for FASTQ.
     wrap: Option<usize>,
     crlf: bool,
-    cut: Cut,
+    cut: BatchLimit,
     inflaters: usize,
     ahead: usize,
     through_pipe: bool,
@@ -60,7 +58,7 @@ enum Pack {
     Gzip,
     Members(usize),
     Bgzf,
-    /// BGZF, then members that are not, then BGZF.
+    /// BGZF, then ordinary gzip members, then BGZF.
     Mixed,
 }
 
@@ -99,7 +97,7 @@ impl Case {
         text
     }
 
-    /// The reads, in the order of the files.
+    /// The reads in the order of the files.
     fn reads(&self) -> Vec<Read> {
         let mates: &[usize] = if self.layout == Layout::Single { &[0] } else { &[0, 1] };
         let read = |name: &String, comment: &String, (seq, qual): &(Vec<u8>, Vec<u8>)| {
@@ -153,20 +151,23 @@ fn case() -> impl Strategy<Value = Case> {
     };
     let layout = prop_oneof![Just(Layout::Single), Just(Layout::Pair), Just(Layout::Interleaved)];
     let cut = prop_oneof![
-        (1u64..20_000).prop_map(Cut::at_bases),
-        (1usize..50).prop_map(Cut::at_reads),
+        (1u64..20_000).prop_map(BatchLimit::by_bases),
+        (1usize..50).prop_map(BatchLimit::by_reads),
         (1u64..2000, 1usize..20, 2000u64..30_000, 10usize..40).prop_map(
-            |(bases, fewest_reads, most_bases, reads)| Cut { bases, reads, fewest_reads, most_bases }
+            |(target_bases, min_reads, max_bases, max_reads)| BatchLimit {
+                target_bases,
+                max_reads,
+                min_reads,
+                max_bases
+            }
         ),
     ];
     let style = (prop::option::of(1usize..100), any::<bool>(), cut, 0usize..7, 0usize..4, any::<bool>());
     (templates, layout, [pack(), pack()], style).prop_map(|(templates, layout, packs, style)| {
         let (wrap, crlf, cut, inflaters, ahead, through_pipe) = style;
-        // A comment that says `1:` would call both mates read 1.
-        let templates = templates
-            .into_iter()
-            .map(|(name, comment, mates)| (name, comment.replace(':', ";"), mates))
-            .collect();
+        // A comment that starts with `1:` would make both mates read 1.
+        let templates =
+            templates.into_iter().map(|(name, comment, mates)| (name, comment.replace(':', ";"), mates)).collect();
         Case { templates, layout, packs, wrap, crlf, cut, inflaters, ahead, through_pipe }
     })
 }
@@ -179,50 +180,44 @@ proptest! {
     #![proptest_config(config(300, 31))]
 
     #[test]
-    fn reads_arrive_in_order_and_batches_end_by_the_rule(case in case()) {
+    fn reads_arrive_in_order_and_batches_end_at_the_limit(case in case()) {
         let folder = Folder::new();
         let mut lane = case.write(&folder);
         if case.through_pipe {
             lane = as_pipes(lane);
         }
         let mut options = StreamOptions::new(case.cut);
-        (options.inflaters, options.ahead) = (case.inflaters, case.ahead);
+        (options.inflate_threads, options.batches_ahead) = (case.inflaters, case.ahead);
         let (batches, error) = pull(&[lane], options);
         prop_assert!(error.is_none(), "{:?}", error);
         prop_assert_eq!(batches, expected(0, case.layout != Layout::Single, &case.reads(), case.cut));
     }
 }
 
-/// A file that is wrong somewhere, and how it is read.
+/// A damaged file, and the options for reading it.
 #[derive(Debug, Clone)]
 struct Damaged {
     layout: Layout,
     pack: Pack,
-    /// Bytes to overwrite, as a share of the file.
+    /// Bytes to overwrite, at fractions of the file size.
     changes: Vec<(f64, u8)>,
-    /// How much of the file is left.
+    /// Fraction of the file that is kept.
     left: f64,
 }
 
 fn damaged() -> impl Strategy<Value = Damaged> {
     let layout = prop_oneof![Just(Layout::Single), Just(Layout::Pair), Just(Layout::Interleaved)];
-    let pack =
-        prop_oneof![Just(Pack::Plain), Just(Pack::Members(20_000)), Just(Pack::Bgzf), Just(Pack::Mixed)];
+    let pack = prop_oneof![Just(Pack::Plain), Just(Pack::Members(20_000)), Just(Pack::Bgzf), Just(Pack::Mixed)];
     let changes = prop::collection::vec((0.0f64..1.0, any::<u8>()), 0..3);
     let left = prop_oneof![Just(1.0), 0.0f64..1.0];
-    (layout, pack, changes, left).prop_map(|(layout, pack, changes, left)| Damaged {
-        layout,
-        pack,
-        changes,
-        left,
-    })
+    (layout, pack, changes, left).prop_map(|(layout, pack, changes, left)| Damaged { layout, pack, changes, left })
 }
 
 proptest! {
     #![proptest_config(config(300, 37))]
 
     #[test]
-    fn damage_is_told_and_threads_do_not_show(damaged in damaged()) {
+    fn damage_is_reported_equally_for_any_number_of_threads(damaged in damaged()) {
         let folder = Folder::new();
         let mates = [fastq(0, 700, 1), fastq(0, 700, 2)];
         let text = match damaged.layout {
@@ -241,8 +236,8 @@ proptest! {
             Layout::Pair => ReadLane::Pair(one, two),
             Layout::Interleaved => ReadLane::Interleaved(one),
         };
-        let pulled = |inflaters| {
-            let options = StreamOptions { inflaters, ..StreamOptions::new(Cut::at_reads(100)) };
+        let pulled = |inflate_threads| {
+            let options = StreamOptions { inflate_threads, ..StreamOptions::new(BatchLimit::by_reads(100)) };
             let (batches, error) = pull(std::slice::from_ref(&lane), options);
             (batches, error.map(|e| e.to_string()))
         };
@@ -258,7 +253,7 @@ proptest! {
 }
 
 #[test]
-fn lanes_come_one_after_the_other() {
+fn lanes_are_delivered_one_after_the_other() {
     let folder = Folder::new();
     let file = |name: &str, text: &[u8]| folder.write(name, gzip(text));
     let lanes = [
@@ -266,35 +261,27 @@ fn lanes_come_one_after_the_other() {
         ReadLane::Single(file("b", &fastq(10, 7, 1))),
         ReadLane::Interleaved(file("c", &interleave(&fastq(20, 5, 1), &fastq(20, 5, 2)))),
     ];
-    let meter = Arc::new(Meter::default());
-    let options = StreamOptions { meter: meter.clone(), ..StreamOptions::new(Cut::at_reads(8)) };
+    let progress = Arc::new(ProgressCounters::default());
+    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimit::by_reads(8)) };
     let (batches, error) = pull(&lanes, options);
     assert!(error.is_none());
     let shape: Vec<_> =
         batches.iter().map(|(lane, before, paired, reads)| (*lane, *before, *paired, reads.len())).collect();
     assert_eq!(
         shape,
-        [
-            (0, 0, true, 8),
-            (0, 8, true, 8),
-            (0, 16, true, 4),
-            (1, 0, false, 7),
-            (2, 0, true, 8),
-            (2, 8, true, 2)
-        ]
+        [(0, 0, true, 8), (0, 8, true, 8), (0, 16, true, 4), (1, 0, false, 7), (2, 0, true, 8), (2, 8, true, 2)]
     );
-    assert_eq!((meter.reads(), meter.pairs()), (37, 15));
-    assert_eq!(meter.bytes_done(), meter.bytes_total());
+    assert_eq!((progress.reads(), progress.pairs()), (37, 15));
+    assert_eq!(progress.bytes_done(), progress.bytes_total());
     assert_eq!(batches[3].3[0][..2], [b"lane:10".to_vec(), b"1:N:0:ACGT".to_vec()]);
-    assert_eq!(pull(&[], StreamOptions::new(Cut::at_reads(8))).0, []);
+    assert_eq!(pull(&[], StreamOptions::new(BatchLimit::by_reads(8))).0, []);
 }
 
 #[test]
 fn a_batch_ends_with_the_pair_that_reaches_the_bases() {
     let folder = Folder::new();
-    let text = |mate: usize| {
-        (0..10).map(|i| format!("@r{i}/{mate}\nACGTA\n+\nFFFFF\n")).collect::<String>().into_bytes()
-    };
+    let text =
+        |mate: usize| (0..10).map(|i| format!("@r{i}/{mate}\nACGTA\n+\nFFFFF\n")).collect::<String>().into_bytes();
     let pair = ReadLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
     let single = ReadLane::Single(folder.write("s", text(2)));
     let lengths = |lane: &ReadLane, cut| {
@@ -302,20 +289,20 @@ fn a_batch_ends_with_the_pair_that_reaches_the_bases() {
         assert!(error.is_none());
         batches.iter().map(|(.., reads)| reads.len()).collect::<Vec<_>>()
     };
-    // A pair has 10 bases: the limit is met exactly, just missed, or lies within the first mate.
-    assert_eq!(lengths(&pair, Cut::at_bases(30)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&pair, Cut::at_bases(31)), [8, 8, 4]);
-    assert_eq!(lengths(&pair, Cut::at_bases(25)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&single, Cut::at_bases(25)), [5, 5]);
-    assert_eq!(lengths(&pair, Cut::at_reads(5)), [6, 6, 6, 2]);
-    // At 10 bases, but not before 6 reads, unless there are 20 bases.
-    let cut = Cut { fewest_reads: 6, most_bases: 20, ..Cut::at_bases(10) };
+    // A pair has 10 bases: the limit is reached exactly, just missed, or inside the first mate.
+    assert_eq!(lengths(&pair, BatchLimit::by_bases(30)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&pair, BatchLimit::by_bases(31)), [8, 8, 4]);
+    assert_eq!(lengths(&pair, BatchLimit::by_bases(25)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&single, BatchLimit::by_bases(25)), [5, 5]);
+    assert_eq!(lengths(&pair, BatchLimit::by_reads(5)), [6, 6, 6, 2]);
+    // At 10 bases, but with at least 6 reads, unless there are 20 bases.
+    let cut = BatchLimit { min_reads: 6, max_bases: 20, ..BatchLimit::by_bases(10) };
     assert_eq!(lengths(&single, cut), [4, 4, 2]);
-    assert_eq!(lengths(&single, Cut { most_bases: 1000, ..cut }), [6, 4]);
+    assert_eq!(lengths(&single, BatchLimit { max_bases: 1000, ..cut }), [6, 4]);
 }
 
 #[test]
-fn names_lose_their_number_only_in_pairs() {
+fn read_numbers_are_removed_from_names_only_in_pairs() {
     let folder = Folder::new();
     let one = folder.write("1.fq", "@r/1 x  y\tz\nACGT\n+\nFFFF\n@/1/1\nA\n+\nF\n");
     let two = folder.write("2.fq", "@r/2\nAC\n+\nFF\n@/1/2\nA\n+\nF\n");
@@ -325,29 +312,24 @@ fn names_lose_their_number_only_in_pairs() {
             .map(|[name, comment, ..]| [name, comment].map(|s| String::from_utf8(s).unwrap()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        names(ReadLane::Pair(one.clone(), two)),
-        [["r", "x  y\tz"], ["r", ""], ["/1", ""], ["/1", ""]]
-    );
+    assert_eq!(names(ReadLane::Pair(one.clone(), two)), [["r", "x  y\tz"], ["r", ""], ["/1", ""], ["/1", ""]]);
     assert_eq!(names(ReadLane::Single(one)), [["r/1", "x  y\tz"], ["/1/1", ""]]);
 }
 
 #[test]
-fn fasta_lines_are_joined_and_long_reads_are_welcome() {
+fn fasta_lines_are_joined_and_long_reads_are_accepted() {
     let folder = Folder::new();
     let long = "ACGTN".repeat(500_000);
-    let wrapped: Vec<&str> =
-        (0..long.len()).step_by(60).map(|at| &long[at..long.len().min(at + 60)]).collect();
+    let wrapped: Vec<&str> = (0..long.len()).step_by(60).map(|at| &long[at..long.len().min(at + 60)]).collect();
     let text = format!(">a\n{long}\n>b x\n\n>c\r\n{}\r\n\r\n>d\nAC\n\nGT", wrapped.join("\r\n"));
-    let read = |name: &str, comment: &str, seq: &str| {
-        [name.as_bytes().to_vec(), comment.into(), seq.into(), Vec::new()]
-    };
+    let read =
+        |name: &str, comment: &str, seq: &str| [name.as_bytes().to_vec(), comment.into(), seq.into(), Vec::new()];
     let expected = [read("a", "", &long), read("b", "x", ""), read("c", "", &long), read("d", "", "ACGT")];
     for (name, pack) in [("plain", Pack::Plain), ("bgzf", Pack::Bgzf)] {
         let path = folder.write(name, pack.pack(text.as_bytes()));
         assert!(reads(&[ReadLane::Single(path.clone())]) == expected, "{name}");
     }
-    // As FASTQ, each longer than a block.
+    // As FASTQ, with records longer than a block.
     let text = format!("@a\n{long}\n+\n{long}\n@b\n\n+\n\n@c\n{long}\n+\n{long}");
     let path = folder.write("long.fq", text);
     let lengths: Vec<_> =
@@ -356,14 +338,13 @@ fn fasta_lines_are_joined_and_long_reads_are_welcome() {
 }
 
 #[test]
-fn headers_are_handed_on_whole_where_asked_for() {
+fn whole_headers_are_delivered_if_requested() {
     let folder = Folder::new();
-    let headers = |mate: u32| {
-        ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()))
-    };
+    let headers =
+        |mate: u32| ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()));
     let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
     let lane = ReadLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
-    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(Cut::at_reads(100)) };
+    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(BatchLimit::by_reads(100)) };
     let (batches, error) = pull(&[lane], options);
     assert!(error.is_none());
     let names: Vec<&[u8]> = batches[0].3.iter().map(|[name, ..]| name.as_slice()).collect();

@@ -1,7 +1,7 @@
-//! Adapters, dark and worthless tails, fold-backs: what is planted is cut or counted, and nothing else.
+//! Trimming: simulated adapters, poly-G tails and tails of failed quality are removed, fold-back reads are counted, and nothing else changes.
 
-use genuma_reads::dna::revcomp;
-use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::{Mate, ReadPair, TrimCounts, Trimmer};
 
 const READ: usize = 150;
 const TRUSEQ: [&[u8]; 2] = [
@@ -13,7 +13,7 @@ const NEXTERA: [&[u8]; 2] = [
     b"CTGTCTCTTATACACATCTGACGCTGCCGACGAGCGATCTAGTGTAGATCTCGGTGGTCGCCGTATC",
 ];
 
-/// A small generator of random numbers (splitmix64).
+/// A random number generator (splitmix64).
 struct Rng(u64);
 
 impl Rng {
@@ -42,28 +42,28 @@ impl Rng {
     }
 }
 
-/// Two reads that own their bases.
+/// Two mates with their own memory.
 #[derive(Clone)]
 struct Reads([Vec<u8>; 2], [Vec<u8>; 2]);
 
 impl Reads {
-    /// All bases good.
+    /// Mates with high qualities.
     fn new(seqs: [Vec<u8>; 2]) -> Reads {
         let quals = seqs.each_ref().map(|s| vec![b'F'; s.len()]);
         Reads(seqs, quals)
     }
 
-    /// Both ends of a fragment; what lies behind it is `adapters`, then G without signal.
+    /// Both mates of a fragment, followed by `adapters` and then G (no signal).
     fn of(fragment: &[u8], adapters: [&[u8]; 2]) -> Reads {
         let read = |strand: Vec<u8>, adapter: &[u8]| {
             let mut seq = [&strand, adapter, &[b'G'; READ]].concat();
             seq.truncate(READ);
             seq
         };
-        Reads::new([read(fragment.to_vec(), adapters[0]), read(revcomp(fragment), adapters[1])])
+        Reads::new([read(fragment.to_vec(), adapters[0]), read(reverse_complement(fragment), adapters[1])])
     }
 
-    /// Wrong bases, about one in `every`.
+    /// Substitutes about one base in `every`.
     fn misread(mut self, rng: &mut Rng, every: usize) -> Reads {
         for base in self.0.iter_mut().flatten() {
             if rng.within(every) == 0 {
@@ -73,10 +73,10 @@ impl Reads {
         self
     }
 
-    /// Lengths after trimming, the bases before the cut being as they were.
+    /// Lengths after trimming; checks that the remaining bases are unchanged.
     fn cut(&self, trimmer: &mut Trimmer) -> [usize; 2] {
         let mate = |m: usize| Mate { seq: &self.0[m], qual: &self.1[m] };
-        let trimmed = trimmer.trim(Pair { name: b"pair", mates: [mate(0), mate(1)] });
+        let trimmed = trimmer.trim(ReadPair { name: b"pair", mates: [mate(0), mate(1)] });
         assert_eq!(trimmed.name, b"pair");
         for (before, after) in [mate(0), mate(1)].iter().zip(trimmed.mates) {
             assert_eq!(after.seq.len(), after.qual.len());
@@ -86,28 +86,28 @@ impl Reads {
     }
 }
 
-fn cut(reads: &Reads) -> ([usize; 2], Trimmed) {
+fn cut(reads: &Reads) -> ([usize; 2], TrimCounts) {
     let mut trimmer = Trimmer::default();
     let lengths = reads.cut(&mut trimmer);
     (lengths, trimmer.counts())
 }
 
 #[test]
-fn fragments_shorter_than_their_reads_are_cut_to_the_base() {
+fn fragments_shorter_than_their_reads_are_trimmed_exactly() {
     let mut rng = Rng(1);
     for adapters in [TRUSEQ, NEXTERA] {
         for len in 32..READ {
             let fragment = rng.sequence(len);
             let (lengths, counts) = cut(&Reads::of(&fragment, adapters));
             assert_eq!(lengths, [len, len]);
-            assert_eq!((counts.adapters, counts.adapter_bases), (1, 2 * (READ - len) as u64));
-            assert_eq!((counts.pairs, counts.tail_bases, counts.folded), (1, 0, 0));
+            assert_eq!((counts.pairs_with_adapter, counts.adapter_bases), (1, 2 * (READ - len) as u64));
+            assert_eq!((counts.pairs, counts.low_quality_bases, counts.fold_back_mates), (1, 0, 0));
         }
     }
 }
 
 #[test]
-fn an_adapter_that_nobody_knows_is_told_by_the_mates() {
+fn unknown_adapters_are_found_by_the_overlap_of_mates() {
     let mut rng = Rng(21);
     let unknown = rng.sequence(60);
     for len in 40..READ - 20 {
@@ -118,7 +118,7 @@ fn an_adapter_that_nobody_knows_is_told_by_the_mates() {
 }
 
 #[test]
-fn reads_with_wrong_bases_are_cut_all_the_same() {
+fn reads_with_sequencing_errors_are_trimmed() {
     let mut rng = Rng(3);
     let (mut right, mut trimmer) = (0, Trimmer::default());
     for i in 0..400 {
@@ -131,14 +131,14 @@ fn reads_with_wrong_bases_are_cut_all_the_same() {
 }
 
 #[test]
-fn dimers_of_adapters_come_back_empty() {
+fn adapter_dimers_become_empty() {
     let (lengths, counts) = cut(&Reads::of(b"", TRUSEQ));
     assert_eq!(lengths, [0, 0]);
     assert_eq!(counts.adapter_bases, 2 * READ as u64);
 }
 
 #[test]
-fn a_mate_too_poor_to_compare_leaves_the_adapter_to_speak() {
+fn a_known_adapter_is_found_if_the_mate_has_low_quality() {
     let mut rng = Rng(4);
     let fragment = rng.sequence(70);
     let mut reads = Reads::of(&fragment, TRUSEQ);
@@ -147,7 +147,7 @@ fn a_mate_too_poor_to_compare_leaves_the_adapter_to_speak() {
 }
 
 #[test]
-fn clean_reads_stay_whole() {
+fn clean_reads_are_not_trimmed() {
     let mut rng = Rng(5);
     let (mut trimmer, mut cut) = (Trimmer::default(), 0);
     for _ in 0..20_000 {
@@ -155,14 +155,14 @@ fn clean_reads_stay_whole() {
         let reads = Reads::of(&rng.sequence(len), TRUSEQ).misread(&mut rng, 300);
         cut += u32::from(reads.cut(&mut trimmer) != [READ, READ]);
     }
-    // Twelve bases of an adapter stand by chance at the end of one read in some hundred thousands.
+    // By chance, twelve bases of an adapter occur at the end of one read in some hundred thousand.
     assert!(cut <= 2, "{cut} pairs cut");
     let counts = trimmer.counts();
-    assert!(counts.pairs == 20_000 && counts.folding() < 1e-4, "{counts:?}");
+    assert!(counts.pairs == 20_000 && counts.fold_back_fraction() < 1e-4, "{counts:?}");
 }
 
 #[test]
-fn mates_that_overlap_without_reading_through_stay_whole() {
+fn overlapping_mates_without_adapters_are_not_trimmed() {
     let mut rng = Rng(6);
     for len in READ..2 * READ {
         assert_eq!(cut(&Reads::of(&rng.sequence(len), TRUSEQ)).0, [READ, READ], "{len}");
@@ -170,8 +170,8 @@ fn mates_that_overlap_without_reading_through_stay_whole() {
 }
 
 #[test]
-fn tandem_copies_are_no_adapter() {
-    // A copy as far off as the fragment is long: the mates face each other in either, but go on as the genome does.
+fn tandem_repeats_are_not_taken_for_adapters() {
+    // A repeat whose period is the fragment length: the mates overlap in both copies, but continue with genomic sequence.
     let mut rng = Rng(7);
     for unit in [60, 80, 100, 120] {
         let copies = rng.sequence(unit).repeat(8);
@@ -181,7 +181,7 @@ fn tandem_copies_are_no_adapter() {
 }
 
 #[test]
-fn dark_tails_go_and_short_runs_of_g_stay() {
+fn poly_g_tails_are_removed_and_short_runs_of_g_stay() {
     let mut rng = Rng(8);
     let with = |rng: &mut Rng, dark: &[u8]| {
         let mut seqs = [rng.sequence(READ), rng.sequence(READ)];
@@ -193,14 +193,14 @@ fn dark_tails_go_and_short_runs_of_g_stay() {
     };
     for len in [20, 40, 100] {
         let ([first, second], counts) = with(&mut rng, &vec![b'G'; len]);
-        assert_eq!(([first, second], counts.dark_bases), ([READ - len, READ], len as u64));
+        assert_eq!(([first, second], counts.poly_g_bases), ([READ - len, READ], len as u64));
     }
-    // One base in some that is none.
+    // Some bases are N.
     let mut flicker = vec![b'G'; 40];
     (flicker[15], flicker[30]) = (b'A', b'C');
     assert_eq!(with(&mut rng, &flicker).0, [READ - 40, READ]);
     assert_eq!(with(&mut rng, b"GGGGGGG").0, [READ, READ]);
-    // At the start or in the middle of a read it is sequence.
+    // At the start or in the middle of a read, G runs are sequence.
     let mut seqs = [rng.sequence(READ), rng.sequence(READ)];
     seqs[0][..30].fill(b'G');
     seqs[1][60..90].fill(b'G');
@@ -209,47 +209,47 @@ fn dark_tails_go_and_short_runs_of_g_stay() {
 }
 
 #[test]
-fn tails_of_quality_2_go() {
+fn tails_of_quality_2_are_removed() {
     let mut rng = Rng(9);
     let mut reads = Reads::new([rng.sequence(READ), rng.sequence(READ)]);
     reads.1[0][100..].fill(b'#');
-    // Quality 2 in the middle is no tail.
+    // Quality 2 in the middle of a read is not a tail.
     reads.1[1][20..30].fill(b'#');
     let (lengths, counts) = cut(&reads);
-    assert_eq!((lengths, counts.tail_bases, counts.bases()), ([100, READ], 50, 50));
+    assert_eq!((lengths, counts.low_quality_bases, counts.trimmed_bases()), ([100, READ], 50, 50));
     reads.1[1].fill(b'#');
     assert_eq!(cut(&reads).0, [100, 0]);
 }
 
 #[test]
-fn reads_that_fold_back_are_counted_and_left() {
+fn fold_back_reads_are_counted_and_not_trimmed() {
     let mut rng = Rng(10);
     let (mut trimmer, n) = (Trimmer::default(), 200);
     for i in 0..n {
-        // The strand turns inside read 1 and is copied back over what it has.
+        // Inside read 1 the strand switches, and the earlier sequence follows as its reverse complement.
         let arm = rng.sequence(60 + i % 15);
         let turn = rng.sequence(i % 8);
-        let mut folded = [&arm[..], &turn, &revcomp(&arm)].concat();
+        let mut folded = [&arm[..], &turn, &reverse_complement(&arm)].concat();
         folded.truncate(READ);
         let reads = Reads::new([folded.clone(), rng.sequence(READ)]);
         assert_eq!(reads.cut(&mut trimmer), [folded.len(), READ]);
     }
-    let folded = trimmer.counts().folded;
+    let folded = trimmer.counts().fold_back_mates;
     assert!(folded as usize >= n * 9 / 10, "{folded} of {n}");
-    assert!((trimmer.counts().folding() - folded as f64 / 400.0).abs() < 1e-12);
+    assert!((trimmer.counts().fold_back_fraction() - folded as f64 / 400.0).abs() < 1e-12);
 }
 
 #[test]
-fn repeats_that_read_alike_on_both_strands_are_no_folds() {
+fn repeats_equal_on_both_strands_are_not_fold_backs() {
     for unit in [&b"AT"[..], b"ACGT", b"CG", b"AATT"] {
         let read = unit.repeat(READ)[..READ].to_vec();
         let (lengths, counts) = cut(&Reads::new([read.clone(), Rng(11).sequence(READ)]));
-        assert_eq!((lengths, counts.folded), ([READ, READ], 0), "{}", String::from_utf8_lossy(unit));
+        assert_eq!((lengths, counts.fold_back_mates), ([READ, READ], 0), "{}", String::from_utf8_lossy(unit));
     }
 }
 
 #[test]
-fn short_unknown_and_empty_mates_are_no_trouble() {
+fn short_unknown_and_empty_mates_are_accepted() {
     let mut rng = Rng(12);
     for len in [0, 1, 2, 11, 12, 15, 16, 17, 31, 32, 33] {
         let reads = Reads::new([rng.sequence(len), rng.sequence(READ)]);
@@ -260,8 +260,8 @@ fn short_unknown_and_empty_mates_are_no_trouble() {
     }
     assert_eq!(cut(&Reads::new([Vec::new(), Vec::new()])).0, [0, 0]);
     let (lengths, counts) = cut(&Reads::new([vec![b'N'; READ], vec![b'N'; READ]]));
-    assert_eq!((lengths, counts.adapters, counts.folded), ([READ, READ], 0, 0));
-    // Reads of two lengths see the fragment as far as they go.
+    assert_eq!((lengths, counts.pairs_with_adapter, counts.fold_back_mates), ([READ, READ], 0, 0));
+    // Mates of different lengths.
     let fragment = rng.sequence(90);
     let mut reads = Reads::of(&fragment, TRUSEQ);
     reads.0[1].truncate(76);
@@ -285,5 +285,5 @@ fn counts_add_up() {
     let mut sum = one.counts();
     sum.add(&two.counts());
     assert_eq!(sum, both.counts());
-    assert_eq!((sum.pairs, sum.adapters), (100, 55));
+    assert_eq!((sum.pairs, sum.pairs_with_adapter), (100, 55));
 }

@@ -1,51 +1,51 @@
 use std::path::{Path, PathBuf};
 
-/// What can go wrong while simulating or scoring. Every message says what, where and what to do.
+/// An error of simulating reads or of scoring calls. Each message says what failed, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder could not be read or made.
+    /// A file or folder cannot be read or created.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// Error that the operating system reported.
         source: std::io::Error,
     },
-    /// A file is there but its content is not what it should be.
+    /// An input file has a malformed line.
     #[error("{}: line {line}: {what}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line number, from 1.
         line: u64,
-        /// What is wrong and what to do.
+        /// What is wrong with the line and how to correct it.
         what: String,
     },
-    /// The genome cannot be read.
+    /// The genome FASTA file cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// A file cannot be made.
+    /// An output file cannot be created or published.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
-    /// An output file could not be written; the system's reason names it.
+    /// An output file cannot be written. The operating system's message names the file.
     #[error("{0}")]
     Write(#[from] std::io::Error),
-    /// The system refuses to start a thread.
+    /// The operating system refused to start a thread.
     #[error(
-        "no thread to make reads with: {0}; stop other programs, or raise the limit of processes (ulimit -u)"
+        "cannot start a thread to generate reads: {0}; stop other programs, or raise the process limit (ulimit -u)"
     )]
     Thread(std::io::Error),
-    /// Parameters that cannot be met.
+    /// The parameters are invalid or contradict each other. The message says which.
     #[error("{0}")]
     Parameters(String),
 }
 
 impl Error {
-    /// For `map_err` on file operations: remembers which file it was.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    /// Returns a function for `map_err` that adds the path to an I/O error.
+    pub(crate) fn with_path(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_owned(), source }
     }
 }
 
-/// Shorthand.
+/// Result of a function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! The reference genome: read from FASTA, written as FASTA with its index.
+//! The reference genome: reads FASTA, writes FASTA with its index.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,67 +7,67 @@ use std::sync::Arc;
 
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::publish::{AtomicFile, FileSet};
 
 use crate::error::Result;
 
-/// Contigs in file order, upper-case A, C, G, T and N.
+/// The contigs of a genome in file order, as upper-case A, C, G, T and N.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Genome {
-    /// Contig names: the first word of each header.
+    /// Contig names: the first word of each FASTA header.
     pub names: Vec<String>,
-    /// Contig sequences. A genome that has one contig more shares the others.
+    /// Contig sequences. They are shared, so that adding a contig does not copy the others.
     pub seqs: Vec<Arc<Vec<u8>>>,
 }
 
-/// Bases of a line of FASTA.
-const LINE: usize = 60;
-/// Lines put together before they are written.
-const LINES: usize = 20_000;
+/// Bases per line of the FASTA output.
+const FASTA_LINE_BASES: usize = 60;
+/// FASTA lines collected before each write.
+const FASTA_LINES_PER_WRITE: usize = 20_000;
 
 impl Genome {
-    /// Contigs with these names and sequences, of which there must be as many.
+    /// Creates a genome from as many names as sequences.
     pub fn new(names: Vec<String>, seqs: Vec<Vec<u8>>) -> Self {
         Genome { names, seqs: seqs.into_iter().map(Arc::new).collect() }
     }
 
-    /// Reads FASTA, plain or gzip'd; letters other than A, C, G and T become N.
-    pub fn read(path: &Path) -> Result<Self> {
+    /// Reads a FASTA file, plain or gzip'd. Letters other than A, C, G and T become N.
+    pub fn read_fasta(path: &Path) -> Result<Self> {
         let reference = Reference::read(path)?;
-        let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::base(dna::code(b))).collect();
+        let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::decode_base(dna::encode_base(b))).collect();
         let (names, seqs) = reference.contigs.into_iter().map(|c| (c.name, clean(c.seq))).unzip();
         Ok(Genome::new(names, seqs))
     }
 
-    /// Bases of all contigs.
-    pub fn length(&self) -> usize {
+    /// Returns the total length of all contigs, bp.
+    pub fn length_bp(&self) -> usize {
         self.seqs.iter().map(|seq| seq.len()).sum()
     }
 
-    /// Bases of the longest contig.
-    pub(crate) fn longest_contig(&self) -> usize {
+    /// Returns the length of the longest contig, bp.
+    pub(crate) fn longest_contig_bp(&self) -> usize {
         self.seqs.iter().map(|seq| seq.len()).max().unwrap_or(0)
     }
 
-    /// Bases that are not N.
-    pub fn known_bases(&self) -> usize {
+    /// Returns the number of bases that are not N.
+    pub fn num_known_bases(&self) -> usize {
         self.seqs.iter().map(|seq| seq.iter().filter(|&&b| b != b'N').count()).sum()
     }
 
-    /// Writes `path` (60 bases a line) and `path.fai`, and puts them into `set`.
-    pub fn write(&self, path: &Path, set: &mut Set) -> Result<()> {
+    /// Writes the genome to `path` (60 bases per line) with its index `path.fai`, and adds both files to `set`.
+    pub fn write_fasta(&self, path: &Path, set: &mut FileSet) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         let mut index = String::new();
         let mut written = 0;
-        let mut text: Vec<u8> = Vec::with_capacity(LINES * (LINE + 1));
+        let mut text: Vec<u8> = Vec::with_capacity(FASTA_LINES_PER_WRITE * (FASTA_LINE_BASES + 1));
         for (name, seq) in self.names.iter().zip(&self.seqs) {
             let header = format!(">{name}\n");
             file.write_all(header.as_bytes())?;
             written += header.len();
-            let _ = writeln!(index, "{name}\t{}\t{written}\t{LINE}\t{}", seq.len(), LINE + 1);
-            for lines in seq.chunks(LINES * LINE) {
+            let _ = writeln!(index, "{name}\t{}\t{written}\t{FASTA_LINE_BASES}\t{}", seq.len(), FASTA_LINE_BASES + 1);
+            for lines in seq.chunks(FASTA_LINES_PER_WRITE * FASTA_LINE_BASES) {
                 text.clear();
-                for line in lines.chunks(LINE) {
+                for line in lines.chunks(FASTA_LINE_BASES) {
                     text.extend_from_slice(line);
                     text.push(b'\n');
                 }
@@ -75,17 +75,17 @@ impl Genome {
                 written += text.len();
             }
         }
-        set.add(file.complete()?);
+        set.add(file.flush_buffer()?);
         let mut fai = path.as_os_str().to_owned();
         fai.push(".fai");
-        write_file(Path::new(&fai), index.as_bytes(), set)
+        write_file_into_set(Path::new(&fai), index.as_bytes(), set)
     }
 }
 
-/// Writes a file at once, and puts it into `set`.
-pub(crate) fn write_file(path: &Path, content: &[u8], set: &mut Set) -> Result<()> {
+/// Writes a complete file and adds it to `set`.
+pub(crate) fn write_file_into_set(path: &Path, content: &[u8], set: &mut FileSet) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(content)?;
-    set.add(file.complete()?);
+    set.add(file.flush_buffer()?);
     Ok(())
 }

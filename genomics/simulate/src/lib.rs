@@ -1,5 +1,5 @@
-//! Tumour and normal samples made up, with the truth; and calls scored against it. Modules in the order data flows
-//! through them.
+//! Simulates a tumour and a normal sample with known truth, and scores variant calls against the truth. The modules
+//! are listed in the order in which data flows through them.
 mod error;
 mod rng;
 
@@ -7,54 +7,54 @@ mod presets;
 mod params;
 
 mod genome;
-mod made;
-mod human;
-mod repeats;
-mod tandem;
+mod synthetic_genome;
+mod human_like_genome;
+mod repeat_map;
+mod tandem_repeats;
 
-mod ground;
-mod ploidy;
-mod marks;
-mod origin;
-mod sequence;
+mod occupied_regions;
+mod healthy_ploidy;
+mod position_index;
+mod reference_origins;
+mod chromosome_sequence;
 mod karyotype;
 mod variant;
 mod targets;
 
 mod tumour;
-mod site;
-mod small;
-mod copies;
+mod variant_placer;
+mod small_variants;
+mod copy_numbers;
 mod somatic;
-mod linked;
-mod integrated;
-mod unstable;
+mod linked_variants;
+mod integrations;
+mod msi;
 mod germline;
-mod foreign;
-mod mitochondrion;
+mod foreign_person;
+mod mitochondrial_variants;
 
-mod cells;
+mod cell_genomes;
 mod samples;
 mod sequencing;
-mod recurrent;
+mod recurrent_errors;
 mod truth;
-mod content;
+mod copy_number_summary;
 mod pipeline;
 
 pub mod evaluate;
 
-pub use copies::{Aneuploid, CopyParams};
+pub use copy_numbers::{AneuploidContig, CopyNumberParams};
 pub use error::{Error, Result};
-pub use foreign::{ForeignParams, Kin};
+pub use foreign_person::{ForeignParams, Relationship};
 pub use genome::Genome;
 pub use germline::GermlineParams;
-pub use integrated::IntegratedParams;
-pub use linked::LinkedParams;
-pub use params::{GenomeSource, Params, SampleParams};
-pub use pipeline::{Summary, Which, simulate, stream};
-pub use presets::Preset;
-pub use recurrent::RecurrentParams;
-pub use sequencing::{Adapter, Counts, CoverageParams, LibraryParams, MachineParams, SequencingParams};
+pub use integrations::IntegrationParams;
+pub use linked_variants::LinkedVariantParams;
+pub use msi::MsiParams;
+pub use params::{GenomeSource, SampleParams, SimulationParams};
+pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
+pub use presets::LibraryPreset;
+pub use recurrent_errors::RecurrentErrorParams;
+pub use sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, ReadCounts, SequencingParams};
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};
-pub use unstable::UnstableParams;

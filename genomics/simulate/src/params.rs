@@ -1,133 +1,129 @@
-//! Everything that decides what is simulated.
+//! All parameters that decide what is simulated.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::copies::CopyParams;
+use crate::copy_numbers::CopyNumberParams;
 use crate::error::{Error, Result};
-use crate::foreign::{ForeignParams, Kin};
+use crate::foreign_person::{ForeignParams, Relationship};
 use crate::germline::GermlineParams;
-use crate::human;
-use crate::integrated::IntegratedParams;
-use crate::linked::LinkedParams;
-use crate::presets::Preset;
-use crate::recurrent::RecurrentParams;
-use crate::rng::{Rng, Stream};
-use crate::sequencing::{SHORTEST_INSERT, SequencingParams, is_default};
+use crate::human_like_genome;
+use crate::integrations::IntegrationParams;
+use crate::linked_variants::LinkedVariantParams;
+use crate::msi::MsiParams;
+use crate::presets::LibraryPreset;
+use crate::recurrent_errors::RecurrentErrorParams;
+use crate::rng::{RandomStream, Rng};
+use crate::sequencing::{MIN_INSERT_BP, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
-use crate::unstable::UnstableParams;
 
-/// Where the reference comes from.
+/// Source of the reference genome.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GenomeSource {
     /// A FASTA file.
     File(PathBuf),
-    /// Made for the purpose.
+    /// A synthetic genome with random sequence and repeats.
     Made {
-        /// Bases of all contigs.
+        /// Total length of all contigs, bp.
         length: usize,
-        /// Contigs.
+        /// Number of contigs.
         contigs: usize,
-        /// Share put in as copies of families and as recent duplications; without it what is usual, a third.
+        /// Share of the genome (0 to 1) that copies of repeat families and recent segmental duplications take. `None`
+        /// uses the default of about one third.
         #[serde(skip_serializing_if = "Option::is_none")]
         repeats: Option<f64>,
     },
-    /// Made, with chromosomes, repeats and gaps like those of the human genome.
+    /// A synthetic genome with the chromosome names, repeat content and gaps of the human genome.
     Human {
-        /// Bases of all chromosomes.
+        /// Total length of all chromosomes, bp.
         length: usize,
     },
 }
 
-/// The two samples.
+/// Depth, purity and contamination of both samples.
 #[derive(Debug, Clone, Serialize)]
 pub struct SampleParams {
-    /// Mean coverage of the tumour sample.
+    /// Mean depth of the tumour sample.
     pub depth_tumor: f64,
-    /// Mean coverage of the normal sample.
+    /// Mean depth of the normal sample.
     pub depth_normal: f64,
-    /// Share of tumour cells in the tumour sample.
+    /// Share of tumour cells in the tumour sample, 0 to 1.
     pub purity: f64,
-    /// Share of tumour cells in the normal sample.
+    /// Share of tumour cells in the normal sample (tumour in normal), 0 to 1.
     pub contamination: f64,
-    /// Mean coverage of a made mitochondrial genome in both samples; 0: there is none.
+    /// Mean depth of a synthetic mitochondrial genome in both samples. 0 adds no mitochondrial genome.
     #[serde(skip_serializing_if = "is_default")]
     pub mitochondrion: f64,
 }
 
 impl Default for SampleParams {
     fn default() -> Self {
-        SampleParams {
-            depth_tumor: 30.0,
-            depth_normal: 30.0,
-            purity: 1.0,
-            contamination: 0.0,
-            mitochondrion: 0.0,
-        }
+        SampleParams { depth_tumor: 30.0, depth_normal: 30.0, purity: 1.0, contamination: 0.0, mitochondrion: 0.0 }
     }
 }
 
-/// Everything that decides what is simulated. Threads and folders do not, so they are not in here. What is off is
-/// left out when parameters are written down.
+/// All parameters that decide what is simulated. The number of threads and the output folder do not change the result
+/// and are not included. Parameters at their default are left out of `simulate.json`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Params {
-    /// The reference.
+pub struct SimulationParams {
+    /// Source of the reference genome.
     pub genome: GenomeSource,
-    /// The patient's own variants.
+    /// Germline variants of the patient.
     pub germline: GermlineParams,
-    /// The tumour's variants.
+    /// Somatic variants of the tumour.
     pub somatic: SomaticParams,
-    /// The tumour's variants that lie side by side.
+    /// Somatic variants close to each other on one haplotype.
     #[serde(skip_serializing_if = "is_default")]
-    pub linked: LinkedParams,
-    /// Foreign sequence in the tumour's genome.
+    pub linked: LinkedVariantParams,
+    /// Foreign sequence (such as a virus) inserted into the tumour's genome.
     #[serde(skip_serializing_if = "is_default")]
-    pub integrated: IntegratedParams,
-    /// Tandem repeats of another length in the tumour.
+    pub integrated: IntegrationParams,
+    /// Somatic length changes of tandem repeats (microsatellite instability).
     #[serde(skip_serializing_if = "is_default")]
-    pub unstable: UnstableParams,
-    /// The tumour's copy numbers.
+    pub unstable: MsiParams,
+    /// Copy-number changes of the tumour.
     #[serde(skip_serializing_if = "is_default")]
-    pub copies: CopyParams,
-    /// Depth and mixture of the samples.
+    pub copies: CopyNumberParams,
+    /// Depth and purity of both samples.
     pub samples: SampleParams,
-    /// Reads of other people.
+    /// Reads from another person or species in the samples.
     #[serde(skip_serializing_if = "is_default")]
     pub foreign: ForeignParams,
-    /// Wrong bases that every library shows.
+    /// Sequencing errors that recur at the same sites in every library.
     #[serde(skip_serializing_if = "is_default")]
-    pub recurrent: RecurrentParams,
-    /// The parts of the genome that are sequenced; without it all of it.
+    pub recurrent: RecurrentErrorParams,
+    /// Capture targets. `None` sequences the whole genome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
-    /// Reads.
+    /// Library and sequencer.
     pub sequencing: SequencingParams,
-    /// The kind of library that was asked for; what it stands for is in the other parameters.
+    /// Library preset that the user chose. Its settings are already applied to the other parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<Preset>,
-    /// Same seed, same bytes.
+    pub library: Option<LibraryPreset>,
+    /// Random seed. The same seed and parameters give the same output bytes.
     pub seed: u64,
-    /// Seed of the reads alone; without it that of everything. Other reads of the same patient and tumour.
+    /// Random seed of the reads only. `None` uses `seed`. Another value gives other reads of the same patient and
+    /// tumour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_seed: Option<u64>,
 }
 
-impl Default for Params {
+impl Default for SimulationParams {
     fn default() -> Self {
-        Params {
+        SimulationParams {
             genome: GenomeSource::Made { length: 1_000_000, contigs: 3, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams::default(),
-            linked: LinkedParams::default(),
-            integrated: IntegratedParams::default(),
-            unstable: UnstableParams::default(),
-            copies: CopyParams::default(),
+            linked: LinkedVariantParams::default(),
+            integrated: IntegrationParams::default(),
+            unstable: MsiParams::default(),
+            copies: CopyNumberParams::default(),
             samples: SampleParams::default(),
             foreign: ForeignParams::default(),
-            recurrent: RecurrentParams::default(),
+            recurrent: RecurrentErrorParams::default(),
             capture: None,
             sequencing: SequencingParams::default(),
             library: None,
@@ -137,28 +133,29 @@ impl Default for Params {
     }
 }
 
-fn share(x: f64) -> bool {
+fn is_share(x: f64) -> bool {
     (0.0..=1.0).contains(&x)
 }
 
-impl Params {
-    /// Sets the parameters of the library and the sequencer to those of a kind of library; others stay as they are.
-    pub fn set_library(&mut self, preset: Preset) {
+impl SimulationParams {
+    /// Applies a library preset: sets the parameters of the library, the sequencer and the capture, and keeps all
+    /// others.
+    pub fn apply_library_preset(&mut self, preset: LibraryPreset) {
         self.library = Some(preset);
-        preset.apply(&mut self.sequencing, &mut self.capture);
+        preset.apply_to_params(&mut self.sequencing, &mut self.capture);
     }
 
-    /// Random numbers for one purpose.
-    pub(crate) fn stream(&self, of: Stream) -> Rng {
+    /// Returns a random number generator for one purpose. Reads use `reads_seed` if it is set.
+    pub(crate) fn rng_for_stream(&self, of: RandomStream) -> Rng {
         let seed = match of {
-            Stream::Tumour | Stream::Normal => self.reads_seed.unwrap_or(self.seed),
+            RandomStream::Tumour | RandomStream::Normal => self.reads_seed.unwrap_or(self.seed),
             _ => self.seed,
         };
-        Rng::stream(seed, &[of as u64])
+        Rng::from_labels(seed, &[of as u64])
     }
 
-    /// Whether anything is on that is off by default, but for duplicates.
-    pub(crate) fn is_dirty(&self) -> bool {
+    /// Returns whether any optional effect is on that is off by default. Duplicates alone do not count.
+    pub(crate) fn has_optional_effects(&self) -> bool {
         let reads = &self.sequencing;
         !is_default(&reads.library)
             || !is_default(&reads.coverage)
@@ -168,11 +165,11 @@ impl Params {
             || self.recurrent.places > 0
             || self.capture.is_some()
             || self.samples.mitochondrion > 0.0
-            || reads.adapter().is_some()
+            || reads.adapter_in_reach().is_some()
     }
 
-    /// Refuses what cannot be simulated, with the reason.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks that the parameters can be simulated. The error says which parameter is invalid.
+    pub(crate) fn validate(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let (samples, reads) = (&self.samples, &self.sequencing);
         let shares = [
@@ -187,57 +184,50 @@ impl Params {
             self.foreign.normal,
             self.capture.as_ref().map_or(0.0, |c| c.off_target),
         ];
-        if !shares.into_iter().all(share) || !(0.0..0.95).contains(&reads.duplicates) {
-            return wrong(
-                "purity, contamination and other shares must lie between 0 and 1 (duplicates below 0.95)",
-            );
+        if !shares.into_iter().all(is_share) || !(0.0..0.95).contains(&reads.duplicates) {
+            return wrong("purity, contamination and other shares must be between 0 and 1 (duplicates below 0.95)");
         }
         if samples.depth_tumor <= 0.0 || samples.depth_normal <= 0.0 {
             return wrong("depths must be above 0");
         }
         if samples.mitochondrion < 0.0 {
-            return wrong("the depth of the mitochondrion must not be negative");
+            return wrong("the depth of the mitochondrial genome must not be negative");
         }
         if let GenomeSource::Made { repeats: Some(repeats), .. } = self.genome
-            && !share(repeats)
+            && !is_share(repeats)
         {
-            return wrong("the share of repeats must lie between 0 and 1");
+            return wrong("the share of repeats must be between 0 and 1");
         }
         if let GenomeSource::Human { length } = self.genome
-            && length < human::SHORTEST
+            && length < human_like_genome::MIN_GENOME_BP
         {
-            return wrong("a genome like the human one has 1000000 bases at least");
+            return wrong("a human-like genome must have at least 1000000 bases");
         }
         if !reads.read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
-            return wrong("the read length must lie between 20 and 10000");
+            return wrong("the read length must be between 20 and 10000");
         }
-        if reads.insert_mean < SHORTEST_INSERT as f64 || reads.insert_sd < 0.0 {
-            return wrong("the mean insert must be at least 30 bp, and its deviation not negative");
+        if reads.insert_mean < MIN_INSERT_BP as f64 || reads.insert_sd < 0.0 {
+            return wrong("the mean insert length must be at least 30 bp, and its standard deviation not negative");
         }
         if !(0.0..0.2).contains(&reads.error_rate) {
-            return wrong("the error rate must lie between 0 and 0.2");
+            return wrong("the error rate must be between 0 and 0.2");
         }
-        self.check_dirt()
+        self.validate_artefacts()
     }
 
-    fn check_dirt(&self) -> Result<()> {
+    fn validate_artefacts(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let (library, machine) = (&self.sequencing.library, &self.sequencing.machine);
-        let shares = [
-            library.short_inserts,
-            library.fold_backs,
-            library.chimeras,
-            machine.trimmed,
-            machine.quality_tails,
-        ];
-        if !shares.into_iter().all(share) || library.fold_backs + library.chimeras > 1.0 {
+        let shares =
+            [library.short_inserts, library.fold_backs, library.chimeras, machine.trimmed, machine.quality_tails];
+        if !shares.into_iter().all(is_share) || library.fold_backs + library.chimeras > 1.0 {
             return wrong(
-                "shares of molecules and mates must lie between 0 and 1; fold-backs and chimeras in sum",
+                "shares of molecules and mates must be between 0 and 1, also the sum of fold-backs and chimeras",
             );
         }
         let rates = [library.oxidation, library.deamination, library.pcr_errors, machine.n_rate];
         if !rates.into_iter().all(|r| (0.0..=0.5).contains(&r)) {
-            return wrong("rates of damage, of errors of PCR and of N must lie between 0 and 0.5");
+            return wrong("rates of DNA damage, PCR errors and N must be between 0 and 0.5");
         }
         let factors = [
             library.pcr_slippage,
@@ -246,20 +236,18 @@ impl Params {
             self.sequencing.coverage.unevenness,
         ];
         if !factors.into_iter().all(|f| (0.0..=10.0).contains(&f)) {
-            return wrong("slippage, the strength of the GC bias and unevenness must lie between 0 and 10");
+            return wrong("slippage, GC bias and unevenness of coverage must be between 0 and 10");
         }
-        if self.copies.amplifications > 0
-            && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n))
-        {
-            return wrong("amplified copies must lie between 3 and 1000");
+        if self.copies.amplifications > 0 && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n)) {
+            return wrong("amplified copies must be between 3 and 1000");
         }
         if self.copies.amplifications > 0 && self.copies.amplified_copies.is_empty() {
-            return wrong("amplifications need the number of copies, such as 10,30,100");
+            return wrong("amplifications need numbers of copies, such as 10,30,100");
         }
         if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
             return wrong("a foreign genome needs a share of foreign reads in a sample");
         }
-        if self.foreign.kin != Kin::Unrelated
+        if self.foreign.kin != Relationship::Unrelated
             && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
         {
             return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");

@@ -1,177 +1,197 @@
-//! The whole simulation, in order: genome, variants, haplotypes, reads, truth.
+//! Runs the whole simulation in order: genome, variants, haplotypes, truth, reads.
 
 use std::io::Write;
 use std::path::Path;
 
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::publish::{AtomicFile, FileSet};
 use serde::Serialize;
 
-use crate::cells::Cells;
-use crate::content::Content;
-use crate::copies::{self, Aneuploid};
+use crate::cell_genomes::CellGenomes;
+use crate::copy_number_summary::CopyNumberSummary;
+use crate::copy_numbers::{self, AneuploidContig};
 use crate::error::{Error, Result};
-use crate::foreign::{self, Kin};
-use crate::genome::{Genome, write_file};
-use crate::germline::{self, Germline};
-use crate::ground::Ground;
-use crate::human::{self, Laid};
-use crate::integrated;
-use crate::linked;
-use crate::made;
-use crate::mitochondrion::{self, Mitochondrion};
-use crate::params::{GenomeSource, Params};
-use crate::ploidy::Ploidy;
-use crate::recurrent;
-use crate::repeats::RepeatMap;
-use crate::rng::Stream;
-use crate::samples::{Bench, Prepared, Sample};
-use crate::sequencing::{self, Counts, Output, Sink};
-use crate::site::Site;
+use crate::foreign_person::{self, Relationship};
+use crate::genome::{Genome, write_file_into_set};
+use crate::germline::{self, GermlineVariant};
+use crate::healthy_ploidy::HealthyPloidy;
+use crate::human_like_genome::{self, ElementTrack};
+use crate::integrations;
+use crate::linked_variants;
+use crate::mitochondrial_variants::{self, MitochondrialVariants};
+use crate::msi;
+use crate::occupied_regions::OccupiedRegions;
+use crate::params::{GenomeSource, SimulationParams};
+use crate::recurrent_errors;
+use crate::repeat_map::RepeatMap;
+use crate::rng::RandomStream;
+use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
+use crate::sequencing::{self, FastqOptions, FastqSink, ReadCounts};
 use crate::somatic;
+use crate::synthetic_genome;
 use crate::targets::Targets;
-use crate::truth::{self, Annotator};
+use crate::truth::{self, TruthAnnotator};
 use crate::tumour::Tumour;
-use crate::unstable;
+use crate::variant_placer::VariantPlacer;
 
-/// What was made.
+/// Number of the schema of `simulate.json` (docs/schema/simulate.schema.json). Raise it when keys change incompatibly.
+const SCHEMA: u32 = 1;
+
+/// Numbers of what a simulation produced.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
-    /// Bases of the reference.
+pub struct SimulationSummary {
+    /// Length of the reference, bp.
     pub genome_length: usize,
-    /// Germline variants placed.
+    /// Number of germline variants.
     pub germline_variants: usize,
-    /// Somatic SNVs, indels and substitutions of several bases that cells of the sample have.
+    /// Number of somatic SNVs, indels and MNVs that cells of the sample have.
     pub somatic_small: usize,
-    /// Somatic structural variants that they have.
+    /// Number of somatic structural variants that cells of the sample have.
     pub somatic_structural: usize,
     /// Read pairs of the tumour sample.
     pub tumor_pairs: usize,
     /// Read pairs of the normal sample.
     pub normal_pairs: usize,
-    /// Contigs of which tumour cells do not have two copies.
+    /// Contigs whose copy number in tumour cells differs from that in healthy cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub aneuploid: Vec<Aneuploid>,
-    /// Copies of the genome in tumour cells, where contigs were lost or gained.
+    pub aneuploid: Vec<AneuploidContig>,
+    /// Copy-number summary of the tumour, if contigs were lost or gained.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tumor_content: Option<Content>,
-    /// Tandem repeats that were given another length, and those that could have been.
+    pub tumor_content: Option<CopyNumberSummary>,
+    /// Number of tandem repeats with a somatic length change, and number of eligible tandem repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unstable_tracts: Option<[usize; 2]>,
-    /// Bases of the targets.
+    /// Total length of the capture targets, bp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target_bases: Option<usize>,
-    /// What became of molecules and reads, if anything that is off by default was on.
+    /// Counts of molecules and reads of the tumour sample, if any optional effect is on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tumor_reads: Option<Counts>,
-    /// The same of the normal sample.
+    pub tumor_reads: Option<ReadCounts>,
+    /// Counts of molecules and reads of the normal sample, if any optional effect is on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) normal_reads: Option<Counts>,
+    pub(crate) normal_reads: Option<ReadCounts>,
 }
 
-/// All variants.
-struct Variants {
+/// All variants of a simulation.
+struct SimulatedVariants {
     tumour: Tumour,
-    germline: Vec<Germline>,
-    /// Another person's.
-    foreign: Option<Vec<Germline>>,
-    /// The patient's and another person's.
-    mitochondria: Option<[Mitochondrion; 2]>,
-    /// Tandem repeats given another length, and those that could have been.
+    germline: Vec<GermlineVariant>,
+    /// Germline variants of another person.
+    foreign: Option<Vec<GermlineVariant>>,
+    /// Mitochondrial variants of the patient and of another person.
+    mitochondria: Option<[MitochondrialVariants; 2]>,
+    /// Number of tandem repeats with a somatic length change, and number of eligible tandem repeats.
     unstable: [usize; 2],
 }
 
-/// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
-/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome
-/// `repeats.bed`; with capture `targets.bed`, with another person's reads `foreign.vcf`, with wrong bases that recur `recurrent.vcf`. All appear when all are complete.
-pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
-    make(params, To::Folder(out), threads)
+/// Runs a simulation and writes its files to the folder `out`, which is created if needed.
+///
+/// The files are `genome.fa` with its index, `tumor_{1,2}.fq.gz`, `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`,
+/// `truth.bedpe` and `simulate.json`; with a human-like genome also `repeats.bed`, with capture `targets.bed`, with
+/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`. All files appear together when all
+/// are complete.
+pub fn simulate(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
+    run_simulation(params, OutputTarget::Folder(out), threads)
 }
 
-/// A sample of the pair.
+/// One of the two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// The tumour.
+pub enum SampleRole {
+    /// The tumour sample.
     Tumor,
-    /// The normal.
+    /// The normal sample.
     Normal,
 }
 
-/// Writes the reads of one sample to `out`: those that [`simulate`] writes with the same parameters, as plain FASTQ in which mates alternate. Nothing else is written.
+/// Writes the reads of one sample to `out` as plain interleaved FASTQ. They are the reads that [`simulate`] writes
+/// with the same parameters. No other file is written.
 ///
 /// # Errors
-/// Those of [`simulate`]; `out` takes no more.
-pub fn stream(params: &Params, sample: Which, out: &mut dyn Write, threads: usize) -> Result<Summary> {
-    make(params, To::Stream(sample, out), threads)
+/// Returns the errors of [`simulate`], and an error if `out` cannot be written.
+pub fn stream_reads(
+    params: &SimulationParams,
+    sample: SampleRole,
+    out: &mut dyn Write,
+    threads: usize,
+) -> Result<SimulationSummary> {
+    run_simulation(params, OutputTarget::Stream(sample, out), threads)
 }
 
-/// Where what is made goes.
-enum To<'a> {
-    /// All of it.
+/// Destination of the output.
+enum OutputTarget<'a> {
+    /// All files go to a folder.
     Folder(&'a Path),
-    /// The reads of a sample.
-    Stream(Which, &'a mut dyn Write),
+    /// The reads of one sample go to a stream.
+    Stream(SampleRole, &'a mut dyn Write),
 }
 
-fn make(params: &Params, mut to: To<'_>, threads: usize) -> Result<Summary> {
-    params.check()?;
+fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: usize) -> Result<SimulationSummary> {
+    params.validate()?;
     let mut laid = Vec::new();
     let nuclear = match &params.genome {
-        GenomeSource::File(path) => Genome::read(path)?,
-        GenomeSource::Made { length, contigs, repeats } => {
-            made::make(*length, *contigs, *repeats, &mut params.stream(Stream::Genome))
-        }
+        GenomeSource::File(path) => Genome::read_fasta(path)?,
+        GenomeSource::Made { length, contigs, repeats } => synthetic_genome::generate_genome(
+            *length,
+            *contigs,
+            *repeats,
+            &mut params.rng_for_stream(RandomStream::Genome),
+        ),
         GenomeSource::Human { length } => {
             let genome;
-            (genome, laid) = human::make(*length, &mut params.stream(Stream::Genome), threads);
+            (genome, laid) = human_like_genome::generate_human_like_genome(
+                *length,
+                &mut params.rng_for_stream(RandomStream::Genome),
+                threads,
+            );
             genome
         }
     };
-    let shortest = params.sequencing.longest_read();
-    if nuclear.longest_contig() < shortest {
-        return Err(Error::Parameters(format!(
-            "no contig of the genome is as long as a read ({shortest} bp)"
-        )));
+    let shortest = params.sequencing.longest_read_bp();
+    if nuclear.longest_contig_bp() < shortest {
+        return Err(Error::Parameters(format!("no contig of the genome is as long as a read ({shortest} bp)")));
     }
-    let species = params.foreign.genome.as_deref().map(|path| foreign_species(path, shortest)).transpose()?;
+    let species = params.foreign.genome.as_deref().map(|path| read_foreign_genome(path, shortest)).transpose()?;
     let whole = if params.samples.mitochondrion > 0.0 {
-        Some(mitochondrion::with_contig(&nuclear, &mut params.stream(Stream::Mitochondrion))?)
+        Some(mitochondrial_variants::add_mitochondrial_contig(
+            &nuclear,
+            &mut params.rng_for_stream(RandomStream::Mitochondrion),
+        )?)
     } else {
         None
     };
     let genome = whole.as_ref().unwrap_or(&nuclear);
     let capture = params.capture.as_ref();
     let targets = capture
-        .map(|c| Targets::new(&c.targets, &nuclear, &mut params.stream(Stream::Targets)))
+        .map(|c| Targets::new(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
         .transpose()?;
-    let variants = place(&nuclear, genome, params, targets.as_ref())?;
-    let Variants { tumour, germline, foreign, mitochondria, unstable } = &variants;
+    let variants = place_all_variants(&nuclear, genome, params, targets.as_ref())?;
+    let SimulatedVariants { tumour, germline, foreign, mitochondria, unstable } = &variants;
 
-    let recurrent = recurrent::place(&nuclear, &params.recurrent);
-    let mut set = Set::default();
-    if let To::Folder(out) = to {
-        std::fs::create_dir_all(out).map_err(Error::io(out))?;
-        genome.write(&out.join("genome.fa"), &mut set)?;
+    let recurrent = recurrent_errors::draw_recurrent_errors(&nuclear, &params.recurrent);
+    let mut set = FileSet::default();
+    if let OutputTarget::Folder(out) = to {
+        std::fs::create_dir_all(out).map_err(Error::with_path(out))?;
+        genome.write_fasta(&out.join("genome.fa"), &mut set)?;
         let repeats = out.join("repeats.bed");
         if laid.is_empty() {
-            // That of an earlier genome would be taken for this one's.
-            set.forget(repeats);
+            // A `repeats.bed` of an earlier run describes another genome: remove it.
+            set.remove_on_publish(repeats);
         } else {
-            write_laid(&nuclear, &laid, &repeats, &mut set)?;
+            write_repeats_bed(&nuclear, &laid, &repeats, &mut set)?;
         }
         write_truth(genome, params, &variants, threads, out, &mut set)?;
         let at_places = out.join("recurrent.vcf");
         if recurrent.is_empty() {
-            set.forget(at_places);
+            set.remove_on_publish(at_places);
         } else {
-            write_file(&at_places, truth::recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
+            write_file_into_set(&at_places, truth::format_recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
         }
         if let Some(targets) = &targets {
-            write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
+            write_file_into_set(&out.join("targets.bed"), targets.to_bed(genome).as_bytes(), &mut set)?;
         }
     }
     drop(laid);
 
-    let mut cells = Cells::new(&nuclear, tumour, germline);
+    let mut cells = CellGenomes::new(&nuclear, tumour, germline);
     if let Some(foreign) = foreign {
         cells.add_person(&nuclear, &tumour.healthy, foreign);
     }
@@ -181,7 +201,7 @@ fn make(params: &Params, mut to: To<'_>, threads: usize) -> Result<Summary> {
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
-    let bench = Bench {
+    let bench = SequencingInputs {
         genome: &nuclear,
         cells: &cells,
         ploidy: &tumour.ploidy,
@@ -189,19 +209,19 @@ fn make(params: &Params, mut to: To<'_>, threads: usize) -> Result<Summary> {
         recurrent: &recurrent,
         params,
     };
-    let [tumor_sample, normal_sample] = samples(params);
-    let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
-    let mut sequence = |sample: Which, prepared: &Prepared| {
-        let name = if sample == Which::Tumor { "tumor" } else { "normal" };
+    let [tumor_sample, normal_sample] = sample_specs(params);
+    let (tumor, normal) = (bench.prepare_sample(&tumor_sample)?, bench.prepare_sample(&normal_sample)?);
+    let mut sequence = |sample: SampleRole, prepared: &PreparedSample| {
+        let name = if sample == SampleRole::Tumor { "tumor" } else { "normal" };
         let sink = match &mut to {
-            To::Folder(out) => {
-                Sink::Files([1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))), &mut set)
+            OutputTarget::Folder(out) => {
+                FastqSink::Files([1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))), &mut set)
             }
-            To::Stream(wanted, out) if *wanted == sample => Sink::Stream(&mut **out),
-            To::Stream(..) => return Ok(Counts::default()),
+            OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
+            OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
         };
-        let output = Output {
-            interleaved: matches!(sink, Sink::Stream(_)),
+        let output = FastqOptions {
+            interleaved: matches!(sink, FastqSink::Stream(_)),
             sample: name,
             contigs: params.sequencing.true_positions.then_some(genome.names.as_slice()),
             pairs: prepared.pairs,
@@ -209,170 +229,185 @@ fn make(params: &Params, mut to: To<'_>, threads: usize) -> Result<Summary> {
             seed: prepared.seed,
             threads,
         };
-        sequencing::sequence(&prepared.library, &prepared.machine, &output, sink)
+        sequencing::sequence_library(&prepared.library, &prepared.machine, &output, sink)
     };
-    let tumor_reads = sequence(Which::Tumor, &tumor)?;
-    let normal_reads = sequence(Which::Normal, &normal)?;
+    let tumor_reads = sequence(SampleRole::Tumor, &tumor)?;
+    let normal_reads = sequence(SampleRole::Normal, &normal)?;
 
-    let of_mitochondria = |of: fn(&Mitochondrion) -> usize| mitochondria.as_ref().map_or(0, |m| of(&m[0]));
-    let aneuploid = copies::aneuploid(&nuclear, tumour);
-    let summary = Summary {
-        genome_length: genome.length(),
+    let of_mitochondria = |of: fn(&MitochondrialVariants) -> usize| mitochondria.as_ref().map_or(0, |m| of(&m[0]));
+    let aneuploid = copy_numbers::list_aneuploid_contigs(&nuclear, tumour);
+    let summary = SimulationSummary {
+        genome_length: genome.length_bp(),
         germline_variants: germline.len() + of_mitochondria(|m| m.germline.len()),
-        somatic_small: tumour.small.iter().filter(|p| tumour.is_here(p)).count()
+        somatic_small: tumour.small.iter().filter(|p| tumour.is_in_sample(p)).count()
             + of_mitochondria(|m| m.somatic.len()),
-        somatic_structural: tumour.events(params.samples.purity).len(),
+        somatic_structural: tumour.structural_events(params.samples.purity).len(),
         tumor_pairs: tumor.pairs,
         normal_pairs: normal.pairs,
-        tumor_content: (!aneuploid.is_empty()).then(|| Content::of(&nuclear, tumour)),
+        tumor_content: (!aneuploid.is_empty()).then(|| CopyNumberSummary::from_tumour(&nuclear, tumour)),
         aneuploid,
         unstable_tracts: (params.unstable.share > 0.0).then_some(*unstable),
-        target_bases: targets.as_ref().map(Targets::bases),
-        tumor_reads: params.is_dirty().then_some(tumor_reads),
-        normal_reads: params.is_dirty().then_some(normal_reads),
+        target_bases: targets.as_ref().map(Targets::total_bases),
+        tumor_reads: params.has_optional_effects().then_some(tumor_reads),
+        normal_reads: params.has_optional_effects().then_some(normal_reads),
     };
-    let report =
-        serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
-    if let To::Folder(out) = to {
-        write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
+    let report = serde_json::json!({ "schema": SCHEMA, "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
+    if let OutputTarget::Folder(out) = to {
+        write_file_into_set(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
     }
     set.publish()?;
     Ok(summary)
 }
 
-fn samples(params: &Params) -> [Sample; 2] {
+fn sample_specs(params: &SimulationParams) -> [SampleSpec; 2] {
     let of = &params.samples;
-    let tumor = Sample {
+    let tumor = SampleSpec {
         depth: of.depth_tumor,
         tumour_share: of.purity,
         foreign: params.foreign.tumor,
-        stream: Stream::Tumour,
+        stream: RandomStream::Tumour,
     };
-    let normal = Sample {
+    let normal = SampleSpec {
         depth: of.depth_normal,
         tumour_share: of.contamination,
         foreign: params.foreign.normal,
-        stream: Stream::Normal,
+        stream: RandomStream::Normal,
     };
     [tumor, normal]
 }
 
-fn foreign_species(path: &Path, shortest: usize) -> Result<Genome> {
-    let genome = Genome::read(path)?;
-    if genome.longest_contig() < shortest {
+fn read_foreign_genome(path: &Path, shortest: usize) -> Result<Genome> {
+    let genome = Genome::read_fasta(path)?;
+    if genome.longest_contig_bp() < shortest {
         let message = format!("{}: no contig is as long as a read ({shortest} bp)", path.display());
         return Err(Error::Parameters(message));
     }
     Ok(genome)
 }
 
-/// Places all variants: those of the nucleus where `nuclear` has room, those of the mitochondrion at the end of `genome`.
-fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Targets>) -> Result<Variants> {
-    let mut ground = Ground::new(nuclear);
+/// Places all variants: nuclear ones on `nuclear`, mitochondrial ones on the last contig of `genome`.
+fn place_all_variants(
+    nuclear: &Genome,
+    genome: &Genome,
+    params: &SimulationParams,
+    targets: Option<&Targets>,
+) -> Result<SimulatedVariants> {
+    let mut ground = OccupiedRegions::new(nuclear);
     let ploidy = match params.genome {
-        GenomeSource::Human { .. } => Ploidy::male(nuclear),
-        _ => Ploidy::diploid(),
+        GenomeSource::Human { .. } => HealthyPloidy::for_male(nuclear),
+        _ => HealthyPloidy::all_diploid(),
     };
     let mut tumour = Tumour::new(nuclear, &params.somatic.subclones, ploidy)?;
     let mut wanted = params.somatic.clone();
     if let (Some(targets), Some(capture)) = (targets, &params.capture) {
-        ground.want(Some(&targets.spans));
+        ground.restrict_to_spans(Some(&targets.spans));
         if capture.fewer_variants {
-            wanted = wanted.fitted(targets.bases());
+            wanted = wanted.scaled_to_targets(targets.total_bases());
         }
     }
-    let mut placing = |stream: Stream, place: &mut dyn FnMut(&mut Site) -> Result<()>| {
-        let mut rng = params.stream(stream);
+    let mut placing = |stream: RandomStream, place: &mut dyn FnMut(&mut VariantPlacer) -> Result<()>| {
+        let mut rng = params.rng_for_stream(stream);
         let spacing = params.somatic.spacing;
-        place(&mut Site { genome: nuclear, ground: &mut ground, tumour: &mut tumour, rng: &mut rng, spacing })
+        place(&mut VariantPlacer {
+            genome: nuclear,
+            occupied: &mut ground,
+            tumour: &mut tumour,
+            rng: &mut rng,
+            min_spacing_bp: spacing,
+        })
     };
-    placing(Stream::Copies, &mut |site| copies::place(site, &params.copies))?;
-    placing(Stream::Somatic, &mut |site| somatic::place(site, &wanted))?;
-    placing(Stream::Linked, &mut |site| linked::place(site, &params.linked))?;
-    placing(Stream::Integrated, &mut |site| integrated::place(site, &params.integrated))?;
+    placing(RandomStream::CopyNumbers, &mut |site| copy_numbers::place_copy_number_changes(site, &params.copies))?;
+    placing(RandomStream::Somatic, &mut |site| somatic::place_somatic_variants(site, &wanted))?;
+    placing(RandomStream::LinkedVariants, &mut |site| linked_variants::place_linked_variants(site, &params.linked))?;
+    placing(RandomStream::Integrations, &mut |site| integrations::place_integrations(site, &params.integrated))?;
     let mut unstable = [0; 2];
-    placing(Stream::Unstable, &mut |site| {
-        unstable = unstable::place(site, &params.unstable)?;
+    placing(RandomStream::Microsatellites, &mut |site| {
+        unstable = msi::resize_microsatellites(site, &params.unstable)?;
         Ok(())
     })?;
-    ground.want(None);
-    let germline = germline::place(
+    ground.restrict_to_spans(None);
+    let germline = germline::place_germline_variants(
         nuclear,
         &tumour.ploidy,
         &params.germline,
         &mut ground,
-        &mut params.stream(Stream::Germline),
+        &mut params.rng_for_stream(RandomStream::Germline),
     );
     let others = params.foreign.tumor + params.foreign.normal > 0.0 && params.foreign.genome.is_none();
     let kin = params.foreign.kin;
     let foreign = others.then(|| {
-        let (ploidy, rng) = (&tumour.ploidy, &mut params.stream(Stream::Foreign));
+        let (ploidy, rng) = (&tumour.ploidy, &mut params.rng_for_stream(RandomStream::ForeignPerson));
         match kin {
-            Kin::Unrelated => foreign::person(nuclear, ploidy, &params.germline, &germline, rng),
-            _ => foreign::relative(nuclear, ploidy, &params.germline, kin, &germline, &mut ground, rng),
+            Relationship::Unrelated => {
+                foreign_person::draw_unrelated_person(nuclear, ploidy, &params.germline, &germline, rng)
+            }
+            _ => foreign_person::draw_relative(nuclear, ploidy, &params.germline, kin, &germline, &mut ground, rng),
         }
     });
-    let other =
-        if kin.has_the_mitochondria() { Stream::MitochondrialVariants } else { Stream::ForeignMitochondrion };
+    let other = if kin.shares_mitochondria() {
+        RandomStream::MitochondrialVariants
+    } else {
+        RandomStream::ForeignMitochondrion
+    };
     let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
-        [Stream::MitochondrialVariants, other]
-            .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
+        [RandomStream::MitochondrialVariants, other]
+            .map(|stream| MitochondrialVariants::new(genome, &mut params.rng_for_stream(stream)))
     });
-    Ok(Variants { tumour, germline, foreign, mitochondria, unstable })
+    Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
 }
 
-fn write_laid(genome: &Genome, laid: &[Laid], path: &Path, set: &mut Set) -> Result<()> {
+fn write_repeats_bed(genome: &Genome, laid: &[ElementTrack], path: &Path, set: &mut FileSet) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
-        laid.bed(name, seq.len(), &mut file)?;
+        laid.write_bed(name, seq.len(), &mut file)?;
     }
-    set.add(file.complete()?);
+    set.add(file.flush_buffer()?);
     Ok(())
 }
 
 fn write_truth(
     genome: &Genome,
-    params: &Params,
-    variants: &Variants,
+    params: &SimulationParams,
+    variants: &SimulatedVariants,
     threads: usize,
     out: &Path,
-    set: &mut Set,
+    set: &mut FileSet,
 ) -> Result<()> {
-    let Variants { tumour, germline, foreign, mitochondria, .. } = variants;
+    let SimulatedVariants { tumour, germline, foreign, mitochondria, .. } = variants;
     let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
-    let sample = truth::SampleOf { purity: params.samples.purity, own };
+    let sample = truth::SampleFractions { purity: params.samples.purity, patient_share: own };
     let [patient, other] = match mitochondria {
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
-    let repeats = RepeatMap::new(genome, truth::places(tumour, patient), threads);
-    let annotator = Annotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
-    let mut write = |name: &str, text: String| write_file(&out.join(name), text.as_bytes(), set);
-    write("truth.vcf", truth::somatic_vcf(&annotator, tumour, patient, sample))?;
-    write("germline.vcf", truth::germline_vcf(genome, &tumour.ploidy, germline, patient))?;
+    let repeats = RepeatMap::new(genome, truth::repeat_lookup_spans(tumour, patient), threads);
+    let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
+    let mut write = |name: &str, text: String| write_file_into_set(&out.join(name), text.as_bytes(), set);
+    write("truth.vcf", truth::format_somatic_vcf(&annotator, tumour, patient, sample))?;
+    write("germline.vcf", truth::format_germline_vcf(genome, &tumour.ploidy, germline, patient))?;
     if let Some(foreign) = foreign {
-        write("foreign.vcf", truth::germline_vcf(genome, &tumour.ploidy, foreign, other))?;
+        write("foreign.vcf", truth::format_germline_vcf(genome, &tumour.ploidy, foreign, other))?;
     }
-    write("truth.bedpe", truth::bedpe(genome, &tumour.events(params.samples.purity)))
+    write("truth.bedpe", truth::format_bedpe(genome, &tumour.structural_events(params.samples.purity)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::edits_of;
+    use crate::cell_genomes::haplotype_edits;
     use crate::evaluate::vcf;
     use crate::germline::GermlineParams;
     use crate::params::SampleParams;
     use crate::rng::Rng;
     use crate::sequencing::SequencingParams;
     use crate::somatic::SomaticParams;
-    use crate::tumour::Placed;
-    use crate::variant::{Side, Structural};
+    use crate::tumour::PlacedVariant;
+    use crate::variant::{BreakendSide, StructuralVariant};
     use genuma_reads::dna;
     use std::io::Read as _;
 
-    fn params(length: usize, contigs: usize, seed: u64) -> Params {
-        Params {
+    fn params(length: usize, contigs: usize, seed: u64) -> SimulationParams {
+        SimulationParams {
             genome: GenomeSource::Made { length, contigs, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 20, indels: 20, svs: 12, largest_sv: 900, ..Default::default() },
@@ -389,7 +424,7 @@ mod tests {
         }
     }
 
-    fn files(params: &Params, threads: usize) -> Vec<(String, Vec<u8>)> {
+    fn files(params: &SimulationParams, threads: usize) -> Vec<(String, Vec<u8>)> {
         let folder = tempfile::tempdir().unwrap();
         simulate(params, folder.path(), threads).unwrap();
         let entries = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
@@ -421,7 +456,7 @@ mod tests {
             ]
         );
         assert!(one == files(&wanted, 3));
-        let other = files(&Params { seed: 5, ..wanted }, 1);
+        let other = files(&SimulationParams { seed: 5, ..wanted }, 1);
         assert!(one.iter().zip(&other).filter(|(a, _)| !a.0.ends_with("fai")).all(|(a, b)| a.1 != b.1));
     }
 
@@ -429,7 +464,7 @@ mod tests {
     fn repeats_of_an_earlier_genome_do_not_stay() {
         let folder = tempfile::tempdir().unwrap();
         let made = params(100_000, 1, 3);
-        let human = Params { genome: GenomeSource::Human { length: 1_000_000 }, ..made.clone() };
+        let human = SimulationParams { genome: GenomeSource::Human { length: 1_000_000 }, ..made.clone() };
         for (params, there) in [(&human, true), (&made, false)] {
             simulate(params, folder.path(), 2).unwrap();
             assert_eq!(folder.path().join("repeats.bed").exists(), there);
@@ -450,7 +485,7 @@ mod tests {
         let plain = files(&wanted, 1);
         wanted.sequencing.true_positions = true;
         let told = files(&wanted, 2);
-        let genome = made::make(400_000, 2, None, &mut Rng::stream(9, &[0]));
+        let genome = synthetic_genome::generate_genome(400_000, 2, None, &mut Rng::from_labels(9, &[0]));
         let (mut placed, mut all, mut close) = (0, 0, 0);
         for (before, after) in plain.iter().zip(&told).filter(|(file, _)| file.0.ends_with("fq.gz")) {
             let mate = usize::from(after.0.ends_with("_2.fq.gz"));
@@ -466,14 +501,12 @@ mod tests {
                 let [first, last] = [first, last].map(|at| at.parse::<usize>().unwrap());
                 let mut source = genome.seqs[contig][first - 1..last].to_vec();
                 if strand == "-" {
-                    source = dna::revcomp(&source);
+                    source = dna::reverse_complement(&source);
                 }
-                // From either end, as an indel moves what is behind it.
-                let like =
-                    |a: &mut dyn Iterator<Item = (&u8, &u8)>| a.take(30).filter(|(a, b)| a == b).count() > 24;
+                // Compare from either end, because an indel shifts all bases behind it.
+                let like = |a: &mut dyn Iterator<Item = (&u8, &u8)>| a.take(30).filter(|(a, b)| a == b).count() > 24;
                 close += usize::from(
-                    like(&mut bases.iter().zip(&source))
-                        || like(&mut bases.iter().rev().zip(source.iter().rev())),
+                    like(&mut bases.iter().zip(&source)) || like(&mut bases.iter().rev().zip(source.iter().rev())),
                 );
             }
         }
@@ -484,22 +517,22 @@ mod tests {
     /// A tumour without germline variants, with its genome and the chromosomes of each haplotype.
     fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
         let params = params(300_000, contigs, seed);
-        let genome = made::make(300_000, contigs, None, &mut Rng::stream(seed, &[0]));
-        let tumour = place(&genome, &genome, &params, None).unwrap().tumour;
+        let genome = synthetic_genome::generate_genome(300_000, contigs, None, &mut Rng::from_labels(seed, &[0]));
+        let tumour = place_all_variants(&genome, &genome, &params, None).unwrap().tumour;
         let haplotypes = [0, 1].map(|h| {
-            let edits = edits_of(&genome, &tumour, &[], Some(0), h);
-            let spelled = tumour.karyotypes[0][h].spell(&genome, &edits);
-            spelled.iter().map(|sequence| sequence.bases(0..sequence.len())).collect()
+            let edits = haplotype_edits(&genome, &tumour, &[], Some(0), h);
+            let spelled = tumour.karyotypes[0][h].spell_chromosomes(&genome, &edits);
+            spelled.iter().map(|sequence| sequence.spell_bases(0..sequence.len())).collect()
         });
         (genome, tumour, haplotypes)
     }
 
-    fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::Record> {
-        let repeats = RepeatMap::new(genome, truth::places(tumour, None), 1);
-        let annotator = Annotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
-        let sample = truth::SampleOf { purity: 1.0, own: 1.0 };
-        let text = truth::somatic_vcf(&annotator, tumour, None, sample);
-        vcf::parse(&text, Path::new("truth.vcf")).unwrap()
+    fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::VcfRecord> {
+        let repeats = RepeatMap::new(genome, truth::repeat_lookup_spans(tumour, None), 1);
+        let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
+        let sample = truth::SampleFractions { purity: 1.0, patient_share: 1.0 };
+        let text = truth::format_somatic_vcf(&annotator, tumour, None, sample);
+        vcf::parse_vcf(&text, Path::new("truth.vcf")).unwrap()
     }
 
     #[test]
@@ -510,16 +543,16 @@ mod tests {
             let seq = &genome.seqs[0];
             let haplotype_of = |pos: usize| {
                 let small =
-                    tumour.small.iter().find(|p| p.variant.at.pos + 1 == pos || p.variant.at.pos == pos);
-                let large = || tumour.structural.iter().find(|p| p.variant.cuts()[0].pos == pos);
+                    tumour.small.iter().find(|p| p.variant.position.pos + 1 == pos || p.variant.position.pos == pos);
+                let large = || tumour.structural.iter().find(|p| p.variant.breakpoints()[0].pos == pos);
                 small.map(|p| p.haplotype).or_else(|| large().map(|p| p.haplotype)).unwrap()
             };
             for record in truth(&genome, &tumour) {
-                let (pos, end) = (record.pos, record.length("END"));
+                let (pos, end) = (record.pos, record.absolute_info_value("END"));
                 let (start, end, bases) = match (record.alternate.as_str(), end) {
                     ("<DEL>", Some(end)) => (pos, end, vec![]),
                     ("<DUP>", Some(end)) => (pos, pos, seq[pos..end].to_vec()),
-                    ("<INV>", Some(end)) => (pos, end, dna::revcomp(&seq[pos..end])),
+                    ("<INV>", Some(end)) => (pos, end, dna::reverse_complement(&seq[pos..end])),
                     (bnd, _) if bnd.contains(['[', ']']) => continue,
                     (bases, _) => (pos - 1, pos - 1 + record.reference.len(), bases.as_bytes().to_vec()),
                 };
@@ -527,9 +560,9 @@ mod tests {
                 changes.push((haplotype_of(pos), start, end, bases));
             }
             for placed in &tumour.structural {
-                if let Structural::Copy { from, to, inverted } = &placed.variant {
+                if let StructuralVariant::Copy { from, to, inverted } = &placed.variant {
                     let copied = &seq[from.start..from.end];
-                    let copied = if *inverted { dna::revcomp(copied) } else { copied.to_vec() };
+                    let copied = if *inverted { dna::reverse_complement(copied) } else { copied.to_vec() };
                     changes.push((placed.haplotype, to.pos, to.pos, copied));
                 }
             }
@@ -552,8 +585,8 @@ mod tests {
             let (genome, tumour, haplotypes) = tumour(3, seed);
             let mut classes = std::collections::BTreeSet::new();
             for placed in &tumour.structural {
-                classes.insert(placed.variant.class());
-                if matches!(placed.variant, Structural::Insertion(..)) {
+                classes.insert(placed.variant.class_name());
+                if matches!(placed.variant, StructuralVariant::Insertion(..)) {
                     continue;
                 }
                 for [a, b] in placed.variant.adjacencies() {
@@ -561,15 +594,14 @@ mod tests {
                     let towards = |e: &crate::variant::Breakend| {
                         let seq = &genome.seqs[e.contig];
                         match e.side {
-                            Side::Left => seq[e.base + 1 - FLANK..=e.base].to_vec(),
-                            Side::Right => dna::revcomp(&seq[e.base..e.base + FLANK]),
+                            BreakendSide::Left => seq[e.base + 1 - FLANK..=e.base].to_vec(),
+                            BreakendSide::Right => dna::reverse_complement(&seq[e.base..e.base + FLANK]),
                         }
                     };
-                    let junction = [towards(&a), dna::revcomp(&towards(&b))].concat();
-                    let other_strand = dna::revcomp(&junction);
-                    let occurs = |chromosome: &[u8]| {
-                        chromosome.windows(2 * FLANK).any(|w| w == junction || w == other_strand)
-                    };
+                    let junction = [towards(&a), dna::reverse_complement(&towards(&b))].concat();
+                    let other_strand = dna::reverse_complement(&junction);
+                    let occurs =
+                        |chromosome: &[u8]| chromosome.windows(2 * FLANK).any(|w| w == junction || w == other_strand);
                     let in_tumour = haplotypes[placed.haplotype].iter().any(|c| occurs(c));
                     assert!(in_tumour, "{:?}", placed.variant);
                     assert!(!genome.seqs.iter().any(|c| occurs(c)), "{:?}", placed.variant);
@@ -583,16 +615,16 @@ mod tests {
     fn purity_clones_and_copies_decide_the_allele_fraction() {
         let (_, mut tumour, _) = tumour(1, 1);
         let small = tumour.small[0].clone();
-        let at = small.variant.at;
+        let at = small.variant.position;
         tumour.structural.clear();
-        tumour.shares = vec![0.6, 0.4];
+        tumour.population_shares = vec![0.6, 0.4];
         tumour.karyotypes.push(tumour.karyotypes[0].clone());
-        let of_clone = |clone| Placed { clone, ..small.clone() };
+        let of_clone = |clone| PlacedVariant { clone, ..small.clone() };
         assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 0.5);
         assert_eq!(tumour.allele_fraction(&of_clone(0), 0.5), 0.25);
         assert_eq!(tumour.allele_fraction(&of_clone(1), 0.5), 0.1);
         let body = crate::variant::Span { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
-        tumour.structural.push(Placed::new(Structural::Deletion(body), 0, 0));
+        tumour.structural.push(PlacedVariant::new(StructuralVariant::Deletion(body), 0, 0));
         assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 1.0);
     }
 
@@ -616,34 +648,32 @@ mod tests {
         let truth = |files: &std::collections::BTreeMap<String, Vec<u8>>| {
             let text = String::from_utf8(files["truth.vcf"].clone()).unwrap();
             let mut clones = std::collections::BTreeMap::<usize, Vec<usize>>::new();
-            for record in vcf::parse(&text, Path::new("truth.vcf")).unwrap() {
-                clones.entry(record.length("CLONE").unwrap()).or_default().push(record.pos);
+            for record in vcf::parse_vcf(&text, Path::new("truth.vcf")).unwrap() {
+                clones.entry(record.absolute_info_value("CLONE").unwrap()).or_default().push(record.pos);
             }
             clones
         };
         let (one, other) = (truth(&one), truth(&other));
         assert_eq!([one.keys().collect::<Vec<_>>(), other.keys().collect()], [[&0, &1], [&0, &2]]);
-        assert!(
-            one[&0] == other[&0] && one.values().chain(other.values()).all(|positions| positions.len() > 5)
-        );
+        assert!(one[&0] == other[&0] && one.values().chain(other.values()).all(|positions| positions.len() > 5));
     }
 
     #[test]
     fn impossible_wishes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = |change: fn(&mut Params)| {
+        let refused = |change: fn(&mut SimulationParams)| {
             let mut wanted = params(50_000, 1, 1);
             change(&mut wanted);
             simulate(&wanted, folder.path(), 1).unwrap_err().to_string()
         };
-        assert!(refused(|p| p.somatic.snvs = 1000).contains("no room"));
+        assert!(refused(|p| p.somatic.snvs = 1000).contains("no space"));
         assert!(refused(|p| p.samples.purity = 1.5).contains("between 0 and 1"));
         assert!(refused(|p| p.somatic.subclones = vec![0.7, 0.7]).contains("at most 1"));
         assert!(refused(|p| p.somatic.subclones = vec![-0.1]).contains("negative"));
         assert!(refused(|p| p.genome = GenomeSource::File("/no/such.fa".into())).contains("/no/such.fa"));
         assert!(refused(|p| p.sequencing.read_length = 5).contains("read length"));
         let made =
-            |p: &mut Params| p.genome = GenomeSource::Made { length: 50_000, contigs: 1, repeats: Some(1.1) };
+            |p: &mut SimulationParams| p.genome = GenomeSource::Made { length: 50_000, contigs: 1, repeats: Some(1.1) };
         assert!(refused(made).contains("share of repeats"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -1,37 +1,42 @@
-//! Kinds of libraries as they are found, each a set of parameters.
+//! Library presets: parameter sets of common library types.
 
 use serde::Serialize;
 
 use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 use crate::targets::{CaptureParams, TargetSource};
 
-/// A kind of library.
+/// A library preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Preset {
-    /// Whole genome, without PCR, on a machine of today.
+pub enum LibraryPreset {
+    /// Whole genome, PCR-free, on a two-colour sequencer with binned qualities.
     Wgs,
-    /// From tissue that was fixed in formalin and embedded in paraffin: short and damaged molecules.
+    /// Formalin-fixed, paraffin-embedded (FFPE) tissue: short and damaged molecules.
     Ffpe,
-    /// Cut by a transposase: uneven, and many molecules folded back on themselves.
+    /// Transposase (Nextera) library: uneven coverage and many fold-back reads.
     Transposase,
-    /// As reads were ten years ago: short, of two lengths, with tails of quality 2.
+    /// Reads as of about 2010: 76 and 100 bases, with tails of quality 2.
     Old,
-    /// Some genes captured, sequenced deeply, many copies.
+    /// Capture panel of a few genes: deep, with many duplicates.
     Panel,
-    /// All exons captured.
+    /// Exome capture.
     Exome,
 }
 
-impl Preset {
-    /// Every preset.
-    pub const ALL: [Preset; 6] =
-        [Preset::Wgs, Preset::Ffpe, Preset::Transposase, Preset::Old, Preset::Panel, Preset::Exome];
+impl LibraryPreset {
+    /// All presets.
+    pub const ALL_PRESETS: [LibraryPreset; 6] = [
+        LibraryPreset::Wgs,
+        LibraryPreset::Ffpe,
+        LibraryPreset::Transposase,
+        LibraryPreset::Old,
+        LibraryPreset::Panel,
+        LibraryPreset::Exome,
+    ];
 
-    /// Sets the parameters of the library and the sequencer; others stay as they are.
-    pub(crate) fn apply(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
-        let truseq =
-            LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
+    /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
+    pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
+        let truseq = LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = MachineParams {
             two_colour: true,
             binned_qualities: true,
@@ -42,7 +47,7 @@ impl Preset {
         };
         let capture = |targets| CaptureParams { targets, off_target: 0.01, fewer_variants: true };
         match self {
-            Preset::Wgs => {
+            LibraryPreset::Wgs => {
                 (reads.insert_mean, reads.insert_sd) = (400.0, 90.0);
                 reads.duplicates = 0.08;
                 reads.library = LibraryParams {
@@ -56,7 +61,7 @@ impl Preset {
                 reads.coverage = CoverageParams { gc_bias: 0.3, unevenness: 0.15 };
                 reads.machine = modern;
             }
-            Preset::Ffpe => {
+            LibraryPreset::Ffpe => {
                 (reads.insert_mean, reads.insert_sd) = (180.0, 60.0);
                 reads.duplicates = 0.4;
                 reads.library = LibraryParams {
@@ -70,7 +75,7 @@ impl Preset {
                 reads.coverage = CoverageParams { gc_bias: 0.8, unevenness: 0.4 };
                 reads.machine = modern;
             }
-            Preset::Transposase => {
+            LibraryPreset::Transposase => {
                 (reads.insert_mean, reads.insert_sd) = (280.0, 110.0);
                 reads.duplicates = 0.15;
                 reads.library = LibraryParams {
@@ -85,17 +90,12 @@ impl Preset {
                 reads.coverage = CoverageParams { gc_bias: 0.8, unevenness: 0.25 };
                 reads.machine = modern;
             }
-            Preset::Old => {
+            LibraryPreset::Old => {
                 (reads.insert_mean, reads.insert_sd) = (300.0, 50.0);
                 reads.duplicates = 0.2;
                 reads.error_rate = 0.006;
-                reads.library = LibraryParams {
-                    short_inserts: 0.01,
-                    chimeras: 0.01,
-                    oxidation: 5e-4,
-                    pcr_errors: 1e-5,
-                    ..truseq
-                };
+                reads.library =
+                    LibraryParams { short_inserts: 0.01, chimeras: 0.01, oxidation: 5e-4, pcr_errors: 1e-5, ..truseq };
                 reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.3 };
                 reads.machine = MachineParams {
                     read_lengths: vec![100, 76],
@@ -105,7 +105,7 @@ impl Preset {
                     ..Default::default()
                 };
             }
-            Preset::Panel => {
+            LibraryPreset::Panel => {
                 (reads.insert_mean, reads.insert_sd) = (220.0, 60.0);
                 reads.duplicates = 0.5;
                 reads.library = LibraryParams {
@@ -120,7 +120,7 @@ impl Preset {
                 reads.machine = modern;
                 *captured = Some(capture(TargetSource::Panel));
             }
-            Preset::Exome => {
+            LibraryPreset::Exome => {
                 (reads.insert_mean, reads.insert_sd) = (200.0, 50.0);
                 reads.duplicates = 0.25;
                 reads.library = LibraryParams {

@@ -1,21 +1,21 @@
-//! Random numbers that are the same on every machine and for every number of threads.
+//! A random number generator that gives the same numbers on every machine and for any number of threads.
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): one multiplication chain a number, any seed is good.
+/// The SplitMix64 generator (Steele, Lea, Flood, OOPSLA 2014). Any seed is good.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn mix(mut z: u64) -> u64 {
+fn mix_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// What the random streams of a simulation are for.
+/// Purpose of a random stream of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// A made genome.
+pub enum RandomStream {
+    /// The synthetic genome.
     Genome,
     /// Somatic variants.
     Somatic,
@@ -25,97 +25,97 @@ pub enum Stream {
     Tumour,
     /// Reads of the normal sample.
     Normal,
-    /// Copy numbers, and what comes with them.
-    Copies,
-    /// Clusters and substitutions of several bases.
-    Linked,
-    /// Targets of capture.
+    /// Copy-number changes and the variants within amplifications.
+    CopyNumbers,
+    /// Variant clusters and multi-nucleotide variants.
+    LinkedVariants,
+    /// Capture targets.
     Targets,
-    /// What the samples' coverage has in common.
+    /// The part of uneven coverage that all samples share.
     Coverage,
-    /// The mitochondrial genome.
+    /// The sequence of the mitochondrial genome.
     Mitochondrion,
-    /// Its variants.
+    /// Variants of the mitochondrial genome.
     MitochondrialVariants,
-    /// Another person.
-    Foreign,
-    /// The other person's mitochondrial genome.
+    /// Germline variants of another person.
+    ForeignPerson,
+    /// The other person's mitochondrial variants.
     ForeignMitochondrion,
-    /// Foreign sequence in the tumour's genome.
-    Integrated,
-    /// Tandem repeats of another length.
-    Unstable,
+    /// Foreign sequence inserted into the tumour's genome.
+    Integrations,
+    /// Somatic length changes of tandem repeats.
+    Microsatellites,
 }
 
 impl Rng {
-    /// The stream of `seed` for one purpose (`labels`: what it is for, and which part of it). Streams do not
-    /// depend on each other, so work may be dealt to threads in any order.
-    pub fn stream(seed: u64, labels: &[u64]) -> Self {
-        let start = mix(seed.wrapping_add(GOLDEN));
-        Rng(labels.iter().fold(start, |s, &l| mix(s ^ mix(l.wrapping_add(GOLDEN)))))
+    /// Creates the random stream of `seed` for one purpose. `labels` number the purpose and its part. Streams are
+    /// independent, so threads may process parts in any order.
+    pub fn from_labels(seed: u64, labels: &[u64]) -> Self {
+        let start = mix_bits(seed.wrapping_add(GOLDEN_GAMMA));
+        Rng(labels.iter().fold(start, |s, &l| mix_bits(s ^ mix_bits(l.wrapping_add(GOLDEN_GAMMA)))))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        mix_bits(self.0)
     }
 
-    /// Uniform in `0..n`; `n` must not be 0.
+    /// Returns a uniform integer in `0..n`; `n` must not be 0.
     #[inline]
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    pub fn draw_below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// Uniform in `[0, 1)`.
+    /// Returns a uniform number in `[0, 1)`.
     #[inline]
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    pub fn draw_unit_interval(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// True with probability `p`.
+    /// Returns `true` with probability `p`.
     #[inline]
-    pub fn chance(&mut self, p: f64) -> bool {
-        self.unit() < p
+    pub fn draw_bernoulli(&mut self, p: f64) -> bool {
+        self.draw_unit_interval() < p
     }
 
-    /// How many things stay as they are before the next one that changes, when each changes with probability `p`.
-    pub fn skip(&mut self, p: f64) -> usize {
+    /// Draws from the geometric distribution: the number of failures before the next success of probability `p`.
+    pub fn draw_geometric(&mut self, p: f64) -> usize {
         if p <= 0.0 {
             return usize::MAX;
         }
-        // The float saturates at the largest integer.
-        ((1.0 - self.unit()).ln() / (-p.min(1.0 - 1e-12)).ln_1p()) as usize
+        // The conversion saturates at the largest integer.
+        ((1.0 - self.draw_unit_interval()).ln() / (-p.min(1.0 - 1e-12)).ln_1p()) as usize
     }
 
-    /// Normally distributed (Box–Muller).
-    pub fn normal(&mut self, mean: f64, sd: f64) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        mean + sd * radius * (std::f64::consts::TAU * self.unit()).cos()
+    /// Draws from the normal distribution (Box–Muller).
+    pub fn draw_normal(&mut self, mean: f64, sd: f64) -> f64 {
+        let radius = (-2.0 * (1.0 - self.draw_unit_interval()).ln()).sqrt();
+        mean + sd * radius * (std::f64::consts::TAU * self.draw_unit_interval()).cos()
     }
 
-    /// An integer in `low..=high` whose logarithm is uniform: as many of 50–500 as of 500–5000.
-    pub(crate) fn log_uniform(&mut self, low: usize, high: usize) -> usize {
+    /// Draws an integer in `low..=high` whose logarithm is uniform: as many in 50–500 as in 500–5000.
+    pub(crate) fn draw_log_uniform(&mut self, low: usize, high: usize) -> usize {
         let (a, b) = ((low as f64).ln(), (high as f64 + 1.0).ln());
-        ((a + (b - a) * self.unit()).exp() as usize).clamp(low, high)
+        ((a + (b - a) * self.draw_unit_interval()).exp() as usize).clamp(low, high)
     }
 
-    /// One of `items`.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
+    /// Chooses one of `items` uniformly.
+    pub fn choose_item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.draw_below(items.len())]
     }
 
-    /// A random base, G or C with probability `gc`.
-    pub fn base(&mut self, gc: f64) -> u8 {
-        let pair = if self.chance(gc) { b"GC" } else { b"AT" };
-        pair[self.below(2)]
+    /// Draws a base: G or C with probability `gc`.
+    pub fn random_base(&mut self, gc: f64) -> u8 {
+        let pair = if self.draw_bernoulli(gc) { b"GC" } else { b"AT" };
+        pair[self.draw_below(2)]
     }
 
-    /// A random base other than `base`.
-    pub(crate) fn other_base(&mut self, base: u8) -> u8 {
+    /// Draws a base other than `base`.
+    pub(crate) fn random_other_base(&mut self, base: u8) -> u8 {
         let others: Vec<u8> = b"ACGT".iter().copied().filter(|&b| b != base).collect();
-        *self.pick(&others)
+        *self.choose_item(&others)
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn streams_are_repeatable_and_apart() {
-        let draw = |seed, labels: &[u64]| Rng::stream(seed, labels).bits();
+        let draw = |seed, labels: &[u64]| Rng::from_labels(seed, labels).next_u64();
         assert_eq!(draw(1, &[2, 3]), draw(1, &[2, 3]));
         assert_ne!(draw(1, &[2, 3]), draw(1, &[3, 2]));
         assert_ne!(draw(1, &[2, 3]), draw(2, &[2, 3]));
@@ -133,15 +133,15 @@ mod tests {
 
     #[test]
     fn moments_are_right() {
-        let mut rng = Rng::stream(7, &[]);
+        let mut rng = Rng::from_labels(7, &[]);
         let n = 100_000;
-        let mean = (0..n).map(|_| rng.normal(400.0, 60.0)).sum::<f64>() / f64::from(n);
+        let mean = (0..n).map(|_| rng.draw_normal(400.0, 60.0)).sum::<f64>() / f64::from(n);
         assert!((mean - 400.0).abs() < 1.0, "{mean}");
-        let ones = (0..n).filter(|_| rng.chance(0.25)).count() as f64 / f64::from(n);
+        let ones = (0..n).filter(|_| rng.draw_bernoulli(0.25)).count() as f64 / f64::from(n);
         assert!((ones - 0.25).abs() < 0.01, "{ones}");
-        let skipped = (0..n).map(|_| rng.skip(0.01) as f64).sum::<f64>() / f64::from(n);
+        let skipped = (0..n).map(|_| rng.draw_geometric(0.01) as f64).sum::<f64>() / f64::from(n);
         assert!((skipped - 99.0).abs() < 1.5, "{skipped}");
-        assert_eq!((rng.skip(0.0), rng.skip(1.0)), (usize::MAX, 0));
-        assert!((0..n).all(|_| (1..=50).contains(&rng.log_uniform(1, 50))));
+        assert_eq!((rng.draw_geometric(0.0), rng.draw_geometric(1.0)), (usize::MAX, 0));
+        assert!((0..n).all(|_| (1..=50).contains(&rng.draw_log_uniform(1, 50))));
     }
 }

@@ -1,175 +1,181 @@
-//! What goes into the tube of each sample, and how many pairs of it are read.
+//! Prepares each sample: mixes its DNA sources and computes how many read pairs its depth needs.
 
-use crate::cells::Cells;
+use crate::cell_genomes::CellGenomes;
 use crate::error::{Error, Result};
 use crate::genome::Genome;
-use crate::mitochondrion;
-use crate::params::Params;
-use crate::ploidy::Ploidy;
-use crate::rng::{Rng, Stream};
+use crate::healthy_ploidy::HealthyPloidy;
+use crate::mitochondrial_variants;
+use crate::params::SimulationParams;
+use crate::rng::{RandomStream, Rng};
 use crate::sequencing::{
-    Captured, Coverage, Inserts, Kind, Library, Machine, Mixture, Pool, Recurrent, Sampling, Shown, Source,
-    Tube, kept,
+    CapturedTargets, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource, FragmentSampling, GenomeMixture,
+    InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError, Sequencer, draw_kept_fragment,
 };
 use crate::targets::Targets;
 
-/// Pairs drawn to find out what one adds to the depth.
-const PILOT: usize = 40_000;
+/// Read pairs that are drawn to measure how many bases one pair adds to the depth.
+const PILOT_PAIRS: usize = 40_000;
 
-/// Everything that is sequenced.
+/// Inputs that both samples share for sequencing.
 #[derive(Debug)]
-pub struct Bench<'a> {
-    /// The nuclear genome.
+pub struct SequencingInputs<'a> {
+    /// The nuclear reference genome.
     pub genome: &'a Genome,
-    /// The chromosomes of all cells.
-    pub cells: &'a Cells<'a>,
-    /// How many copies of each contig healthy cells have.
-    pub ploidy: &'a Ploidy,
-    /// Targets, if some were captured.
+    /// Chromosomes of all cells.
+    pub cells: &'a CellGenomes<'a>,
+    /// Number of copies of each contig in healthy cells.
+    pub ploidy: &'a HealthyPloidy,
+    /// Capture targets, if any.
     pub targets: Option<&'a Targets>,
-    /// Places where every library shows the same wrong base.
-    pub recurrent: &'a [Recurrent],
-    /// What is wanted.
-    pub params: &'a Params,
+    /// Sites at which every library shows the same wrong base.
+    pub recurrent: &'a [RecurrentError],
+    /// Simulation parameters.
+    pub params: &'a SimulationParams,
 }
 
-/// What sets a sample apart.
+/// Properties of one sample.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
-    /// Mean coverage of the genome, or of its targets.
+pub struct SampleSpec {
+    /// Mean depth of the genome, or of the targets.
     pub depth: f64,
-    /// Share of tumour cells.
+    /// Share of tumour cells, 0 to 1.
     pub(crate) tumour_share: f64,
-    /// Share of the reads that are another person's.
+    /// Share of reads from another person or species, 0 to 1.
     pub foreign: f64,
-    /// Its random numbers.
-    pub stream: Stream,
+    /// Random stream of the sample.
+    pub stream: RandomStream,
 }
 
-/// Random numbers of a sample beside those of its blocks of reads, which count from 0.
+/// Random streams of a sample other than those of its blocks of reads, which are numbered from 0.
 #[derive(Clone, Copy)]
-enum Beside {
-    Wave,
-    Indices,
-    Pilot,
-    Recurrent,
+enum SampleStream {
+    CoverageWave,
+    AdapterIndices,
+    PilotPairs,
+    RecurrentErrors,
 }
 
 /// A sample that is ready to be sequenced.
 #[derive(Debug)]
-pub struct Prepared<'a> {
-    /// Its molecules.
+pub struct PreparedSample<'a> {
+    /// Source of its molecules.
     pub library: Library<'a>,
-    /// What reads them.
-    pub machine: Machine<'a>,
-    /// How many pairs are read.
+    /// Sequencer that reads both mates of each molecule.
+    pub machine: Sequencer<'a>,
+    /// Number of read pairs.
     pub pairs: usize,
-    /// The seed of the blocks of reads.
+    /// Random seed of the blocks of reads.
     pub seed: u64,
 }
 
-impl<'a> Bench<'a> {
-    /// Mixes what a sample is of and counts the pairs that its depth takes.
-    pub fn prepare(&self, sample: &Sample) -> Result<Prepared<'a>> {
+impl<'a> SequencingInputs<'a> {
+    /// Mixes the DNA sources of a sample and computes the number of read pairs for its depth.
+    pub fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
         let reads = &self.params.sequencing;
-        let seed = self.params.stream(sample.stream).bits();
-        let random = |what: Beside| Rng::stream(seed, &[u64::MAX - what as u64]);
-        let machine = Machine::new(reads, &mut random(Beside::Indices));
-        let shared = self.params.stream(Stream::Coverage);
-        let coverage = Coverage::new(&reads.coverage, self.genome, shared, random(Beside::Wave));
-        let inserts = Inserts::new(reads);
+        let seed = self.params.rng_for_stream(sample.stream).next_u64();
+        let random = |what: SampleStream| Rng::from_labels(seed, &[u64::MAX - what as u64]);
+        let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
+        let shared = self.params.rng_for_stream(RandomStream::Coverage);
+        let coverage = CoverageModel::new(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
+        let inserts = InsertSizeDistribution::new(reads);
 
-        let patient = self.cells.patient(sample.tumour_share);
-        let shortest = reads.longest_read();
-        let pool = Pool::new(&patient, shortest);
-        let known = self.genome.known_bases() as f64;
-        // The depth is that of two copies: what is amplified comes on top.
+        let patient = self.cells.patient_mixture(sample.tumour_share);
+        let shortest = reads.longest_read_bp();
+        let pool = ChromosomePool::new(&patient, shortest);
+        let known = self.genome.num_known_bases() as f64;
+        // The depth refers to two copies; amplified sequence adds to it.
         let amplified = self.params.copies.amplifications > 0;
         let content = if amplified {
-            pool.bases() / (2 * self.genome.length()) as f64
+            pool.mean_cell_bases() / (2 * self.genome.length_bp()) as f64
         } else {
-            self.ploidy.content(self.genome)
+            self.ploidy.relative_dna_content(self.genome)
         };
-        let per_pair = if machine.is_uniform() {
+        let per_pair = if machine.has_uniform_read_length() {
             (2 * reads.read_length) as f64
         } else {
-            bases_of_pair(&inserts, &machine, &mut random(Beside::Pilot))
+            mean_bases_per_pair(&inserts, &machine, &mut random(SampleStream::PilotPairs))
         };
 
         let mut sources = vec![];
-        let mut add = |pairs: f64, kind: Kind, sampling: Sampling<'a>| {
+        let mut add = |pairs: f64, kind: DnaSource, sampling: FragmentSampling<'a>| {
             if pairs > 0.0 {
-                sources.push(Source { share: pairs, kind, sampling });
+                sources.push(DnaComponent { share: pairs, dna_source: kind, sampling });
             }
         };
         let (own, foreign) = (1.0 - sample.foreign, sample.foreign);
         let mut anywhere = sample.depth * known / per_pair * content;
         let mut foreign_anywhere = anywhere * foreign;
         if let (Some(targets), Some(capture)) = (self.targets, &self.params.capture) {
-            let caught = Captured::new(&patient, targets, inserts.longest());
+            let caught = CapturedTargets::new(&patient, targets, inserts.long_insert_bp());
             if caught.is_empty() {
-                return Err(Error::Parameters("the tumour has lost all targets; choose others".into()));
+                return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
-            let on_target =
-                on_target_of_pair(&caught, coverage.as_ref(), &inserts, &machine, &mut random(Beside::Pilot));
-            let content = if amplified { caught.content() } else { 1.0 };
-            let pairs = sample.depth * targets.bases() as f64 / on_target * content;
+            let on_target = mean_on_target_bases_per_pair(
+                &caught,
+                coverage.as_ref(),
+                &inserts,
+                &machine,
+                &mut random(SampleStream::PilotPairs),
+            );
+            let content = if amplified { caught.relative_target_content() } else { 1.0 };
+            let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
-            add(pairs * own, Kind::Patient, Sampling::Targets(caught));
-            let others = Captured::new(&self.cells.foreign(), targets, inserts.longest());
+            add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
+            let others = CapturedTargets::new(&self.cells.foreign_mixture(), targets, inserts.long_insert_bp());
             if others.is_empty() {
                 // Another species has no targets.
                 foreign_anywhere = (anywhere + pairs) * foreign;
             } else {
                 foreign_anywhere = anywhere * foreign;
-                add(pairs * foreign, Kind::Foreign, Sampling::Targets(others));
+                add(pairs * foreign, DnaSource::Foreign, FragmentSampling::Targets(others));
             }
         }
-        add(anywhere * own, Kind::Patient, Sampling::Anywhere(pool));
-        add(foreign_anywhere, Kind::Foreign, pool_of(&self.cells.foreign(), shortest));
+        add(anywhere * own, DnaSource::Patient, FragmentSampling::GenomeWide(pool));
+        add(foreign_anywhere, DnaSource::Foreign, genome_wide_sampling(&self.cells.foreign_mixture(), shortest));
         if self.params.samples.mitochondrion > 0.0 {
-            let pairs = self.params.samples.mitochondrion * mitochondrion::LENGTH as f64 / per_pair;
-            let mixture = self.cells.mitochondria(sample.tumour_share, foreign);
-            add(pairs, Kind::Mitochondrion, pool_of(&mixture, shortest));
+            let pairs =
+                self.params.samples.mitochondrion * mitochondrial_variants::MITOCHONDRIAL_LENGTH_BP as f64 / per_pair;
+            let mixture = self.cells.mitochondrial_mixture(sample.tumour_share, foreign);
+            add(pairs, DnaSource::Mitochondrion, genome_wide_sampling(&mixture, shortest));
         }
         let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
-        let shown = || Shown::new(self.recurrent, &mut random(Beside::Recurrent));
+        let shown = || LibraryRecurrentErrors::new(self.recurrent, &mut random(SampleStream::RecurrentErrors));
         let recurrent = (!self.recurrent.is_empty()).then(shown);
-        let library = Library::new(Tube::new(sources, coverage), reads, recurrent);
-        Ok(Prepared { library, machine, pairs, seed })
+        let library = Library::new(DnaPool::new(sources, coverage), reads, recurrent);
+        Ok(PreparedSample { library, machine, pairs, seed })
     }
 }
 
-fn pool_of<'a>(mixture: &Mixture<'a>, shortest: usize) -> Sampling<'a> {
-    Sampling::Anywhere(Pool::new(mixture, shortest))
+fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> FragmentSampling<'a> {
+    FragmentSampling::GenomeWide(ChromosomePool::new(mixture, shortest))
 }
 
-/// Bases of their molecules that the mates of a pair have, on average.
-fn bases_of_pair(inserts: &Inserts, machine: &Machine, rng: &mut Rng) -> f64 {
+/// Returns the mean number of molecule bases that both mates of a pair read.
+fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw(rng).length();
-        machine.lengths(rng).map(|length| length.min(insert)).iter().sum::<usize>()
+        let insert = inserts.draw_insert(rng).length_bp();
+        machine.draw_mate_lengths(rng).map(|length| length.min(insert)).iter().sum::<usize>()
     };
-    (0..PILOT).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT as f64
+    (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
 }
 
-/// Bases of targets that the mates of a caught pair have, on average.
-fn on_target_of_pair(
-    caught: &Captured,
-    coverage: Option<&Coverage>,
-    inserts: &Inserts,
-    machine: &Machine,
+/// Returns the mean number of target bases that both mates of a captured pair read.
+fn mean_on_target_bases_per_pair(
+    caught: &CapturedTargets,
+    coverage: Option<&CoverageModel>,
+    inserts: &InsertSizeDistribution,
+    machine: &Sequencer,
     rng: &mut Rng,
 ) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw(rng).length();
+        let insert = inserts.draw_insert(rng).length_bp();
         if insert == 0 {
             return 0;
         }
-        let fragment = kept(|rng| caught.fragment(insert, rng), coverage, rng);
+        let fragment = draw_kept_fragment(|rng| caught.draw_fragment(insert, rng), coverage, rng);
         let n = fragment.len();
-        let [first, second] = machine.lengths(rng).map(|length| length.min(n));
-        caught.overlap(&fragment, 0, first) + caught.overlap(&fragment, n - second, n)
+        let [first, second] = machine.draw_mate_lengths(rng).map(|length| length.min(n));
+        caught.count_target_bases(&fragment, 0, first) + caught.count_target_bases(&fragment, n - second, n)
     };
-    (0..PILOT).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT as f64
+    (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
 }

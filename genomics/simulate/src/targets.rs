@@ -1,4 +1,4 @@
-//! The parts of the genome that a capture kit is made for.
+//! Capture targets: parts of the genome that are enriched before sequencing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,110 +7,121 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::genome::Genome;
-use crate::ground::Ground;
+use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
-use crate::variant::{Cut, Span};
+use crate::variant::{GenomePosition, Span};
 
-/// What is sequenced instead of the whole genome.
+/// Parameters of target capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaptureParams {
-    /// The targets.
+    /// Source of the targets.
     pub targets: TargetSource,
-    /// Coverage of the rest of the genome relative to that of the targets.
+    /// Depth outside the targets relative to that of the targets.
     pub off_target: f64,
-    /// Whether fewer somatic variants are placed, in the same proportions, when the targets have no room for all.
+    /// Whether the number of somatic variants is reduced, in the same proportions, to what fits into the targets.
     pub fewer_variants: bool,
 }
 
-/// Where targets come from.
+/// Source of the capture targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetSource {
-    /// Made: exons of 100–400 bp of some genes, 2% of the genome, and 20 kb at least if the genome is large enough.
+    /// Synthetic gene panel: exons of 100–400 bp of some genes, 2 % of the genome and at least 20 kb if the genome is
+    /// large enough.
     Panel,
-    /// Made: exons of 80–300 bp of many genes, 2.2% of the genome.
+    /// Synthetic exome: exons of 80–300 bp of many genes, 2.2 % of the genome.
     Exome,
     /// A BED file.
     File(PathBuf),
 }
 
-/// What made targets are like.
-struct Design {
-    /// Part of the genome.
-    share: f64,
-    /// Fewest bases of all targets, bp.
-    least: usize,
-    /// Lengths of an exon, bp.
-    exon: (usize, usize),
-    /// Exons of a gene.
-    exons: (usize, usize),
-    /// Lengths of an intron, bp.
-    intron: (usize, usize),
+/// Design of synthetic targets.
+struct TargetDesign {
+    /// Share of the genome, 0 to 1.
+    genome_share: f64,
+    /// Minimum total length of all targets, bp.
+    min_bases: usize,
+    /// Shortest and longest exon, bp.
+    exon_bp: (usize, usize),
+    /// Fewest and most exons of a gene.
+    exons_per_gene: (usize, usize),
+    /// Shortest and longest intron, bp.
+    intron_bp: (usize, usize),
 }
 
-const PANEL: Design =
-    Design { share: 0.02, least: 20_000, exon: (100, 400), exons: (4, 15), intron: (300, 5_000) };
-const EXOME: Design =
-    Design { share: 0.022, least: 0, exon: (80, 300), exons: (3, 12), intron: (300, 5_000) };
-/// Largest part of a genome that targets are made of, however small it is.
-const MOST: f64 = 0.2;
-/// Bases between two made targets, at least.
-const APART: usize = 50;
-/// Coefficient of variation of how well targets are captured.
+const PANEL_DESIGN: TargetDesign = TargetDesign {
+    genome_share: 0.02,
+    min_bases: 20_000,
+    exon_bp: (100, 400),
+    exons_per_gene: (4, 15),
+    intron_bp: (300, 5_000),
+};
+const EXOME_DESIGN: TargetDesign = TargetDesign {
+    genome_share: 0.022,
+    min_bases: 0,
+    exon_bp: (80, 300),
+    exons_per_gene: (3, 12),
+    intron_bp: (300, 5_000),
+};
+/// Largest share of a genome that synthetic targets may take, however small the genome is.
+const MAX_GENOME_SHARE: f64 = 0.2;
+/// Minimum distance between two synthetic targets, bp.
+const MIN_TARGET_GAP_BP: usize = 50;
+/// Coefficient of variation of the capture efficiency between targets (chosen).
 const EFFICIENCY_CV: f64 = 0.5;
-/// Farthest from the mean that an efficiency lies, standard deviations of its logarithm.
-const FARTHEST: f64 = 3.0;
+/// Largest deviation of an efficiency from the mean, in standard deviations of its logarithm.
+const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
-/// Targets, sorted and apart, and how well each is captured.
+/// Capture targets, sorted and not overlapping, with the efficiency of each.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
-    /// Where they lie.
+    /// Spans of the targets.
     pub spans: Vec<Span>,
-    /// Relative to the average.
-    pub(crate) efficiency: Vec<f64>,
+    /// Capture efficiency of each target, relative to the mean.
+    pub(crate) relative_efficiency: Vec<f64>,
 }
 
 impl Targets {
-    /// Makes or reads targets of `genome`.
+    /// Designs targets, or reads them from a BED file.
     pub fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
-            TargetSource::Panel => design(&PANEL, genome, rng),
-            TargetSource::Exome => design(&EXOME, genome, rng),
-            TargetSource::File(path) => read(path, genome)?,
+            TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
+            TargetSource::Exome => design_targets(&EXOME_DESIGN, genome, rng),
+            TargetSource::File(path) => read_bed(path, genome)?,
         };
-        let spans = merged(spans);
+        let spans = merge_spans(spans);
         if spans.is_empty() {
             return Err(Error::Parameters(match source {
                 TargetSource::File(path) => {
-                    format!("{}: no targets; give a BED file with some", path.display())
+                    format!("{}: the BED file has no targets", path.display())
                 }
-                _ => "the genome is too small for targets; make it larger, or give your own with --targets"
+                _ => "the genome is too small for synthetic targets; make it larger, or give a BED file with --targets"
                     .into(),
             }));
         }
         let sd = (1.0 + EFFICIENCY_CV * EFFICIENCY_CV).ln().sqrt();
         let mut efficiency = || {
-            let z = rng.normal(0.0, 1.0).clamp(-FARTHEST, FARTHEST);
+            let z = rng.draw_normal(0.0, 1.0).clamp(-MAX_EFFICIENCY_SDS, MAX_EFFICIENCY_SDS);
             (sd * z - sd * sd / 2.0).exp()
         };
         let efficiency = spans.iter().map(|_| efficiency()).collect();
-        Ok(Targets { spans, efficiency })
+        Ok(Targets { spans, relative_efficiency: efficiency })
     }
 
-    /// Bases of all targets.
-    pub fn bases(&self) -> usize {
+    /// Returns the total length of the targets, bp.
+    pub fn total_bases(&self) -> usize {
         self.spans.iter().map(Span::length).sum()
     }
 
-    /// The targets that overlap a span, by number.
-    pub fn within(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
+    /// Iterates over the indices of the targets that overlap a span.
+    pub fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
     }
 
-    /// As BED.
-    pub fn bed(&self, genome: &Genome) -> String {
+    /// Formats the targets as BED.
+    pub fn to_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, span) in self.spans.iter().enumerate() {
             let contig = &genome.names[span.contig];
@@ -120,35 +131,35 @@ impl Targets {
     }
 }
 
-/// Exons of genes at random places, until there are enough of them or no room for more.
-fn design(design: &Design, genome: &Genome, rng: &mut Rng) -> Vec<Span> {
-    let known = genome.known_bases() as f64;
-    let wanted = (known * design.share).max(design.least as f64).min(known * MOST) as usize;
-    let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.below(high - low + 1);
-    let mut ground = Ground::new(genome);
+/// Designs exons of genes at random positions until the targets are large enough or no space is left.
+fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<Span> {
+    let known = genome.num_known_bases() as f64;
+    let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
+    let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
+    let mut ground = OccupiedRegions::new(genome);
     let mut spans: Vec<Span> = vec![];
     let mut bases = 0;
-    for _ in 0..20 * (1 + wanted / design.exon.0) {
-        let Cut { contig, pos: mut at } = ground.random(rng);
-        for _ in 0..between(design.exons, rng) {
+    for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
+        let GenomePosition { contig, pos: mut at } = ground.random_position(rng);
+        for _ in 0..between(design.exons_per_gene, rng) {
             if bases >= wanted {
                 return spans;
             }
-            let span = Span { contig, start: at, end: at + between(design.exon, rng) };
-            if ground.is_free(span, APART) {
-                ground.take(span);
+            let span = Span { contig, start: at, end: at + between(design.exon_bp, rng) };
+            if ground.is_span_free(span, MIN_TARGET_GAP_BP) {
+                ground.occupy_span(span);
                 bases += span.length();
                 spans.push(span);
             }
-            at = span.end + rng.log_uniform(design.intron.0, design.intron.1);
+            at = span.end + rng.draw_log_uniform(design.intron_bp.0, design.intron_bp.1);
         }
     }
     spans
 }
 
 /// Reads a BED file: contig, start and end of each line.
-fn read(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
-    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
+    let text = std::fs::read_to_string(path).map_err(Error::with_path(path))?;
     let mut spans = vec![];
     for (i, line) in text.lines().enumerate() {
         let fail = |what: String| Error::Format { path: path.into(), line: i as u64 + 1, what };
@@ -163,27 +174,24 @@ fn read(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
             .names
             .iter()
             .position(|n| n == name)
-            .ok_or_else(|| fail(format!("the genome has no contig {name}; leave such lines out")))?;
-        let number =
-            |text: &str| text.parse::<usize>().map_err(|_| fail(format!("'{text}' is not a position")));
+            .ok_or_else(|| fail(format!("the genome has no contig {name}; remove the line")))?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| fail(format!("'{text}' is not a position")));
         let span = Span { contig, start: number(start)?, end: number(end)? };
         if span.start >= span.end || span.end > genome.seqs[contig].len() {
-            return Err(fail(format!("{start} to {end} is no span of {name}; starts count from 0")));
+            return Err(fail(format!("{start} to {end} is not a span of {name}; BED starts are 0-based")));
         }
         spans.push(span);
     }
     Ok(spans)
 }
 
-/// Sorted, those that touch joined.
-fn merged(mut spans: Vec<Span>) -> Vec<Span> {
+/// Sorts the spans and joins those that overlap or touch.
+fn merge_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable_by_key(|s| (s.contig, s.start));
     let mut merged: Vec<Span> = vec![];
     for span in spans {
         match merged.last_mut() {
-            Some(last) if last.contig == span.contig && span.start <= last.end => {
-                last.end = last.end.max(span.end)
-            }
+            Some(last) if last.contig == span.contig && span.start <= last.end => last.end = last.end.max(span.end),
             _ => merged.push(span),
         }
     }
@@ -193,27 +201,25 @@ fn merged(mut spans: Vec<Span>) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::synthetic_genome;
 
     #[test]
     fn made_targets_are_exons_in_clusters() {
-        let genome = made::make(2_000_000, 3, None, &mut Rng::stream(1, &[]));
-        for (source, share, exon) in
-            [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)]
-        {
-            let targets = Targets::new(&source, &genome, &mut Rng::stream(2, &[])).unwrap();
-            let found = targets.bases() as f64 / 2e6;
+        let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_labels(1, &[]));
+        for (source, share, exon) in [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)] {
+            let targets = Targets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
+            let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
             assert!(targets.spans.iter().all(|s| exon.contains(&s.length())));
             assert!(targets.spans.is_sorted_by_key(|s| (s.contig, s.start)));
             let near = targets.spans.windows(2).filter(|p| p[1].start.abs_diff(p[0].end) < 5000).count();
             assert!(near > targets.spans.len() / 2, "{near} of {}", targets.spans.len());
-            let mean = targets.efficiency.iter().sum::<f64>() / targets.efficiency.len() as f64;
+            let mean = targets.relative_efficiency.iter().sum::<f64>() / targets.relative_efficiency.len() as f64;
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
-        let small = made::make(150_000, 1, None, &mut Rng::stream(1, &[]));
-        let targets = Targets::new(&TargetSource::Panel, &small, &mut Rng::stream(2, &[])).unwrap();
-        assert!((20_000..20_500).contains(&targets.bases()), "{}", targets.bases());
+        let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_labels(1, &[]));
+        let targets = Targets::new(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
+        assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
     }
 
     #[test]
@@ -223,22 +229,22 @@ mod tests {
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Targets::new(&TargetSource::File(path.clone()), &genome, &mut Rng::stream(1, &[]))
+            Targets::new(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
         };
         let read = targets("track x\nb 10 20 x\na\t500\t600\na 590 610\n\n").unwrap();
         let span = |contig, start, end| Span { contig, start, end };
         assert_eq!(read.spans, [span(0, 500, 610), span(1, 10, 20)]);
-        assert_eq!(read.bed(&genome), "a\t500\t610\ttarget1\nb\t10\t20\ttarget2\n");
-        let within = |s| read.within(s).collect::<Vec<_>>();
+        assert_eq!(read.to_bed(&genome), "a\t500\t610\ttarget1\nb\t10\t20\ttarget2\n");
+        let within = |s| read.overlapping_targets(s).collect::<Vec<_>>();
         assert_eq!(
             (within(span(0, 0, 500)), within(span(0, 609, 700)), within(span(1, 0, 80))),
             (vec![], vec![0], vec![1])
         );
         let refused = |text: &str| targets(text).unwrap_err().to_string();
         assert!(refused("a 1 2\nc 1 2").contains("line 2: the genome has no contig c"));
-        assert!(refused("a 5 1000").contains("line 1: 5 to 1000 is no span"));
+        assert!(refused("a 5 1000").contains("line 1: 5 to 1000 is not a span"));
         assert!(refused("a x 5").contains("'x' is not a position"));
         assert!(refused("a 5").contains("fewer than 3 columns"));
-        assert!(refused("# nothing").contains("no targets"));
+        assert!(refused("# nothing").contains("has no targets"));
     }
 }

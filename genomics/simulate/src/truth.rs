@@ -1,56 +1,56 @@
-//! The truth as VCF and BEDPE.
+//! Writes the truth as VCF and BEDPE.
 
 use std::fmt::Write as _;
 
 use crate::genome::Genome;
-use crate::germline::Germline;
-use crate::mitochondrion::Mitochondrion;
-use crate::ploidy::Ploidy;
-use crate::repeats::RepeatMap;
-use crate::sequencing::Recurrent;
-use crate::tandem;
-use crate::tumour::{Event, Placed, Tumour};
-use crate::variant::{Breakend, Cut, Edit, Side, Span, Structural};
+use crate::germline::GermlineVariant;
+use crate::healthy_ploidy::HealthyPloidy;
+use crate::mitochondrial_variants::MitochondrialVariants;
+use crate::repeat_map::RepeatMap;
+use crate::sequencing::RecurrentError;
+use crate::tandem_repeats;
+use crate::tumour::{PlacedVariant, StructuralEvent, Tumour};
+use crate::variant::{Breakend, BreakendSide, GenomePosition, SequenceEdit, Span, StructuralVariant};
 
-/// Longest inserted sequence that is written out, bp.
-const LONGEST_ALLELE: usize = 1000;
+/// Longest inserted sequence that is written out in ALT, bp.
+const MAX_WRITTEN_ALLELE_BP: usize = 1000;
 
-const INFO: &[(&str, &str, &str, &str)] = &[
+const INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
     ("CLASS", "1", "String", "SNV, INDEL, DEL, INS, DUP, INV, TRA (translocation) or COPY (dispersed copy)"),
     ("AF", "1", "Float", "Expected share of the tumour sample's reads that show the variant"),
     ("CLONE", "1", "Integer", "0: founder clone, in all tumour cells; otherwise the subclone"),
-    ("REPEAT", "0", "Flag", "A 31-mer at the variant's place occurs more than once in the genome"),
-    ("STR", "0", "Flag", "The variant lies in a tandem repeat or homopolymer"),
+    ("REPEAT", "0", "Flag", "A 31-mer at the variant occurs more than once in the genome"),
+    ("STR", "0", "Flag", "The variant is in a tandem repeat or homopolymer"),
     ("SVTYPE", "1", "String", "Type of structural variant"),
     ("SVLEN", "1", "Integer", "Length of the structural variant, bp; negative when bases are lost"),
     ("END", "1", "Integer", "Last base of the variant"),
-    ("EVENT", "1", "String", "Name of the event that a breakend belongs to"),
-    ("MATEID", "1", "String", "The breakend at the other side"),
+    ("EVENT", "1", "String", "Name of the event of the breakend"),
+    ("MATEID", "1", "String", "ID of the breakend at the other side of the junction"),
 ];
-/// What only some truths tell.
-const RARE_INFO: &[(&str, &str, &str, &str)] = &[
+/// INFO fields that only some truth files have.
+const OPTIONAL_INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
     ("CN", "1", "Integer", "Copies of the span in a tumour cell"),
     (
         "SHARE",
         "1",
         "Float",
-        "Share of the molecules, of those of the strand, that show the wrong base, in the mean over libraries",
+        "Mean share over libraries of the molecules (of the affected strand) that show the wrong base",
     ),
     (
         "STRAND",
         "1",
         "String",
-        "Molecules that show it: forward or reverse, by how read 1 runs on the reference, or both",
+        "Molecules that show the wrong base, by the strand of read 1 on the reference: forward, reverse or both",
     ),
-    ("CLUSTER", "1", "Integer", "Cluster that the variant belongs to: all on one haplotype of one clone"),
+    ("CLUSTER", "1", "Integer", "Number of the variant cluster; a cluster is on one haplotype of one clone"),
 ];
-const ALT: &[(&str, &str)] =
+const SYMBOLIC_ALLELES: &[(&str, &str)] =
     &[("DEL", "Deletion"), ("INS", "Insertion"), ("DUP", "Tandem duplication"), ("INV", "Inversion")];
 
-/// One line of a VCF file, before sorting.
-struct Record {
+/// One record of a VCF file, before sorting.
+struct TruthRecord {
     contig: usize,
-    /// 1-based.
+    /// Position, 1-based.
     pos: usize,
     id: String,
     reference: String,
@@ -59,31 +59,35 @@ struct Record {
     genotype: &'static str,
 }
 
-/// What the records of the truth say beyond the variant itself.
-pub(crate) struct Annotator<'a> {
-    /// The reference.
+/// Adds INFO annotations to the records of the truth.
+pub(crate) struct TruthAnnotator<'a> {
+    /// The reference genome.
     pub genome: &'a Genome,
-    /// Its repeats.
+    /// Repeats of the reference at the variants.
     pub repeats: &'a RepeatMap<'a>,
-    /// How many copies of each contig healthy cells have.
-    pub ploidy: &'a Ploidy,
+    /// Number of copies of each contig in healthy cells.
+    pub ploidy: &'a HealthyPloidy,
 }
 
-fn text(bases: &[u8]) -> String {
+fn bases_to_string(bases: &[u8]) -> String {
     String::from_utf8_lossy(bases).into_owned()
 }
 
-/// POS (1-based), REF and ALT of a small variant, with the base before an indel.
-fn alleles(genome: &Genome, edit: &Edit) -> (usize, String, String) {
+/// Returns POS (1-based), REF and ALT of a small variant, with the preceding base for an indel.
+fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
     if edit.is_substitution() {
-        return (edit.at.pos + 1, text(&edit.removed), text(&edit.added));
+        return (edit.position.pos + 1, bases_to_string(&edit.removed), bases_to_string(&edit.added));
     }
-    let before = text(&genome.seqs[edit.at.contig][edit.at.pos - 1..edit.at.pos]);
-    (edit.at.pos, format!("{before}{}", text(&edit.removed)), format!("{before}{}", text(&edit.added)))
+    let before = bases_to_string(&genome.seqs[edit.position.contig][edit.position.pos - 1..edit.position.pos]);
+    (
+        edit.position.pos,
+        format!("{before}{}", bases_to_string(&edit.removed)),
+        format!("{before}{}", bases_to_string(&edit.added)),
+    )
 }
 
-/// Short name of the class: SNV, MNV or INDEL.
-fn class(edit: &Edit) -> &'static str {
+/// Returns the class of a small variant: SNV, MNV or INDEL.
+fn small_variant_class(edit: &SequenceEdit) -> &'static str {
     match edit.is_substitution() {
         true if edit.is_snv() => "SNV",
         true => "MNV",
@@ -91,8 +95,8 @@ fn class(edit: &Edit) -> &'static str {
     }
 }
 
-/// Which haplotypes of those that there are have a variant.
-fn genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
+/// Returns the phased genotype. `there` says which haplotypes exist.
+fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
     match (there, haplotypes) {
         ([true, true], [true, true]) => "1|1",
         ([true, true], [true, false]) => "1|0",
@@ -102,163 +106,165 @@ fn genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
     }
 }
 
-/// What decides how much of a tumour sample's reads show a variant.
+/// Fractions of a tumour sample that determine expected allele fractions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SampleOf {
-    /// Share of tumour cells among the patient's.
+pub(crate) struct SampleFractions {
+    /// Share of tumour cells among the patient's cells, 0 to 1.
     pub purity: f64,
-    /// Share of the patient's reads among all that come from the place.
-    pub own: f64,
+    /// Share of the patient's reads among all reads of a site, 0 to 1.
+    pub patient_share: f64,
 }
 
-/// Where the truth tells whether the genome repeats itself.
-pub fn places(tumour: &Tumour, mitochondrion: Option<&Mitochondrion>) -> Vec<Span> {
-    let small = tumour.small.iter().map(|p| p.variant.span());
-    let cuts = tumour.structural.iter().flat_map(|p| p.variant.cuts()).map(place);
-    let inner = tumour.inner.iter().flat_map(|p| p.variant.span().cuts()).map(place);
-    let circular = mitochondrion.iter().flat_map(|m| &m.somatic).map(|(edit, _)| edit.span());
+/// Lists the spans for which the truth reports whether they are in repeats.
+pub fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<Span> {
+    let small = tumour.small.iter().map(|p| p.variant.reference_span());
+    let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
+    let inner =
+        tumour.amplicon_deletions.iter().flat_map(|p| p.variant.reference_span().end_positions()).map(empty_span);
+    let circular = mitochondrion.iter().flat_map(|m| &m.somatic).map(|(edit, _)| edit.reference_span());
     small.chain(cuts).chain(inner).chain(circular).collect()
 }
 
-fn place(cut: Cut) -> Span {
+fn empty_span(cut: GenomePosition) -> Span {
     Span { contig: cut.contig, start: cut.pos, end: cut.pos }
 }
 
-/// The somatic variants as VCF.
-pub(crate) fn somatic_vcf(
-    annotator: &Annotator,
+/// Formats the somatic variants as VCF.
+pub(crate) fn format_somatic_vcf(
+    annotator: &TruthAnnotator,
     tumour: &Tumour,
-    mitochondrion: Option<&Mitochondrion>,
-    sample: SampleOf,
+    mitochondrion: Option<&MitochondrialVariants>,
+    sample: SampleFractions,
 ) -> String {
-    let small = |p| annotator.small(p, tumour.allele_fraction(p, sample.purity) * sample.own);
-    let mut records: Vec<Record> = tumour.small.iter().filter(|p| tumour.is_here(p)).map(small).collect();
-    for (i, event) in tumour.events(sample.purity).iter().enumerate() {
-        records.extend(annotator.structural(event, &format!("sv{}", i + 1), sample.own));
+    let small = |p| annotator.small_record(p, tumour.allele_fraction(p, sample.purity) * sample.patient_share);
+    let mut records: Vec<TruthRecord> = tumour.small.iter().filter(|p| tumour.is_in_sample(p)).map(small).collect();
+    for (i, event) in tumour.structural_events(sample.purity).iter().enumerate() {
+        records.extend(annotator.structural_records(event, &format!("sv{}", i + 1), sample.patient_share));
     }
     for (edit, fraction) in mitochondrion.iter().flat_map(|m| &m.somatic) {
-        // There are no haplotypes; the second one stands for the copies that have it.
-        let placed = Placed::new(edit.clone(), 1, 0);
-        records.push(annotator.small(&placed, fraction * sample.purity * sample.own));
+        // Mitochondria have no haplotypes; haplotype 1 represents the copies with the variant.
+        let placed = PlacedVariant::new(edit.clone(), 1, 0);
+        records.push(annotator.small_record(&placed, fraction * sample.purity * sample.patient_share));
     }
-    render(annotator.genome, records, "TUMOR")
+    format_vcf(annotator.genome, records, "TUMOR")
 }
 
-/// Germline variants of one person as VCF.
-pub(crate) fn germline_vcf(
+/// Formats the germline variants of one person as VCF.
+pub(crate) fn format_germline_vcf(
     genome: &Genome,
-    ploidy: &Ploidy,
-    germline: &[Germline],
-    mitochondrion: Option<&Mitochondrion>,
+    ploidy: &HealthyPloidy,
+    germline: &[GermlineVariant],
+    mitochondrion: Option<&MitochondrialVariants>,
 ) -> String {
-    let record = |(i, g): (usize, &Germline)| {
-        let (pos, reference, alternate) = alleles(genome, &g.edit);
-        let genotype = genotype(g.haplotypes, ploidy.haplotypes(g.edit.at.contig));
-        Record {
-            contig: g.edit.at.contig,
+    let record = |(i, g): (usize, &GermlineVariant)| {
+        let (pos, reference, alternate) = vcf_alleles(genome, &g.edit);
+        let genotype = phased_genotype(g.haplotypes, ploidy.present_haplotypes(g.edit.position.contig));
+        TruthRecord {
+            contig: g.edit.position.contig,
             pos,
             id: format!("g{}", i + 1),
             reference,
             alternate,
-            info: format!("CLASS={}", class(&g.edit)),
+            info: format!("CLASS={}", small_variant_class(&g.edit)),
             genotype,
         }
     };
     let all = germline.iter().chain(mitochondrion.iter().flat_map(|m| &m.germline));
-    render(genome, all.enumerate().map(record).collect(), "NORMAL")
+    format_vcf(genome, all.enumerate().map(record).collect(), "NORMAL")
 }
 
-/// Wrong bases that recur, as VCF; nobody has them.
-pub(crate) fn recurrent_vcf(genome: &Genome, places: &[Recurrent]) -> String {
-    let record = |(i, place): (usize, &Recurrent)| Record {
-        contig: place.at.contig,
-        pos: place.at.pos + 1,
+/// Formats the recurrent sequencing errors as VCF. No sample has them as variants.
+pub(crate) fn format_recurrent_vcf(genome: &Genome, places: &[RecurrentError]) -> String {
+    let record = |(i, place): (usize, &RecurrentError)| TruthRecord {
+        contig: place.position.contig,
+        pos: place.position.pos + 1,
         id: format!("r{}", i + 1),
-        reference: text(&[place.normal]),
-        alternate: text(&[place.wrong]),
-        info: format!("CLASS=SNV;SHARE={:.3};STRAND={}", place.share, place.strand.name()),
+        reference: bases_to_string(&[place.reference_base]),
+        alternate: bases_to_string(&[place.error_base]),
+        info: format!("CLASS=SNV;SHARE={:.3};STRAND={}", place.molecule_share, place.strand.vcf_name()),
         genotype: "0|0",
     };
-    render(genome, places.iter().enumerate().map(record).collect(), "TUMOR")
+    format_vcf(genome, places.iter().enumerate().map(record).collect(), "TUMOR")
 }
 
-impl Annotator<'_> {
-    fn genotype(&self, haplotype: usize, contig: usize) -> &'static str {
-        genotype([0, 1].map(|h| h == haplotype), self.ploidy.haplotypes(contig))
+impl TruthAnnotator<'_> {
+    fn genotype_of(&self, haplotype: usize, contig: usize) -> &'static str {
+        phased_genotype([0, 1].map(|h| h == haplotype), self.ploidy.present_haplotypes(contig))
     }
 
-    fn flags(&self, cuts: &[Cut], span: Option<Span>) -> String {
+    fn repeat_flags(&self, cuts: &[GenomePosition], span: Option<Span>) -> String {
         let spans: Vec<Span> = match span {
             Some(span) => vec![span],
-            None => cuts.iter().map(|cut| place(*cut)).collect(),
+            None => cuts.iter().map(|cut| empty_span(*cut)).collect(),
         };
-        let repeat = spans.iter().any(|s| self.repeats.touches(s.contig, s.start, s.end));
-        let tandem = spans.iter().any(|s| tandem::touches_tract(&self.genome.seqs[s.contig], s.start, s.end));
+        let repeat = spans.iter().any(|s| self.repeats.touches_repeat(s.contig, s.start, s.end));
+        let tandem =
+            spans.iter().any(|s| tandem_repeats::touches_tandem_repeat(&self.genome.seqs[s.contig], s.start, s.end));
         format!("{}{}", if repeat { ";REPEAT" } else { "" }, if tandem { ";STR" } else { "" })
     }
 
-    fn small(&self, placed: &Placed<Edit>, af: f64) -> Record {
+    fn small_record(&self, placed: &PlacedVariant<SequenceEdit>, af: f64) -> TruthRecord {
         let edit = &placed.variant;
-        let (pos, reference, alternate) = alleles(self.genome, edit);
-        let flags = self.flags(&[], Some(edit.span()));
+        let (pos, reference, alternate) = vcf_alleles(self.genome, edit);
+        let flags = self.repeat_flags(&[], Some(edit.reference_span()));
         let cluster = placed.cluster.map_or_else(String::new, |n| format!(";CLUSTER={n}"));
-        Record {
-            contig: edit.at.contig,
+        TruthRecord {
+            contig: edit.position.contig,
             pos,
             id: ".".into(),
             reference,
             alternate,
-            info: format!("CLASS={};AF={af:.4};CLONE={}{cluster}{flags}", class(edit), placed.clone),
-            genotype: self.genotype(placed.haplotype, edit.at.contig),
+            info: format!("CLASS={};AF={af:.4};CLONE={}{cluster}{flags}", small_variant_class(edit), placed.clone),
+            genotype: self.genotype_of(placed.haplotype, edit.position.contig),
         }
     }
 
-    fn structural(&self, event: &Event, id: &str, own: f64) -> Vec<Record> {
-        let Event { variant, haplotype, clone, .. } = event;
+    fn structural_records(&self, event: &StructuralEvent, id: &str, own: f64) -> Vec<TruthRecord> {
+        let StructuralEvent { variant, haplotype, clone, .. } = event;
         let af = event.allele_fraction * own;
-        let cuts = variant.cuts();
-        let flags = self.flags(&cuts, None);
+        let cuts = variant.breakpoints();
+        let flags = self.repeat_flags(&cuts, None);
         let copies = event.copies.map_or_else(String::new, |n| format!(";CN={n:.0}"));
-        let about = format!("CLASS={};AF={af:.4};CLONE={clone}{copies}{flags}", variant.class());
-        let base = |contig: usize, at: usize| text(&self.genome.seqs[contig][at..=at]);
-        let record = |contig: usize, pos: usize, alternate: String, info: String| Record {
+        let about = format!("CLASS={};AF={af:.4};CLONE={clone}{copies}{flags}", variant.class_name());
+        let base = |contig: usize, at: usize| bases_to_string(&self.genome.seqs[contig][at..=at]);
+        let record = |contig: usize, pos: usize, alternate: String, info: String| TruthRecord {
             contig,
             pos,
             id: id.to_owned(),
             reference: base(contig, pos - 1),
             alternate,
             info,
-            genotype: self.genotype(*haplotype, contig),
+            genotype: self.genotype_of(*haplotype, contig),
         };
         let symbolic = |span: &Span, svtype: &str, sign: &str| {
             let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());
             vec![record(span.contig, span.start, format!("<{svtype}>"), info)]
         };
         match variant {
-            Structural::Deletion(span) => symbolic(span, "DEL", "-"),
-            Structural::Duplication(span) | Structural::Amplification { span, .. } => {
+            StructuralVariant::Deletion(span) => symbolic(span, "DEL", "-"),
+            StructuralVariant::Duplication(span) | StructuralVariant::Amplification { span, .. } => {
                 symbolic(span, "DUP", "")
             }
-            Structural::Inversion(span) => symbolic(span, "INV", ""),
-            Structural::Insertion(cut, sequence) => {
+            StructuralVariant::Inversion(span) => symbolic(span, "INV", ""),
+            StructuralVariant::Insertion(cut, sequence) => {
                 let info = format!("{about};SVTYPE=INS;END={};SVLEN={}", cut.pos, sequence.len());
-                let alternate = if sequence.len() <= LONGEST_ALLELE {
-                    format!("{}{}", base(cut.contig, cut.pos - 1), text(sequence))
+                let alternate = if sequence.len() <= MAX_WRITTEN_ALLELE_BP {
+                    format!("{}{}", base(cut.contig, cut.pos - 1), bases_to_string(sequence))
                 } else {
                     "<INS>".into()
                 };
                 vec![record(cut.contig, cut.pos, alternate, info)]
             }
-            Structural::Translocation { .. } | Structural::Copy { .. } => {
+            StructuralVariant::Translocation { .. } | StructuralVariant::Copy { .. } => {
                 let mut records = vec![];
                 for (i, ends) in variant.adjacencies().iter().enumerate() {
                     let names = ["a", "b"].map(|end| format!("{id}_{}{end}", i + 1));
                     for side in 0..2 {
                         let (here, there) = (ends[side], ends[1 - side]);
-                        let alternate = self.breakend(here, there);
+                        let alternate = self.breakend_alt(here, there);
                         let info = format!("{about};SVTYPE=BND;EVENT={id};MATEID={}", names[1 - side]);
                         let id = names[side].clone();
-                        records.push(Record { id, ..record(here.contig, here.base + 1, alternate, info) });
+                        records.push(TruthRecord { id, ..record(here.contig, here.base + 1, alternate, info) });
                     }
                 }
                 records
@@ -266,50 +272,48 @@ impl Annotator<'_> {
         }
     }
 
-    /// ALT of a breakend (VCF 4.2, § 5.4).
-    fn breakend(&self, here: Breakend, there: Breakend) -> String {
+    /// Returns ALT of a breakend (VCF 4.2, section 5.4).
+    fn breakend_alt(&self, here: Breakend, there: Breakend) -> String {
         let base = self.genome.seqs[here.contig][here.base] as char;
-        let bracket = if there.side == Side::Left { ']' } else { '[' };
+        let bracket = if there.side == BreakendSide::Left { ']' } else { '[' };
         let place = format!("{bracket}{}:{}{bracket}", self.genome.names[there.contig], there.base + 1);
-        if here.side == Side::Left { format!("{base}{place}") } else { format!("{place}{base}") }
+        if here.side == BreakendSide::Left { format!("{base}{place}") } else { format!("{place}{base}") }
     }
 }
 
-fn render(genome: &Genome, mut records: Vec<Record>, sample: &str) -> String {
+fn format_vcf(genome: &Genome, mut records: Vec<TruthRecord>, sample: &str) -> String {
     records.sort_by(|a, b| (a.contig, a.pos, &a.id).cmp(&(b.contig, b.pos, &b.id)));
     let mut out = String::from("##fileformat=VCFv4.2\n##source=genuma simulate\n");
     out.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
     for (name, seq) in genome.names.iter().zip(&genome.seqs) {
         let _ = writeln!(out, "##contig=<ID={name},length={}>", seq.len());
     }
-    let told = |id: &str| records.iter().any(|r| r.info.contains(&format!(";{id}=")));
-    let rare = RARE_INFO.iter().filter(|(id, ..)| told(id));
-    for (id, number, kind, what) in INFO.iter().chain(rare) {
+    let is_used = |id: &str| records.iter().any(|r| r.info.contains(&format!(";{id}=")));
+    let rare = OPTIONAL_INFO_FIELDS.iter().filter(|(id, ..)| is_used(id));
+    for (id, number, kind, what) in INFO_FIELDS.iter().chain(rare) {
         let _ = writeln!(out, "##INFO=<ID={id},Number={number},Type={kind},Description=\"{what}\">");
     }
-    for (id, what) in ALT {
+    for (id, what) in SYMBOLIC_ALLELES {
         let _ = writeln!(out, "##ALT=<ID={id},Description=\"{what}\">");
     }
     out.push_str("##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype by haplotype\">\n");
     let _ = writeln!(out, "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{sample}");
     for r in records {
         let contig = &genome.names[r.contig];
-        let Record { pos, id, reference, alternate, info, genotype, .. } = r;
-        let _ =
-            writeln!(out, "{contig}\t{pos}\t{id}\t{reference}\t{alternate}\t.\tPASS\t{info}\tGT\t{genotype}");
+        let TruthRecord { pos, id, reference, alternate, info, genotype, .. } = r;
+        let _ = writeln!(out, "{contig}\t{pos}\t{id}\t{reference}\t{alternate}\t.\tPASS\t{info}\tGT\t{genotype}");
     }
     out
 }
 
-/// The new adjacencies of the structural variants as BEDPE, one a line.
-pub fn bedpe(genome: &Genome, events: &[Event]) -> String {
-    let mut out =
-        String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
+/// Formats the new adjacencies of the structural variants as BEDPE, one per line.
+pub fn format_bedpe(genome: &Genome, events: &[StructuralEvent]) -> String {
+    let mut out = String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
     for (i, event) in events.iter().enumerate() {
         for (j, ends) in event.variant.adjacencies().iter().enumerate() {
             let [a, b] = ends.map(|e| format!("{}\t{}\t{}", genome.names[e.contig], e.base, e.base + 1));
-            let [x, y] = ends.map(|e| if e.side == Side::Left { '+' } else { '-' });
-            let class = event.variant.class();
+            let [x, y] = ends.map(|e| if e.side == BreakendSide::Left { '+' } else { '-' });
+            let class = event.variant.class_name();
             let _ = writeln!(out, "{a}\t{b}\tsv{}_{}\t.\t{x}\t{y}\t{class}", i + 1, j + 1);
         }
     }

@@ -1,212 +1,222 @@
-//! All that a tumour has of its own: where it is, on which haplotype and in which cells, and how much of the reads show it.
+//! The tumour: its somatic variants, their haplotype and clone, its karyotypes, and expected allele fractions.
 
 use crate::error::{Error, Result};
 use crate::genome::Genome;
+use crate::healthy_ploidy::HealthyPloidy;
 use crate::karyotype::Karyotype;
-use crate::ploidy::Ploidy;
 use crate::rng::Rng;
-use crate::variant::{Cut, Edit, Structural};
+use crate::variant::{GenomePosition, SequenceEdit, StructuralVariant};
 
-/// What is placed: a small variant or a structural one.
+/// A small or structural variant with its haplotype and clone.
 #[derive(Debug, Clone)]
-pub struct Placed<V> {
-    /// The change.
+pub struct PlacedVariant<V> {
+    /// The variant.
     pub variant: V,
-    /// 0 or 1.
+    /// Haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
-    /// 0 is the founder clone, present in every tumour cell; then the subclones.
+    /// Clone of the variant. 0 is the founder clone, present in all tumour cells; subclones count from 1.
     pub clone: usize,
-    /// Which copies of an amplified span have it.
-    pub carriers: Carriers,
-    /// The cluster that it belongs to, from 1.
+    /// Copies of an amplified span that have the variant.
+    pub carriers: CarrierCopies,
+    /// Number of the variant cluster, from 1.
     pub cluster: Option<usize>,
 }
 
-impl<V> Placed<V> {
-    /// On every copy of its haplotype, in no cluster.
+impl<V> PlacedVariant<V> {
+    /// Creates a variant that all copies of its haplotype have, in no cluster.
     pub fn new(variant: V, haplotype: usize, clone: usize) -> Self {
-        Placed { variant, haplotype, clone, carriers: Carriers::All, cluster: None }
+        PlacedVariant { variant, haplotype, clone, carriers: CarrierCopies::All, cluster: None }
     }
 }
 
-/// Which copies of a span have a variant.
+/// Which copies of an amplified span have a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carriers {
-    /// All: it is older than the amplification, or there is none.
+pub enum CarrierCopies {
+    /// All copies: the variant is older than the amplification, or the span is not amplified.
     All,
-    /// About half: it arose on the way.
+    /// About half of the copies: the variant arose during the amplification.
     Half,
 }
 
-/// All somatic variants of a tumour.
+/// All somatic variants and karyotypes of a tumour.
 #[derive(Debug)]
 pub struct Tumour {
-    /// SNVs, indels and substitutions of several bases by position.
-    pub small: Vec<Placed<Edit>>,
-    /// Structural variants by their first cut.
-    pub structural: Vec<Placed<Structural>>,
-    /// Deletions of 50 bp and more inside an amplified span: structural to tell, but spelled as small ones are.
-    pub inner: Vec<Placed<Edit>>,
-    /// Share of the tumour cells that belong to each population: founder only, then each subclone.
-    pub shares: Vec<f64>,
+    /// SNVs, indels and MNVs by position.
+    pub small: Vec<PlacedVariant<SequenceEdit>>,
+    /// Structural variants by their first breakpoint.
+    pub structural: Vec<PlacedVariant<StructuralVariant>>,
+    /// Deletions of 50 bp and more within an amplified span. They are reported as structural variants and applied as
+    /// edits.
+    pub amplicon_deletions: Vec<PlacedVariant<SequenceEdit>>,
+    /// Share of the tumour cells in each population: founder only, then each subclone.
+    pub population_shares: Vec<f64>,
     /// The two haplotypes of each population.
     pub(crate) karyotypes: Vec<[Karyotype; 2]>,
-    /// Those of healthy cells.
+    /// The two haplotypes of healthy cells.
     pub healthy: [Karyotype; 2],
-    /// How many copies of each contig healthy cells have.
-    pub ploidy: Ploidy,
+    /// Number of copies of each contig in healthy cells.
+    pub ploidy: HealthyPloidy,
 }
 
-/// A structural variant as the truth tells it.
+/// A structural variant as the truth reports it.
 #[derive(Debug)]
-pub struct Event {
-    /// The change.
-    pub variant: Structural,
-    /// 0 or 1.
+pub struct StructuralEvent {
+    /// The variant.
+    pub variant: StructuralVariant,
+    /// Haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
-    /// See [`Placed::clone`].
+    /// Clone of the variant; see [`PlacedVariant::clone`].
     pub clone: usize,
-    /// Expected share of the tumour sample's reads at its breakpoints that show it.
+    /// Expected share of the tumour sample's reads at the breakpoints that show the variant.
     pub(crate) allele_fraction: f64,
-    /// Copies of its span in a tumour cell, if it is amplified.
+    /// Copies of the span in a tumour cell, if it is amplified.
     pub copies: Option<f64>,
 }
 
 impl Tumour {
-    /// A tumour without variants. `subclones` are their shares of the tumour cells; what has none is in other samples of the person.
-    pub fn new(genome: &Genome, subclones: &[f64], ploidy: Ploidy) -> Result<Self> {
+    /// Creates a tumour without variants. `subclones` are their shares of the tumour cells. A subclone with share 0
+    /// is absent here and present in other samples of the patient.
+    pub fn new(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
         if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f < 0.0) {
-            let message =
-                "the subclones' shares must not be negative, and sum up to at most 1; make them smaller";
+            let message = "the subclones' shares must not be negative, and sum up to at most 1; make them smaller";
             return Err(Error::Parameters(message.into()));
         }
         let mut shares = vec![(1.0 - subclonal).max(0.0)];
         shares.extend(subclones);
-        let healthy = Karyotype::healthy(genome, &ploidy);
+        let healthy = Karyotype::healthy_pair(genome, &ploidy);
         let karyotypes = vec![healthy.clone(); shares.len()];
-        Ok(Tumour { small: vec![], structural: vec![], inner: vec![], shares, karyotypes, healthy, ploidy })
-    }
-
-    /// Share of the tumour cells that carry the variants of a clone.
-    pub(crate) fn cellular_fraction(&self, clone: usize) -> f64 {
-        if clone == 0 { 1.0 } else { self.shares[clone] }
-    }
-
-    /// Whether any tumour cell of the sample has what a clone has.
-    pub(crate) fn is_here<V>(&self, placed: &Placed<V>) -> bool {
-        self.cellular_fraction(placed.clone) > 0.0
-    }
-
-    /// Whether no tumour cell has a contig's haplotype.
-    pub fn is_lost(&self, contig: usize, haplotype: usize) -> bool {
-        self.karyotypes[0][haplotype].copies()[contig] == 0
-    }
-
-    /// The structural variant whose body a place lies in.
-    fn round(&self, at: Cut) -> Option<&Placed<Structural>> {
-        self.structural.iter().find(|p| {
-            p.variant.body().is_some_and(|b| b.contig == at.contig && b.start <= at.pos && at.pos < b.end)
+        Ok(Tumour {
+            small: vec![],
+            structural: vec![],
+            amplicon_deletions: vec![],
+            population_shares: shares,
+            karyotypes,
+            healthy,
+            ploidy,
         })
     }
 
-    /// The haplotype beside a structural variant that a small one has to be on.
-    fn beside(&self, at: Cut) -> Option<usize> {
-        // On the haplotype that the structural variant left alone it is neither lost nor doubled; copies of an
-        // amplified span are worth having.
-        self.round(at).map(|p| match p.variant {
-            Structural::Amplification { .. } => p.haplotype,
+    /// Returns the share of the tumour cells that carry the variants of a clone.
+    pub(crate) fn cellular_fraction(&self, clone: usize) -> f64 {
+        if clone == 0 { 1.0 } else { self.population_shares[clone] }
+    }
+
+    /// Returns whether any tumour cell of the sample has the variant.
+    pub(crate) fn is_in_sample<V>(&self, placed: &PlacedVariant<V>) -> bool {
+        self.cellular_fraction(placed.clone) > 0.0
+    }
+
+    /// Returns whether no tumour cell has a haplotype of a contig.
+    pub fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
+        self.karyotypes[0][haplotype].chromosome_copies()[contig] == 0
+    }
+
+    /// Returns the structural variant whose affected span contains a position.
+    fn enclosing_structural(&self, at: GenomePosition) -> Option<&PlacedVariant<StructuralVariant>> {
+        self.structural.iter().find(|p| {
+            p.variant.affected_span().is_some_and(|b| b.contig == at.contig && b.start <= at.pos && at.pos < b.end)
+        })
+    }
+
+    /// Returns the haplotype that a small variant within a structural variant must use.
+    fn required_haplotype(&self, at: GenomePosition) -> Option<usize> {
+        // The haplotype without the structural variant is neither deleted nor duplicated there. Within an amplified
+        // span, use the amplified haplotype.
+        self.enclosing_structural(at).map(|p| match p.variant {
+            StructuralVariant::Amplification { .. } => p.haplotype,
             _ => 1 - p.haplotype,
         })
     }
 
-    /// Whether two places lie in the same structural variant, or neither in any.
-    pub(crate) fn beside_same(&self, a: Cut, b: Cut) -> bool {
-        let variant = |at| self.round(at).map(std::ptr::from_ref);
+    /// Returns whether two positions are in the same structural variant, or both in none.
+    pub(crate) fn share_enclosing_structural(&self, a: GenomePosition, b: GenomePosition) -> bool {
+        let variant = |at| self.enclosing_structural(at).map(std::ptr::from_ref);
         variant(a) == variant(b)
     }
 
-    /// Whether there is a haplotype for a small variant.
-    pub fn has_room(&self, at: Cut) -> bool {
-        self.beside(at).is_none_or(|haplotype| !self.is_lost(at.contig, haplotype))
+    /// Returns whether tumour cells have a haplotype for a small variant.
+    pub fn has_haplotype_for(&self, at: GenomePosition) -> bool {
+        self.required_haplotype(at).is_none_or(|haplotype| !self.is_haplotype_lost(at.contig, haplotype))
     }
 
-    /// The haplotype of a small variant, and which of its copies have it.
-    pub fn carriers(&self, at: Cut, rng: &mut Rng) -> (usize, Carriers) {
-        let mut haplotype = self.beside(at).unwrap_or_else(|| rng.below(2));
-        if self.is_lost(at.contig, haplotype) {
+    /// Draws the haplotype of a small variant, and which copies of it have the variant.
+    pub fn draw_haplotype_and_copies(&self, at: GenomePosition, rng: &mut Rng) -> (usize, CarrierCopies) {
+        let mut haplotype = self.required_haplotype(at).unwrap_or_else(|| rng.draw_below(2));
+        if self.is_haplotype_lost(at.contig, haplotype) {
             haplotype = 1 - haplotype;
         }
-        let amplified = self.round(at).is_some_and(|p| matches!(p.variant, Structural::Amplification { .. }));
-        let half = amplified && rng.chance(0.5);
-        (haplotype, if half { Carriers::Half } else { Carriers::All })
+        let amplified =
+            self.enclosing_structural(at).is_some_and(|p| matches!(p.variant, StructuralVariant::Amplification { .. }));
+        let half = amplified && rng.draw_bernoulli(0.5);
+        (haplotype, if half { CarrierCopies::Half } else { CarrierCopies::All })
     }
 
-    /// Copies of a place in an average tumour cell.
-    fn copies(&self, at: Cut) -> f64 {
-        let change = |p: &Placed<Structural>| match p.variant.body() {
+    /// Returns the number of copies of a position in an average tumour cell.
+    fn mean_copies(&self, at: GenomePosition) -> f64 {
+        let change = |p: &PlacedVariant<StructuralVariant>| match p.variant.affected_span() {
             Some(b) if b.contig == at.contig && b.start <= at.pos && at.pos < b.end => {
-                f64::from(p.variant.copies_added()) * self.cellular_fraction(p.clone)
+                f64::from(p.variant.added_copies()) * self.cellular_fraction(p.clone)
             }
             _ => 0.0,
         };
-        2.0 + self.structural.iter().map(change).sum::<f64>() + self.gained(at)
+        2.0 + self.structural.iter().map(change).sum::<f64>() + self.mean_copies_gained(at)
     }
 
-    /// Copies of a place that an average tumour cell has too many or, negative, too few because of whole chromosomes.
-    fn gained(&self, at: Cut) -> f64 {
-        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.gained(at)).sum::<f64>();
-        self.shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
+    /// Returns how many copies of a position an average tumour cell gained (negative: lost) with whole chromosomes.
+    fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
+        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.copies_gained(at)).sum::<f64>();
+        self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
     }
 
-    /// Copies of what a clone has at `at` in an average tumour cell.
-    fn alleles<V>(&self, placed: &Placed<V>, at: Cut) -> f64 {
+    /// Returns the number of copies of a variant at `at` in an average tumour cell.
+    fn mean_allele_copies<V>(&self, placed: &PlacedVariant<V>, at: GenomePosition) -> f64 {
         let beyond_one = |population: usize| {
-            let (all, late) = self.karyotypes[population][placed.haplotype].occurrences(at);
-            let count = if placed.carriers == Carriers::All { all } else { late };
-            self.shares[population] * (count as f64 - 1.0)
+            let (all, late) = self.karyotypes[population][placed.haplotype].count_occurrences(at);
+            let count = if placed.carriers == CarrierCopies::All { all } else { late };
+            self.population_shares[population] * (count as f64 - 1.0)
         };
-        let carriers = (0..self.shares.len()).filter(|&p| placed.clone == 0 || p == placed.clone);
+        let carriers = (0..self.population_shares.len()).filter(|&p| placed.clone == 0 || p == placed.clone);
         self.cellular_fraction(placed.clone) + carriers.map(beyond_one).sum::<f64>()
     }
 
-    /// Expected share of the tumour sample's reads that show a small variant.
-    pub(crate) fn allele_fraction(&self, placed: &Placed<Edit>, purity: f64) -> f64 {
-        let at = placed.variant.at;
-        purity * self.alleles(placed, at)
-            / (purity * self.copies(at) + (1.0 - purity) * self.ploidy.copies(at.contig) as f64)
+    /// Returns the expected share of the tumour sample's reads that show a small variant.
+    pub(crate) fn allele_fraction(&self, placed: &PlacedVariant<SequenceEdit>, purity: f64) -> f64 {
+        let at = placed.variant.position;
+        purity * self.mean_allele_copies(placed, at)
+            / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.copy_number(at.contig) as f64)
     }
 
-    /// The structural variants, those inside amplified spans last.
-    pub fn events(&self, purity: f64) -> Vec<Event> {
-        let event = |p: &Placed<Structural>| {
-            let cut = p.variant.cuts()[0];
-            // The base left of the cut is there as often as the chromosome is.
-            let left = Cut { pos: cut.pos - 1, ..cut };
+    /// Returns the structural variants for the truth. Deletions within amplified spans come last.
+    pub fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
+        let event = |p: &PlacedVariant<StructuralVariant>| {
+            let cut = p.variant.breakpoints()[0];
+            // The base left of the breakpoint has as many copies as its chromosome.
+            let left = GenomePosition { pos: cut.pos - 1, ..cut };
             let (junctions, copies) = match p.variant {
-                Structural::Amplification { copies, .. } => (copies as f64 - 1.0, Some(self.copies(cut))),
+                StructuralVariant::Amplification { copies, .. } => (copies as f64 - 1.0, Some(self.mean_copies(cut))),
                 _ => (1.0, None),
             };
-            let absent = 2.0 - self.ploidy.copies(cut.contig) as f64;
-            let extra = copies.map_or_else(|| self.gained(left), |copies| copies - 2.0);
-            Event {
+            let absent = 2.0 - self.ploidy.copy_number(cut.contig) as f64;
+            let extra = copies.map_or_else(|| self.mean_copies_gained(left), |copies| copies - 2.0);
+            StructuralEvent {
                 variant: p.variant.clone(),
                 haplotype: p.haplotype,
                 clone: p.clone,
-                allele_fraction: purity * (self.alleles(p, left) * junctions)
+                allele_fraction: purity * (self.mean_allele_copies(p, left) * junctions)
                     / (2.0 + purity * extra - (1.0 - purity) * absent),
                 copies,
             }
         };
-        let inner = |p: &Placed<Edit>| Event {
-            variant: Structural::Deletion(p.variant.span()),
+        let inner = |p: &PlacedVariant<SequenceEdit>| StructuralEvent {
+            variant: StructuralVariant::Deletion(p.variant.reference_span()),
             haplotype: p.haplotype,
             clone: p.clone,
             allele_fraction: self.allele_fraction(p, purity),
             copies: None,
         };
-        let (structural, inside) = (self.structural.iter(), self.inner.iter());
-        let structural = structural.filter(|p| self.is_here(p)).map(event);
-        structural.chain(inside.filter(|p| self.is_here(p)).map(inner)).collect()
+        let (structural, inside) = (self.structural.iter(), self.amplicon_deletions.iter());
+        let structural = structural.filter(|p| self.is_in_sample(p)).map(event);
+        structural.chain(inside.filter(|p| self.is_in_sample(p)).map(inner)).collect()
     }
 }

@@ -1,222 +1,224 @@
-//! What can change in a genome, in coordinates of the reference (0-based, half-open).
+//! Representation of variants, in coordinates of the reference (0-based, half-open).
 
-/// A cut of the reference between `pos - 1` and `pos`.
+/// A position between two reference bases: `pos - 1` and `pos`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cut {
-    /// Contig number.
+pub struct GenomePosition {
+    /// Index of the contig.
     pub contig: usize,
-    /// First base right of the cut.
+    /// First base to the right of the position, 0-based.
     pub pos: usize,
 }
 
 /// Bases `start..end` of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Contig number.
+    /// Index of the contig.
     pub contig: usize,
-    /// First base.
+    /// First base, 0-based.
     pub start: usize,
     /// One past the last base.
     pub end: usize,
 }
 
 impl Span {
-    /// Length, bp.
+    /// Returns the length, bp.
     pub fn length(&self) -> usize {
         self.end - self.start
     }
 
-    /// The cuts at both ends.
-    pub fn cuts(&self) -> [Cut; 2] {
-        [self.start, self.end].map(|pos| Cut { contig: self.contig, pos })
+    /// Returns the positions at both ends.
+    pub fn end_positions(&self) -> [GenomePosition; 2] {
+        [self.start, self.end].map(|pos| GenomePosition { contig: self.contig, pos })
     }
 }
 
-/// Replaces the reference bases from `at.pos` on by other bases: an SNV, a deletion or an insertion.
+/// A replacement of reference bases by other bases: an SNV, an MNV, a deletion or an insertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
-    /// Where it begins.
-    pub at: Cut,
-    /// Bases taken out.
+pub struct SequenceEdit {
+    /// Position of the first replaced base.
+    pub position: GenomePosition,
+    /// Reference bases that are removed.
     pub removed: Vec<u8>,
-    /// Bases put in.
+    /// Bases that are added.
     pub added: Vec<u8>,
 }
 
-impl Edit {
-    /// One past the last reference base taken out.
-    pub fn end(&self) -> usize {
-        self.at.pos + self.removed.len()
+impl SequenceEdit {
+    /// Returns the position one past the last removed reference base.
+    pub fn reference_end(&self) -> usize {
+        self.position.pos + self.removed.len()
     }
 
-    /// The reference bases taken out.
-    pub fn span(&self) -> Span {
-        Span { contig: self.at.contig, start: self.at.pos, end: self.end() }
+    /// Returns the span of the removed reference bases.
+    pub fn reference_span(&self) -> Span {
+        Span { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
     }
 
-    /// Whether bases are replaced by as many others.
+    /// Returns whether as many bases are added as removed.
     pub fn is_substitution(&self) -> bool {
         self.removed.len() == self.added.len()
     }
 
-    /// Whether one base is replaced by another.
+    /// Returns whether the edit is an SNV.
     pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }
 
-    /// Moves a pure insertion or deletion as far left as the reference allows.
+    /// Left-aligns a pure insertion or deletion.
     pub fn left_align(&mut self, seq: &[u8]) {
         let allele = match (self.removed.is_empty(), self.added.is_empty()) {
             (true, false) => &mut self.added,
             (false, true) => &mut self.removed,
             _ => return,
         };
-        // One step left turns the allele like a wheel: its last base comes to the front.
+        // One step left rotates the allele: its last base becomes the first.
         let n = allele.len();
         let mut steps = 0;
-        while self.at.pos > steps && seq[self.at.pos - 1 - steps] == allele[n - 1 - steps % n] {
+        while self.position.pos > steps && seq[self.position.pos - 1 - steps] == allele[n - 1 - steps % n] {
             steps += 1;
         }
         allele.rotate_right(steps % n);
-        self.at.pos -= steps;
+        self.position.pos -= steps;
     }
 }
 
-/// Structural variants.
+/// A structural variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Structural {
-    /// A span is lost.
+pub enum StructuralVariant {
+    /// Deletion of a span.
     Deletion(Span),
-    /// Novel bases are put in.
-    Insertion(Cut, Vec<u8>),
-    /// A span is there twice, side by side.
+    /// Insertion of novel bases.
+    Insertion(GenomePosition, Vec<u8>),
+    /// Tandem duplication of a span.
     Duplication(Span),
-    /// A span is there many times, side by side.
+    /// Tandem amplification of a span to many copies.
     Amplification {
-        /// The span.
+        /// The amplified span.
         span: Span,
-        /// How often it is there.
+        /// Number of copies in tandem.
         copies: usize,
     },
-    /// A span is turned round.
+    /// Inversion of a span.
     Inversion(Span),
-    /// Two chromosomes exchange their ends; `inverted`: left end to left end.
+    /// Reciprocal translocation: two chromosomes exchange their ends.
     Translocation {
-        /// The cuts.
-        cuts: [Cut; 2],
-        /// Whether the parts are joined head to head.
+        /// Breakpoint on each chromosome.
+        cuts: [GenomePosition; 2],
+        /// Whether the parts are joined head to head, instead of head to tail.
         inverted: bool,
     },
-    /// A copy of a span is put in elsewhere.
+    /// Dispersed duplication: a copy of a span is inserted elsewhere.
     Copy {
-        /// What is copied.
+        /// The copied span.
         from: Span,
-        /// Where the copy goes.
-        to: Cut,
-        /// Whether the copy is turned round.
+        /// Position at which the copy is inserted.
+        to: GenomePosition,
+        /// Whether the copy is inverted.
         inverted: bool,
     },
 }
 
-/// Which part of the reference beside a breakend is kept.
+/// Side of a breakend on which the reference is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Side {
-    /// What lies left of the breakend, up to and with its base: BEDPE `+`.
+pub enum BreakendSide {
+    /// The reference to the left of the breakend is kept, including the base: BEDPE strand `+`.
     Left,
-    /// What lies right of it, from its base on: BEDPE `-`.
+    /// The reference to the right of the breakend is kept, including the base: BEDPE strand `-`.
     Right,
 }
 
 /// One end of a new adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breakend {
-    /// Contig number.
+    /// Index of the contig.
     pub contig: usize,
-    /// The last reference base that is kept, 0-based.
+    /// The outermost reference base that is kept, 0-based.
     pub base: usize,
-    /// Where the kept sequence lies.
-    pub side: Side,
+    /// Side on which the reference is kept.
+    pub side: BreakendSide,
 }
 
-impl Cut {
-    fn end(self, side: Side) -> Breakend {
-        let base = if side == Side::Left { self.pos - 1 } else { self.pos };
+impl GenomePosition {
+    fn breakend(self, side: BreakendSide) -> Breakend {
+        let base = if side == BreakendSide::Left { self.pos - 1 } else { self.pos };
         Breakend { contig: self.contig, base, side }
     }
 }
 
-impl Structural {
-    /// Short name of the class: DEL, INS, DUP, INV, TRA or COPY.
-    pub fn class(&self) -> &'static str {
+impl StructuralVariant {
+    /// Returns the name of the class: DEL, INS, DUP, INV, TRA or COPY.
+    pub fn class_name(&self) -> &'static str {
         match self {
-            Structural::Deletion(_) => "DEL",
-            Structural::Insertion(..) => "INS",
-            Structural::Duplication(_) | Structural::Amplification { .. } => "DUP",
-            Structural::Inversion(_) => "INV",
-            Structural::Translocation { .. } => "TRA",
-            Structural::Copy { .. } => "COPY",
+            StructuralVariant::Deletion(_) => "DEL",
+            StructuralVariant::Insertion(..) => "INS",
+            StructuralVariant::Duplication(_) | StructuralVariant::Amplification { .. } => "DUP",
+            StructuralVariant::Inversion(_) => "INV",
+            StructuralVariant::Translocation { .. } => "TRA",
+            StructuralVariant::Copy { .. } => "COPY",
         }
     }
 
-    /// Every place where the reference is cut or copied from.
-    pub fn cuts(&self) -> Vec<Cut> {
+    /// Returns all positions at which the reference is cut, or from which it is copied.
+    pub fn breakpoints(&self) -> Vec<GenomePosition> {
         match self {
-            Structural::Deletion(s)
-            | Structural::Duplication(s)
-            | Structural::Amplification { span: s, .. }
-            | Structural::Inversion(s) => s.cuts().to_vec(),
-            Structural::Insertion(c, _) => vec![*c],
-            Structural::Translocation { cuts, .. } => cuts.to_vec(),
-            Structural::Copy { from, to, .. } => [from.cuts().as_slice(), &[*to]].concat(),
+            StructuralVariant::Deletion(s)
+            | StructuralVariant::Duplication(s)
+            | StructuralVariant::Amplification { span: s, .. }
+            | StructuralVariant::Inversion(s) => s.end_positions().to_vec(),
+            StructuralVariant::Insertion(c, _) => vec![*c],
+            StructuralVariant::Translocation { cuts, .. } => cuts.to_vec(),
+            StructuralVariant::Copy { from, to, .. } => [from.end_positions().as_slice(), &[*to]].concat(),
         }
     }
 
-    /// The span that is lost, gained, turned or copied, if there is one.
-    pub fn body(&self) -> Option<Span> {
+    /// Returns the span that is deleted, amplified, inverted or copied; `None` for insertions and translocations.
+    pub fn affected_span(&self) -> Option<Span> {
         match self {
-            Structural::Deletion(s)
-            | Structural::Duplication(s)
-            | Structural::Amplification { span: s, .. }
-            | Structural::Inversion(s) => Some(*s),
-            Structural::Copy { from, .. } => Some(*from),
-            Structural::Insertion(..) | Structural::Translocation { .. } => None,
+            StructuralVariant::Deletion(s)
+            | StructuralVariant::Duplication(s)
+            | StructuralVariant::Amplification { span: s, .. }
+            | StructuralVariant::Inversion(s) => Some(*s),
+            StructuralVariant::Copy { from, .. } => Some(*from),
+            StructuralVariant::Insertion(..) | StructuralVariant::Translocation { .. } => None,
         }
     }
 
-    /// How many copies of [`Self::body`] the variant adds.
-    pub(crate) fn copies_added(&self) -> i32 {
+    /// Returns the number of copies of [`Self::affected_span`] that the variant adds.
+    pub(crate) fn added_copies(&self) -> i32 {
         match self {
-            Structural::Deletion(_) => -1,
-            Structural::Duplication(_) | Structural::Copy { .. } => 1,
-            Structural::Amplification { copies, .. } => *copies as i32 - 1,
+            StructuralVariant::Deletion(_) => -1,
+            StructuralVariant::Duplication(_) | StructuralVariant::Copy { .. } => 1,
+            StructuralVariant::Amplification { copies, .. } => *copies as i32 - 1,
             _ => 0,
         }
     }
 
-    /// Pairs of bases that become neighbours and were not.
+    /// Returns the new adjacencies: pairs of bases that become neighbours.
     pub(crate) fn adjacencies(&self) -> Vec<[Breakend; 2]> {
-        use Side::{Left, Right};
-        let across = |a: Cut, b: Cut, inverted: bool| {
+        use BreakendSide::{Left, Right};
+        let across = |a: GenomePosition, b: GenomePosition, inverted: bool| {
             if inverted {
-                vec![[a.end(Left), b.end(Left)], [a.end(Right), b.end(Right)]]
+                vec![[a.breakend(Left), b.breakend(Left)], [a.breakend(Right), b.breakend(Right)]]
             } else {
-                vec![[a.end(Left), b.end(Right)], [b.end(Left), a.end(Right)]]
+                vec![[a.breakend(Left), b.breakend(Right)], [b.breakend(Left), a.breakend(Right)]]
             }
         };
         match self {
-            Structural::Deletion(s) => vec![[s.cuts()[0].end(Left), s.cuts()[1].end(Right)]],
-            Structural::Duplication(s) | Structural::Amplification { span: s, .. } => {
-                vec![[s.cuts()[1].end(Left), s.cuts()[0].end(Right)]]
+            StructuralVariant::Deletion(s) => {
+                vec![[s.end_positions()[0].breakend(Left), s.end_positions()[1].breakend(Right)]]
             }
-            Structural::Insertion(c, _) => vec![[c.end(Left), c.end(Right)]],
-            Structural::Inversion(s) => across(s.cuts()[0], s.cuts()[1], true),
-            Structural::Translocation { cuts: [a, b], inverted } => across(*a, *b, *inverted),
-            Structural::Copy { from, to, inverted } => {
-                let [start, end] = from.cuts();
+            StructuralVariant::Duplication(s) | StructuralVariant::Amplification { span: s, .. } => {
+                vec![[s.end_positions()[1].breakend(Left), s.end_positions()[0].breakend(Right)]]
+            }
+            StructuralVariant::Insertion(c, _) => vec![[c.breakend(Left), c.breakend(Right)]],
+            StructuralVariant::Inversion(s) => across(s.end_positions()[0], s.end_positions()[1], true),
+            StructuralVariant::Translocation { cuts: [a, b], inverted } => across(*a, *b, *inverted),
+            StructuralVariant::Copy { from, to, inverted } => {
+                let [start, end] = from.end_positions();
                 if *inverted {
-                    vec![[to.end(Left), end.end(Left)], [start.end(Right), to.end(Right)]]
+                    vec![[to.breakend(Left), end.breakend(Left)], [start.breakend(Right), to.breakend(Right)]]
                 } else {
-                    vec![[to.end(Left), start.end(Right)], [end.end(Left), to.end(Right)]]
+                    vec![[to.breakend(Left), start.breakend(Right)], [end.breakend(Left), to.breakend(Right)]]
                 }
             }
         }

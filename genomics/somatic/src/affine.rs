@@ -1,10 +1,10 @@
-//! Alignment of two short sequences with two-piece affine gaps (Gotoh 1982; two pieces as in minimap2), the whole
-//! query against the best stretch of the target.
+//! Alignment of a short query with a short target under a two-piece affine gap cost (Gotoh 1982; two pieces as in
+//! minimap2). The whole query is aligned; the target may have unaligned ends.
 
-/// One step of an alignment, query against target.
+/// One operation of an alignment, as in a CIGAR string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Bases face each other, equal or not.
+pub enum AlignmentOp {
+    /// Aligned bases, equal or not.
     Match(u32),
     /// Query bases that the target lacks.
     Insert(u32),
@@ -12,146 +12,158 @@ pub enum Step {
     Delete(u32),
 }
 
-/// A query laid on a target.
+/// Alignment of a whole query with a stretch of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alignment {
-    /// First target base used.
+    /// Index of the first aligned target base.
     pub start: usize,
-    /// Steps from the first query base to the last.
-    pub steps: Vec<Step>,
-    /// Score in tenths of a matching base.
+    /// Operations from the first query base to the last.
+    pub ops: Vec<AlignmentOp>,
+    /// Alignment score: 10 for each equal base.
     pub score: i32,
 }
 
 impl Alignment {
-    /// Target bases used.
+    /// Number of target bases between the first and the last aligned one.
     pub(crate) fn target_len(&self) -> usize {
-        let used = |s: &Step| match *s {
-            Step::Match(n) | Step::Delete(n) => n as usize,
-            Step::Insert(_) => 0,
+        let used = |s: &AlignmentOp| match *s {
+            AlignmentOp::Match(n) | AlignmentOp::Delete(n) => n as usize,
+            AlignmentOp::Insert(_) => 0,
         };
-        self.steps.iter().map(used).sum()
+        self.ops.iter().map(used).sum()
     }
 }
 
-const MATCH: i32 = 10;
-const MISMATCH: i32 = -40;
-/// Opening and extending costs of short and of long gaps: they cross at 20 bases.
-const OPEN: [i32; 2] = [60, 250];
-const EXTEND: [i32; 2] = [10, 1];
-const FAR: i32 = i32::MIN / 2;
+/// Score of two equal bases.
+const MATCH_SCORE: i32 = 10;
+/// Score of two different bases.
+const MISMATCH_SCORE: i32 = -40;
+/// Gap costs, short gaps first, then long gaps: opening a gap. The costs of both pieces are equal at 20 bases.
+const GAP_OPEN_COST: [i32; 2] = [60, 250];
+/// Gap costs, short gaps first, then long gaps: extending a gap by one base.
+const GAP_EXTEND_COST: [i32; 2] = [10, 1];
+/// Score of an impossible alignment; half of the minimum, so that costs can be subtracted.
+const NEGATIVE_INFINITY: i32 = i32::MIN / 2;
 
-/// Which cell the best path into a state came from, packed in one byte a cell.
+/// Which cell the best path into a state came from; one byte for each cell.
 mod trace {
-    /// Low three bits: 0 diagonal, 1 and 2 insertion, 3 and 4 deletion (short, long).
-    pub const STATE: u8 = 7;
-    /// The gap of that kind goes on from the cell before.
-    pub(crate) const INSERT_GOES_ON: [u8; 2] = [8, 16];
-    pub(crate) const DELETE_GOES_ON: [u8; 2] = [32, 64];
+    /// Mask of the low three bits, which say where the best path comes from: 0 diagonal, 1 and 2 insertion, 3 and 4
+    /// deletion (short, long).
+    pub const TRACE_STATE_MASK: u8 = 7;
+    /// Flag bits of a short and of a long insertion that was already open in the cell above.
+    pub(crate) const INSERTION_EXTENDED_FLAGS: [u8; 2] = [8, 16];
+    /// Flag bits of a short and of a long deletion that was already open in the cell to the left.
+    pub(crate) const DELETION_EXTENDED_FLAGS: [u8; 2] = [32, 64];
 }
 
-/// Aligns all of `query` to the best stretch of `target`; ties go to diagonal steps, then to the leftmost end.
-pub fn fit(query: &[u8], target: &[u8]) -> Alignment {
-    let gapless = without_gaps(query, target);
+/// Aligns all of `query` with the best stretch of `target`. Among equal scores it prefers diagonal steps, then the
+/// leftmost end.
+pub fn align_query(query: &[u8], target: &[u8]) -> Alignment {
+    let gapless = align_gapless(query, target);
     match gapless {
-        // One wrong base costs less than any gap does, two may not.
+        // One mismatch costs less than any gap; two may not.
         Some((alignment, 0..=1)) => alignment,
         _ => {
-            let reached =
-                gapless.map(|(alignment, _)| alignment.score).into_iter().chain(with_one_gap(query, target));
-            with_gaps(query, target, reached.max().unwrap_or(FAR))
+            let min_score =
+                gapless.map(|(alignment, _)| alignment.score).into_iter().chain(one_gap_score(query, target));
+            align_with_gaps(query, target, min_score.max().unwrap_or(NEGATIVE_INFINITY))
         }
     }
 }
 
-fn same(q: u8, t: u8) -> bool {
+fn is_equal_base(q: u8, t: u8) -> bool {
     q == t && q != b'N'
 }
 
-/// The score of so many bases that face each other, `wrong` of which differ.
-fn faced(bases: usize, wrong: usize) -> i32 {
-    bases as i32 * MATCH + wrong as i32 * (MISMATCH - MATCH)
+/// Score of `bases` aligned bases, of which `mismatches` differ.
+fn gapless_score(bases: usize, mismatches: usize) -> i32 {
+    bases as i32 * MATCH_SCORE + mismatches as i32 * (MISMATCH_SCORE - MATCH_SCORE)
 }
 
-/// The best alignment that has no gap, the leftmost of equals, and its differing bases.
-fn without_gaps(query: &[u8], target: &[u8]) -> Option<(Alignment, usize)> {
+/// The best gapless alignment (the leftmost of equals) and its number of mismatches. `None` if the query is empty or
+/// longer than the target.
+fn align_gapless(query: &[u8], target: &[u8]) -> Option<(Alignment, usize)> {
     if query.is_empty() {
         return None;
     }
     let mut best: Option<(usize, usize)> = None;
-    for (start, beside) in target.windows(query.len()).enumerate() {
-        let most = best.map_or(query.len(), |(wrong, _)| wrong - 1);
-        let wrong = query.iter().zip(beside).filter(|(q, t)| !same(**q, **t)).take(most + 1).count();
-        if wrong <= most {
-            best = Some((wrong, start));
+    for (start, target_bases) in target.windows(query.len()).enumerate() {
+        let most = best.map_or(query.len(), |(mismatches, _)| mismatches - 1);
+        let mismatches =
+            query.iter().zip(target_bases).filter(|(q, t)| !is_equal_base(**q, **t)).take(most + 1).count();
+        if mismatches <= most {
+            best = Some((mismatches, start));
         }
-        if wrong == 0 {
+        if mismatches == 0 {
             break;
         }
     }
-    let (wrong, start) = best?;
-    let steps = vec![Step::Match(query.len() as u32)];
-    Some((Alignment { start, steps, score: faced(query.len(), wrong) }, wrong))
+    let (mismatches, start) = best?;
+    let ops = vec![AlignmentOp::Match(query.len() as u32)];
+    Some((Alignment { start, ops, score: gapless_score(query.len(), mismatches) }, mismatches))
 }
 
-/// Bases at the ends of a query by which its place on both sides of a gap is found.
-const ANCHOR: usize = 16;
+/// Length in bases of the query's first and last k-mer, which anchor both sides of a gap.
+const ANCHOR_BASES: usize = 16;
 
-/// The score of an alignment with one gap, if the ends of the query stand somewhere as they are.
-fn with_one_gap(query: &[u8], target: &[u8]) -> Option<i32> {
+/// Score of the best alignment with one gap whose two sides are anchored by exact matches of the query's first and
+/// last [`ANCHOR_BASES`] bases. `None` if an anchor is missing or there is no gap.
+fn one_gap_score(query: &[u8], target: &[u8]) -> Option<i32> {
     let n = query.len();
-    let (first, last) = (query.first_chunk::<ANCHOR>()?, query.last_chunk::<ANCHOR>()?);
-    let left = target.windows(ANCHOR).position(|w| w == first)? as i64;
-    let right = target.windows(ANCHOR).rposition(|w| w == last)? as i64 + ANCHOR as i64 - n as i64;
-    // Query bases that face nothing, and the first of them: the longer the left side, the later.
+    let (first, last) = (query.first_chunk::<ANCHOR_BASES>()?, query.last_chunk::<ANCHOR_BASES>()?);
+    let left = target.windows(ANCHOR_BASES).position(|w| w == first)? as i64;
+    let right = target.windows(ANCHOR_BASES).rposition(|w| w == last)? as i64 + ANCHOR_BASES as i64 - n as i64;
+    // Number of unaligned query bases, and the index of the first of them, which is larger the longer the left side
+    // is.
     let (gap, inserted) = ((right - left).unsigned_abs() as usize, (left - right).max(0) as usize);
-    let wrong = |at: usize, diagonal: i64| {
+    let mismatches = |at: usize, diagonal: i64| {
         let facing = usize::try_from(at as i64 + diagonal).ok().and_then(|t| target.get(t));
-        // What faces nothing is no alignment.
-        facing.map_or(n, |&t| usize::from(!same(query[at], t)))
+        // A base without a counterpart makes the alignment invalid.
+        facing.map_or(n, |&t| usize::from(!is_equal_base(query[at], t)))
     };
     let from = n.checked_sub(inserted)?;
-    let mut differ: usize = (inserted..n).map(|at| wrong(at, right)).sum();
+    let mut differ: usize = (inserted..n).map(|at| mismatches(at, right)).sum();
     let mut least = differ;
     for at in 0..from {
-        differ = differ + wrong(at, left) - wrong(at + inserted, right);
+        differ = differ + mismatches(at, left) - mismatches(at + inserted, right);
         least = least.min(differ);
     }
-    let cost = (0..2).map(|p| OPEN[p] + EXTEND[p] * gap as i32).min()?;
-    (gap > 0).then(|| faced(from, least) - cost)
+    let cost = (0..2).map(|p| GAP_OPEN_COST[p] + GAP_EXTEND_COST[p] * gap as i32).min()?;
+    (gap > 0).then(|| gapless_score(from, least) - cost)
 }
 
-/// The best alignment, of which is known that it has a score of `reached` at least. What can no longer have that is not followed: columns from
-/// the first to the last that can are gone through in each row, which soon are few.
-fn with_gaps(query: &[u8], target: &[u8], reached: i32) -> Alignment {
+/// The best alignment with any number of gaps. `min_score` is a lower bound of its score. In each row only the columns
+/// that can still lead to a score of `min_score` are computed.
+fn align_with_gaps(query: &[u8], target: &[u8], min_score: i32) -> Alignment {
     let (n, m) = (query.len(), target.len());
     let width = m + 1;
     let mut from = vec![0u8; (n + 1) * width];
     let mut best = vec![0i32; width];
-    let mut insert = [vec![FAR; width], vec![FAR; width]];
-    // Columns of the row above that may lead to the best; what lies beside them leads nowhere.
+    let mut insert = [vec![NEGATIVE_INFINITY; width], vec![NEGATIVE_INFINITY; width]];
+    // Columns of the row above that may lead to the best alignment.
     let (mut first, mut last) = (0, m);
     for i in 1..=n {
-        // All that is to come may match.
-        let wanted = reached.saturating_sub((n - i) as i32 * MATCH);
-        let (mut diagonal, mut delete) = (FAR, [FAR; 2]);
-        let (mut leads, mut j) = (None, first);
-        // Beyond the row above only deletions go on.
+        // Assumes that all remaining query bases match.
+        let min_useful_score = min_score.saturating_sub((n - i) as i32 * MATCH_SCORE);
+        let (mut diagonal, mut delete) = (NEGATIVE_INFINITY, [NEGATIVE_INFINITY; 2]);
+        let (mut useful_columns, mut j) = (None, first);
+        // Right of the columns computed in the row above, only deletions are possible.
         let deleted = |left: i32, delete: [i32; 2]| {
-            (0..2).any(|p| (left - OPEN[p]).max(delete[p]) - EXTEND[p] >= wanted)
+            (0..2).any(|p| (left - GAP_OPEN_COST[p]).max(delete[p]) - GAP_EXTEND_COST[p] >= min_useful_score)
         };
         while j <= m && (j <= last + 1 || deleted(best[j - 1], delete)) {
             let cell = &mut from[i * width + j];
-            let (mut score, mut state) = (FAR, 0u8);
-            if j > 0 && diagonal > FAR {
-                score = diagonal + if same(query[i - 1], target[j - 1]) { MATCH } else { MISMATCH };
+            let (mut score, mut state) = (NEGATIVE_INFINITY, 0u8);
+            if j > 0 && diagonal > NEGATIVE_INFINITY {
+                score =
+                    diagonal + if is_equal_base(query[i - 1], target[j - 1]) { MATCH_SCORE } else { MISMATCH_SCORE };
             }
-            let above = if j <= last { best[j] } else { FAR };
+            let above = if j <= last { best[j] } else { NEGATIVE_INFINITY };
             for p in 0..2 {
-                let open = above - OPEN[p] - EXTEND[p];
-                let on = if j <= last { insert[p][j] - EXTEND[p] } else { FAR };
+                let open = above - GAP_OPEN_COST[p] - GAP_EXTEND_COST[p];
+                let on = if j <= last { insert[p][j] - GAP_EXTEND_COST[p] } else { NEGATIVE_INFINITY };
                 if on > open {
-                    *cell |= trace::INSERT_GOES_ON[p];
+                    *cell |= trace::INSERTION_EXTENDED_FLAGS[p];
                 }
                 insert[p][j] = open.max(on);
                 if insert[p][j] > score {
@@ -160,10 +172,10 @@ fn with_gaps(query: &[u8], target: &[u8], reached: i32) -> Alignment {
             }
             if j > first {
                 for p in 0..2 {
-                    let open = best[j - 1] - OPEN[p] - EXTEND[p];
-                    let on = delete[p] - EXTEND[p];
+                    let open = best[j - 1] - GAP_OPEN_COST[p] - GAP_EXTEND_COST[p];
+                    let on = delete[p] - GAP_EXTEND_COST[p];
                     if on > open {
-                        *cell |= trace::DELETE_GOES_ON[p];
+                        *cell |= trace::DELETION_EXTENDED_FLAGS[p];
                     }
                     delete[p] = open.max(on);
                     if delete[p] > score {
@@ -174,57 +186,57 @@ fn with_gaps(query: &[u8], target: &[u8], reached: i32) -> Alignment {
             *cell |= state;
             diagonal = above;
             best[j] = score;
-            if score >= wanted {
-                leads = Some((leads.map_or(j, |(first, _)| first), j));
+            if score >= min_useful_score {
+                useful_columns = Some((useful_columns.map_or(j, |(first, _)| first), j));
             }
             j += 1;
         }
-        // That there is an alignment with this score was the promise.
-        (first, last) = leads.unwrap_or((first, m.min(j)));
+        // `min_score` is a lower bound of the best score, so there is always such a column.
+        (first, last) = useful_columns.unwrap_or((first, m.min(j)));
     }
     let end = (first..=last).max_by_key(|&j| (best[j], std::cmp::Reverse(j))).unwrap_or(0);
-    let (steps, start) = walk_back(&from, width, n, end);
-    Alignment { start, steps, score: best[end] }
+    let (ops, start) = trace_back(&from, width, n, end);
+    Alignment { start, ops, score: best[end] }
 }
 
-fn walk_back(from: &[u8], width: usize, n: usize, end: usize) -> (Vec<Step>, usize) {
+fn trace_back(from: &[u8], width: usize, n: usize, end: usize) -> (Vec<AlignmentOp>, usize) {
     let (mut i, mut j) = (n, end);
-    let mut steps: Vec<Step> = Vec::new();
+    let mut ops: Vec<AlignmentOp> = Vec::new();
     while i > 0 {
         let cell = from[i * width + j];
-        match cell & trace::STATE {
+        match cell & trace::TRACE_STATE_MASK {
             0 => {
-                push(&mut steps, Step::Match(1));
+                push_op(&mut ops, AlignmentOp::Match(1));
                 (i, j) = (i - 1, j - 1);
             }
             state @ (1 | 2) => loop {
-                let goes_on = from[i * width + j] & trace::INSERT_GOES_ON[state as usize - 1] != 0;
-                push(&mut steps, Step::Insert(1));
+                let is_extended = from[i * width + j] & trace::INSERTION_EXTENDED_FLAGS[state as usize - 1] != 0;
+                push_op(&mut ops, AlignmentOp::Insert(1));
                 i -= 1;
-                if !goes_on {
+                if !is_extended {
                     break;
                 }
             },
             state => loop {
-                let goes_on = from[i * width + j] & trace::DELETE_GOES_ON[state as usize - 3] != 0;
-                push(&mut steps, Step::Delete(1));
+                let is_extended = from[i * width + j] & trace::DELETION_EXTENDED_FLAGS[state as usize - 3] != 0;
+                push_op(&mut ops, AlignmentOp::Delete(1));
                 j -= 1;
-                if !goes_on {
+                if !is_extended {
                     break;
                 }
             },
         }
     }
-    steps.reverse();
-    (steps, j)
+    ops.reverse();
+    (ops, j)
 }
 
-fn push(steps: &mut Vec<Step>, step: Step) {
-    match (steps.last_mut(), step) {
-        (Some(Step::Match(n)), Step::Match(m))
-        | (Some(Step::Insert(n)), Step::Insert(m))
-        | (Some(Step::Delete(n)), Step::Delete(m)) => *n += m,
-        _ => steps.push(step),
+fn push_op(ops: &mut Vec<AlignmentOp>, op: AlignmentOp) {
+    match (ops.last_mut(), op) {
+        (Some(AlignmentOp::Match(n)), AlignmentOp::Match(m))
+        | (Some(AlignmentOp::Insert(n)), AlignmentOp::Insert(m))
+        | (Some(AlignmentOp::Delete(n)), AlignmentOp::Delete(m)) => *n += m,
+        _ => ops.push(op),
     }
 }
 
@@ -234,21 +246,21 @@ mod tests {
 
     /// Scores the steps from first principles.
     fn rescore(query: &[u8], target: &[u8], alignment: &Alignment) -> (i32, usize) {
-        let gap = |n: u32| (0..2).map(|p| OPEN[p] + EXTEND[p] * n as i32).min().unwrap();
+        let gap = |n: u32| (0..2).map(|p| GAP_OPEN_COST[p] + GAP_EXTEND_COST[p] * n as i32).min().unwrap();
         let (mut i, mut j, mut score) = (0, alignment.start, 0);
-        for step in &alignment.steps {
+        for step in &alignment.ops {
             match *step {
-                Step::Match(n) => {
+                AlignmentOp::Match(n) => {
                     for _ in 0..n {
-                        score += if query[i] == target[j] { MATCH } else { MISMATCH };
+                        score += if query[i] == target[j] { MATCH_SCORE } else { MISMATCH_SCORE };
                         (i, j) = (i + 1, j + 1);
                     }
                 }
-                Step::Insert(n) => {
+                AlignmentOp::Insert(n) => {
                     score -= gap(n);
                     i += n as usize;
                 }
-                Step::Delete(n) => {
+                AlignmentOp::Delete(n) => {
                     score -= gap(n);
                     j += n as usize;
                 }
@@ -273,16 +285,16 @@ mod tests {
             let target = random(500, &mut seed);
             let extra = random(size, &mut seed);
             let inserted = [&target[100..220], &extra[..], &target[220..340]].concat();
-            let found = fit(&inserted, &target);
+            let found = align_query(&inserted, &target);
             assert_eq!(rescore(&inserted, &target, &found), (found.score, inserted.len()));
-            assert!(found.steps.contains(&Step::Insert(size as u32)), "{size} {:?}", found.steps);
+            assert!(found.ops.contains(&AlignmentOp::Insert(size as u32)), "{size} {:?}", found.ops);
             let deleted = [&target[50..170], &target[170 + size..290 + size]].concat();
-            let found = fit(&deleted, &target);
+            let found = align_query(&deleted, &target);
             assert_eq!(rescore(&deleted, &target, &found), (found.score, deleted.len()));
-            assert!(found.steps.contains(&Step::Delete(size as u32)), "{size} {:?}", found.steps);
+            assert!(found.ops.contains(&AlignmentOp::Delete(size as u32)), "{size} {:?}", found.ops);
         }
-        assert_eq!(fit(b"", b"ACGT").steps, []);
-        assert_eq!(fit(b"ACGT", b"").steps, [Step::Insert(4)]);
+        assert_eq!(align_query(b"", b"ACGT").ops, []);
+        assert_eq!(align_query(b"ACGT", b"").ops, [AlignmentOp::Insert(4)]);
     }
 
     #[test]
@@ -290,13 +302,10 @@ mod tests {
         let mut seed = 9;
         let mut short = 0;
         for round in 0..300usize {
-            // Few letters, so that places resemble each other.
+            // Few letters, so that positions resemble each other.
             let letters = if round % 2 == 0 { 2 } else { 4 };
             let mut draw = |n| -> Vec<u8> {
-                random(n, &mut seed)
-                    .iter()
-                    .map(|b| b"AACCGGTT"[usize::from(b >> 1 & 3) % letters * 2])
-                    .collect()
+                random(n, &mut seed).iter().map(|b| b"AACCGGTT"[usize::from(b >> 1 & 3) % letters * 2]).collect()
             };
             let target = draw(60);
             let mut query = target[round % 20..round % 20 + 12 + round % 7].to_vec();
@@ -305,13 +314,13 @@ mod tests {
                 let at = (round * 7 + 5 * i) % query.len();
                 query[at] = if round % 11 == 0 { b'N' } else { base };
             }
-            if let Some((found, 0..=1)) = without_gaps(&query, &target) {
+            if let Some((found, 0..=1)) = align_gapless(&query, &target) {
                 short += 1;
-                assert_eq!(found, with_gaps(&query, &target, FAR), "{round}");
+                assert_eq!(found, align_with_gaps(&query, &target, NEGATIVE_INFINITY), "{round}");
             }
         }
         assert!(short > 100, "{short}");
-        assert_eq!(without_gaps(b"ACGT", b"ACG"), None);
+        assert_eq!(align_gapless(b"ACGT", b"ACG"), None);
     }
 
     #[test]
@@ -319,7 +328,7 @@ mod tests {
         let mut seed = 11;
         let (mut several, mut gaps) = (0, 0);
         for round in 0..600usize {
-            // Few letters or a repeat, so that places resemble each other.
+            // Few letters or a repeat, so that positions resemble each other.
             let letters = [1, 2, 4][round % 3];
             let mut draw = |n| -> Vec<u8> {
                 let all = random(n, &mut seed);
@@ -327,11 +336,7 @@ mod tests {
             };
             let mut target = draw(90);
             if letters == 1 {
-                target[20 + round % 40..]
-                    .iter_mut()
-                    .zip(b"CA".iter().cycle())
-                    .take(30)
-                    .for_each(|(t, &u)| *t = u);
+                target[20 + round % 40..].iter_mut().zip(b"CA".iter().cycle()).take(30).for_each(|(t, &u)| *t = u);
             }
             let from = round % 17;
             let mut query = target[from..from + 60].to_vec();
@@ -346,19 +351,19 @@ mod tests {
                 let at = (round * 11 + 13 * i) % query.len();
                 query[at] = if i == 3 { b'N' } else { draw(1)[0] };
             }
-            let reached = without_gaps(&query, &target).map(|(alignment, wrong)| {
+            let reached = align_gapless(&query, &target).map(|(alignment, wrong)| {
                 several += usize::from(wrong > 1);
                 alignment.score
             });
-            let one_gap = with_one_gap(&query, &target);
+            let one_gap = one_gap_score(&query, &target);
             gaps += usize::from(one_gap.is_some());
-            let best = with_gaps(&query, &target, FAR);
-            let reached = reached.into_iter().chain(one_gap).max().unwrap_or(FAR);
+            let best = align_with_gaps(&query, &target, NEGATIVE_INFINITY);
+            let reached = reached.into_iter().chain(one_gap).max().unwrap_or(NEGATIVE_INFINITY);
             assert!(reached <= best.score, "{round}: {reached} {best:?}");
             for least in [reached, best.score, best.score - 35] {
-                assert_eq!(with_gaps(&query, &target, least), best, "{round}, {least}");
+                assert_eq!(align_with_gaps(&query, &target, least), best, "{round}, {least}");
             }
-            assert_eq!(fit(&query, &target), best, "{round}");
+            assert_eq!(align_query(&query, &target), best, "{round}");
         }
         assert!(several > 200 && gaps > 100, "{several} {gaps}");
     }

@@ -1,279 +1,288 @@
-//! Reads of a group → tumour contigs, by anchored consensus.
+//! Assembles the reads of a group into tumour contigs by anchored consensus.
 //!
-//! Every read that carries the same tumour-only k-mer comes from the same place on the same haplotype, and Illumina
-//! reads hardly ever gain or lose a base. So a read's interesting k-mers fix its offset, the reads are stacked without
-//! gaps, and each column votes. Unlike a de Bruijn graph this keeps short tandem repeats longer than k in one piece.
+//! All reads with the same tumour-only k-mer come from the same locus of the same haplotype, and Illumina reads
+//! hardly ever gain or lose a base. So the candidate k-mers of a read fix its offset, the reads are stacked without
+//! gaps, and each column votes for a base. Unlike a de Bruijn graph this does not break at short tandem repeats
+//! longer than k.
 //!
-//! A contig grows from the k-mer most reads carry and no further than [`REACH`], so that what it costs depends on the
-//! reads of its own place, however many places a repeat or a germline k-mer has brought into one group.
+//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So its cost depends
+//! on the reads of its own locus only, however many loci a repeat or a germline k-mer has joined into one group.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use genuma_kmers::MAX_K;
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 use serde::{Deserialize, Serialize};
 
-use crate::branch::{self, Branches};
-use crate::columns::Columns;
-use crate::label::Labelled;
-use crate::molecule::lot;
-use crate::packed::{Packed, Read};
-use crate::select::beyond_errors;
-use crate::sought::KmerHit;
+use crate::branch_points::{self, BranchPoints};
+use crate::candidate_kmer::min_count_above_errors_at_depth;
+use crate::gapless_stack::GaplessStack;
+use crate::kmer_lookup::KmerHit;
+use crate::labelled_pair::LabelledPair;
+use crate::molecule::hash_bytes;
+use crate::packed::{OwnedRead, PackedRead};
 
-/// A read laid on a contig.
+/// A read aligned to a contig without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
-    /// Index of its pair among those that its group was assembled with.
+pub struct ContigRead {
+    /// Index of the read's pair among the labelled pairs of the assembly.
     pub pair: u32,
-    /// Which mate.
+    /// Which mate: 0 or 1.
     pub mate: u8,
-    /// Whether the read runs with the contig.
+    /// Whether the read has the same orientation as the contig.
     pub forward: bool,
-    /// Contig position of the first base of the (oriented) read; negative when it begins before the contig.
-    pub at: i32,
+    /// Contig position of the first base of the oriented read; negative if the read starts before the contig.
+    pub start: i32,
 }
 
 /// The assembled sequence of a tumour allele with its flanks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contig {
-    /// Upper-case bases.
+    /// Bases, in upper case.
     pub seq: Vec<u8>,
-    /// For each base, whether a tumour-only k-mer covers it.
+    /// For each base, whether a candidate k-mer covers it.
     pub novel: Vec<bool>,
-    /// For each base, the qualities of the reads that have it, summed up.
-    pub weight: Vec<u16>,
-    /// Reads the consensus was made from.
-    pub reads: Vec<Placed>,
-    /// Bases of mates of these reads that lie beyond the contig's left and right end, turned to run with it: some of them.
-    pub beyond: [Vec<Vec<u8>>; 2],
+    /// For each base, the sum of the qualities of the reads that agree with it.
+    pub quality_sums: Vec<u16>,
+    /// The reads that the consensus was made from.
+    pub reads: Vec<ContigRead>,
+    /// Bases of mates that lie outside the contig, beyond its left and its right end, in the orientation of the
+    /// contig. Limited to a few mates on each side.
+    pub outer_mates: [Vec<Vec<u8>>; 2],
 }
 
 impl Contig {
-    /// Pairs that its reads are of.
-    pub fn pairs(&self) -> usize {
+    /// Number of distinct read pairs of the contig.
+    pub fn num_pairs(&self) -> usize {
         let pairs: std::collections::BTreeSet<u32> = self.reads.iter().map(|read| read.pair).collect();
         pairs.len()
     }
 }
 
-/// Fewest distinct pairs that a contig rests on.
-pub const FEWEST: usize = 2;
+/// Minimum number of distinct read pairs of a contig.
+pub const MIN_CONTIG_PAIRS: usize = 2;
 
-/// What came of a group, or of several.
+/// Contigs of one or more groups, with counts of what was skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Assembled {
-    /// Contigs, the best supported first.
+pub struct AssemblyResult {
+    /// Contigs, sorted by support, the highest first.
     pub contigs: Vec<Contig>,
-    /// Stacks of fewer pairs than a contig needs.
-    pub few: u64,
-    /// Stacks in which too few pairs have good bases where the change is.
-    pub poor: u64,
-    /// Times that a read was not stacked, as there were enough with the same k-mer or beside it.
-    pub deep: u64,
+    /// Number of stacks with fewer pairs than a contig needs.
+    pub stacks_with_few_pairs: u64,
+    /// Number of stacks in which too few pairs have good base qualities at the change.
+    pub low_quality_stacks: u64,
+    /// Number of times that a read was not stacked, because enough reads with the same k-mer or at the same position
+    /// were.
+    pub skipped_reads: u64,
 }
 
-impl Assembled {
-    /// Adds what came of another group.
-    pub fn add(&mut self, Assembled { mut contigs, few, poor, deep }: Assembled) {
+impl AssemblyResult {
+    /// Adds the result of another group.
+    pub fn add_group_result(
+        &mut self,
+        AssemblyResult { mut contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep }: AssemblyResult,
+    ) {
         self.contigs.append(&mut contigs);
-        self.few += few;
-        self.poor += poor;
-        self.deep += deep;
+        self.stacks_with_few_pairs += few;
+        self.low_quality_stacks += poor;
+        self.skipped_reads += deep;
     }
 }
 
-/// Bases from the first k-mer of a contig up to which it grows, on each side.
-const REACH: i32 = 1500;
+/// Maximum distance in bp between the first k-mer of a contig and any other of its anchored k-mers, on each side.
+const MAX_REACH_BP: i32 = 1500;
 
-/// Mates kept of the reads at each end of a contig: as many as it takes to tell one place of a repeat from another.
-const MATES: usize = 12;
+/// Maximum number of mates that are kept beyond each end of a contig. They suffice to distinguish the copies of a
+/// repeat.
+const MAX_OUTER_MATES: usize = 12;
 
-/// A read with its hits, waiting to be laid.
-struct Member<'a> {
+/// A read of the group with its candidate k-mers.
+struct GroupRead<'a> {
     pair: u32,
     mate: u8,
-    read: &'a Packed,
+    read: &'a PackedRead,
     hits: &'a [KmerHit],
-    /// The number of each hit's k-mer in the group.
-    numbers: Vec<u32>,
+    /// Number of each hit's k-mer within the group.
+    kmer_numbers: Vec<u32>,
 }
 
-/// A read that is laid: which member, and where.
-struct Stacked {
+/// A read that is stacked on the contig.
+struct StackedRead {
     member: u32,
-    placed: Placed,
-    /// Turned to run with the contig.
-    read: Read,
+    placement: ContigRead,
+    /// The read in the orientation of the contig.
+    read: OwnedRead,
 }
 
-impl Stacked {
-    /// From which column on which bases.
-    fn laid(&self) -> (i32, &Read) {
-        (self.placed.at, &self.read)
+impl StackedRead {
+    /// First column and bases of the read.
+    fn start_and_read(&self) -> (i32, &OwnedRead) {
+        (self.placement.start, &self.read)
     }
 }
 
-/// A stack and what it votes for.
-struct Voted<'a> {
-    stack: Vec<&'a Stacked>,
-    columns: Columns,
+/// A stack of reads, the base votes of its columns, and their consensus.
+struct StackConsensus<'a> {
+    stack: Vec<&'a StackedRead>,
+    columns: GaplessStack,
     consensus: Vec<u8>,
 }
 
-impl<'a> Voted<'a> {
-    /// Those of a stack that agree with most of it.
-    fn of(stack: Vec<&'a Stacked>) -> Voted<'a> {
-        let columns = |stack: &[&Stacked]| Columns::vote(stack.iter().map(|s| s.laid()));
+impl<'a> StackConsensus<'a> {
+    /// Removes the reads that disagree with the majority of a stack, and computes the consensus of the others.
+    fn from_stack(stack: Vec<&'a StackedRead>) -> StackConsensus<'a> {
+        let columns = |stack: &[&StackedRead]| GaplessStack::from_reads(stack.iter().map(|s| s.start_and_read()));
         let all = columns(&stack);
         let (stack, others): (Vec<_>, Vec<_>) =
-            stack.into_iter().partition(|s| all.fits(s.placed.at, &s.read));
+            stack.into_iter().partition(|s| all.agrees_with_majority(s.placement.start, &s.read));
         let columns = if others.is_empty() { all } else { columns(&stack) };
-        Voted { consensus: columns.consensus(), stack, columns }
+        StackConsensus { consensus: columns.consensus(), stack, columns }
     }
 
-    /// Leaves out reads that have fewer bases than a seed in a range of the consensus.
-    fn keep(&mut self, range: &Range<usize>, seed: i32) {
-        let mut columns = Columns::wide_enough(self.stack.iter().map(|s| s.laid()));
+    /// Removes reads that have fewer bases than a seed within a range of the consensus.
+    fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
+        let mut columns = GaplessStack::spanning_reads(self.stack.iter().map(|s| s.start_and_read()));
         let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
         self.stack
-            .retain(|s| (s.placed.at + s.read.seq.len() as i32).min(to) - s.placed.at.max(from) >= seed);
-        self.stack.iter().for_each(|s| columns.add(s.placed.at, &s.read));
+            .retain(|s| (s.placement.start + s.read.seq.len() as i32).min(to) - s.placement.start.max(from) >= seed);
+        self.stack.iter().for_each(|s| columns.add_read(s.placement.start, &s.read));
         self.columns = columns;
     }
 }
 
-/// Bases beyond a seed from which on what is new there is an insertion, and no base that changed.
-const INSERTION: usize = 100;
+/// Minimum distance in bp between the seed and the end of the novel sequence for an insertion; shorter novel sequence
+/// may be a single changed base.
+const MIN_INSERTION_BP: usize = 100;
 
-/// What is read off a consensus.
-struct ReadOff {
-    /// Interesting k-mers that stand on it, and where.
+/// The consensus around a seed k-mer.
+struct SeedConsensus {
+    /// Candidate k-mers on the consensus (number within the group) and their ranges.
     windows: Vec<(u32, Range<usize>)>,
-    /// How far it is told.
+    /// The trusted range of the consensus.
     range: Range<usize>,
-    /// Where the seed stands.
-    seeds: Range<usize>,
+    /// Range of the seed on the consensus.
+    seed: Range<usize>,
 }
 
-impl ReadOff {
-    /// The bases around the seed that interesting k-mers cover without a gap.
-    fn inserted(&self) -> Range<usize> {
+impl SeedConsensus {
+    /// The range around the seed that candidate k-mers cover without a gap.
+    fn novel_range(&self) -> Range<usize> {
         let mut windows: Vec<&Range<usize>> = self.windows.iter().map(|w| &w.1).collect();
         windows.sort_unstable_by_key(|w| w.start);
-        let right =
-            windows.iter().fold(self.seeds.end, |end, w| if w.start <= end { end.max(w.end) } else { end });
+        let right = windows.iter().fold(self.seed.end, |end, w| if w.start <= end { end.max(w.end) } else { end });
         let left = windows
             .iter()
             .rev()
-            .fold(self.seeds.start, |start, w| if w.end >= start { start.min(w.start) } else { start });
+            .fold(self.seed.start, |start, w| if w.end >= start { start.min(w.start) } else { start });
         left..right
     }
 
-    /// On which sides of the seed an insertion begins.
-    fn insertion(&self) -> [bool; 2] {
-        let new = self.inserted();
-        [self.seeds.start - new.start >= INSERTION, new.end - self.seeds.end >= INSERTION]
+    /// Whether an insertion begins to the left and to the right of the seed.
+    fn insertion_sides(&self) -> [bool; 2] {
+        let new = self.novel_range();
+        [self.seed.start - new.start >= MIN_INSERTION_BP, new.end - self.seed.end >= MIN_INSERTION_BP]
     }
 
     fn begins_insertion(&self) -> bool {
-        self.insertion().contains(&true)
+        self.insertion_sides().contains(&true)
     }
 
-    fn branches(&self, reached: &[Stacked], voted: &Voted<'_>) -> Branches {
-        let all = reached.iter().map(Stacked::laid).filter(|(at, read)| {
-            let from = *at - voted.columns.start;
-            from >= 0 && from as usize + read.seq.len() <= voted.consensus.len()
+    fn branch_points(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> BranchPoints {
+        let all = stacked_reads.iter().map(StackedRead::start_and_read).filter(|(at, read)| {
+            let from = *at - consensus_of_stack.columns.start;
+            from >= 0 && from as usize + read.seq.len() <= consensus_of_stack.consensus.len()
         });
-        let [left, right] = self.insertion();
-        let found = Branches::of(all, voted.columns.start, &voted.consensus, &self.seeds);
-        Branches { left: found.left.filter(|_| left), right: found.right.filter(|_| right), ..found }
+        let [left, right] = self.insertion_sides();
+        let found =
+            BranchPoints::from_reads(all, consensus_of_stack.columns.start, &consensus_of_stack.consensus, &self.seed);
+        BranchPoints { left: found.left.filter(|_| left), right: found.right.filter(|_| right), ..found }
     }
 
-    /// Whether sequence begins at the seed that stands elsewhere, too.
-    fn is_border(&self, reached: &[Stacked], voted: &Voted<'_>) -> bool {
-        self.begins_insertion() || self.branches(reached, voted).within
+    /// Whether repeated tumour sequence, which occurs at other loci too, begins at the seed.
+    fn is_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
+        self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
     }
 
-    /// Whether reads part within what begins at the seed.
-    fn parts(&self, reached: &[Stacked], voted: &Voted<'_>) -> bool {
+    /// Whether reads diverge within an insertion that begins at the seed.
+    fn branches_in_range(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
         if !self.begins_insertion() {
             return false;
         }
         let within = |c: usize| self.range.contains(&c);
-        let Branches { left, right, .. } = self.branches(reached, voted);
+        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
         left.is_some_and(within) || right.is_some_and(within)
     }
 
-    /// The same up to where reads part.
-    fn cut(self, reached: &[Stacked], voted: &Voted<'_>) -> ReadOff {
-        let Branches { left, right, .. } = self.branches(reached, voted);
+    /// This consensus, cut at the columns where reads diverge.
+    fn cut_at_branches(self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> SeedConsensus {
+        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
         let range = self.range.start.max(left.unwrap_or(0))..self.range.end.min(right.unwrap_or(usize::MAX));
         let mut windows = self.windows;
         windows.retain(|(_, w)| w.start >= range.start && w.end <= range.end);
-        ReadOff { windows, range, seeds: self.seeds }
+        SeedConsensus { windows, range, seed: self.seed }
     }
 }
 
-/// The reads of a group and which of them carry each k-mer.
-struct Group<'a> {
-    labelled: &'a [Labelled],
-    members: Vec<Member<'a>>,
-    /// By k-mer number: members, ascending, [`DEEP`] at most, and a hit of the first of them.
-    carriers: Vec<(Vec<u32>, KmerHit)>,
-    /// Places of members beyond those in `carriers`.
-    beyond: u64,
+/// The reads of a group, indexed by candidate k-mer.
+struct GroupReads<'a> {
+    labelled: &'a [LabelledPair],
+    members: Vec<GroupRead<'a>>,
+    /// By k-mer number: the reads with this k-mer, ascending, at most [`MAX_READS_PER_KMER`], and a hit of the first
+    /// of them.
+    reads_by_kmer: Vec<(Vec<u32>, KmerHit)>,
+    /// Number of reads that exceed the maximum of a k-mer, summed over k-mers.
+    skipped_reads: u64,
 }
 
-/// Reads of one k-mer that are stacked, those whose pairs' names have the smallest hashes: a consensus gets no better by more, and at a
-/// place of thousands of copies it would cost by their square.
-const DEEP: usize = 4096;
-/// Bases of a contig in which no more reads than that may begin.
-const STRETCH: i32 = 64;
+/// Maximum number of reads of one k-mer that are stacked: those whose read names have the smallest hashes. More reads
+/// do not improve the consensus, and the cost at a repeat with thousands of copies would grow with their square.
+const MAX_READS_PER_KMER: usize = 4096;
+/// Length in bp of a stretch of the contig in which at most [`MAX_READS_PER_KMER`] reads may begin.
+const STRETCH_BP: i32 = 64;
 
-/// Why a stack makes no contig.
-enum Refused {
-    Few,
-    Poor,
+/// Why a stack gives no contig.
+enum RejectReason {
+    FewPairs,
+    LowQuality,
 }
 
-/// Where an interesting k-mer stands on the contig being built.
+/// Position of a candidate k-mer on the contig that is being assembled.
 #[derive(Clone, Copy)]
-struct Anchor {
-    at: i32,
+struct KmerAnchor {
+    start: i32,
     span: i32,
     forward: bool,
 }
 
-/// The k-mers and reads that have their place on the contig being built; keeps its memory between contigs.
-struct Anchors {
-    by_number: Vec<Option<Anchor>>,
-    reached: Vec<u32>,
-    /// By member, whether it is laid.
-    laid: Vec<bool>,
-    /// Reads not laid as so many begin beside them.
-    passed: u64,
+/// Candidate k-mers and reads placed on the contig that is being assembled. The buffers are reused between contigs.
+struct KmerAnchors {
+    by_number: Vec<Option<KmerAnchor>>,
+    kmer_queue: Vec<u32>,
+    /// For each read of the group, whether it is stacked.
+    is_stacked: Vec<bool>,
+    /// Number of reads that were not stacked because too many begin at the same position.
+    skipped_reads: u64,
 }
 
-impl Anchors {
-    fn get(&self, number: u32) -> Option<Anchor> {
+impl KmerAnchors {
+    fn get(&self, number: u32) -> Option<KmerAnchor> {
         self.by_number[number as usize]
     }
 
-    fn put(&mut self, number: u32, anchor: Anchor) {
+    fn insert(&mut self, number: u32, anchor: KmerAnchor) {
         self.by_number[number as usize] = Some(anchor);
-        self.reached.push(number);
+        self.kmer_queue.push(number);
     }
 
     fn clear(&mut self) {
-        self.reached.drain(..).for_each(|number| self.by_number[number as usize] = None);
+        self.kmer_queue.drain(..).for_each(|number| self.by_number[number as usize] = None);
     }
 }
 
-impl<'a> Group<'a> {
-    fn new(group: &[u32], labelled: &'a [Labelled]) -> Group<'a> {
+impl<'a> GroupReads<'a> {
+    fn new(group: &[u32], labelled: &'a [LabelledPair]) -> GroupReads<'a> {
         let mates = |&pair: &u32| {
             let p = &labelled[pair as usize];
             [0u8, 1].map(|mate| (pair, mate, &p.mates[usize::from(mate)], &p.hits[usize::from(mate)][..]))
@@ -282,7 +291,8 @@ impl<'a> Group<'a> {
         let mut ranks: Vec<u32> = mates.iter().flat_map(|m| m.3).map(|h| h.rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
-        // Where a group has more hits than there are ranks up to its last, as when the tumour is another species', a table pays.
+        // If the group has more hits than there are ranks up to its last, as when the tumour is of another species, a
+        // table is faster than a binary search.
         let hits: usize = mates.iter().map(|m| m.3.len()).sum();
         let last = ranks.last().map_or(0, |&r| r as usize);
         let mut table = vec![0; if hits > last { last + 1 } else { 0 }];
@@ -293,19 +303,19 @@ impl<'a> Group<'a> {
             Some(&number) => number,
             None => ranks.partition_point(|&r| r < hit.rank) as u32,
         };
-        let members: Vec<Member> = mates
+        let members: Vec<GroupRead> = mates
             .into_iter()
-            .map(|(pair, mate, read, hits)| Member {
+            .map(|(pair, mate, read, hits)| GroupRead {
                 pair,
                 mate,
                 read,
                 hits,
-                numbers: hits.iter().map(number).collect(),
+                kmer_numbers: hits.iter().map(number).collect(),
             })
             .collect();
         let mut carriers: Vec<(Vec<u32>, Option<KmerHit>)> = vec![Default::default(); ranks.len()];
         for (i, member) in (0..).zip(&members) {
-            for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+            for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
                 let (carriers, first) = &mut carriers[number as usize];
                 first.get_or_insert(*hit);
                 if carriers.last() != Some(&i) {
@@ -314,82 +324,84 @@ impl<'a> Group<'a> {
             }
         }
         let mut beyond = 0;
-        let hash = |&i: &u32| lot(&labelled[members[i as usize].pair as usize].name);
-        for (carriers, _) in carriers.iter_mut().filter(|c| c.0.len() > DEEP) {
-            beyond += (carriers.len() - DEEP) as u64;
+        let hash = |&i: &u32| hash_bytes(&labelled[members[i as usize].pair as usize].name);
+        for (carriers, _) in carriers.iter_mut().filter(|c| c.0.len() > MAX_READS_PER_KMER) {
+            beyond += (carriers.len() - MAX_READS_PER_KMER) as u64;
             carriers.sort_by_cached_key(|i| (hash(i), *i));
-            carriers.truncate(DEEP);
+            carriers.truncate(MAX_READS_PER_KMER);
             carriers.sort_unstable();
         }
         let carriers = carriers.into_iter().filter_map(|(members, first)| Some((members, first?))).collect();
-        Group { labelled, members, carriers, beyond }
+        GroupReads { labelled, members, reads_by_kmer: carriers, skipped_reads: beyond }
     }
 
-    fn carried_by(&self, number: u32) -> &[u32] {
-        &self.carriers[number as usize].0
+    fn reads_with_kmer(&self, number: u32) -> &[u32] {
+        &self.reads_by_kmer[number as usize].0
     }
 }
 
-/// Assembles the contigs of one group, the best supported first. `parting` tells of each k-mer, by rank, whether the samples part there:
-/// only from there on contigs grow, as one that holds no such place shows no change.
-pub fn assemble(group: &[u32], labelled: &[Labelled], parting: &[bool]) -> Assembled {
-    let group = Group::new(group, labelled);
-    let kmers = group.carriers.len();
-    let parts = |&n: &u32| parting[group.carriers[n as usize].1.rank as usize];
-    let mut seeds: Vec<u32> = (0..kmers as u32).filter(parts).collect();
-    seeds.sort_by_key(|&n| (Reverse(group.carried_by(n).len()), n));
+/// Assembles the contigs of one group, sorted by support. `branching` says for each k-mer, by rank, whether it is a
+/// branching k-mer. Contigs grow from branching k-mers only, because a contig without one shows no change.
+pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssemblyResult {
+    let group = GroupReads::new(group, labelled);
+    let kmers = group.reads_by_kmer.len();
+    let is_branching = |&n: &u32| branching[group.reads_by_kmer[n as usize].1.rank as usize];
+    let mut seeds: Vec<u32> = (0..kmers as u32).filter(is_branching).collect();
+    seeds.sort_by_key(|&n| (Reverse(group.reads_with_kmer(n).len()), n));
     let mut used = vec![false; kmers];
-    let laid = vec![false; group.members.len()];
-    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new(), laid, passed: 0 };
-    let mut assembled = Assembled { deep: group.beyond, ..Assembled::default() };
+    let stacked = vec![false; group.members.len()];
+    let mut anchors =
+        KmerAnchors { by_number: vec![None; kmers], kmer_queue: Vec::new(), is_stacked: stacked, skipped_reads: 0 };
+    let mut assembled = AssemblyResult { skipped_reads: group.skipped_reads, ..AssemblyResult::default() };
     for seed in seeds {
-        if used[seed as usize] || group.carried_by(seed).len() < FEWEST {
+        if used[seed as usize] || group.reads_with_kmer(seed).len() < MIN_CONTIG_PAIRS {
             continue;
         }
-        match group.lay(seed, &mut used, &mut anchors) {
+        match group.assemble_contig(seed, &mut used, &mut anchors) {
             Ok(contig) => assembled.contigs.push(contig),
-            Err(Refused::Few) => assembled.few += 1,
-            Err(Refused::Poor) => assembled.poor += 1,
+            Err(RejectReason::FewPairs) => assembled.stacks_with_few_pairs += 1,
+            Err(RejectReason::LowQuality) => assembled.low_quality_stacks += 1,
         }
         used[seed as usize] = true;
     }
-    assembled.deep += anchors.passed;
+    assembled.skipped_reads += anchors.skipped_reads;
     assembled
 }
 
-impl Group<'_> {
-    /// Lays every read that can be reached from `seed` through k-mers not used yet, and reads off the consensus. What that
-    /// accounts for is marked as used.
-    fn lay(&self, seed: u32, used: &mut [bool], anchors: &mut Anchors) -> Result<Contig, Refused> {
-        let reached = self.reach(seed, used, anchors);
-        let read = |voted: &Voted<'_>| self.read_off(voted, seed, anchors);
-        let all = Voted::of(reached.iter().collect());
-        let told = read(&all);
-        // What begins here may stand elsewhere, too: then reads of all those places meet in it, and may be more than those of this one.
-        let (voted, told) = match told {
-            Some(told) if !told.parts(&reached, &all) => (all, told),
-            told => {
-                let carries = |i: usize| self.members[reached[i].member as usize].numbers.contains(&seed);
-                let stack: Vec<(i32, &Read)> = reached.iter().map(Stacked::laid).collect();
-                let span = self.carriers[seed as usize].1.span as i32;
-                let own = branch::along(&stack, carries, &(0..span));
-                let mut own = Voted::of(own.into_iter().map(|i| &reached[i]).collect());
+impl GroupReads<'_> {
+    /// Stacks every read that can be reached from `seed` through unused k-mers, and computes the consensus. Marks the
+    /// k-mers that the consensus explains as used.
+    fn assemble_contig(&self, seed: u32, used: &mut [bool], anchors: &mut KmerAnchors) -> Result<Contig, RejectReason> {
+        let stacked_reads = self.stack_reads(seed, used, anchors);
+        let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
+        let all = StackConsensus::from_stack(stacked_reads.iter().collect());
+        let seed_consensus = read(&all);
+        // The sequence that begins here may occur at other loci too. Then reads of all loci meet in it and may
+        // outnumber those of this locus.
+        let (consensus_of_stack, seed_consensus) = match seed_consensus {
+            Some(seed_consensus) if !seed_consensus.branches_in_range(&stacked_reads, &all) => (all, seed_consensus),
+            seed_consensus => {
+                let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
+                let stack: Vec<(i32, &OwnedRead)> = stacked_reads.iter().map(StackedRead::start_and_read).collect();
+                let span = self.reads_by_kmer[seed as usize].1.span as i32;
+                let own = branch_points::select_reads_along_seed(&stack, has_seed, &(0..span));
+                let mut own = StackConsensus::from_stack(own.into_iter().map(|i| &stacked_reads[i]).collect());
                 let cut = read(&own)
-                    .filter(|told| told.is_border(&reached, &own))
-                    .map(|told| told.cut(&reached, &own));
-                match (cut, told) {
+                    .filter(|seed_consensus| seed_consensus.is_border(&stacked_reads, &own))
+                    .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
+                match (cut, seed_consensus) {
                     (Some(cut), _) => {
-                        own.keep(&cut.range, span);
+                        own.keep_reads_in_range(&cut.range, span);
                         (own, cut)
                     }
-                    (None, Some(told)) => (all, told),
-                    (None, None) => return Err(Refused::Few),
+                    (None, Some(seed_consensus)) => (all, seed_consensus),
+                    (None, None) => return Err(RejectReason::FewPairs),
                 }
             }
         };
-        let Voted { stack, columns, consensus } = voted;
-        let ReadOff { windows, range, seeds } = told;
-        // A tandem repeat with its flanks tells no base that changed.
+        let StackConsensus { stack, columns, consensus } = consensus_of_stack;
+        let SeedConsensus { windows, range, seed: seeds } = seed_consensus;
+        // A tandem repeat with its flanks does not show a changed base.
         let k = seeds.len();
         let mut plain = k <= MAX_K as usize;
         let (mut novel, mut core) = (vec![false; range.len()], 0..usize::MAX);
@@ -400,180 +412,190 @@ impl Group<'_> {
             novel[window.start - range.start..window.end - range.start].fill(true);
         }
         self.mark_errors(&stack, &columns, used);
-        let mut pairs: Vec<u32> = stack.iter().map(|s| s.placed.pair).collect();
+        let mut pairs: Vec<u32> = stack.iter().map(|s| s.placement.pair).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        if pairs.len() < FEWEST {
-            return Err(Refused::Few);
+        if pairs.len() < MIN_CONTIG_PAIRS {
+            return Err(RejectReason::FewPairs);
         }
         let core = columns.start + core.start as i32..columns.start + core.end as i32;
-        if !well_read(&stack, &core) {
-            return Err(Refused::Poor);
+        if !has_good_bases(&stack, &core) {
+            return Err(RejectReason::LowQuality);
         }
-        let poor = |at: usize| columns.weight_of(at, consensus[at]) < BELIEVED;
-        if plain && changed_base(&novel, k, range.start, &stack, &columns).is_some_and(poor) {
-            return Err(Refused::Poor);
+        let poor = |at: usize| columns.base_quality_sum(at, consensus[at]) < MIN_CHANGED_BASE_QUALITY_SUM;
+        if plain && find_changed_base(&novel, k, range.start, &stack, &columns).is_some_and(poor) {
+            return Err(RejectReason::LowQuality);
         }
         let shift = columns.start + range.start as i32;
-        let reads: Vec<Placed> =
-            stack.iter().map(|s| Placed { at: s.placed.at - shift, ..s.placed }).collect();
-        let beyond = self.beyond(&reads);
-        let weight = range.clone().map(|at| columns.weight_of(at, consensus[at])).collect();
-        Ok(Contig { seq: consensus[range].to_vec(), novel, weight, reads, beyond })
+        let reads: Vec<ContigRead> =
+            stack.iter().map(|s| ContigRead { start: s.placement.start - shift, ..s.placement }).collect();
+        let beyond = self.collect_outer_mates(&reads);
+        let weight = range.clone().map(|at| columns.base_quality_sum(at, consensus[at])).collect();
+        Ok(Contig { seq: consensus[range].to_vec(), novel, quality_sums: weight, reads, outer_mates: beyond })
     }
 
-    /// What a stack reached from `seed` tells; nothing where the seed is not what most of it has.
-    fn read_off(&self, voted: &Voted<'_>, seed: u32, anchors: &Anchors) -> Option<ReadOff> {
-        let Voted { stack, columns, consensus } = voted;
+    /// The consensus of a stack around `seed`; `None` if the majority of the stack does not have the seed.
+    fn consensus_at_seed(
+        &self,
+        consensus_of_stack: &StackConsensus<'_>,
+        seed: u32,
+        anchors: &KmerAnchors,
+    ) -> Option<SeedConsensus> {
+        let StackConsensus { stack, columns, consensus } = consensus_of_stack;
         let window = |number: u32| {
             let anchor = anchors.get(number)?;
-            let from = usize::try_from(anchor.at - columns.start).ok()?;
+            let from = usize::try_from(anchor.start - columns.start).ok()?;
             let range = from..from + anchor.span as usize;
-            self.carried(number, consensus.get(range.clone())?).then_some(range)
+            self.has_bases_of_kmer(number, consensus.get(range.clone())?).then_some(range)
         };
         let seeds = window(seed).filter(|_| !stack.is_empty())?;
-        let range = columns.trusted(seeds.start, seeds.len());
-        let range = columns.read_across(range, seeds.clone(), consensus, stack.iter().map(|s| s.laid()));
+        let range = columns.trusted_range(seeds.start, seeds.len());
+        let range =
+            columns.limit_to_spanned_columns(range, seeds.clone(), consensus, stack.iter().map(|s| s.start_and_read()));
         let within = |w: &Range<usize>| w.start >= range.start && w.end <= range.end;
         let on = |&number: &u32| Some((number, window(number).filter(within)?));
-        let windows = anchors.reached.iter().filter_map(on).collect();
-        Some(ReadOff { windows, range, seeds })
+        let windows = anchors.kmer_queue.iter().filter_map(on).collect();
+        Some(SeedConsensus { windows, range, seed: seeds })
     }
 
-    /// Gives the k-mers that reads lead to from `seed` on their places, and lays those reads, each turned to run with the seed.
-    fn reach(&self, seed: u32, used: &[bool], anchors: &mut Anchors) -> Vec<Stacked> {
+    /// Places the k-mers that reads connect with `seed`, and stacks these reads in the orientation of the seed.
+    fn stack_reads(&self, seed: u32, used: &[bool], anchors: &mut KmerAnchors) -> Vec<StackedRead> {
         anchors.clear();
-        let span = self.carriers[seed as usize].1.span as i32;
-        anchors.put(seed, Anchor { at: 0, span, forward: true });
-        let mut laid: Vec<(u32, Placed)> = Vec::new();
-        // Reads that begin in each stretch of the contig: a repeat of many copies would lay all of them, side by side.
-        let (mut begun, mut passed): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
+        let span = self.reads_by_kmer[seed as usize].1.span as i32;
+        anchors.insert(seed, KmerAnchor { start: 0, span, forward: true });
+        let mut stacked: Vec<(u32, ContigRead)> = Vec::new();
+        // Number of reads that begin in each stretch of the contig. Without a limit all copies of a repeat would be
+        // stacked side by side.
+        let (mut begun_by_stretch, mut skipped): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
         let mut next = 0;
-        while next < anchors.reached.len() {
-            for &i in self.carried_by(anchors.reached[next]) {
-                if anchors.laid[i as usize] {
+        while next < anchors.kmer_queue.len() {
+            for &i in self.reads_with_kmer(anchors.kmer_queue[next]) {
+                if anchors.is_stacked[i as usize] {
                     continue;
                 }
                 let member = &self.members[i as usize];
-                let Some(placed) = self.offset(member, anchors) else { continue };
-                anchors.laid[i as usize] = true;
-                let begun = begun.entry(placed.at.div_euclid(STRETCH)).or_default();
-                *begun += 1;
-                if *begun > DEEP {
-                    passed.push(i);
+                let Some(placement) = self.vote_placement(member, anchors) else { continue };
+                anchors.is_stacked[i as usize] = true;
+                let begun_by_stretch = begun_by_stretch.entry(placement.start.div_euclid(STRETCH_BP)).or_default();
+                *begun_by_stretch += 1;
+                if *begun_by_stretch > MAX_READS_PER_KMER {
+                    skipped.push(i);
                     continue;
                 }
-                laid.push((i, placed));
-                for (hit, &number) in member.hits.iter().zip(&member.numbers) {
-                    let at = placed.at + oriented(hit, member.read.len(), placed.forward);
-                    if !used[number as usize] && at.abs() <= REACH && anchors.get(number).is_none() {
-                        let forward = hit.forward == placed.forward;
-                        anchors.put(number, Anchor { at, span: hit.span as i32, forward });
+                stacked.push((i, placement));
+                for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
+                    let at = placement.start + oriented_start(hit, member.read.len(), placement.forward);
+                    if !used[number as usize] && at.abs() <= MAX_REACH_BP && anchors.get(number).is_none() {
+                        let forward = hit.forward == placement.forward;
+                        anchors.insert(number, KmerAnchor { start: at, span: hit.span as i32, forward });
                     }
                 }
             }
             next += 1;
         }
-        laid.iter().map(|(i, _)| i).chain(&passed).for_each(|&i| anchors.laid[i as usize] = false);
-        anchors.passed += passed.len() as u64;
-        laid.sort_unstable_by_key(|(i, _)| *i);
-        let turned = |(member, placed): (u32, Placed)| {
+        stacked.iter().map(|(i, _)| i).chain(&skipped).for_each(|&i| anchors.is_stacked[i as usize] = false);
+        anchors.skipped_reads += skipped.len() as u64;
+        stacked.sort_unstable_by_key(|(i, _)| *i);
+        let orient = |(member, placement): (u32, ContigRead)| {
             let read = self.members[member as usize].read.unpack();
-            Stacked { member, placed, read: if placed.forward { read } else { read.reversed() } }
+            StackedRead { member, placement, read: if placement.forward { read } else { read.reverse_complement() } }
         };
-        laid.into_iter().map(turned).collect()
+        stacked.into_iter().map(orient).collect()
     }
 
-    /// Mates of the stacked reads that are not stacked themselves, by the end beyond which they lie.
-    fn beyond(&self, reads: &[Placed]) -> [Vec<Vec<u8>>; 2] {
+    /// Mates of the stacked reads that are not stacked themselves, by the end of the contig beyond which they lie.
+    fn collect_outer_mates(&self, reads: &[ContigRead]) -> [Vec<Vec<u8>>; 2] {
         let stacked: HashSet<(u32, u8)> = reads.iter().map(|r| (r.pair, r.mate)).collect();
         let mut beyond: [Vec<Vec<u8>>; 2] = Default::default();
         for read in reads.iter().filter(|r| !stacked.contains(&(r.pair, 1 - r.mate))) {
-            // Mates face each other: that of a read that runs with the contig lies to its right and runs against it.
+            // Mates face each other: the mate of a read with the contig's orientation lies to its right and has the
+            // opposite orientation.
             let mate = &self.labelled[read.pair as usize].mates[1 - read.mate as usize];
             let side = &mut beyond[usize::from(read.forward)];
-            if side.len() < MATES && !mate.is_empty() {
+            if side.len() < MAX_OUTER_MATES && !mate.is_empty() {
                 let seq = mate.bases(0..mate.len());
-                side.push(if read.forward { revcomp(&seq) } else { seq });
+                side.push(if read.forward { reverse_complement(&seq) } else { seq });
             }
         }
         beyond
     }
 
-    /// Whether the consensus window is that k-mer, read off one of its carriers.
-    fn carried(&self, number: u32, window: &[u8]) -> bool {
-        let (members, hit) = &self.carriers[number as usize];
+    /// Whether a window of the consensus has the bases of a k-mer, which are taken from one of the reads with it.
+    fn has_bases_of_kmer(&self, number: u32, window: &[u8]) -> bool {
+        let (members, hit) = &self.reads_by_kmer[number as usize];
         let read = self.members[members[0] as usize].read;
-        let text = read.bases(hit.at as usize..(hit.at + hit.span) as usize);
-        text == window || revcomp(&text) == window
+        let text = read.bases(hit.start as usize..(hit.start + hit.span) as usize);
+        text == window || reverse_complement(&text) == window
     }
 
-    /// The offset most of the read's anchored k-mers agree on.
-    fn offset(&self, member: &Member, anchors: &Anchors) -> Option<Placed> {
+    /// The position of a read on the contig for which most of its anchored k-mers vote.
+    fn vote_placement(&self, member: &GroupRead, anchors: &KmerAnchors) -> Option<ContigRead> {
         let mut votes: BTreeMap<(i32, bool), u32> = BTreeMap::new();
-        for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+        for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
             if let Some(anchor) = anchors.get(number) {
                 let forward = hit.forward == anchor.forward;
-                let at = anchor.at - oriented(hit, member.read.len(), forward);
+                let at = anchor.start - oriented_start(hit, member.read.len(), forward);
                 *votes.entry((at, forward)).or_default() += 1;
             }
         }
         let ((at, forward), _) = votes.into_iter().max_by_key(|&(_, n)| n)?;
-        Some(Placed { pair: member.pair, mate: member.mate, forward, at })
+        Some(ContigRead { pair: member.pair, mate: member.mate, forward, start: at })
     }
 
-    /// Marks k-mers of the stacked reads that are not on the consensus and too seldom for the depth of the stack to be
-    /// anything but wrong bases: they would each make a contig of their own, at a deep place hundreds.
-    fn mark_errors(&self, stack: &[&Stacked], columns: &Columns, used: &mut [bool]) {
-        for Stacked { member, placed, read } in stack {
+    /// Marks k-mers of stacked reads as used if they are not on the consensus and sequencing errors explain their
+    /// number at the depth of the stack. Otherwise each would make a contig of its own, hundreds at a deep locus.
+    fn mark_errors(&self, stack: &[&StackedRead], columns: &GaplessStack, used: &mut [bool]) {
+        for StackedRead { member, placement, read } in stack {
             let member = &self.members[*member as usize];
-            for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+            for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
                 if used[number as usize] {
                     continue;
                 }
-                let middle = placed.at + oriented(hit, read.seq.len(), placed.forward) + hit.span as i32 / 2;
+                let middle =
+                    placement.start + oriented_start(hit, read.seq.len(), placement.forward) + hit.span as i32 / 2;
                 let depth = columns.depth((middle - columns.start) as usize);
                 used[number as usize] =
-                    (self.carried_by(number).len() as f64) < beyond_errors(f64::from(depth));
+                    (self.reads_with_kmer(number).len() as f64) < min_count_above_errors_at_depth(f64::from(depth));
             }
         }
     }
 }
 
-/// Sum of base qualities from which a changed base is believed: two good ones.
-pub const BELIEVED: u16 = 50;
+/// Minimum sum of base qualities at a changed base: two good bases.
+pub const MIN_CHANGED_BASE_QUALITY_SUM: u16 = 50;
 
-/// Quality of a base that a sequencing error seldom has.
-const GOOD: u8 = 20;
+/// Minimum Phred quality of a base that is seldom a sequencing error.
+const MIN_GOOD_BASE_QUALITY: u8 = 20;
 
-/// Whether enough pairs have good bases where all the interesting k-mers overlap: there the change itself lies. With
-/// no such place (a long change) there is nothing to doubt.
-fn well_read(stack: &[&Stacked], core: &Range<i32>) -> bool {
+/// Whether enough pairs have good bases in `core`, the range where all candidate k-mers overlap and the change lies.
+/// True if there is no such range, as for a long change.
+fn has_good_bases(stack: &[&StackedRead], core: &Range<i32>) -> bool {
     if core.is_empty() {
         return true;
     }
-    let good = |Stacked { placed, read, .. }: &&&Stacked| {
-        let (from, to) = (core.start - placed.at, core.end - placed.at);
+    let good = |StackedRead { placement, read, .. }: &&&StackedRead| {
+        let (from, to) = (core.start - placement.start, core.end - placement.start);
         from >= 0
             && to <= read.seq.len() as i32
-            && read.qual[from as usize..to as usize].iter().filter(|&&q| q < GOOD).count() * 8 <= core.len()
+            && read.qual[from as usize..to as usize].iter().filter(|&&q| q < MIN_GOOD_BASE_QUALITY).count() * 8
+                <= core.len()
     };
-    let mut pairs: Vec<u32> = stack.iter().filter(good).map(|s| s.placed.pair).collect();
+    let mut pairs: Vec<u32> = stack.iter().filter(good).map(|s| s.placement.pair).collect();
     pairs.dedup();
-    pairs.len() >= FEWEST
+    pairs.len() >= MIN_CONTIG_PAIRS
 }
 
-/// The column of the base that a stack differs in from the normal, where it is one base as far as the stack tells.
+/// The column of the changed base, if the stack differs from the normal in one base only.
 ///
-/// A changed base makes a row of novel k-mers: it is the last base of the first of them and the first base of the last. Either end of the
-/// row tells which base it is, unless the k-mer beyond is not novel because fewer than [`FEWEST`] reads have it. Two ends that tell
-/// different bases are of another change, and so may be several rows.
-fn changed_base(
+/// A changed base makes a row of novel k-mers: it is the last base of the first k-mer and the first base of the last
+/// one. Either end of the row shows which base changed, unless fewer than [`MIN_CONTIG_PAIRS`] reads have the k-mer
+/// beyond it. If the two ends show different bases, or if there are several rows, the change is not a single base.
+fn find_changed_base(
     novel: &[bool],
     k: usize,
     from: usize,
-    stack: &[&Stacked],
-    columns: &Columns,
+    stack: &[&StackedRead],
+    columns: &GaplessStack,
 ) -> Option<usize> {
     let start = novel.iter().position(|&n| n)?;
     let end = start + novel[start..].iter().position(|&n| !n).unwrap_or(novel.len() - start);
@@ -582,11 +604,11 @@ fn changed_base(
     }
     let (start, end) = (from + start, from + end);
     let read = |window: Range<usize>| {
-        let covers = |s: &&&Stacked| {
-            let at = (s.placed.at - columns.start) as usize;
+        let covers = |s: &&&StackedRead| {
+            let at = (s.placement.start - columns.start) as usize;
             at <= window.start && at + s.read.seq.len() >= window.end
         };
-        stack.iter().filter(covers).take(FEWEST).count() == FEWEST
+        stack.iter().filter(covers).take(MIN_CONTIG_PAIRS).count() == MIN_CONTIG_PAIRS
     };
     let left = (start > 0 && read(start - 1..start - 1 + k)).then(|| start + k - 1);
     let right = read(end + 1 - k..end + 1).then(|| end - k);
@@ -597,6 +619,6 @@ fn changed_base(
 }
 
 /// Start of a hit in the oriented read.
-fn oriented(hit: &KmerHit, len: usize, forward: bool) -> i32 {
-    if forward { hit.at as i32 } else { len as i32 - (hit.at + hit.span) as i32 }
+fn oriented_start(hit: &KmerHit, len: usize, forward: bool) -> i32 {
+    if forward { hit.start as i32 } else { len as i32 - (hit.start + hit.span) as i32 }
 }

@@ -1,8 +1,8 @@
-//! What a tumour contig says has changed, in coordinates of the genome it is compared with.
+//! Differences between a tumour contig and the genome: small variants, junctions and novel sequence.
 
 use serde::{Deserialize, Serialize};
 
-/// Which side of a breakpoint the retained sequence lies on.
+/// Side of a breakpoint on which the retained sequence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Side {
     /// The retained sequence ends at the position (strand `+` in BEDPE).
@@ -11,21 +11,22 @@ pub enum Side {
     Right,
 }
 
-/// One end of a junction: the last (or first) base retained.
+/// One end of a junction: the last (or first) retained base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Breakend {
     /// Index of the sequence in the genome.
     pub chrom: usize,
     /// 0-based position of the outermost retained base.
     pub pos: usize,
-    /// Where the retained sequence lies.
+    /// Side on which the retained sequence is.
     pub side: Side,
 }
 
-/// A change of sequence.
+/// A difference between a tumour's sequence and the genome.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Change {
-    /// `reference` at `pos` (0-based) has become `alternative`; left-aligned, with an anchor base when one is needed.
+    /// `reference` at `pos` (0-based) is replaced by `alternative`. Left-aligned, with an anchor base where VCF
+    /// requires one.
     Allele {
         /// Index of the sequence in the genome.
         chrom: usize,
@@ -36,43 +37,46 @@ pub enum Change {
         /// Tumour bases.
         alternative: Vec<u8>,
     },
-    /// Two places joined that are apart in the genome, the smaller end first.
+    /// Two breakends, apart in the genome, that are adjacent in the tumour; the smaller breakend first.
     Junction {
-        /// Both ends.
+        /// Both breakends.
         ends: [Breakend; 2],
-        /// Bases between the ends that belong to neither, read from the first end to the second.
+        /// Bases inserted between the breakends, read from the first breakend to the second.
         inserted: Vec<u8>,
-        /// Bases that could belong to either end (microhomology); the ends stand as far left on the first as they can.
+        /// Number of bases that could belong to either breakend (microhomology). The first breakend is as far left as
+        /// possible.
         homology: usize,
     },
-    /// Sequence found nowhere in the genome begins here: one side of a long insertion.
+    /// Sequence that is not found in the genome begins here: one side of a long insertion.
     Novel {
-        /// Where the known sequence stops.
+        /// The breakend at which the known sequence stops.
         end: Breakend,
-        /// The novel bases read off so far, outwards from the breakend.
+        /// The novel bases known so far, read away from the breakend.
         sequence: Vec<u8>,
     },
 }
 
-/// Changes of this many bases or more are structural.
-pub const STRUCTURAL: usize = 50;
-/// Junction ends this near are the same end: alignment of the flanks may differ by that much.
-pub(crate) const SAME: usize = 15;
+/// Size in bp from which a change is structural: the usual limit between indels and structural variants (50 bp). A
+/// larger value reports more changes as indels.
+pub const MIN_STRUCTURAL_BP: usize = 50;
+/// Breakends at most this many bp apart are the same breakend: the alignment of repeated flanks may shift them.
+pub(crate) const MAX_BREAKEND_SHIFT_BP: usize = 15;
 
-/// Whether a change is an allele that is not structural.
-pub(crate) fn is_small(change: &Change) -> bool {
+/// Whether a change is a substitution or an indel shorter than [`MIN_STRUCTURAL_BP`].
+pub(crate) fn is_small_variant(change: &Change) -> bool {
     match change {
         Change::Allele { reference, alternative, .. } => {
-            reference.len().abs_diff(alternative.len()) < STRUCTURAL
+            reference.len().abs_diff(alternative.len()) < MIN_STRUCTURAL_BP
         }
         _ => false,
     }
 }
 
-/// The places a change touches: sequence index and 0-based position.
-pub(crate) fn places(change: &Change) -> Vec<(usize, usize)> {
+/// The positions that a change affects (sequence index, 0-based position): the position of a small variant, both ends
+/// of a long deletion or junction, the breakend of novel sequence.
+pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
     match change {
-        Change::Allele { chrom, pos, reference, .. } if reference.len() > STRUCTURAL => {
+        Change::Allele { chrom, pos, reference, .. } if reference.len() > MIN_STRUCTURAL_BP => {
             vec![(*chrom, *pos), (*chrom, pos + reference.len())]
         }
         Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
@@ -81,8 +85,8 @@ pub(crate) fn places(change: &Change) -> Vec<(usize, usize)> {
     }
 }
 
-/// Sequence index and 0-based position a change is sorted by.
-pub fn position(change: &Change) -> (usize, usize) {
+/// The position by which changes are sorted: sequence index, 0-based position.
+pub fn change_sort_position(change: &Change) -> (usize, usize) {
     match change {
         Change::Allele { chrom, pos, .. } => (*chrom, *pos),
         Change::Junction { ends, .. } => (ends[0].chrom, ends[0].pos),
@@ -90,34 +94,32 @@ pub fn position(change: &Change) -> (usize, usize) {
     }
 }
 
-/// Whether two ends are within so many bases.
-pub(crate) fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
+/// Whether two breakends are on one sequence, at most `within` bp apart.
+pub(crate) fn are_breakends_near(a: &Breakend, b: &Breakend, within: usize) -> bool {
     a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
 }
 
-/// Whether two changes are one.
-pub(crate) fn alike(a: &Change, b: &Change) -> bool {
-    a == b || same(a, b)
+/// Whether two changes are equal, or are the same junction or novel end within [`MAX_BREAKEND_SHIFT_BP`].
+pub(crate) fn is_same_change(a: &Change, b: &Change) -> bool {
+    a == b || is_same_breakpoint(a, b)
 }
 
-/// Whether two junctions, or two loose ends, are copies of one.
-pub(crate) fn same(a: &Change, b: &Change) -> bool {
+/// Whether two junctions, or two novel ends, have the same breakends within [`MAX_BREAKEND_SHIFT_BP`].
+pub(crate) fn is_same_breakpoint(a: &Change, b: &Change) -> bool {
     match (a, b) {
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            x.iter().zip(y).all(|(x, y)| near(x, y, SAME) && x.side == y.side)
+            x.iter().zip(y).all(|(x, y)| are_breakends_near(x, y, MAX_BREAKEND_SHIFT_BP) && x.side == y.side)
         }
-        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
+        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
+            are_breakends_near(x, y, MAX_BREAKEND_SHIFT_BP) && x.side == y.side
+        }
         _ => false,
     }
 }
 
-/// Removes shared ends and shifts an indel as far left as it goes (Tan et al. 2015, "Unified representation").
-pub fn left_align(
-    genome: &[u8],
-    pos: usize,
-    reference: &[u8],
-    alternative: &[u8],
-) -> (usize, Vec<u8>, Vec<u8>) {
+/// Normalises an allele: removes bases shared by both alleles and shifts an indel as far left as possible (Tan et al.
+/// 2015, "Unified representation of genetic variants"). Returns position, reference and alternative allele.
+pub fn left_align_allele(genome: &[u8], pos: usize, reference: &[u8], alternative: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
     let (mut pos, mut r, mut a) = (pos, reference.to_vec(), alternative.to_vec());
     loop {
         let shares_end = r.last().is_some() && r.last() == a.last();
@@ -127,7 +129,7 @@ pub fn left_align(
         }
         if r.is_empty() || a.is_empty() {
             if pos == 0 {
-                // Nothing stands before the first base: the base after the change anchors it instead.
+                // There is no base before the first one: the base after the change is the anchor.
                 let after = genome[r.len()];
                 r.push(after);
                 a.push(after);
@@ -140,8 +142,7 @@ pub fn left_align(
             break;
         }
     }
-    let shared =
-        r.iter().zip(&a).take_while(|(x, y)| x == y).count().min(r.len().min(a.len()).saturating_sub(1));
+    let shared = r.iter().zip(&a).take_while(|(x, y)| x == y).count().min(r.len().min(a.len()).saturating_sub(1));
     (pos + shared, r[shared..].to_vec(), a[shared..].to_vec())
 }
 
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn indels_move_left_and_shared_ends_go() {
         let genome = b"GGCACACACATT";
-        let aligned = |pos, r: &[u8], a: &[u8]| left_align(genome, pos, r, a);
+        let aligned = |pos, r: &[u8], a: &[u8]| left_align_allele(genome, pos, r, a);
         assert_eq!(aligned(7, b"ACA", b"A"), (1, b"GCA".to_vec(), b"G".to_vec()));
         assert_eq!(aligned(9, b"A", b"ACA"), (1, b"G".to_vec(), b"GCA".to_vec()));
         assert_eq!(aligned(5, b"A", b"T"), (5, b"A".to_vec(), b"T".to_vec()));

@@ -1,249 +1,278 @@
-//! First pass: the joint counts of both samples, and the k-mers that only the tumour has.
+//! First pass over the reads: counts the k-mers of all samples together and selects candidate k-mers.
 //!
-//! What fits neither in memory nor in the scratch space is counted in several partitions of the k-mer space, one after the other, each in
-//! a reading of its own of all reads. A root is in one of them, and the rule of [`Select`] depends on the root and on what all reads hold: so
-//! picks and spectra of the partitions, added up, are those of a count in one. Each partition is a unit of its own until all are done.
+//! If the counters fit neither in memory nor in the scratch space, the k-mer space is split into partitions. The
+//! partitions are counted one after the other, each in its own pass over all reads. All k-mers of a root are in one
+//! partition, and the rule of [`CandidateSelector`](crate::candidate_kmer::CandidateSelector) depends only on the root and on
+//! totals over all reads. So candidates and spectra of all partitions together equal those of a count in one pass.
+//! Each partition is a restartable unit until all are done.
 //!
-//! Where all is counted in one reading and scratch space has room for it, that reading leaves a packed copy of the reads for later passes.
+//! If one pass suffices and the scratch space has room, this pass also writes the packed reads for later passes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, MAX_SAMPLES, Part, Planned, Prepare, RootCounters,
-    Shard, in_parts,
+    BinGrid, CountForecast, CountParams, CountResult, ExpectedInput, MAX_PARTITIONS, MAX_SAMPLES, Partition,
+    PartitionOutcome, PreparePair, RootCounters, ShardIndex, count_in_partitions,
 };
-use genuma_pair::check::pairs_expected;
-use genuma_pair::each::{Samplers, Samplings};
-use genuma_pair::facts::Looked;
-use genuma_pair::library::facts::Libraries;
-use genuma_pair::library::{LibraryTally, Observer, Seen};
-use genuma_pair::marks::facts::{Known, Reads};
-use genuma_pair::marks::{Marks, MarksTally};
-use genuma_pair::sampled::{SampleParams, Sampled};
-use genuma_reads::copy::{self, Copied, Copying, Recorder};
-use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Tally, Trimmed};
-use genuma_work::spill::{self, ObjectFile};
-use genuma_work::unit::{self, Store};
-use genuma_work::{Meter, Watch};
+use genuma_pair::check::expected_pairs_per_sample;
+use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
+use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequences, ReadTotals};
+use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
+use genuma_pair::pair_summary::PairEvidence;
+use genuma_pair::sketch::{KmerSketch, SketchParams};
+use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
+use genuma_reads::packed_reads::{self, PackedReadsIndex, PackedReadsWriter, PairRecorder};
+use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
+use genuma_work::spill::{self, LocalObjectRange};
+use genuma_work::unit::{self, UnitStore};
+use genuma_work::{ProgressCounters, ProgressListener};
 use serde::{Deserialize, Serialize};
 
-use crate::known::known;
-use crate::label::Spelling;
-use crate::ledger::Ledger;
-use crate::own_alleles::OwnAlleles;
-use crate::rules::Rules;
-use crate::samples::Samples;
-use crate::select::{Depths, Pick, TOGETHER, beyond_errors, by_kmer, usual_depth};
-use crate::sought::Sought;
+use crate::candidate_kmer::{
+    CandidateKmer, KmerDepths, POOLED_SELECTOR_NUMBER, group_by_kmer, median_kmer_depth,
+    min_count_above_errors_at_depth,
+};
+use crate::candidate_selectors::CandidateSelectors;
+use crate::kmer_lookup::KmerLookup;
+use crate::labelled_pair::PairPreprocessor;
+use crate::ledger::{Ledger, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use crate::reference_kmers::find_reference_kmers;
+use crate::sample_names::SampleNames;
+use crate::tumour_alleles::TumourAlleles;
 
-/// What can stop a count.
+/// Why counting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reference could not be read.
+    /// The reference cannot be read.
     #[error(transparent)]
     Reference(#[from] genuma_reads::Error),
-    /// Counting failed.
+    /// The k-mer counter failed.
     #[error(transparent)]
     Kmers(#[from] genuma_kmers::Error),
-    /// A partition's file is not usable.
+    /// The result file of a partition is unusable.
     #[error(transparent)]
     Unit(#[from] unit::Error),
-    /// The input cannot give an answer, or not with these means.
+    /// The input has no result, or the scratch space is too small.
     #[error("{0}")]
     Input(String),
 }
 
-/// What the counting unit leaves.
+/// Result of the counting unit.
 #[derive(Serialize, Deserialize)]
-pub struct Counts {
-    /// What is interesting, sorted.
-    pub picks: Vec<Pick>,
+pub struct CallCounts {
+    /// Candidate k-mers, sorted.
+    pub candidates: Vec<CandidateKmer>,
     /// k-mer spectra of all samples.
     pub spectra: Vec<Vec<u64>>,
-    /// Bases of all samples.
+    /// Number of bases of each sample.
     pub bases: Vec<u64>,
-    /// For each tumour the roots at which it and the normal differ as two people do.
-    pub strangers: Vec<u64>,
-    /// For each tumour the alleles that it clearly has, and what the normal has of them.
-    pub own: Vec<OwnAlleles>,
-    /// What was cut off the reads of each sample.
-    pub trimmed: Vec<Trimmed>,
-    /// For each tumour what its reads and the normal's say of their libraries.
-    pub libraries: Vec<Libraries>,
-    /// What there is in these of the contigs of the reference, and of what is screened for.
-    pub known: Known,
-    /// For each tumour what a sample of the roots says of it beside the normal; none if none was taken.
-    pub looked: Vec<Looked>,
-    /// What lies where in the packed copy of the reads, if there is one.
-    pub copied: Option<Copied>,
-    /// What was made and left out.
+    /// For each tumour the number of roots at which it and the normal have different alleles, as two people do.
+    pub genotype_mismatches: Vec<u64>,
+    /// For each tumour the alleles that it clearly has, with their counts in the normal.
+    pub tumour_alleles: Vec<TumourAlleles>,
+    /// For each sample, counts of what was trimmed from its reads.
+    pub trimmed: Vec<TrimCounts>,
+    /// For each tumour the library properties of its reads and of the normal's reads.
+    pub libraries: Vec<PairLibraryMetrics>,
+    /// Depths of reference contigs and of screened sequences in the normal and the first tumour, from marker k-mers.
+    pub known_sequences: KnownSequences,
+    /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
+    /// taken.
+    pub pair_evidence: Vec<PairEvidence>,
+    /// Index of the packed reads, if there are any.
+    pub packed_reads: Option<PackedReadsIndex>,
+    /// Counts of what was produced and skipped.
     pub ledger: Ledger,
 }
 
-/// Where the packed copy of the reads is.
-pub(crate) fn copy_path(store: &Store) -> PathBuf {
-    store.work.join("reads.bins")
+/// Path of the packed reads in the work folder.
+pub(crate) fn packed_reads_path(store: &UnitStore) -> PathBuf {
+    store.work_folder.join("reads.bins")
 }
 
-/// Bytes of the work folder that pairs which are recruited may take, for each base of the reads: they lie beside the copy.
-const RECRUITED: f64 = 1.0 / 16.0;
+/// Bytes of the work folder that recruited pairs may take for each base of the reads. They are stored in addition to
+/// the packed reads.
+const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 
-/// Bytes of the scratch space that a packed copy of the reads may take; `None` where it does not have so many beside k-mers of which so many are
-/// expected, all of them counted in one reading.
-pub fn room_for_copy(
+/// Bytes of scratch space for the packed reads. Returns `None` if the scratch space cannot contain them in addition
+/// to the expected k-mers, all counted in one pass.
+pub fn packed_reads_budget(
     params: &CountParams,
     samples: usize,
-    expected: &Expected,
-    held: &Estimate,
+    expected: &ExpectedInput,
+    estimate: &ReadEstimate,
 ) -> Option<u64> {
-    let room = least_for_copy(params, held);
-    let left = params.scratch.checked_sub(room)?;
-    let beside = CountParams { scratch: left, ..params.clone() };
-    let fits = parts_wanted(&beside, samples, expected) == Some(1) && left >= recruited(held);
-    (fits && held.copied > 0).then_some(room)
+    let budget_bytes = min_packed_reads_bytes(params, estimate);
+    let left = params.max_scratch_bytes.checked_sub(budget_bytes)?;
+    let context = CountParams { max_scratch_bytes: left, ..params.clone() };
+    let fits = num_partitions(&context, samples, expected) == Some(1) && left >= recruited_bytes(estimate);
+    (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
-/// Bytes of scratch space with which there is room for a copy.
-pub fn scratch_for_copy(params: &CountParams, samples: usize, expected: &Expected, held: &Estimate) -> u64 {
-    let none = CountParams { scratch: 0, ..params.clone() };
-    let spilled = match parts_wanted(&none, samples, expected) {
+/// Bytes of scratch space that suffice for the packed reads and the k-mers.
+pub fn scratch_bytes_for_packed_reads(
+    params: &CountParams,
+    samples: usize,
+    expected: &ExpectedInput,
+    estimate: &ReadEstimate,
+) -> u64 {
+    let none = CountParams { max_scratch_bytes: 0, ..params.clone() };
+    let spill_peak_bytes = match num_partitions(&none, samples, expected) {
         Some(1) => 0,
-        _ => expected.bytes + expected.bytes / 16,
+        _ => expected.super_kmer_bytes + expected.super_kmer_bytes / 16,
     };
-    least_for_copy(params, held) + spilled.max(recruited(held))
+    min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(recruited_bytes(estimate))
 }
 
-/// Partitions that the k-mers of so many samples are counted in: see [`CountParams::parts_wanted`].
-fn parts_wanted(params: &CountParams, samples: usize, expected: &Expected) -> Option<u32> {
+/// Number of partitions for counting the k-mers of `samples` samples: see [`CountParams::partitions_needed`].
+fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<u32> {
     match samples {
-        0..=2 => params.parts_wanted::<2>(expected),
-        3 | 4 => params.parts_wanted::<4>(expected),
-        _ => params.parts_wanted::<MAX_SAMPLES>(expected),
+        0..=2 => params.partitions_needed::<2>(expected),
+        3 | 4 => params.partitions_needed::<4>(expected),
+        _ => params.partitions_needed::<MAX_SAMPLES>(expected),
     }
 }
 
-/// What counting so many samples is expected to take: see [`CountParams::planned`].
-pub fn planned(params: &CountParams, samples: usize, expected: &Expected) -> Option<Planned> {
+/// Expected memory and scratch use of counting `samples` samples: see [`CountParams::plan`].
+pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<CountForecast> {
     match samples {
-        0..=2 => params.planned::<2>(expected),
-        3 | 4 => params.planned::<4>(expected),
-        _ => params.planned::<MAX_SAMPLES>(expected),
+        0..=2 => params.forecast_resources::<2>(expected),
+        3 | 4 => params.forecast_resources::<4>(expected),
+        _ => params.forecast_resources::<MAX_SAMPLES>(expected),
     }
 }
 
-/// Bytes that a copy gets: a sixteenth is for what the reads are other than expected, and the last block of each thread is not full.
-fn least_for_copy(params: &CountParams, held: &Estimate) -> u64 {
-    held.copied + held.copied / 16 + (params.threads * copy::BLOCK) as u64
+/// Bytes reserved for the packed reads. A sixteenth is added because sizes are estimates, and a block for each thread
+/// because the last block of a thread is not full.
+fn min_packed_reads_bytes(params: &CountParams, estimate: &ReadEstimate) -> u64 {
+    estimate.packed_bytes + estimate.packed_bytes / 16 + (params.threads * packed_reads::FULL_BLOCK_BYTES) as u64
 }
 
-fn recruited(held: &Estimate) -> u64 {
-    (held.bases as f64 * RECRUITED) as u64
+/// Expected bytes of recruited pairs in the work folder.
+fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
+    (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
 }
 
-/// What became of the copy of the reads.
-enum Recorded {
-    /// It is there.
-    Whole(Copied),
-    /// Each shard of the reads has one.
-    InShards,
-    /// Scratch space has no room for so many bytes.
+/// What happened to the packed reads.
+enum PackedReadsOutcome {
+    /// The packed reads are complete.
+    Complete(PackedReadsIndex),
+    /// Each shard of the reads has its own packed reads.
+    PerShard,
+    /// The scratch space is too small for this number of bytes.
     NoRoom(u64),
-    /// It took more bytes than it was given room for.
-    Outgrown(u64),
-    /// So many bytes could not be written.
-    Refused(u64),
+    /// The packed reads exceeded this number of bytes, their limit.
+    LimitExceeded(u64),
+    /// The file for this number of bytes could not be written.
+    WriteFailed(u64),
 }
 
-impl Recorded {
-    fn told(&self, ledger: &mut Ledger) {
+impl PackedReadsOutcome {
+    /// Adds a ledger line about the packed reads.
+    fn add_to_ledger(&self, ledger: &mut Ledger) {
         let mut no = |why: &str, bytes| {
             let what =
-                format!("bytes of a packed copy of the reads, {why}: later passes read the files again");
-            ledger.left_out("count", &what, bytes);
+                format!("bytes of packed reads that were not written, {why}: later passes read the input files again");
+            ledger.add_skipped("count", &what, bytes);
         };
         match self {
             // Its bytes go by which thread had which pairs.
-            Recorded::Whole(copied) => ledger.made("count", COPIED, copied.pairs()),
-            Recorded::InShards => {}
-            Recorded::NoRoom(bytes) => no("for which there is too little scratch space", *bytes),
-            Recorded::Outgrown(bytes) => no("which outgrew them", *bytes),
-            Recorded::Refused(bytes) => no("which could not be written", *bytes),
+            PackedReadsOutcome::Complete(copied) => {
+                ledger.add_produced("count", PACKED_READS_LEDGER_LINE, copied.num_pairs())
+            }
+            PackedReadsOutcome::PerShard => {}
+            PackedReadsOutcome::NoRoom(bytes) => no("because the scratch space is too small", *bytes),
+            PackedReadsOutcome::LimitExceeded(bytes) => no("because they exceeded this limit", *bytes),
+            PackedReadsOutcome::WriteFailed(bytes) => no("because of a write error", *bytes),
         }
     }
 }
 
-/// How the ledger calls the bytes of the copy.
-pub const COPIED: &str = "pairs in a packed copy in the work folder, which later passes read";
+/// Ledger line with the number of packed read pairs.
+pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the work folder, which later passes read";
 
-/// Spells pairs, looks at what they say of their library, and records them as they are then.
-struct Recording<'a, 'b> {
-    spelling: Spelling,
-    observer: Observer,
-    recorder: Option<Recorder<'a>>,
-    /// Where no earlier reading has done so.
-    samplers: Option<Samplers<'b>>,
+/// Preprocessor of one thread: trims pairs, updates library statistics and the k-mer sketch, and writes packed reads.
+struct PairPreparer<'a, 'b> {
+    preprocessor: PairPreprocessor,
+    observer: LibraryObserver,
+    recorder: Option<PairRecorder<'a>>,
+    /// `None` if an earlier pass has made the sketch.
+    sketch_writers: Option<SketchWriters<'b>>,
 }
 
-impl<'a, 'b> Recording<'a, 'b> {
-    /// Where so many pairs of each sample are expected.
-    fn new(k: u32, expected: &[u64], copying: Option<&'a Copying>, samplings: Option<&'b Samplings>) -> Self {
-        let (spelling, observer) = (Spelling::new(k, expected.len()), Observer::expecting(expected));
-        let (recorder, samplers) = (copying.map(Copying::recorder), samplings.map(Samplings::samplers));
-        Recording { spelling, observer, recorder, samplers }
+impl<'a, 'b> PairPreparer<'a, 'b> {
+    /// A preprocessor for `k`-mers. `expected` is the expected number of pairs of each sample.
+    fn new(
+        k: u32,
+        expected: &[u64],
+        packed_writer: Option<&'a PackedReadsWriter>,
+        sketches: Option<&'b SketchBuilders>,
+    ) -> Self {
+        let (preprocessor, observer) =
+            (PairPreprocessor::new(k, expected.len()), LibraryObserver::with_expected_pairs(expected));
+        let (recorder, sketch_writers) =
+            (packed_writer.map(PackedReadsWriter::new_recorder), sketches.map(SketchBuilders::new_writers));
+        PairPreparer { preprocessor, observer, recorder, sketch_writers }
     }
 }
 
-/// What all threads have cut off and seen of each sample.
+/// Trimming and library statistics of each sample, summed over all threads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Told {
-    trimmed: Vec<Trimmed>,
+struct ReadStats {
+    trimmed: Vec<TrimCounts>,
     libraries: Vec<LibraryTally>,
-    /// What there was in files of aligned reads of each sample.
-    aligned: Vec<Tally>,
+    /// For each sample, record counts of its files of aligned reads.
+    aligned: Vec<RecordCounts>,
 }
 
-impl Counts {
-    /// How often the first tumour has a k-mer of one place.
-    pub(crate) fn usual_of_first(&self) -> f64 {
-        usual_depth(&self.spectra[usize::from(TUMOUR)])
-    }
-}
-
-impl Told {
-    fn of(samples: usize) -> Told {
-        let (trimmed, aligned) = (vec![Trimmed::default(); samples], vec![Tally::default(); samples]);
-        Told { trimmed, libraries: vec![LibraryTally::default(); samples], aligned }
-    }
-
-    fn add(&mut self, other: &Told) {
-        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
-        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
-        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, part)| sum.add(part));
+impl CallCounts {
+    /// Median depth of a k-mer in the first tumour, of k-mers that are not errors.
+    pub(crate) fn median_depth_of_first_tumour(&self) -> f64 {
+        median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
     }
 }
 
-/// What all threads say, and where they have recorded pairs, when all lanes were read.
-fn told<'a>(recordings: Vec<Recording<'a, '_>>, lanes: &[Lane], samples: usize) -> (Told, Vec<Recorder<'a>>) {
-    let (mut told, mut recorders) = (Told::of(samples), Vec::new());
-    for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.tally()?))) {
-        told.aligned[usize::from(lane.sample)].add(tally);
+impl ReadStats {
+    fn with_samples(samples: usize) -> ReadStats {
+        let (trimmed, aligned) = (vec![TrimCounts::default(); samples], vec![RecordCounts::default(); samples]);
+        ReadStats { trimmed, libraries: vec![LibraryTally::default(); samples], aligned }
     }
-    for Recording { spelling, observer, recorder, .. } in recordings {
-        let (trimmed, libraries) = (spelling.trimmed().collect(), observer.finish());
-        told.add(&Told { trimmed, libraries, aligned: Vec::new() });
+
+    fn add(&mut self, other: &ReadStats) {
+        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.add(partition));
+        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.add_tally(partition));
+        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.add(partition));
+    }
+}
+
+/// Sums the statistics of all threads after all lanes were read. Also returns the recorders of packed reads.
+fn collect_read_stats<'a>(
+    recorders_by_thread: Vec<PairPreparer<'a, '_>>,
+    lanes: &[Lane],
+    samples: usize,
+) -> (ReadStats, Vec<PairRecorder<'a>>) {
+    let (mut stats, mut recorders) = (ReadStats::with_samples(samples), Vec::new());
+    for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.record_counts()?))) {
+        stats.aligned[usize::from(lane.sample)].add(tally);
+    }
+    for PairPreparer { preprocessor, observer, recorder, .. } in recorders_by_thread {
+        let (trimmed, libraries) = (preprocessor.trim_counts().collect(), observer.into_tallies());
+        stats.add(&ReadStats { trimmed, libraries, aligned: Vec::new() });
         recorders.extend(recorder);
     }
-    (told, recorders)
+    (stats, recorders)
 }
 
-impl Prepare for Recording<'_, '_> {
-    fn prepare<'a>(&mut self, raw: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
-        let cut = self.spelling.prepare(raw, sample, added);
-        self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
-        if let Some(samplers) = &mut self.samplers {
-            samplers.see(cut, self.spelling.packed(sample), sample);
+impl PreparePair for PairPreparer<'_, '_> {
+    fn prepare<'a>(&mut self, raw: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
+        let cut = self.preprocessor.prepare(raw, sample, added);
+        self.observer
+            .add_pair(&TrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases(sample) }, sample);
+        if let Some(sketch_writers) = &mut self.sketch_writers {
+            sketch_writers.add_pair(cut, self.preprocessor.packed_bases(sample), sample);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.push(cut, sample);
@@ -252,424 +281,466 @@ impl Prepare for Recording<'_, '_> {
     }
 }
 
-/// What is to be counted.
-pub struct Counting<'a> {
+/// Input and parameters of the counting unit.
+pub struct CountingUnit<'a> {
     /// Reads of all samples.
     pub lanes: &'a [Lane],
-    /// What these are called.
-    pub samples: &'a Samples,
-    /// Of the whole space.
+    /// Names of the samples.
+    pub samples: &'a SampleNames,
+    /// Counting parameters for the whole k-mer space.
     pub params: CountParams,
-    /// Fewest tumour occurrences of an interesting k-mer.
-    pub least_tumour: u32,
-    /// Known bases of the reference, if there is one.
+    /// Minimum number of occurrences of a candidate k-mer in the tumour.
+    pub min_tumour_count: u32,
+    /// Number of reference bases that are A, C, G or T; `None` without a reference.
     pub genome_bases: Option<u64>,
-    /// The reference: what the normal knows nothing of, but the reference has, is left out.
+    /// The reference. Novel k-mers that it contains are skipped.
     pub reference: Option<&'a Path>,
-    /// Sequences that are screened for.
+    /// FASTA file of sequences to screen for, for example viruses.
     pub screen: Option<&'a Path>,
-    /// Told of each reading.
-    pub watch: &'a dyn Watch,
+    /// Receives the progress of each pass.
+    pub progress: &'a dyn ProgressListener,
 }
 
-/// What reads and roots are looked at for beside what is counted.
+/// Additional inputs of a counting pass.
 #[derive(Clone, Copy)]
-struct Beside<'a> {
-    /// Marks of known sequences.
-    marks: Option<&'a Marks>,
-    /// Pairs that are expected of each sample.
-    expected: &'a [u64],
+struct CountContext<'a> {
+    /// Marker k-mers of known sequences.
+    marker_kmers: Option<&'a MarkerKmers>,
+    /// Expected number of pairs of each sample.
+    expected_pairs: &'a [u64],
 }
 
-/// What scattering a shard of the reads leaves, beside its k-mers and the copy of its reads.
+/// Result of scattering a shard of the reads, in addition to its k-mers and packed reads.
 #[derive(Serialize, Deserialize)]
-pub struct Scattered {
-    /// What lies where of its k-mers.
-    pub shard: Shard,
-    /// What lies where of the copy.
-    pub copied: Copied,
-    /// What was cut off the reads, and what they say of their libraries.
-    told: Told,
-    /// A sample of their roots, for each tumour beside the normal.
-    sampled: Vec<Sampled>,
+pub struct ShardScatterResult {
+    /// Index of the k-mers of the shard.
+    pub shard: ShardIndex,
+    /// Index of the packed reads of the shard.
+    pub packed_reads: PackedReadsIndex,
+    /// Trimming and library statistics of the shard.
+    read_stats: ReadStats,
+    /// k-mer sketches of the shard, one for each tumour with the normal.
+    sketches: Vec<KmerSketch>,
 }
 
-/// What one partition leaves, or several together.
+/// Result of counting one partition, or several partitions merged.
 #[derive(Serialize, Deserialize)]
-pub struct Share {
-    part: Part,
-    picks: Vec<Pick>,
+pub struct PartitionCountResult {
+    partition: Partition,
+    candidates: Vec<CandidateKmer>,
     spectra: Vec<Vec<u64>>,
-    strangers: Vec<u64>,
-    own: Vec<OwnAlleles>,
-    /// Picks where the normal does not know the root, those too that were not kept.
-    unknown: u64,
-    /// k-mers among them left out because the reference has them.
-    known: u64,
-    /// Most bytes of the spill file.
-    spilled: u64,
-    /// How often marks of known sequences were seen.
-    marks: Option<MarksTally>,
-    /// What a sample of the roots says of each tumour, which the first partition's reading takes; of others nothing.
-    looked: Vec<Looked>,
-    /// The same for all partitions.
-    read: Read,
+    genotype_mismatches: Vec<u64>,
+    tumour_alleles: Vec<TumourAlleles>,
+    /// Number of novel k-mers, including those above the limit that were not kept.
+    novel_candidates: u64,
+    /// Number of novel k-mers that were skipped because the reference contains them.
+    reference_kmers: u64,
+    /// Maximum size of the spill file in bytes.
+    spill_peak_bytes: u64,
+    /// Counts of the marker k-mers of known sequences.
+    marker_tally: Option<MarkerTally>,
+    /// Evidence of the k-mer sketch of each tumour. Only the result of the first partition has it.
+    pair_evidence: Vec<PairEvidence>,
+    /// Totals over all reads, equal for all partitions.
+    totals: SampleTotals,
 }
 
-/// What all reads hold.
+/// Totals over all reads.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct Read {
+struct SampleTotals {
     bases: Vec<u64>,
     kmers: Vec<u64>,
-    told: Told,
+    stats: ReadStats,
 }
 
-/// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
-/// a tumour in a thousandth; in fixed tissue at 30x the normal may have no molecule of a fifth. All of it would be assembled.
-const FOREIGN: f64 = 0.5;
+/// Share of a tumour's k-mers that are absent from the normal above which novel k-mers are skipped. Two people differ
+/// in a twentieth of their k-mers, a tumour and its normal in a thousandth. In fixed tissue at a depth of 30 the
+/// normal may lack a fifth. Without this limit all sequence of another species would be assembled.
+const MAX_FOREIGN_SHARE: f64 = 0.5;
 
-/// k-mers of which the normal does not even know the middle, from which all of them are left out: so many, or this share of the reference's
-/// bases if that is more. Errors make one of sixty bases one at 30x, a normal of less than five reads a base leaves one in thirty by chance.
-const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
+/// Maximum number of novel k-mers of a tumour for small genomes. Above it all novel k-mers are skipped. Chosen: a higher
+/// value takes more memory.
+const MAX_NOVEL_CANDIDATES: u64 = 64_000_000;
+/// Maximum number of novel k-mers of a tumour for each base of the reference, if that is more. Sequencing errors make
+/// one novel k-mer in 60 bases at a depth of 30; a normal with a depth below 5 misses one in 30 bases by chance.
+const MAX_NOVEL_CANDIDATES_PER_BASE: f64 = 1.0 / 30.0;
 
-/// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
-pub const PICKS_PER_BASE: f64 = 1.2;
+/// Bytes of memory reserved for candidate k-mers, for each base of the reference: those that are kept, plus half as
+/// much while they are collected.
+pub const CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE: f64 = 1.2;
 
-/// What is sampled of the roots: 320,000 to 640,000 k-mers of genomes of up to some 40 Mbp, in which are enough sites of two alleles to tell contamination where
-/// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB for each tumour.
-pub const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
+/// Parameters of the k-mer sketch: 320,000 to 640,000 k-mers for genomes of up to about 40 Mbp, and up to 3 million
+/// for larger ones, in a table of about 110 MB for each tumour. This gives enough sites with two alleles to estimate
+/// contamination if a genome has one in 1,500 bases.
+pub const KMER_SKETCH_PARAMS: SketchParams =
+    SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 640_000, max_kmers: 3_000_000 };
 
-/// Share of the scratch space that a packed copy of reads from pipes gets; the rest is for k-mers. A base takes 0.55 to 1.3 bytes of the one and up to 1.3 of the other.
-const PIPED_COPY: f64 = 0.45;
-/// Bytes of scratch space for each base of reads from pipes with which there surely is room.
-const PIPED: f64 = 2.6;
+/// Share of the scratch space for the packed reads if reads come from pipes. The k-mers get the rest. A base takes
+/// 0.55 to 1.3 bytes of packed reads and up to 1.3 bytes of k-mers.
+const PIPED_PACKED_READS_SHARE: f64 = 0.45;
+/// Bytes of scratch space for each base of reads from pipes that always suffice.
+const PIPED_SCRATCH_BYTES_PER_BASE: f64 = 2.6;
 
-/// Reads from a pipe are there once: their k-mers and their copy have to have room. Of so many bases, if all were read.
-fn no_room_for_pipe(bases: Option<u64>) -> Error {
-    let wanted = match bases {
+/// Error for reads from a pipe. They can be read only once, so k-mers and packed reads must fit in the scratch space.
+/// `bases` is the number of bases, if all were read.
+fn pipe_scratch_error(bases: Option<u64>) -> Error {
+    let advice = match bases {
         Some(bases) => {
-            let gib = (bases as f64 * PIPED / f64::from(1 << 30)).ceil() as u64;
-            format!("for {bases} bases give --scratch {gib}G, and a work folder with that room")
+            let gib = (bases as f64 * PIPED_SCRATCH_BYTES_PER_BASE / f64::from(1 << 30)).ceil() as u64;
+            format!("for {bases} bases set --scratch {gib}G and use a work folder with that much free space")
         }
-        None => "give more --scratch, 2.6 bytes a base, and a work folder with that room".to_owned(),
+        None => {
+            "set --scratch to 2.6 bytes per base or more and use a work folder with that much free space".to_owned()
+        }
     };
     Error::Input(format!(
-        "reads from a pipe cannot be read again, and the scratch space has no room for their k-mers and a packed copy of them: {wanted}, or more --memory, \
-         or save the reads to files"
+        "reads from a pipe cannot be read again, and the scratch space is too small for their k-mers and packed reads: {advice}, \
+         or increase --memory, or save the reads to files"
     ))
 }
 
-/// What the units of partitions are called, before their labels.
-const UNIT: &str = "count-";
+/// Prefix of the names of partition units.
+const PARTITION_UNIT_PREFIX: &str = "count-";
 
-fn unit_name(part: Part) -> String {
-    format!("{UNIT}{}", part.label())
+/// Name of the unit of a partition.
+fn partition_unit_name(partition: Partition) -> String {
+    format!("{PARTITION_UNIT_PREFIX}{}", partition.label())
 }
 
-/// Partitions whose units are in the folder.
-fn parts_in(store: &Store) -> Vec<Part> {
-    let part = |name: &String| Part::from_label(name.strip_prefix(UNIT)?);
-    store.finished().iter().filter_map(part).collect()
+/// Partitions whose units are in the work folder.
+fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
+    let partition = |name: &String| Partition::from_label(name.strip_prefix(PARTITION_UNIT_PREFIX)?);
+    store.finished_units().iter().filter_map(partition).collect()
 }
 
-/// Removes the units of partitions: the whole is done.
-pub(crate) fn forget_parts(store: &Store) {
-    parts_in(store).into_iter().for_each(|part| store.forget(&unit_name(part)));
+/// Removes the units of partitions after the result of all partitions is stored.
+pub(crate) fn remove_partition_units(store: &UnitStore) {
+    finished_partitions(store).into_iter().for_each(|partition| store.remove(&partition_unit_name(partition)));
 }
 
-impl Counting<'_> {
-    /// Counts, in as many partitions as the scratch space asks for.
+impl CountingUnit<'_> {
+    /// Counts in as few partitions as the scratch space allows.
     ///
     /// # Errors
-    /// Reads that cannot be read, a spill file or unit that cannot be written or read, a sample without k-mers, too little scratch space.
-    pub fn all(&self, store: &Store) -> Result<Counts, Error> {
-        let done = if store.resume { parts_in(store) } else { Vec::new() };
-        // Damage is told before hours of work.
-        let marks = self.marks()?;
-        let each = Estimate::by_sample(self.lanes);
-        let pairs = pairs_expected(&each, self.samples.len());
-        let beside = Beside { marks: marks.as_ref(), expected: &pairs };
-        let loaded: Vec<Share> =
-            done.iter().map(|&part| self.kept(store, part, 0, beside)).collect::<Result<_, _>>()?;
-        let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
-        let held = each.into_iter().sum();
-        let expected = Expected::of(&held, self.params.k);
+    /// Reads cannot be read, a spill file or unit cannot be written or read, a sample has no k-mers, or the scratch
+    /// space is too small.
+    pub fn run_counting(&self, store: &UnitStore) -> Result<CallCounts, Error> {
+        let done = if store.resume { finished_partitions(store) } else { Vec::new() };
+        // Report damaged inputs before hours of work.
+        let marks = self.choose_marker_kmers()?;
+        let each = ReadEstimate::from_lanes_by_sample(self.lanes);
+        let pairs = expected_pairs_per_sample(&each, self.samples.len());
+        let context = CountContext { marker_kmers: marks.as_ref(), expected_pairs: &pairs };
+        let loaded: Vec<PartitionCountResult> = done
+            .iter()
+            .map(|&partition| self.load_or_count_partition(store, partition, 0, context))
+            .collect::<Result<_, _>>()?;
+        let mut novel: u64 = loaded.iter().map(|result| result.novel_candidates).sum();
+        let estimate = each.into_iter().sum();
+        let expected = ExpectedInput::from_estimate(&estimate, self.params.k);
         let piped = self.lanes.iter().any(Lane::has_pipe);
-        let room = match piped {
-            // Nobody knows how much there is.
-            true => Some((self.params.scratch as f64 * PIPED_COPY) as u64),
-            false => room_for_copy(&self.params, self.samples.len(), &expected, &held),
+        let budget_bytes = match piped {
+            // The number of reads in a pipe is unknown.
+            true => Some((self.params.max_scratch_bytes as f64 * PIPED_PACKED_READS_SHARE) as u64),
+            false => packed_reads_budget(&self.params, self.samples.len(), &expected, &estimate),
         };
-        let mut recorded = Recorded::NoRoom(held.copied);
+        let mut packed_outcome = PackedReadsOutcome::NoRoom(estimate.packed_bytes);
         let mut whole = || {
-            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, beside)?.0) };
-            let (share, copy) = self.whole(store, room, beside)?;
-            recorded = copy;
-            Ok(share)
+            let Some(budget_bytes) = budget_bytes else {
+                return Ok(self.count_partition(Partition::WHOLE, 0, None, context)?.0);
+            };
+            let (result, packed_reads) = self.count_whole(store, budget_bytes, context)?;
+            packed_outcome = packed_reads;
+            Ok(result)
         };
-        let one = |part| match if part == Part::WHOLE {
+        let one = |partition| match if partition == Partition::WHOLE {
             whole()
         } else {
-            self.kept(store, part, unknown, beside)
+            self.load_or_count_partition(store, partition, novel, context)
         } {
-            Ok(share) => {
-                unknown += share.unknown;
-                Ok(Fit::Counted(share))
+            Ok(result) => {
+                novel += result.novel_candidates;
+                Ok(PartitionOutcome::Counted(result))
             }
-            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(no_room_for_pipe(None)),
-            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(pipe_scratch_error(None)),
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read_share, .. })) => {
+                Ok(PartitionOutcome::TooLarge(read_share))
+            }
             Err(error) => Err(error),
         };
-        let scratch = self.params.scratch;
-        let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
-        let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
-        let shares: Vec<Share> =
-            loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made).collect();
-        let parts = shares.len() as u64;
-        let all = sum(shares)?;
-        if piped && !matches!(recorded, Recorded::Whole(_)) {
-            return Err(no_room_for_pipe(Some(all.read.bases.iter().sum())));
+        let scratch = self.params.max_scratch_bytes;
+        let too_large = |partition| {
+            Error::Kmers(genuma_kmers::Error::TooLarge { partition, scratch_bytes: scratch, read_share: 1.0 })
+        };
+        let (used, made) = count_in_partitions(self.num_partitions(&expected)?, &done, one, too_large)?;
+        let results: Vec<PartitionCountResult> =
+            loaded.into_iter().filter(|result| used.contains(&result.partition)).chain(made).collect();
+        let parts = results.len() as u64;
+        let all = merge_all_partitions(results)?;
+        if piped && !matches!(packed_outcome, PackedReadsOutcome::Complete(_)) {
+            return Err(pipe_scratch_error(Some(all.totals.bases.iter().sum())));
         }
-        self.join(all, parts, recorded)
+        self.finish(all, parts, packed_outcome)
     }
 
-    /// As many partitions as are expected to suffice.
-    fn wanted(&self, expected: &Expected) -> Result<u32, Error> {
-        parts_wanted(&self.params, self.samples.len(), expected).ok_or_else(|| {
+    /// Number of partitions that are expected to suffice.
+    fn num_partitions(&self, expected: &ExpectedInput) -> Result<u32, Error> {
+        num_partitions(&self.params, self.samples.len(), expected).ok_or_else(|| {
             Error::Input(format!(
-                "about {:.0} GB of k-mers would be counted in more than {MAX_PARTS} readings of all reads: give --scratch {}G or more",
-                expected.bytes as f64 / 1e9,
-                (expected.bytes >> 34) + 1
+                "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more",
+                expected.super_kmer_bytes as f64 / 1e9,
+                (expected.super_kmer_bytes >> 34) + 1
             ))
         })
     }
 
-    /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
-    fn whole(&self, store: &Store, room: u64, beside: Beside<'_>) -> Result<(Share, Recorded), Error> {
-        let path = copy_path(store);
+    /// Counts all k-mers in one pass and writes the packed reads in `budget_bytes` bytes at most. A failure to write packed
+    /// reads is a warning only.
+    fn count_whole(
+        &self,
+        store: &UnitStore,
+        budget_bytes: u64,
+        context: CountContext<'_>,
+    ) -> Result<(PartitionCountResult, PackedReadsOutcome), Error> {
+        let path = packed_reads_path(store);
         let refused = |error: spill::Error| {
-            tracing::warn!("{error}; without it later passes read the files of reads again");
-            Recorded::Refused(room)
+            tracing::warn!("{error}; later passes read the input files again");
+            PackedReadsOutcome::WriteFailed(budget_bytes)
         };
-        let copying = match Copying::create(&path, room) {
-            Ok(copying) => copying,
-            Err(error) => return Ok((self.part(Part::WHOLE, 0, None, beside)?.0, refused(error))),
+        let packed_writer = match PackedReadsWriter::create(&path, budget_bytes) {
+            Ok(packed_writer) => packed_writer,
+            Err(error) => return Ok((self.count_partition(Partition::WHOLE, 0, None, context)?.0, refused(error))),
         };
-        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)), beside);
-        let counted = counted.map(|(share, recorders)| (share, copying.finish(recorders)));
+        let counted = self.count_partition(Partition::WHOLE, 0, Some((&packed_writer, budget_bytes)), context);
+        let counted = counted.map(|(result, recorders)| (result, packed_writer.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
-            // Its room is for others now. What cannot be removed goes with the folder.
+            // The space is needed for other files. If the file cannot be removed it goes with the work folder.
             let _ = fs::remove_file(&path);
         }
-        let (share, copied) = counted?;
-        let recorded = copied.map_or_else(
+        let (result, copied) = counted?;
+        let packed_outcome = copied.map_or_else(
             |error| match error {
-                spill::Error::Full { limit, .. } => Recorded::Outgrown(limit),
+                spill::Error::Full { max_bytes, .. } => PackedReadsOutcome::LimitExceeded(max_bytes),
                 error => refused(error),
             },
-            Recorded::Whole,
+            PackedReadsOutcome::Complete,
         );
-        Ok((share, recorded))
+        Ok((result, packed_outcome))
     }
 
-    /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, store: &Store, part: Part, unknown: u64, beside: Beside<'_>) -> Result<Share, Error> {
-        let name = unit_name(part);
-        let share: Share = store
-            .unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None, beside)?.0))?;
-        if share.part != part {
-            let path = store.path(&name);
+    /// Loads the result of a partition from its unit, or counts the partition.
+    fn load_or_count_partition(
+        &self,
+        store: &UnitStore,
+        partition: Partition,
+        novel: u64,
+        context: CountContext<'_>,
+    ) -> Result<PartitionCountResult, Error> {
+        let name = partition_unit_name(partition);
+        let result: PartitionCountResult = store.run_or_load(&name, &mut Vec::new(), || {
+            Ok::<_, Error>(self.count_partition(partition, novel, None, context)?.0)
+        })?;
+        if result.partition != partition {
+            let path = store.unit_path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
         }
-        Ok(share)
+        Ok(result)
     }
 
-    /// Most picks of which the normal does not even know the middle.
-    fn most_unknown(&self) -> u64 {
-        let (least, share) = MOST_UNKNOWN;
-        let of_one = least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64);
+    /// Maximum number of novel k-mers of all tumours together.
+    fn max_novel_candidates(&self) -> u64 {
+        let by_genome = (self.genome_bases.unwrap_or(0) as f64 * MAX_NOVEL_CANDIDATES_PER_BASE) as u64;
+        let of_one = MAX_NOVEL_CANDIDATES.max(by_genome);
         of_one * self.samples.tumours().len() as u64
     }
 
-    /// Counts a partition, when others have left so many picks of which the normal does not know the middle. All reads go into the `copy`, if there is one,
-    /// which takes so many bytes of the scratch space at most.
-    fn part<'a>(
+    /// Counts a partition. `novel` is the number of novel k-mers in the partitions counted before. `packed_reads` is the
+    /// writer of packed reads with the bytes of scratch space that they may take.
+    fn count_partition<'a>(
         &self,
-        part: Part,
-        unknown: u64,
-        copy: Option<(&'a Copying, u64)>,
-        beside: Beside<'_>,
-    ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
+        partition: Partition,
+        novel: u64,
+        packed_reads: Option<(&'a PackedReadsWriter, u64)>,
+        context: CountContext<'_>,
+    ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
         match self.samples.len() {
-            0..=2 => self.part_of::<2>(part, unknown, copy, beside),
-            3 | 4 => self.part_of::<4>(part, unknown, copy, beside),
-            _ => self.part_of::<MAX_SAMPLES>(part, unknown, copy, beside),
+            0..=2 => self.count_partition_with::<2>(partition, novel, packed_reads, context),
+            3 | 4 => self.count_partition_with::<4>(partition, novel, packed_reads, context),
+            _ => self.count_partition_with::<MAX_SAMPLES>(partition, novel, packed_reads, context),
         }
     }
 
-    /// With counters of `S` samples, as many as there are or more.
-    fn part_of<'a, const S: usize>(
+    /// Counts a partition with counters for `S` samples, where `S` is at least the number of samples.
+    fn count_partition_with<'a, const S: usize>(
         &self,
-        part: Part,
-        unknown: u64,
-        copy: Option<(&'a Copying, u64)>,
-        beside: Beside<'_>,
-    ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
-        let meter = Arc::new(Meter::default());
-        let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
-        self.watch.begins(&name, Some(meter.clone()));
-        let scratch = self.params.scratch - copy.map_or(0, |(_, room)| room);
-        let params = CountParams { part, scratch, ..self.params.clone() };
-        let rule = OnceLock::new();
-        // All readings would sample the same.
-        let samplings = (part.number() == 0).then(|| self.samplings());
-        let (counted, recordings) = genuma_kmers::count(
+        partition: Partition,
+        novel: u64,
+        packed_reads: Option<(&'a PackedReadsWriter, u64)>,
+        context: CountContext<'_>,
+    ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
+        let meter = Arc::new(ProgressCounters::default());
+        let name = if partition == Partition::WHOLE { "count".to_owned() } else { format!("count, {partition}") };
+        self.progress.unit_started(&name, Some(meter.clone()));
+        let scratch = self.params.max_scratch_bytes - packed_reads.map_or(0, |(_, budget_bytes)| budget_bytes);
+        let params = CountParams { partition, max_scratch_bytes: scratch, ..self.params.clone() };
+        let selectors = OnceLock::new();
+        // Every pass would make the same sketch, so only the first partition makes it.
+        let sketches = (partition.number() == 0).then(|| self.new_sketches());
+        let (counted, recorders_by_thread) = genuma_kmers::count(
             self.lanes,
             &params,
             &meter,
             || {
-                let copying = copy.map(|(copying, _)| copying);
-                Recording::new(params.k, beside.expected, copying, samplings.as_ref())
+                let packed_writer = packed_reads.map(|(packed_writer, _)| packed_writer);
+                PairPreparer::new(params.k, context.expected_pairs, packed_writer, sketches.as_ref())
             },
-            |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), beside.marks),
+            |kmers: &[u64; S]| {
+                visit_root(selectors.get_or_init(|| self.new_selectors(kmers, novel)), context.marker_kmers)
+            },
         )?;
-        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
-        let mut share = self.share(part, counted, told, rule.get(), beside.marks)?;
-        share.looked = samplings.map_or_else(Vec::new, looked);
-        self.leave_out_known(&mut share)?;
-        Ok((share, recorders))
+        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
+        let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.marker_kmers)?;
+        result.pair_evidence = sketches.map_or_else(Vec::new, collect_pair_evidence);
+        self.drop_reference_kmers(&mut result)?;
+        Ok((result, recorders))
     }
 
-    /// The rule by which k-mers are picked when there are so many of each sample in all, and other partitions have left so many picks of which the normal
-    /// does not know the middle.
-    fn rule(&self, kmers: &[u64], unknown: u64) -> Rules {
-        let wanted = self.most_unknown().saturating_sub(unknown);
+    /// Selectors of candidate k-mers. `kmers` are the numbers of k-mers of each sample, `novel` is the number of
+    /// novel k-mers in the partitions counted before.
+    fn new_selectors(&self, kmers: &[u64], novel: u64) -> CandidateSelectors {
+        let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.len()];
-        Rules::new(self.params.k, self.least_tumour, kmers, self.genome_bases, wanted)
+        CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel)
     }
 
-    /// A sample of the roots for each tumour.
-    fn samplings(&self) -> Samplings {
-        Samplings::new(SAMPLE, self.samples.tumours().len())
+    /// Empty k-mer sketches, one for each tumour.
+    fn new_sketches(&self) -> SketchBuilders {
+        SketchBuilders::new(KMER_SKETCH_PARAMS, self.samples.tumours().len())
     }
 
-    /// Marks of what is known: contigs of the reference, and what is screened for.
-    fn marks(&self) -> Result<Option<Marks>, Error> {
-        Ok(Marks::choose(self.params.k, self.reference, self.screen)?)
+    /// Marker k-mers of the reference contigs and of the sequences to screen for.
+    fn choose_marker_kmers(&self) -> Result<Option<MarkerKmers>, Error> {
+        Ok(MarkerKmers::select_markers(self.params.k, self.reference, self.screen)?)
     }
 
-    /// What a partition leaves, of which all k-mers are counted.
-    fn share<const S: usize>(
+    /// Builds the result of a partition after all its k-mers are counted.
+    fn partition_result<const S: usize>(
         &self,
-        part: Part,
-        counted: Counted<Pick, S>,
-        told: Told,
-        rule: Option<&Rules>,
-        marks: Option<&Marks>,
-    ) -> Result<Share, Error> {
+        partition: Partition,
+        counted: CountResult<CandidateKmer, S>,
+        read_stats: ReadStats,
+        selectors: Option<&CandidateSelectors>,
+        marker_kmers: Option<&MarkerKmers>,
+    ) -> Result<PartitionCountResult, Error> {
         let (stats, samples) = (counted.stats, self.samples.len());
         for sample in 0..samples {
             if stats.kmers[sample] == 0 {
-                let (k, name) = (self.params.k, self.samples.word(sample));
-                return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
+                let (k, name) = (self.params.k, self.samples.display_name(sample));
+                return Err(Error::Input(format!("the {name} has no read with {k} consecutive bases without N")));
             }
         }
         let [bases, kmers] = [stats.bases, stats.kmers].map(|all| all[..samples].to_vec());
-        Ok(Share {
-            part,
-            picks: counted.picks,
+        Ok(PartitionCountResult {
+            partition,
+            candidates: counted.selected,
             spectra: counted.spectra.into_iter().take(samples).collect(),
-            strangers: rule.map(Rules::strangers).unwrap_or_default(),
-            own: rule.map_or_else(|| vec![OwnAlleles::default(); samples - 1], Rules::own),
-            unknown: rule.map_or(0, Rules::unknown),
-            known: 0,
-            spilled: stats.spill_peak,
-            marks: marks.map(Marks::take),
-            looked: Vec::new(),
-            read: Read { bases, kmers, told },
+            genotype_mismatches: selectors.map(CandidateSelectors::genotype_mismatches).unwrap_or_default(),
+            tumour_alleles: selectors
+                .map_or_else(|| vec![TumourAlleles::default(); samples - 1], CandidateSelectors::tumour_alleles),
+            novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates),
+            reference_kmers: 0,
+            spill_peak_bytes: stats.peak_spill_bytes,
+            marker_tally: marker_kmers.map(MarkerKmers::take_counts),
+            pair_evidence: Vec::new(),
+            totals: SampleTotals { bases, kmers, stats: read_stats },
         })
     }
 
-    /// Writes the k-mers of all lanes, which are a shard of the reads, and a packed copy of these, into a new file at `path`.
+    /// Writes the k-mers and the packed reads of all lanes, which are one shard of the reads, into a new file at
+    /// `path`.
     ///
     /// # Errors
-    /// Reads that cannot be read, too little memory for the grid, a file that cannot be written.
-    pub fn scatter(&self, grid: Grid, path: &Path) -> Result<Scattered, Error> {
-        let meter = Arc::new(Meter::default());
-        self.watch.begins("scatter", Some(meter.clone()));
-        let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
-        let samplings = self.samplings();
-        let expected = pairs_expected(&Estimate::by_sample(self.lanes), self.samples.len());
-        let prepare = || Recording::new(self.params.k, &expected, Some(&copying), Some(&samplings));
-        let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
-        let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
-        let shard = Shard::lay_down(scattered, grid, copying.file())?;
-        Ok(Scattered { shard, copied, told, sampled: samplings.finish() })
+    /// Reads cannot be read, the memory is too small for the grid, or the file cannot be written.
+    pub fn scatter_shard(&self, grid: BinGrid, path: &Path) -> Result<ShardScatterResult, Error> {
+        let meter = Arc::new(ProgressCounters::default());
+        self.progress.unit_started("scatter", Some(meter.clone()));
+        let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
+        let sketches = self.new_sketches();
+        let expected = expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(self.lanes), self.samples.len());
+        let prepare = || PairPreparer::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
+        let (scattered, recorders_by_thread) =
+            ShardIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
+        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
+        let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
+        let shard = ShardIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
+        Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.into_sketches() })
     }
 
-    /// Counts the partition of the parameters from what all shards have left.
+    /// Counts the partition given in the parameters from the results of all shards.
     ///
     /// # Errors
-    /// An object that cannot be read, or is damaged; a sample without k-mers.
-    pub fn scattered(&self, scattered: &[(&Scattered, ObjectFile<'_>)]) -> Result<Share, Error> {
-        let meter = Arc::new(Meter::of("k-mers"));
-        self.watch.begins("count", Some(meter.clone()));
+    /// An object cannot be read or is damaged, or a sample has no k-mers.
+    pub fn count_scattered_partition(
+        &self,
+        scattered: &[(&ShardScatterResult, LocalObjectRange<'_>)],
+    ) -> Result<PartitionCountResult, Error> {
+        let meter = Arc::new(ProgressCounters::new("k-mers"));
+        self.progress.unit_started("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
-        let (rule, marks) = (OnceLock::new(), self.marks()?);
+        let (selectors, marks) = (OnceLock::new(), self.choose_marker_kmers()?);
         let marks = marks.as_ref();
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            select(rule.get_or_init(|| self.rule(kmers, 0)), marks)
+            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0)), marks)
         })?;
         drop(shards);
-        let mut told = Told::of(self.samples.len());
-        scattered.iter().for_each(|(one, _)| told.add(&one.told));
-        let mut share = self.share(self.params.part, counted, told, rule.get(), marks)?;
-        if self.params.part.number() == 0 {
-            let all = self.samplings();
-            scattered.iter().for_each(|(one, _)| all.add_sampled(&one.sampled));
-            share.looked = looked(all);
+        let mut stats = ReadStats::with_samples(self.samples.len());
+        scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
+        let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), marks)?;
+        if self.params.partition.number() == 0 {
+            let all = self.new_sketches();
+            scattered.iter().for_each(|(one, _)| all.add_sketches(&one.sketches));
+            result.pair_evidence = collect_pair_evidence(all);
         }
-        Ok(share)
+        Ok(result)
     }
 
-    /// What all partitions say together that were counted from what shards have left.
+    /// Merges the results of all partitions that were counted from shards.
     ///
     /// # Errors
-    /// None, or of different reads.
-    pub fn together(&self, shares: Vec<Share>) -> Result<Counts, Error> {
-        let parts = shares.len() as u64;
-        let mut all = sum(shares)?;
-        // Those of each partition are in order by themselves.
-        all.picks.sort_unstable();
-        self.leave_out_known(&mut all)?;
-        self.join(all, parts, Recorded::InShards)
+    /// There are no partitions, or they come from different reads.
+    pub fn merge_partitions(&self, results: Vec<PartitionCountResult>) -> Result<CallCounts, Error> {
+        let parts = results.len() as u64;
+        let mut all = merge_all_partitions(results)?;
+        // The candidates of each partition are sorted, but not those of all together.
+        all.candidates.sort_unstable();
+        self.drop_reference_kmers(&mut all)?;
+        self.finish(all, parts, PackedReadsOutcome::PerShard)
     }
 
-    /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has.
-    fn leave_out_known(&self, share: &mut Share) -> Result<(), Error> {
+    /// Skips novel k-mers that the reference contains: only the normal lacks them.
+    fn drop_reference_kmers(&self, result: &mut PartitionCountResult) -> Result<(), Error> {
         let Some(path) = self.reference else { return Ok(()) };
-        if share.unknown > self.most_unknown() {
-            // All of them go.
+        if result.novel_candidates > self.max_novel_candidates() {
+            // All novel k-mers are skipped later.
             return Ok(());
         }
-        let meter = Arc::new(Meter::of("the reference"));
-        meter.expect_bytes(self.genome_bases.unwrap_or(0));
-        self.watch.begins("count, against the reference", Some(meter.clone()));
-        let picks = &mut share.picks;
-        // Whether the normal knows the middle does not depend on the tumour.
-        let mut unknown: Vec<u64> =
-            picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
-        unknown.dedup();
-        let sought = Sought::new(self.params.k, unknown.iter().copied());
-        let known = known(path, &sought, self.params.threads, &meter)?;
-        share.known += known.iter().filter(|&&known| known).count() as u64;
+        let meter = Arc::new(ProgressCounters::new("the reference"));
+        meter.add_expected_bytes(self.genome_bases.unwrap_or(0));
+        self.progress.unit_started("count, against the reference", Some(meter.clone()));
+        let candidates = &mut result.candidates;
+        // Whether a k-mer is novel does not depend on the tumour.
+        let mut novel: Vec<u64> =
+            candidates.iter().filter(|candidate| !candidate.is_branching()).map(|candidate| candidate.kmer).collect();
+        novel.dedup();
+        let lookup = KmerLookup::new(self.params.k, novel.iter().copied());
+        let known = find_reference_kmers(path, &lookup, self.params.threads, &meter)?;
+        result.reference_kmers += known.iter().filter(|&&known| known).count() as u64;
         let mut rank = 0;
-        picks.retain(|pick| {
-            if pick.parting() {
+        candidates.retain(|candidate| {
+            if candidate.is_branching() {
                 return true;
             }
-            while unknown.get(rank).is_some_and(|&kmer| kmer < pick.kmer) {
+            while novel.get(rank).is_some_and(|&kmer| kmer < candidate.kmer) {
                 rank += 1;
             }
             !known.get(rank).copied().unwrap_or(false)
@@ -677,190 +748,207 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// How many bases usually lie on each other, where a sample has so many in so many pairs, if its k-mers tell it.
-    fn usual_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
-        let (kmer, length) = (usual_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
+    /// Median base depth of a sample, from the median k-mer depth, its bases and its number of pairs; `None` if the
+    /// k-mers do not show it.
+    fn base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
+        let (kmer, length) = (median_kmer_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
         let starts = length + 1.0 - f64::from(self.params.k);
         (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
     }
 
-    /// What all partitions say together.
-    fn join(&self, all: Share, parts: u64, recorded: Recorded) -> Result<Counts, Error> {
-        let Share {
-            mut picks,
+    /// Builds the result of the unit from all partitions merged.
+    fn finish(
+        &self,
+        all: PartitionCountResult,
+        parts: u64,
+        packed_outcome: PackedReadsOutcome,
+    ) -> Result<CallCounts, Error> {
+        let PartitionCountResult {
+            mut candidates,
             spectra,
-            strangers,
-            own,
-            unknown,
-            known,
-            spilled,
-            marks,
-            looked,
-            read: Read { bases, told: Told { trimmed, libraries, aligned }, .. },
+            genotype_mismatches,
+            tumour_alleles,
+            novel_candidates: novel,
+            reference_kmers: known,
+            spill_peak_bytes,
+            marker_tally: marks,
+            pair_evidence,
+            totals: SampleTotals { bases, stats: ReadStats { trimmed, libraries, aligned }, .. },
             ..
         } = all;
-        let crowded = unknown > self.most_unknown();
-        if crowded {
-            picks.retain(Pick::parting);
+        let too_many_novel = novel > self.max_novel_candidates();
+        if too_many_novel {
+            candidates.retain(CandidateKmer::is_branching);
         }
-        picks.sort_unstable();
+        candidates.sort_unstable();
         let mut ledger = Ledger::default();
-        let each = match recorded {
-            Recorded::InShards => "each from what all shards of the reads have left",
-            _ => "each in a reading of all reads",
+        let each = match packed_outcome {
+            PackedReadsOutcome::PerShard => "each counted from the data of all shards",
+            _ => "each counted in its own pass over the reads",
         };
-        ledger.made("count", &format!("partitions that the k-mers were counted in, {each}"), parts);
-        ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
-        recorded.told(&mut ledger);
+        ledger.add_produced("count", &format!("partitions of the k-mer space, {each}"), parts);
+        ledger.add_produced("count", "bytes of the k-mer spill file in the work folder, at most", spill_peak_bytes);
+        packed_outcome.add_to_ledger(&mut ledger);
         let others = self.samples.tumours().len().saturating_sub(1) as u64;
         if others > 0 && marks.is_some() {
-            let what =
-                "tumours beyond the first, of which contigs, sex and what is screened for are not told";
-            ledger.left_out("count", what, others);
+            let what = "tumours beyond the first, for which contig depths, sex and screened sequences are not reported";
+            ledger.add_skipped("count", what, others);
         }
-        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.word(sample))) {
+        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
             if aligned.records > 0 {
-                ledger.made("count", &format!("{sample}: records of aligned reads"), aligned.records);
+                ledger.add_produced("count", &format!("{sample}: records of aligned reads"), aligned.records);
             }
-            for (what, n) in aligned.left_out() {
-                ledger.left_out("count", &format!("{sample}: {what}"), n);
+            for (what, n) in aligned.skipped_and_missing() {
+                ledger.add_skipped("count", &format!("{sample}: {what}"), n);
             }
         }
-        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
-            let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
+        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
+            let mut made = |what: &str, n: u64| ledger.add_produced("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);
-            made("mates that fold back on themselves", trimmed.folded);
-            let mut left_out = |what: &str, n: u64| ledger.left_out("count", &format!("{sample}: {what}"), n);
-            left_out("bases behind fragments shorter than their reads (adapters)", trimmed.adapter_bases);
-            left_out("bases of tails of quality 2 or less", trimmed.tail_bases);
-            left_out("bases of tails of G only (no light)", trimmed.dark_bases);
+            made("fold-back reads", trimmed.fold_back_mates);
+            let mut left_out = |what: &str, n: u64| ledger.add_skipped("count", &format!("{sample}: {what}"), n);
+            left_out("adapter bases trimmed from reads longer than their fragment", trimmed.adapter_bases);
+            left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
+            left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
         }
-        // The depths are known only now.
-        let usual = by_rule(spectra.iter().map(|spectrum| usual_depth(spectrum)));
-        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual[usize::from(p.rule)]));
+        // The depths are known only after all partitions are counted.
+        let median_depths = values_by_selector(spectra.iter().map(|spectrum| median_kmer_depth(spectrum)));
+        candidates.retain(|p| !p.needs_high_quality() || p.is_in_repeat(median_depths[usize::from(p.selector)]));
         if self.genome_bases.is_none() {
-            let depth = by_rule(Depths::of(&spectra).kmer);
-            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth[usize::from(p.rule)]));
+            let depth = values_by_selector(KmerDepths::from_spectra(&spectra).kmer);
+            candidates.retain(|p| {
+                f64::from(p.tumour_count) >= min_count_above_errors_at_depth(depth[usize::from(p.selector)])
+            });
         }
-        let made = by_kmer(&picks).count() as u64;
-        ledger.made("count", "k-mers of the tumour that the normal lacks", made);
-        if crowded {
-            let what = "k-mers of which the normal does not know the middle either, as there are too many: was it read too seldom? Only where the samples part is looked on";
-            ledger.left_out("select", what, unknown);
+        let made = group_by_kmer(&candidates).count() as u64;
+        ledger.add_produced("count", "candidate k-mers", made);
+        if too_many_novel {
+            ledger.add_skipped("select", SHALLOW_NORMAL_LEDGER_LINE, novel);
         }
-        let known = if crowded { 0 } else { known };
+        let known = if too_many_novel { 0 } else { known };
         if known > 0 {
-            let what = "k-mers of which the normal does not know the middle, but which the reference has: nothing is new there";
-            ledger.left_out("select", what, known);
+            let what = "tumour k-mers whose root the normal lacks but the reference has, so they are not novel";
+            ledger.add_skipped("select", what, known);
         }
-        let of_tumour = spectra.iter().skip(TUMOUR.into()).map(|spectrum| solid(spectrum)).max();
-        if (by_kmer(&picks).count() as u64 + known) as f64 > FOREIGN * of_tumour.unwrap_or(0) as f64 {
-            let all = by_kmer(&picks).count();
-            picks.retain(Pick::parting);
-            let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
-            ledger.left_out("select", what, (all - by_kmer(&picks).count()) as u64);
+        let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
+        if (group_by_kmer(&candidates).count() as u64 + known) as f64
+            > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64
+        {
+            let all = group_by_kmer(&candidates).count();
+            candidates.retain(CandidateKmer::is_branching);
+            ledger.add_skipped("select", OTHER_SPECIES_LEDGER_LINE, (all - group_by_kmer(&candidates).count()) as u64);
         }
-        let copied = match recorded {
-            Recorded::Whole(copied) => Some(copied),
+        let copied = match packed_outcome {
+            PackedReadsOutcome::Complete(copied) => Some(copied),
             _ => None,
         };
-        let depth = |i: usize| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs());
+        let depth = |i: usize| self.base_depth(&spectra[i], bases[i], libraries[i].pairs());
         let k = f64::from(self.params.k);
         let reads = [0, 1].map(|i: usize| {
             let tally = &libraries[i];
             let number = (2 * tally.pairs()) as f64;
-            Reads { number, kmers: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0) }
+            ReadTotals {
+                num_reads: number,
+                kmers_per_read: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0),
+            }
         });
-        let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
+        let known = marks.map_or_else(KnownSequences::default, |marks| KnownSequences::from_tally(&marks, reads));
         let pair = |i: usize| {
             let depths = [depth(0), depth(i)];
-            Libraries::of([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
+            PairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
         };
         let libraries = (1..self.samples.len()).map(pair).collect();
-        Ok(Counts {
-            picks,
+        Ok(CallCounts {
+            candidates,
             spectra,
             bases,
-            strangers,
-            own,
+            genotype_mismatches,
+            tumour_alleles,
             trimmed,
             libraries,
-            known,
-            looked,
-            copied,
+            known_sequences: known,
+            pair_evidence,
+            packed_reads: copied,
             ledger,
         })
     }
 }
 
-/// What is done with each root.
-fn select<'a, const S: usize>(
-    rule: &'a Rules,
-    marks: Option<&'a Marks>,
-) -> impl Fn(&RootCounters<S>, &mut Vec<Pick>) + Sync + use<'a, S> {
-    move |root, picks| {
-        rule.root(root, picks);
+/// The function that the counter calls for each root: selects candidates and counts marker k-mers.
+fn visit_root<'a, const S: usize>(
+    selectors: &'a CandidateSelectors,
+    marks: Option<&'a MarkerKmers>,
+) -> impl Fn(&RootCounters<S>, &mut Vec<CandidateKmer>) + Sync + use<'a, S> {
+    move |root, candidates| {
+        selectors.select_from_root(root, candidates);
         if let Some(marks) = marks {
-            marks.see(root);
+            marks.record_root(root);
         }
     }
 }
 
-/// What is known of each sample, by the rules that pick: of the tumours those of their own, and for all of them their sum.
-fn by_rule(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
+/// Values by selector number, from values by sample: index 0 ([`POOLED_SELECTOR_NUMBER`]) is the sum over the tumours, the
+/// other indices are single tumours.
+fn values_by_selector(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut by_rule: Vec<f64> = of_samples.into_iter().collect();
-    by_rule[usize::from(TOGETHER)] = by_rule.iter().skip(TUMOUR.into()).sum();
+    by_rule[usize::from(POOLED_SELECTOR_NUMBER)] = by_rule.iter().skip(TUMOUR_SAMPLE.into()).sum();
     by_rule
 }
 
-/// What was sampled of each tumour beside the normal, looked at.
-fn looked(samplings: Samplings) -> Vec<Looked> {
-    samplings.finish().iter().map(Looked::at).collect()
+/// Evaluates the k-mer sketch of each tumour and the normal.
+fn collect_pair_evidence(sketches: SketchBuilders) -> Vec<PairEvidence> {
+    sketches.into_sketches().iter().map(PairEvidence::from_sketch).collect()
 }
 
-/// All partitions together.
-fn sum(shares: Vec<Share>) -> Result<Share, Error> {
-    let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
-    all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))
+/// Merges the results of all partitions.
+fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionCountResult, Error> {
+    let all = results.into_iter().map(Ok).reduce(|all, result| all?.merge(result?));
+    all.unwrap_or_else(|| Err(Error::Input("there is no partition to count".into())))
 }
 
-impl Share {
-    /// Both together.
-    fn and(mut self, other: Share) -> Result<Share, Error> {
-        if self.read != other.read {
+impl PartitionCountResult {
+    /// Merges the results of two sets of partitions.
+    fn merge(mut self, other: PartitionCountResult) -> Result<PartitionCountResult, Error> {
+        if self.totals != other.totals {
             return Err(Error::Input(
-                "the reads changed while they were counted: start again without --resume, and leave them alone".into(),
+                "the reads changed while they were counted: start again without --resume and do not modify the input files".into(),
             ));
         }
-        self.picks.extend(other.picks);
-        for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
-            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        self.candidates.extend(other.candidates);
+        for (all, partition) in self.spectra.iter_mut().zip(&other.spectra) {
+            all.iter_mut().zip(partition).for_each(|(a, p)| *a += p);
         }
-        let same = match (&mut self.marks, &other.marks) {
-            (Some(marks), Some(others)) => marks.add(others),
+        let same = match (&mut self.marker_tally, &other.marker_tally) {
+            (Some(marks), Some(others)) => marks.add_partition(others),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
             return Err(Error::Input(
-                "the reference, or what is screened for, changed while k-mers were counted: start again without --resume".into(),
+                "the reference or the screened sequences changed while k-mers were counted: start again without --resume".into(),
             ));
         }
-        self.strangers.iter_mut().zip(other.strangers).for_each(|(all, part)| *all += part);
-        self.own.iter_mut().zip(&other.own).for_each(|(all, part)| all.add(part));
-        if self.looked.is_empty() {
-            self.looked = other.looked;
+        self.genotype_mismatches
+            .iter_mut()
+            .zip(other.genotype_mismatches)
+            .for_each(|(all, partition)| *all += partition);
+        self.tumour_alleles
+            .iter_mut()
+            .zip(&other.tumour_alleles)
+            .for_each(|(all, partition)| all.add_alleles(partition));
+        if self.pair_evidence.is_empty() {
+            self.pair_evidence = other.pair_evidence;
         }
-        self.unknown += other.unknown;
-        self.known += other.known;
-        self.spilled = self.spilled.max(other.spilled);
+        self.novel_candidates += other.novel_candidates;
+        self.reference_kmers += other.reference_kmers;
+        self.spill_peak_bytes = self.spill_peak_bytes.max(other.spill_peak_bytes);
         Ok(self)
     }
 }
 
-/// k-mers that a sample has too often for errors.
-pub(crate) fn solid(spectrum: &[u64]) -> u64 {
-    const SOLID: usize = 8;
-    spectrum.iter().skip(SOLID).sum()
+/// Number of distinct k-mers of a sample that occur at least 8 times, so that they are not errors.
+pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
+    const MIN_SOLID_COUNT: usize = 8;
+    spectrum.iter().skip(MIN_SOLID_COUNT).sum()
 }
 
 #[cfg(test)]
@@ -869,69 +957,78 @@ mod tests {
 
     struct Silent;
 
-    impl Watch for Silent {
-        fn begins(&self, _: &str, _: Option<Arc<Meter>>) {}
+    impl ProgressListener for Silent {
+        fn unit_started(&self, _: &str, _: Option<Arc<ProgressCounters>>) {}
     }
 
-    /// Two partitions with so many picks of which the normal does not know the middle, of which `given` were given out by each, and 10 others.
-    fn joined(unknown: u64, given: u64) -> Counts {
+    /// The merged result of two partitions, each with `novel` novel k-mers, of which `given` were output, and 10
+    /// branching k-mers.
+    fn joined(novel: u64, given: u64) -> CallCounts {
         let folder = tempfile::tempdir().unwrap();
         let params = CountParams {
             k: 31,
             min_base_quality: 0,
             threads: 1,
-            memory: 1 << 30,
-            work: folder.path().into(),
-            scratch: u64::MAX,
-            part: Part::WHOLE,
+            memory_bytes: 1 << 30,
+            work_dir: folder.path().into(),
+            max_scratch_bytes: u64::MAX,
+            partition: Partition::WHOLE,
             devices: Default::default(),
         };
-        let samples = Samples::default();
-        let counting = Counting {
+        let samples = SampleNames::default();
+        let counting = CountingUnit {
             lanes: &[],
             samples: &samples,
             params,
-            least_tumour: 2,
+            min_tumour_count: 2,
             genome_bases: Some(1_000_000),
             reference: None,
             screen: None,
-            watch: &Silent,
+            progress: &Silent,
         };
-        let share = |first: u64| {
-            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth, rule: TUMOUR };
-            let picks =
-                (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
-            let read = Read { bases: vec![9; 2], kmers: vec![9; 2], told: Told::of(2) };
+        let result = |first: u64| {
+            let candidate = |kmer, depth| CandidateKmer {
+                kmer,
+                tumour_count: 9,
+                normal_count: 0,
+                root_depth: depth,
+                selector: TUMOUR_SAMPLE,
+            };
+            let candidates =
+                (0..given).map(|i| candidate(first + i, 0)).chain((0..10).map(|i| candidate(first + 1000 + i, 20)));
+            let read = SampleTotals { bases: vec![9; 2], kmers: vec![9; 2], stats: ReadStats::with_samples(2) };
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
-            let (spectra, picks) = (vec![spectrum.clone(), spectrum], picks.collect());
-            Share {
-                part: Part::WHOLE,
-                picks,
+            let (spectra, candidates) = (vec![spectrum.clone(), spectrum], candidates.collect());
+            PartitionCountResult {
+                partition: Partition::WHOLE,
+                candidates,
                 spectra,
-                strangers: vec![0],
-                own: vec![OwnAlleles::default()],
-                unknown,
-                known: 0,
-                spilled: 0,
-                marks: None,
-                looked: Vec::new(),
-                read,
+                genotype_mismatches: vec![0],
+                tumour_alleles: vec![TumourAlleles::default()],
+                novel_candidates: novel,
+                reference_kmers: 0,
+                spill_peak_bytes: 0,
+                marker_tally: None,
+                pair_evidence: Vec::new(),
+                totals: read,
             }
         };
-        counting.join(sum(vec![share(5000), share(0)]).unwrap(), 2, Recorded::NoRoom(0)).unwrap()
+        counting
+            .finish(merge_all_partitions(vec![result(5000), result(0)]).unwrap(), 2, PackedReadsOutcome::NoRoom(0))
+            .unwrap()
     }
 
     #[test]
     fn too_many_unknown_kmers_are_left_out_all_of_them_and_told() {
-        let lines = |counts: &Counts| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
+        let lines = |counts: &CallCounts| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
         let few = joined(100, 100);
-        assert_eq!((few.picks.len(), lines(&few)), (220, 0));
-        assert!(few.picks.is_sorted());
-        // Neither partition has too many, together they have.
-        let many = joined(MOST_UNKNOWN.0 / 2 + 1, 100);
-        assert_eq!((many.picks.len(), lines(&many)), (20, 1));
+        assert_eq!((few.candidates.len(), lines(&few)), (220, 0));
+        assert!(few.candidates.is_sorted());
+        // Neither partition exceeds the limit, both together do.
+        let many = joined(MAX_NOVEL_CANDIDATES / 2 + 1, 100);
+        assert_eq!((many.candidates.len(), lines(&many)), (20, 1));
         let line = many.ledger.lines.iter().find(|l| l.stage == "select").unwrap();
-        assert!(line.left_out && line.count == MOST_UNKNOWN.0 + 2);
+        assert!(line.skipped && line.count == MAX_NOVEL_CANDIDATES + 2);
     }
 }

@@ -1,34 +1,34 @@
-//! What can stop a call.
+//! Errors of a call.
 
 use genuma_work::{spill, unit};
 
 use crate::count;
 
-/// What can stop a call.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads or the reference could not be read, or a file not be written.
+    /// Reads or the reference cannot be read, or a file cannot be written.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// Counting failed.
     #[error(transparent)]
     Count(#[from] count::Error),
-    /// The panel of normals could not be read.
+    /// The panel of normals cannot be read.
     #[error(transparent)]
     Panel(#[from] genuma_flash::Error),
-    /// Placing failed.
+    /// Aligning contigs failed.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),
-    /// A unit's file is not usable.
+    /// The result file of a unit is unusable.
     #[error(transparent)]
     Unit(#[from] unit::Error),
-    /// What memory had no room for is not usable.
+    /// Spilled data is unusable.
     #[error(transparent)]
     Spill(#[from] spill::Error),
-    /// What another step has left is missing or not usable, or a step cannot leave what it has.
+    /// The object of another step is missing or unusable, or this step cannot write its object.
     #[error(transparent)]
-    Object(#[from] genuma_storage::object::Error),
-    /// The input cannot give an answer.
+    Object(#[from] genuma_storage::step_output::Error),
+    /// The input has no result.
     #[error("{0}")]
     Input(String),
 }

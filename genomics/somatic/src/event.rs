@@ -1,171 +1,195 @@
-//! Judged changes → events: copies of one change merged, junctions of one rearrangement joined.
+//! Builds events from genotyped changes: merges copies of one change, and pairs the junctions of one rearrangement.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Breakend, Change, SAME, STRUCTURAL, Side, is_small, near, position, same};
-use crate::genotype::{FEWEST_PAIRS, Filter, Kind, PRIOR};
-use crate::locus::Call;
-use genuma_reads::Trimmed;
+use crate::change::{
+    Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, Side, are_breakends_near, change_sort_position,
+    is_same_breakpoint, is_small_variant,
+};
+use crate::genotype::{self, ErrorFrequency, Filter, MIN_CALL_MOLECULES};
+use crate::locus::VariantCall;
+use genuma_reads::TrimCounts;
 
-/// What an event is called.
+/// Class of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Class {
-    /// One base for another.
+pub enum EventClass {
+    /// Single-nucleotide variant.
     Snv,
-    /// Neighbouring bases for as many others.
+    /// Multi-nucleotide variant: neighbouring bases replaced by the same number of bases.
     Mnv,
-    /// Up to 49 bases inserted, deleted or both.
+    /// Insertion or deletion of up to 49 bp, or both.
     Indel,
-    /// 50 bases or more deleted.
+    /// Deletion of 50 bp or more.
     Del,
-    /// 50 bases or more inserted.
+    /// Insertion of 50 bp or more.
     Ins,
-    /// A tandem copy.
+    /// Tandem duplication.
     Dup,
-    /// A stretch turned round.
+    /// Inversion.
     Inv,
     /// Any other junction.
     Bnd,
 }
 
-impl Class {
-    /// Name in reports and in the VCF's SVTYPE.
-    pub fn name(self) -> &'static str {
+impl EventClass {
+    /// Name of the class in the VCF (CLASS, SVTYPE) and in reports.
+    pub fn class_name(self) -> &'static str {
         match self {
-            Class::Snv => "SNV",
-            Class::Mnv => "MNV",
-            Class::Indel => "INDEL",
-            Class::Del => "DEL",
-            Class::Ins => "INS",
-            Class::Dup => "DUP",
-            Class::Inv => "INV",
-            Class::Bnd => "BND",
+            EventClass::Snv => "SNV",
+            EventClass::Mnv => "MNV",
+            EventClass::Indel => "INDEL",
+            EventClass::Del => "DEL",
+            EventClass::Ins => "INS",
+            EventClass::Dup => "DUP",
+            EventClass::Inv => "INV",
+            EventClass::Bnd => "BND",
         }
     }
 }
 
-/// One event: the calls that make it up, the best first.
+/// One somatic event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What it is.
-    pub class: Class,
-    /// One call, or two for events with two junctions.
-    pub calls: Vec<Call>,
-    /// Position (0-based) of the first event on the same haplotype, if others are known to be on it.
+    /// Class of the event.
+    pub class: EventClass,
+    /// Its calls, the best first: one, or two for events with two junctions.
+    pub calls: Vec<VariantCall>,
+    /// Position (0-based) of the first event on the same haplotype, if several events are known to be on it.
     pub phase_set: Option<usize>,
 }
 
-/// Ends of two junctions this near belong to one event.
-const PARTNER: usize = 60;
+/// Maximum distance in bp between the ends of two junctions of one event. Empirical.
+const MAX_PARTNER_DISTANCE_BP: usize = 60;
 
-/// What the calls of one person have in common.
+/// Filter thresholds of a call that depend on its libraries.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Library {
-    /// Whether its molecules fold back on themselves and are copied so.
-    pub folds: bool,
-    /// Bases known in both samples.
-    pub bases: u64,
-    /// Phred quality under which a call does not pass.
-    pub least_quality: f64,
+pub struct CallThresholds {
+    /// Whether the library has fold-back artefacts: molecules that fold back on themselves and are copied.
+    pub has_fold_back_artefacts: bool,
+    /// Number of bases known in both samples.
+    pub known_bases: u64,
+    /// Minimum somatic quality (Phred) of a call that passes.
+    pub min_quality: f64,
 }
 
-/// Share of the mates that fold back on themselves from which it is the library's doing and not the genome's.
-const FOLDING: f64 = 6e-4;
+/// Minimum share of the mates that are fold-back reads in a library with fold-back artefacts. A genome without
+/// artefacts has fewer. Empirical.
+const MIN_FOLD_BACK_SHARE: f64 = 6e-4;
 
-impl Library {
-    /// From what its reads look like.
-    pub fn of(trimmed: &Trimmed, bases: u64, least_quality: f64) -> Library {
-        Library { folds: trimmed.folding() > FOLDING, bases, least_quality }
+impl CallThresholds {
+    /// Thresholds from the trimming statistics of the reads.
+    pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
+        CallThresholds {
+            has_fold_back_artefacts: trimmed.fold_back_fraction() > MIN_FOLD_BACK_SHARE,
+            known_bases: bases,
+            min_quality,
+        }
     }
 }
 
-/// Distance of a junction's ends, bases, within which a strand folds back or jumps on while it is copied.
-const LOCAL: usize = 1000;
-/// Molecules, and their share at the place, up to which a local junction in a library that folds is its artefact: one that turns round,
-/// and any other.
-const TURNED: (u32, f64) = (7, 0.25);
-const JUMPED: (u32, f64) = (4, 0.15);
+/// Maximum distance in bp between the ends of a junction that a strand makes when it folds back or jumps while it is
+/// copied. Empirical.
+const MAX_LOCAL_JUNCTION_BP: usize = 1000;
 
-/// The same in other libraries, in which a strand may fold back once in a while.
-const RARELY_TURNED: (u32, f64) = (2, 0.0);
-const NEVER: (u32, f64) = (0, 0.0);
+/// Limits of the support of a junction that may be a fold-back artefact.
+#[derive(Clone, Copy)]
+struct ArtefactLimit {
+    /// A junction with at most this number of molecules may be an artefact.
+    max_molecules: u32,
+    /// A junction with less than this share of the molecules at the locus may be an artefact.
+    min_share: f64,
+}
 
-/// Whether a junction may be an artefact of a library that folds, by what such have at most when they turn round and when not. A hairpin
-/// of a repeat may lie in two places far apart, but its sequence shows what it is.
-fn folded(call: &Call, [turned, jumped]: [(u32, f64); 2]) -> bool {
-    let (most, share) = match &call.change {
-        _ if call.turns_back => turned,
-        Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= LOCAL => {
-            if a.side == b.side { turned } else { jumped }
+/// Limit of inverted junctions in a library with fold-back artefacts. Empirical; a larger limit filters more junctions.
+const INVERTED_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 7, min_share: 0.25 };
+/// Limit of other local junctions in a library with fold-back artefacts. Empirical.
+const LOCAL_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 4, min_share: 0.15 };
+/// Limit of inverted junctions in other libraries, in which a strand seldom folds back. Empirical.
+const RARE_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 2, min_share: 0.0 };
+/// Limit of other local junctions in other libraries: none of them is an artefact.
+const NO_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 0, min_share: 0.0 };
+
+/// Whether a junction may be an artefact of a library that folds back. The limits are those of inverted junctions and
+/// of other junctions. A hairpin of a repeat may have its ends far apart, but its sequence shows that it turns back.
+fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLimit; 2]) -> bool {
+    let limit = match &call.change {
+        _ if call.is_fold_back => inverted,
+        Change::Junction { ends: [a, b], .. }
+            if a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= MAX_LOCAL_JUNCTION_BP =>
+        {
+            if a.side == b.side {
+                inverted
+            } else {
+                local
+            }
         }
-        Change::Novel { .. } => jumped,
+        Change::Novel { .. } => local,
         _ => return false,
     };
     let support = &call.genotype.tumour;
-    let all = support.depth().max(call.molecules);
-    support.alternative <= most || f64::from(support.alternative) < share * f64::from(all)
+    let all = support.depth().max(call.tumour_molecules);
+    support.alternative <= limit.max_molecules || f64::from(support.alternative) < limit.min_share * f64::from(all)
 }
 
-/// Share of the calls on three molecules or more, of changes that sequencers hardly make, up to which those on two are believed: as many
-/// as there would be if they were of the same kind. More of them are artefacts of the library.
-const BELIEVED: f64 = 0.1;
-
-/// Believes changes seen in two molecules only if they are as few as chance makes them.
-fn doubt_the_few(calls: &mut [Call]) {
-    let passing = |calls: &[Call], few: bool| {
-        let is = |c: &&Call| c.kind == Kind::Rare && c.genotype.filters.is_empty();
+/// Filters calls with two molecules unless they are as few as the calls with more molecules predict.
+fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
+    let passing = |calls: &[VariantCall], few: bool| {
+        let is = |c: &&VariantCall| c.error_frequency == ErrorFrequency::Rare && c.genotype.filters.is_empty();
         calls
             .iter()
             .filter(is)
-            .filter(|c| ((c.genotype.tumour.alternative as usize) < FEWEST_PAIRS) == few)
+            .filter(|c| ((c.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES) == few)
             .count()
     };
-    if passing(calls, true) as f64 <= BELIEVED * passing(calls, false) as f64 {
+    if passing(calls, true) as f64
+        <= genotype::GENOTYPE_MODEL_PARAMS.max_two_molecule_call_share * passing(calls, false) as f64
+    {
         return;
     }
     for call in calls {
-        if (call.genotype.tumour.alternative as usize) < FEWEST_PAIRS {
+        if (call.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES {
             call.genotype.filters.insert(Filter::FewReads);
         }
     }
 }
 
-/// Calls by which an expectation is held against what was found, so that a few bases say little of the sample.
-const WEIGHT: f64 = 5.0;
-/// Rounds of reckoning how many calls are true from how likely they are, and how likely from how many.
-const ROUNDS: usize = 20;
-
-/// Moves the qualities of small changes by how frequent they are in this sample: what is judged with the odds of a mutation in
-/// [`PRIOR`] bases is less likely where hardly any is sure, as in a normal held against itself: errors are as many as ever there
-/// (empirical Bayes; Efron 2010, "Large-scale inference"). Where many are sure nothing is moved: it would let in more errors than calls.
-fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
+/// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
+/// "Large-scale inference"). The prior assumes one mutation in exp(`genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
+/// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
+/// qualities are lowered. If many calls are certain the qualities are not raised, as this would add more errors than
+/// calls.
+fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_quality: f64) {
     if bases == 0 {
         return;
     }
-    let expected = bases as f64 * (-PRIOR).exp();
-    for kind in [Kind::Common, Kind::Rare] {
-        let is = |c: &Call| c.kind == kind && matches!(c.change, Change::Allele { .. });
-        let doubted = |c: &Call| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
-        let nats: Vec<f64> = calls
+    let expected = bases as f64 * (-genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
+    for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
+        let is = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
+        let filtered = |c: &VariantCall| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
+        let qualities_nats: Vec<f64> = calls
             .iter()
-            .filter(|c| is(c) && !doubted(c) && c.genotype.quality > 0.0)
+            .filter(|c| is(c) && !filtered(c) && c.genotype.quality > 0.0)
             .map(|c| c.genotype.quality * std::f64::consts::LN_10 / 10.0)
             .collect();
         let mut shift = 0.0f64;
-        for _ in 0..ROUNDS {
-            let real: f64 = nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
-            shift = ((real + WEIGHT) / (expected + WEIGHT)).ln().min(0.0);
+        for _ in 0..genotype::GENOTYPE_MODEL_PARAMS.frequency_iterations {
+            // docs/model/genotype.md (12)
+            let expected_true: f64 = qualities_nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
+            shift = ((expected_true + genotype::GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls)
+                / (expected + genotype::GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls))
+                .ln()
+                .min(0.0);
         }
         let shift = shift * 10.0 / std::f64::consts::LN_10;
         for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {
             if genotype.quality <= 0.0 {
                 continue;
             }
-            genotype.quality = (genotype.quality + shift).clamp(0.0, 999.0);
-            if genotype.quality < least_quality {
+            genotype.quality = (genotype.quality + shift).clamp(0.0, genotype::GENOTYPE_MODEL_PARAMS.max_quality);
+            if genotype.quality < min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {
                 genotype.filters.remove(&Filter::LowQuality);
@@ -174,26 +198,27 @@ fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
     }
 }
 
-/// Merges copies and pairs junctions. Events come sorted by position of their first call.
-pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
-    weigh_by_frequency(&mut calls, library.bases, library.least_quality);
-    doubt_the_few(&mut calls);
-    let links = links(&calls);
+/// Builds the events: merges copies of one change and pairs junctions. Events are sorted by the position of their
+/// first call.
+pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
+    adjust_quality_by_frequency(&mut calls, thresholds.known_bases, thresholds.min_quality);
+    filter_two_molecule_calls(&mut calls);
+    let links = collect_phase_links(&calls);
     calls.sort_by(|a, b| {
-        let loose = |c: &Call| matches!(c.change, Change::Novel { .. });
-        let quality = |c: &Call| std::cmp::Reverse(c.genotype.quality as i64);
-        let rank = |c: &Call| (c.genotype.filters.len(), loose(c), quality(c), c.locus);
+        let loose = |c: &VariantCall| matches!(c.change, Change::Novel { .. });
+        let quality = |c: &VariantCall| std::cmp::Reverse(c.genotype.quality as i64);
+        let rank = |c: &VariantCall| (c.genotype.filters.len(), loose(c), quality(c), c.locus);
         rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
     });
-    // Alleles are copies when they are equal; only junctions and loose ends, which are few, are compared by distance.
+    // Alleles are copies if they are equal. Only junctions and loose ends, which are few, are compared by distance.
     let mut alleles: HashSet<Change> = HashSet::new();
-    let (mut kept, mut structural): (Vec<Call>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut kept, mut structural): (Vec<VariantCall>, Vec<usize>) = (Vec::new(), Vec::new());
     for call in calls {
         let fresh = match &call.change {
             Change::Allele { .. } => alleles.insert(call.change.clone()),
             change => {
-                !structural.iter().any(|&i| same(&kept[i].change, change))
-                    && !kept.iter().any(|k| k.genotype.filters.is_empty() && begins(&k.change, change))
+                !structural.iter().any(|&i| is_same_breakpoint(&kept[i].change, change))
+                    && !kept.iter().any(|k| k.genotype.filters.is_empty() && is_side_of(&k.change, change))
             }
         };
         if fresh {
@@ -214,92 +239,94 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
             .iter()
             .copied()
             .filter(|&j| j > i && !taken[j])
-            .find_map(|j| pair(&kept[i].change, &kept[j].change).map(|class| (j, class)));
+            .find_map(|j| paired_event_class(&kept[i].change, &kept[j].change).map(|class| (j, class)));
         let (class, mut calls) = match partner {
             Some((j, class)) => {
                 taken[j] = true;
                 (class, vec![kept[i].clone(), kept[j].clone()])
             }
-            None => (class_of(&kept[i].change), vec![kept[i].clone()]),
+            None => (classify_change(&kept[i].change), vec![kept[i].clone()]),
         };
-        // Where reads end a few bases beyond, it is not known what is there.
-        if let [Call { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
-            && sequence.len() < STRUCTURAL
+        // Where reads end a few bases beyond the junction, the new sequence is unknown.
+        if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
+            && sequence.len() < MIN_STRUCTURAL_BP
         {
             genotype.filters.insert(Filter::ReadEnds);
         }
-        // Two junctions bear each other out, unless both are of the few molecules that artefacts have, or both are hairpins: an
-        // inversion has no base twice.
-        let apart = calls.len() > 1 && !calls.iter().all(|call| call.turns_back);
-        let most = if apart { [JUMPED; 2] } else { [TURNED, JUMPED] };
-        let most = if library.folds { most } else { [RARELY_TURNED, NEVER] };
-        if calls.iter().all(|call| folded(call, most)) {
+        // Two junctions confirm each other, unless both have as few molecules as artefacts have, or both turn back:
+        // an inversion has no base twice.
+        let apart = calls.len() > 1 && !calls.iter().all(|call| call.is_fold_back);
+        let limits = if apart { [LOCAL_ARTEFACT_LIMIT; 2] } else { [INVERTED_ARTEFACT_LIMIT, LOCAL_ARTEFACT_LIMIT] };
+        let limits = if thresholds.has_fold_back_artefacts { limits } else { [RARE_ARTEFACT_LIMIT, NO_ARTEFACT_LIMIT] };
+        if calls.iter().all(|call| may_be_fold_back_artefact(call, limits)) {
             calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
         }
         events.push(Event { class, calls, phase_set: None });
     }
-    events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));
-    sets(&mut events, &links);
+    events.sort_by(|a, b| change_sort_position(&a.calls[0].change).cmp(&change_sort_position(&b.calls[0].change)));
+    assign_phase_sets(&mut events, &links);
     events
 }
 
-/// Whether a loose end is the beginning, or the other side, of what `whole` shows to its end: a junction there, or an insertion.
-fn begins(whole: &Change, loose: &Change) -> bool {
+/// Whether a loose end is one side of what `whole` shows completely: a junction or an insertion there.
+fn is_side_of(whole: &Change, loose: &Change) -> bool {
     let Change::Novel { end, .. } = loose else { return false };
     match whole {
-        Change::Junction { ends, .. } => ends.iter().any(|e| near(e, end, SAME)),
+        Change::Junction { ends, .. } => ends.iter().any(|e| are_breakends_near(e, end, MAX_BREAKEND_SHIFT_BP)),
         Change::Allele { chrom, pos, reference, alternative } => {
-            *chrom == end.chrom && alternative.len() > reference.len() + SAME && pos.abs_diff(end.pos) <= SAME
+            *chrom == end.chrom
+                && alternative.len() > reference.len() + MAX_BREAKEND_SHIFT_BP
+                && pos.abs_diff(end.pos) <= MAX_BREAKEND_SHIFT_BP
         }
         Change::Novel { .. } => false,
     }
 }
 
-/// The class of a lone change.
-pub(crate) fn class_of(change: &Change) -> Class {
+/// The class of a single change.
+pub(crate) fn classify_change(change: &Change) -> EventClass {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
-            (1, 1) => Class::Snv,
-            (r, a) if r == a => Class::Mnv,
-            (r, a) if r >= a + STRUCTURAL => Class::Del,
-            (r, a) if a >= r + STRUCTURAL => Class::Ins,
-            _ => Class::Indel,
+            (1, 1) => EventClass::Snv,
+            (r, a) if r == a => EventClass::Mnv,
+            (r, a) if r >= a + MIN_STRUCTURAL_BP => EventClass::Del,
+            (r, a) if a >= r + MIN_STRUCTURAL_BP => EventClass::Ins,
+            _ => EventClass::Indel,
         },
         Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom => match (a.side, b.side) {
-            (Side::Left, Side::Right) => Class::Del,
-            (Side::Right, Side::Left) => Class::Dup,
-            _ => Class::Bnd,
+            (Side::Left, Side::Right) => EventClass::Del,
+            (Side::Right, Side::Left) => EventClass::Dup,
+            _ => EventClass::Bnd,
         },
-        Change::Junction { .. } => Class::Bnd,
-        Change::Novel { .. } => Class::Ins,
+        Change::Junction { .. } => EventClass::Bnd,
+        Change::Novel { .. } => EventClass::Ins,
     }
 }
 
-/// Whether two changes are the two sides of one event, and of which class.
-fn pair(a: &Change, b: &Change) -> Option<Class> {
+/// The class of the event that two changes make together; `None` if they are separate events.
+fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
     match (a, b) {
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
-            (near(x, y, PARTNER) && x.side != y.side).then_some(Class::Ins)
+            (are_breakends_near(x, y, MAX_PARTNER_DISTANCE_BP) && x.side != y.side).then_some(EventClass::Ins)
         }
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            let inverted =
-                |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
+            let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
             let both = |l, r| inverted(x, l) && inverted(y, r);
             if (both(Side::Left, Side::Right) || both(Side::Right, Side::Left))
-                && near(&x[0], &y[0], PARTNER)
-                && near(&x[1], &y[1], PARTNER)
+                && are_breakends_near(&x[0], &y[0], MAX_PARTNER_DISTANCE_BP)
+                && are_breakends_near(&x[1], &y[1], MAX_PARTNER_DISTANCE_BP)
             {
-                return Some(Class::Inv);
+                return Some(EventClass::Inv);
             }
-            // A copy put elsewhere, or a reciprocal translocation: both junctions leave from one place, to two sides.
+            // A copy inserted elsewhere or a reciprocal translocation: both junctions start at one position, to
+            // different sides.
             x.iter().enumerate().find_map(|(i, p)| {
                 y.iter().enumerate().find_map(|(j, q)| {
                     let (other, another) = (&x[1 - i], &y[1 - j]);
-                    (near(p, q, PARTNER)
+                    (are_breakends_near(p, q, MAX_PARTNER_DISTANCE_BP)
                         && p.side != q.side
                         && other.chrom == another.chrom
                         && other.side != another.side)
-                        .then_some(Class::Bnd)
+                        .then_some(EventClass::Bnd)
                 })
             })
         }
@@ -307,20 +334,21 @@ fn pair(a: &Change, b: &Change) -> Option<Class> {
     }
 }
 
-/// Two changes in phase.
-type Link = [Change; 2];
+/// Two changes on the same haplotype.
+type PhaseLink = [Change; 2];
 
-/// What was noted, whichever of the contigs that show a change its call is taken from.
-fn links(calls: &[Call]) -> Vec<Link> {
-    calls.iter().flat_map(|c| c.in_phase.iter().map(|other| [c.change.clone(), other.clone()])).collect()
+/// All phase links of the calls, whichever contig a call is taken from.
+fn collect_phase_links(calls: &[VariantCall]) -> Vec<PhaseLink> {
+    calls.iter().flat_map(|c| c.phased_changes.iter().map(|other| [c.change.clone(), other.clone()])).collect()
 }
 
-/// Puts events that pass, sorted by position, into sets of those in phase: each set has the position of its first.
-fn sets(events: &mut [Event], links: &[Link]) {
-    let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small(&e.calls[0].change);
+/// Assigns phase sets to passing events, which are sorted by position. A phase set has the position of its first
+/// event.
+fn assign_phase_sets(events: &mut [Event], links: &[PhaseLink]) {
+    let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small_variant(&e.calls[0].change);
     let at: HashMap<&Change, usize> =
         (0..).zip(events.iter()).filter(|(_, e)| passing(e)).map(|(i, e)| (&e.calls[0].change, i)).collect();
-    // The first of the set each event is in, as far as known: the lowest index of those linked.
+    // For each event, an event of the same set with a lower index, or itself.
     let mut first: Vec<usize> = (0..events.len()).collect();
     let mut linked = vec![false; events.len()];
     let root = |first: &[usize], mut i: usize| {
@@ -331,7 +359,7 @@ fn sets(events: &mut [Event], links: &[Link]) {
     };
     for [a, b] in links {
         let (Some(&a), Some(&b)) = (at.get(a), at.get(b)) else { continue };
-        if position(&events[a].calls[0].change).0 != position(&events[b].calls[0].change).0 {
+        if change_sort_position(&events[a].calls[0].change).0 != change_sort_position(&events[b].calls[0].change).0 {
             continue;
         }
         let (x, y) = (root(&first, a), root(&first, b));
@@ -339,6 +367,6 @@ fn sets(events: &mut [Event], links: &[Link]) {
         (linked[a], linked[b]) = (true, true);
     }
     for i in (0..events.len()).filter(|&i| linked[i]) {
-        events[i].phase_set = Some(position(&events[root(&first, i)].calls[0].change).1);
+        events[i].phase_set = Some(change_sort_position(&events[root(&first, i)].calls[0].change).1);
     }
 }

@@ -1,114 +1,123 @@
-//! Reads against haplotypes: which molecules have a change, and how surely.
+//! Evidence of the reads of one locus for each change of its contig, by molecule.
 //!
-//! Every mate is laid without gaps on each haplotype of its contig ([`crate::haplotype`]), where its k-mers say, and its
-//! bases and their qualities give the odds. A change is weighed by the best haplotype that has it against the best that
-//! lacks it. A change of length of a tandem repeat is weighed by the length that the read shows instead. What the mates
-//! and the copies of one molecule say is added up.
+//! Every read is placed without gaps on each haplotype of its contig ([`crate::haplotype`]) at the offsets given by
+//! its k-mers. Its bases and qualities give the likelihoods. The best haplotype with a change is compared with the
+//! best without it. For a length change of a tandem repeat the length shown by the read is used instead. The log-odds
+//! of both mates and all duplicates of a molecule are added.
 
+use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
-use crate::compare::Compared;
-use crate::errors::Errors;
-use crate::genotype::{DOUBT, Kind, RARE};
+use crate::genotype::ErrorFrequency;
 use crate::haplotype::Haplotype;
-use crate::lay::Recruit;
-use crate::molecule::Molecules;
-use crate::recruit::Kept;
-use crate::repeat::{self, LengthChange};
-use crate::slippage::Rate;
-use crate::vote::Vote;
-use crate::weigh::{Weighed, by_haplotypes, weigh};
-use genuma_reads::NORMAL;
+use crate::molecule::MoleculeAssignment;
+use crate::molecule_vote::MoleculeVote;
+use crate::read_likelihood::{ReadLikelihoods, compute_read_likelihoods, haplotype_log_odds};
+use crate::read_placement::PlacedRead;
+use crate::recruit::RecruitedPair;
+use crate::repeat_length_change::{self, RepeatLengthChange};
+use crate::sequencing_errors::{self, ErrorModel};
+use crate::slippage::SlippageRate;
+use genuma_reads::NORMAL_SAMPLE;
 
-/// All that speaks for or against the changes of one contig.
+/// Evidence for all changes of one contig.
 #[derive(Debug)]
-pub struct Evidence<'a> {
-    contig: &'a Compared,
-    recruits: &'a [Recruit],
-    pairs: &'a [Kept],
-    errors: &'a Errors,
+pub struct LocusEvidence<'a> {
+    contig: &'a AlignedContig,
+    reads: &'a [PlacedRead],
+    pairs: &'a [RecruitedPair],
+    errors: &'a ErrorModel,
     haplotypes: Vec<Haplotype>,
-    weighed: Vec<Weighed>,
-    molecules: Molecules,
+    read_likelihoods: Vec<ReadLikelihoods>,
+    molecules: MoleculeAssignment,
 }
 
-/// What kind of errors look like finding `f` of a contig.
-pub fn kind(contig: &Compared, f: usize) -> Kind {
+/// How frequent the errors are that look like change number `f` of a contig.
+pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
-    match &contig.findings[f].change {
-        Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => Kind::Common,
-        Change::Allele { .. } if repeat::in_run(contig, f) => Kind::Common,
-        _ => Kind::Rare,
+    match &contig.changes[f].change {
+        Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => ErrorFrequency::Common,
+        Change::Allele { .. } if repeat_length_change::changes_repeat_length(contig, f) => ErrorFrequency::Common,
+        _ => ErrorFrequency::Rare,
     }
 }
 
-impl<'a> Evidence<'a> {
-    /// Weighs the reads laid on a contig by `haplotypes`, the contig itself first.
-    pub fn of(
-        contig: &'a Compared,
+impl<'a> LocusEvidence<'a> {
+    /// Computes the likelihoods of the reads on `haplotypes`. The first haplotype is the contig itself.
+    pub fn new(
+        contig: &'a AlignedContig,
         haplotypes: Vec<Haplotype>,
-        recruits: &'a [Recruit],
-        pairs: &'a [Kept],
-        errors: &'a Errors,
-    ) -> Evidence<'a> {
-        let weighed = weigh(&haplotypes, recruits, pairs, errors);
-        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
+        placed_reads: &'a [PlacedRead],
+        pairs: &'a [RecruitedPair],
+        errors: &'a ErrorModel,
+    ) -> LocusEvidence<'a> {
+        let likelihoods = compute_read_likelihoods(&haplotypes, placed_reads, pairs, errors);
+        let mut members: Vec<u32> = placed_reads.iter().map(|r| r.pair).collect();
         members.dedup();
-        let molecules = Molecules::among(&members, pairs);
-        Evidence { contig, recruits, pairs, errors, haplotypes, weighed, molecules }
-    }
-
-    /// The molecules of the contig's pairs.
-    pub fn molecules(&self) -> &Molecules {
-        &self.molecules
-    }
-
-    /// What one mate says of finding `f`; 0 when it says nothing.
-    fn log_odds(&self, weighed: &Weighed, f: usize, length: Option<&LengthChange<'_>>) -> f64 {
-        match length {
-            Some(change) => change.log_odds(weighed, &self.recruits[weighed.recruit].at, self.errors),
-            None => by_haplotypes(weighed, &self.haplotypes, f).unwrap_or(0.0),
+        let molecules = MoleculeAssignment::from_pairs(&members, pairs);
+        LocusEvidence {
+            contig,
+            reads: placed_reads,
+            pairs,
+            errors,
+            haplotypes,
+            read_likelihoods: likelihoods,
+            molecules,
         }
     }
 
-    /// A mate's vote on finding `f`; `None` when it does not reach the change.
-    fn vote(&self, weighed: &Weighed, f: usize, log_odds: f64) -> Option<Vote> {
-        let (at, recruit) = (&self.contig.findings[f].at, &self.recruits[weighed.recruit]);
-        // A read that favours the tumour's allele lies where the contig has it.
-        let begin = weighed.at[usize::from(log_odds < 0.0)];
-        let len = weighed.read.seq.len() as i32;
+    /// Molecules of the contig's pairs.
+    pub fn molecules(&self) -> &MoleculeAssignment {
+        &self.molecules
+    }
+
+    /// Log-odds of one read for change `f`; 0 without evidence.
+    fn log_odds(&self, likelihoods: &ReadLikelihoods, f: usize, length: Option<&RepeatLengthChange<'_>>) -> f64 {
+        match length {
+            Some(change) => change.log_odds(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors),
+            None => haplotype_log_odds(likelihoods, &self.haplotypes, f).unwrap_or(0.0),
+        }
+    }
+
+    /// The vote of a read on change `f`; `None` if the read does not cover the change.
+    fn vote(&self, likelihoods: &ReadLikelihoods, f: usize, log_odds: f64) -> Option<MoleculeVote> {
+        let (at, placed_read) = (&self.contig.changes[f].contig_range, &self.reads[likelihoods.read_index]);
+        // A read that supports the tumour's allele is placed where the contig has it.
+        let begin = likelihoods.starts[usize::from(log_odds < 0.0)];
+        let len = likelihoods.read.seq.len() as i32;
         let reach = |edge: usize| (edge as i32 - begin).min(len - (edge as i32 - begin));
         let from_end = u16::try_from(reach(at.start).max(reach(at.end))).ok()?;
         let start = (at.start as i32 - begin).clamp(0, len - 1) as usize;
         let end = (at.end as i32 - begin).clamp(start as i32 + 1, len) as usize;
-        let mut around: Vec<u8> = weighed.read.qual[start..end].to_vec();
+        let mut around: Vec<u8> = likelihoods.read.qual[start..end].to_vec();
         around.sort_unstable();
-        Some(Vote {
-            pair: recruit.pair,
+        Some(MoleculeVote {
+            pair: placed_read.pair,
             log_odds,
-            forward: recruit.forward,
-            first_forward: recruit.first_forward(),
-            from_end,
+            forward: placed_read.forward,
+            is_f1r2: placed_read.is_f1r2(),
+            distance_from_end: from_end,
             quality: around[around.len() / 2],
-            copies: 0,
+            duplicates: 0,
         })
     }
 
-    /// Molecules of the normal and of the tumours that reach finding `f`, whether they tell the alleles apart or not. A read of a stretch that a junction
-    /// has doubled may lie in either copy, and reaches the junction in one.
-    pub fn molecules_at(&self, f: usize) -> [u32; 2] {
-        let finding = &self.contig.findings[f];
-        let at = &finding.at;
-        let joined = matches!(finding.change, Change::Junction { .. });
+    /// Numbers of the normal's and of the tumours' molecules that cover change `f`, whether they support an allele or
+    /// not. A read of a stretch that a junction duplicates may come from either copy, and covers the junction in one
+    /// of them.
+    pub fn count_molecules(&self, f: usize) -> [u32; 2] {
+        let contig_change = &self.contig.changes[f];
+        let at = &contig_change.contig_range;
+        let joined = matches!(contig_change.change, Change::Junction { .. });
         let mut heads: [Vec<u32>; 2] = Default::default();
-        for weighed in &self.weighed {
-            let here = by_haplotypes(weighed, &self.haplotypes, f).is_some();
-            let reaches = |begin: &i32| {
-                *begin <= at.start as i32 && *begin + weighed.read.seq.len() as i32 >= at.end as i32
-            };
-            let either = joined && self.recruits[weighed.recruit].at.iter().any(reaches);
-            if here && (either || reaches(&weighed.at())) {
-                let pair = self.recruits[weighed.recruit].pair;
-                heads[usize::from(self.pairs[pair as usize].sample != NORMAL)].push(self.molecules.of(pair));
+        for likelihoods in &self.read_likelihoods {
+            let here = haplotype_log_odds(likelihoods, &self.haplotypes, f).is_some();
+            let reaches =
+                |begin: &i32| *begin <= at.start as i32 && *begin + likelihoods.read.seq.len() as i32 >= at.end as i32;
+            let either = joined && self.reads[likelihoods.read_index].offsets.iter().any(reaches);
+            if here && (either || reaches(&likelihoods.read_start())) {
+                let pair = self.reads[likelihoods.read_index].pair;
+                heads[usize::from(self.pairs[pair as usize].sample != NORMAL_SAMPLE)]
+                    .push(self.molecules.representative_pair(pair));
             }
         }
         heads.map(|mut own| {
@@ -118,63 +127,79 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// What kind of errors look like finding `f`.
-    pub fn kind(&self, f: usize) -> Kind {
-        kind(self.contig, f)
+    /// How frequent the errors are that look like change number `f` of this contig.
+    pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
+        error_frequency(self.contig, f)
     }
 
-    /// What the molecules of all samples say of finding `f`, by sample, in the order of their pairs.
-    pub fn votes(&self, f: usize) -> Vec<Vec<Vote>> {
-        self.votes_and_slips(f).0
+    /// Votes of the molecules on change `f`, for each sample, sorted by pair.
+    pub fn molecule_votes(&self, f: usize) -> Vec<Vec<MoleculeVote>> {
+        self.votes_and_slippage(f).0
     }
 
-    /// The same, and how often slips of a repeat look like the finding: never if it changes no length of one.
-    pub(crate) fn votes_and_slips(&self, f: usize) -> (Vec<Vec<Vote>>, Rate) {
-        let length = LengthChange::of(self.contig, f, &self.weighed, self.recruits, self.pairs);
-        let slips = length.as_ref().map_or(Rate::default(), |change| change.slips(self.errors));
-        let doubt = match self.kind(f) {
-            Kind::Common => DOUBT,
-            Kind::Rare => RARE,
+    /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat looks like the change; rate 0
+    /// if it is not a length change.
+    pub(crate) fn votes_and_slippage(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
+        let length =
+            RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
+        let slips = length.as_ref().map_or(SlippageRate::default(), |change| change.slippage_rate(self.errors));
+        let error_probability = match self.error_frequency_of_change(f) {
+            ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
+            ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
         };
-        let mut votes = vec![Vec::new(); self.errors.samples()];
-        for weighed in &self.weighed {
-            let log_odds = self.log_odds(weighed, f, length.as_ref());
+        let mut votes = vec![Vec::new(); self.errors.num_samples()];
+        for likelihoods in &self.read_likelihoods {
+            let log_odds = self.log_odds(likelihoods, f, length.as_ref());
             if log_odds != 0.0 {
-                let sample = self.pairs[self.recruits[weighed.recruit].pair as usize].sample;
-                votes[usize::from(sample)].extend(self.vote(weighed, f, log_odds));
+                let sample = self.pairs[self.reads[likelihoods.read_index].pair as usize].sample;
+                votes[usize::from(sample)].extend(self.vote(likelihoods, f, log_odds));
             }
         }
-        let finding = &self.contig.findings[f];
-        // What a damaged base looks like, and a repeat that slipped while it was copied, both mates and all copies show.
-        let one = (finding.at.len() == 1 && finding.right_shift == 0)
-            .then(|| [finding.left_normal[finding.at.start], self.contig.seq[finding.at.start]]);
-        let by_molecule = |(sample, own): (u8, Vec<Vote>)| {
-            let damaged = |first: bool| one.map_or(doubt, |to| self.errors.damaged(sample, first, to, doubt));
-            let made = [false, true].map(|first| damaged(first).max(slips.rate));
-            self.by_molecule(own, doubt, made)
+        let contig_change = &self.contig.changes[f];
+        // A damaged base and a slip during amplification are in both mates and all duplicates.
+        let one = (contig_change.contig_range.len() == 1 && contig_change.right_shift == 0).then(|| {
+            [
+                contig_change.left_normal[contig_change.contig_range.start],
+                self.contig.seq[contig_change.contig_range.start],
+            ]
+        });
+        let by_molecule = |(sample, own): (u8, Vec<MoleculeVote>)| {
+            let damaged = |first: bool| {
+                one.map_or(error_probability, |to| self.errors.damage_probability(sample, first, to, error_probability))
+            };
+            let false_support_rates = [false, true].map(|first| damaged(first).max(slips.rate));
+            self.combine_by_molecule(own, error_probability, false_support_rates)
         };
         ((0..).zip(votes).map(by_molecule).collect(), slips)
     }
 
-    /// Adds up the votes of mates and copies. `doubt` is how often a molecule lacks an allele that it has, `made` how often it shows
-    /// the tumour's without having it, by orientation.
-    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64, made: [f64; 2]) -> Vec<Vote> {
-        let bounds = made.map(|made| (doubt.ln(), -made.ln()));
+    /// Combines the votes of the reads of each molecule. `error_probability` is the probability that a molecule with an allele
+    /// does not show it, `false_support_rates` the probability that a molecule without the tumour allele shows it, by orientation.
+    fn combine_by_molecule(
+        &self,
+        mut votes: Vec<MoleculeVote>,
+        error_probability: f64,
+        false_support_rates: [f64; 2],
+    ) -> Vec<MoleculeVote> {
+        let bounds = false_support_rates.map(|false_support_rates| (error_probability.ln(), -false_support_rates.ln()));
         let bounded = |log_odds: f64, first: bool| {
             let (least, most) = bounds[usize::from(first)];
             log_odds.clamp(least, most)
         };
-        votes.sort_by_key(|vote| (self.molecules.of(vote.pair), vote.pair));
-        let same = |a: &Vote, b: &Vote| self.molecules.of(a.pair) == self.molecules.of(b.pair);
-        let sum = |votes: &[Vote]| {
-            let telling =
+        votes.sort_by_key(|vote| (self.molecules.representative_pair(vote.pair), vote.pair));
+        let same = |a: &MoleculeVote, b: &MoleculeVote| {
+            self.molecules.representative_pair(a.pair) == self.molecules.representative_pair(b.pair)
+        };
+        let sum = |votes: &[MoleculeVote]| {
+            let strongest =
                 votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
-            // A molecule is never surer than that it says so for reasons its bases do not show.
-            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds, v.first_forward)).sum();
+            // The log-odds of a molecule are limited by errors that its bases do not show.
+            // docs/model/error_model.md (6)
+            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds, v.is_f1r2)).sum();
             let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();
-            let pair = self.molecules.of(telling.pair);
-            let log_odds = bounded(log_odds, telling.first_forward);
-            Vote { pair, log_odds, copies: (pairs - 1) as u16, ..*telling }
+            let pair = self.molecules.representative_pair(strongest.pair);
+            let log_odds = bounded(log_odds, strongest.is_f1r2);
+            MoleculeVote { pair, log_odds, duplicates: (pairs - 1) as u16, ..*strongest }
         };
         votes.chunk_by(same).map(sum).collect()
     }

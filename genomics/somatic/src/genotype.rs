@@ -1,260 +1,372 @@
-//! Votes of all samples → quality and filters.
+//! Computes the somatic quality and the filters of a change from the votes of all samples.
 //!
-//! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted; the alternatives are
-//! that all supporting reads are errors, or that the normal has the allele too (germline). Of several tumours of one person each has a fraction
-//! of its own, which may be none: their evidence is added up.
+//! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted. The alternatives are
+//! that all supporting reads are errors, and that the normal has the allele too (germline). Each of several tumours
+//! of one patient has its own fraction, which may be 0; their evidence is added.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::slippage::Rate;
-use crate::vote::Vote;
+use crate::molecule_vote::MoleculeVote;
+use crate::sequencing_errors;
+use crate::slippage::SlippageRate;
 
-/// Molecules of one sample by allele.
+/// Parameters of the genotype model. Numbers in parentheses are formulas of `docs/model/genotype.md`.
+#[derive(Debug)]
+pub(crate) struct GenotypeModelParams {
+    /// Prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (9). Unit:
+    /// natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence is
+    /// needed.
+    pub(crate) somatic_prior_log_odds: f64,
+    /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
+    pub(crate) missed_germline_log_odds: f64,
+    /// Prior odds of a normal without tumour cells (7). Unit: natural-log units. Source: empirical; not fitted. If
+    /// higher: fewer tumour reads are tolerated in the normal.
+    pub(crate) pure_normal_log_odds: f64,
+    /// Default minimum quality of a call that passes (9). Unit: Phred. Source: empirical; not fitted. If higher:
+    /// fewer calls pass.
+    pub(crate) min_quality: f64,
+    /// Largest quality that is reported (9). Unit: Phred. Source: chosen (three digits). If higher: higher qualities
+    /// are reported.
+    pub(crate) max_quality: f64,
+    /// Minimum number of distinct molecules of a call (10). Unit: molecules. Source: chosen, two molecules have the
+    /// same error once in some thousand bases at 30x (docs/decisions/0017). If higher: fewer calls, fewer false ones.
+    pub(crate) min_molecules: usize,
+    /// Minimum number of distinct molecules of a change that errors hardly ever make (10). Unit: molecules. Source:
+    /// chosen (docs/decisions/0017). If higher: fewer indels and junctions.
+    pub(crate) min_molecules_rare_error: usize,
+    /// Maximum number of calls with two molecules per call with three or more, among changes that errors hardly ever
+    /// make; more are library artefacts (10). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
+    /// two molecules pass.
+    pub(crate) max_two_molecule_call_share: f64,
+    /// Minimum number of molecules of the normal that support an allele (10). Unit: molecules. Source: empirical; not
+    /// fitted. If higher: more calls are filtered at low depth.
+    pub(crate) min_normal_depth: u32,
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (10). Unit:
+    /// natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal are
+    /// filtered.
+    pub(crate) min_tumour_excess: f64,
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal if one molecule of
+    /// the normal has it and the quality is high: e to 1 (10). Unit: natural-log units. Source: chosen, 16 true and 2
+    /// false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
+    pub(crate) min_tumour_excess_one_molecule: f64,
+    /// Quality from which a single molecule of the normal with the allele may be an error (10). Unit: Phred. Source:
+    /// empirical; not fitted. If higher: more calls are filtered.
+    pub(crate) min_forgiving_quality: f64,
+    /// Allele fraction up to which an allele in the normal may be contamination with tumour (7). Unit: share of
+    /// molecules. Source: empirical; not fitted. If higher: more calls with reads in the normal pass.
+    pub(crate) min_contamination: f64,
+    /// Allele fraction in the normal, relative to the largest one of the tumours, up to which the allele may be
+    /// contamination with tumour (7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with reads in
+    /// the normal pass.
+    pub(crate) contamination_ratio: f64,
+    /// Minimum number of molecules of the normal with the allele of a germline variant (10). Unit: molecules. Source:
+    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    pub(crate) min_germline_molecules: u32,
+    /// Minimum allele fraction in the normal of a germline variant (10). Unit: share of molecules. Source: empirical;
+    /// not fitted. If higher: fewer calls get the filter `germline`.
+    pub(crate) min_germline_fraction: f64,
+    /// Log-likelihood ratio from which the reads of the tumour allele clearly differ from those of the other allele
+    /// in a property (11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer calls are
+    /// filtered.
+    pub(crate) min_bias_log_ratio: f64,
+    /// Minimum difference of the shares of reads with the property (11). Unit: share of reads. Source: chosen (at
+    /// great depth any difference is significant, only a large one is an artefact). If higher: fewer calls are
+    /// filtered.
+    pub(crate) min_bias_difference: f64,
+    /// Distance from the end of a read that counts as its end (11). Unit: bases. Source: empirical; not fitted. If
+    /// higher: more calls are filtered.
+    pub(crate) read_end_bases: u16,
+    /// Quality below which the median supporting base is poor. Unit: Phred. Source: empirical; not fitted. If higher:
+    /// more calls are filtered.
+    pub(crate) min_median_base_quality: u8,
+    /// Mapping quality below which a contig may belong to another locus. Unit: Phred. Source: empirical; not fitted.
+    /// If higher: more calls are filtered.
+    pub(crate) min_mapq: u8,
+    /// Number of expectation–maximisation rounds of an allele fraction (2). Unit: rounds. Source: empirical; not
+    /// fitted. If higher: slower, no visible effect.
+    pub(crate) num_fit_rounds: usize,
+    /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (3). Unit: standard
+    /// deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
+    pub(crate) max_rate_deviations: usize,
+    /// Number of rates that are tried for each standard deviation (3). Unit: steps. Source: empirical; not fitted. If
+    /// higher: finer and slower.
+    pub(crate) rate_steps_per_deviation: usize,
+    /// Number of allele fractions over which likelihoods are averaged (4). Unit: fractions. Source: empirical; not
+    /// fitted. If higher: finer and slower.
+    pub(crate) num_fractions: usize,
+    /// Share of the tumour genome in which copy-number changes may have shifted the fraction of a germline allele to
+    /// any value (5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken for
+    /// germline variants.
+    pub(crate) shifted_fraction_share: f64,
+    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour elsewhere (5). Unit: share
+    /// of molecules. Source: chosen (that of 40 molecules). If higher: more calls are taken for germline variants.
+    pub(crate) germline_fraction_sd: f64,
+    /// Log-likelihood ratio from which one of several tumours has a called change: best-fitting fraction against
+    /// errors. Unit: natural-log units. Source: empirical (one molecule in thirty passes, one in a hundred does not).
+    /// If higher: fewer tumours have the change.
+    pub(crate) min_tumour_log_ratio: f64,
+    /// Log-odds above which a molecule counts for an allele. Unit: natural-log units. Source: chosen (20 to 1). If
+    /// higher: more molecules are undecided.
+    pub(crate) min_support_log_odds: f64,
+    /// Log-likelihood difference by which a read must fit a haplotype without the position better to be excluded.
+    /// Unit: natural-log units. Source: empirical; not fitted. If higher: more reads of other junctions count.
+    pub(crate) min_uncovered_log_odds: f64,
+    /// Pseudo-count of found and expected calls, so that a few bases do not determine the mutation rate (12). Unit:
+    /// calls. Source: empirical; not fitted. If higher: qualities are lowered less.
+    pub(crate) frequency_pseudo_calls: f64,
+    /// Number of iterations of the mutation rate (12). Unit: iterations. Source: empirical; not fitted. If higher:
+    /// slower, no visible effect.
+    pub(crate) frequency_iterations: usize,
+}
+
+/// Values of the parameters of the genotype model.
+pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
+    somatic_prior_log_odds: 11.0,
+    missed_germline_log_odds: 2.4,
+    pure_normal_log_odds: 2.5,
+    min_quality: 8.0,
+    max_quality: 999.0,
+    min_molecules: 3,
+    min_molecules_rare_error: 2,
+    max_two_molecule_call_share: 0.1,
+    min_normal_depth: 6,
+    min_tumour_excess: 2.2,
+    min_tumour_excess_one_molecule: 1.0,
+    min_forgiving_quality: 20.0,
+    min_contamination: 0.02,
+    contamination_ratio: 0.1,
+    min_germline_molecules: 3,
+    min_germline_fraction: 0.1,
+    min_bias_log_ratio: 8.0,
+    min_bias_difference: 0.3,
+    read_end_bases: 8,
+    min_median_base_quality: 15,
+    min_mapq: 3,
+    num_fit_rounds: 40,
+    max_rate_deviations: 4,
+    rate_steps_per_deviation: 4,
+    num_fractions: 50,
+    shifted_fraction_share: 0.25,
+    germline_fraction_sd: 0.08,
+    min_tumour_log_ratio: 3.0,
+    min_support_log_odds: 3.0,
+    min_uncovered_log_odds: 3.0,
+    frequency_pseudo_calls: 5.0,
+    frequency_iterations: 20,
+};
+
+/// Number of molecules of one sample that support each allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Support {
+pub struct AlleleSupport {
     /// Molecules with the normal allele.
     pub reference: u32,
     /// Molecules with the tumour allele.
     pub alternative: u32,
-    /// Of those with the tumour allele, how many ran with the contig.
+    /// Molecules with the tumour allele in the contig's orientation.
     pub forward: u32,
-    /// Of those with the tumour allele, how many had read 1 run with the contig (F1R2).
+    /// Molecules with the tumour allele and read 1 in the contig's orientation (F1R2).
     pub first_forward: u32,
-    /// Of those with the normal allele, how many ran with the contig.
+    /// Molecules with the normal allele in the contig's orientation.
     pub reference_forward: u32,
-    /// Of those with the normal allele, how many had read 1 run with the contig.
+    /// Molecules with the normal allele and read 1 in the contig's orientation (F1R2).
     pub reference_first_forward: u32,
-    /// PCR copies: pairs beyond the first of each molecule.
+    /// PCR duplicates: number of pairs beyond the first of each molecule.
     pub copies: u32,
 }
 
-impl Support {
-    fn of(votes: &[Vote]) -> Support {
-        let count = |wanted: &dyn Fn(&Vote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
-        Support {
-            reference: count(&Vote::reference),
-            alternative: count(&Vote::alternative),
-            forward: count(&|v| v.alternative() && v.forward),
-            first_forward: count(&|v| v.alternative() && v.first_forward),
-            reference_forward: count(&|v| v.reference() && v.forward),
-            reference_first_forward: count(&|v| v.reference() && v.first_forward),
-            copies: votes.iter().map(|v| u32::from(v.copies)).sum(),
+impl AlleleSupport {
+    fn count(votes: &[MoleculeVote]) -> AlleleSupport {
+        let count = |wanted: &dyn Fn(&MoleculeVote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
+        AlleleSupport {
+            reference: count(&MoleculeVote::supports_reference),
+            alternative: count(&MoleculeVote::supports_alternative),
+            forward: count(&|v| v.supports_alternative() && v.forward),
+            first_forward: count(&|v| v.supports_alternative() && v.is_f1r2),
+            reference_forward: count(&|v| v.supports_reference() && v.forward),
+            reference_first_forward: count(&|v| v.supports_reference() && v.is_f1r2),
+            copies: votes.iter().map(|v| u32::from(v.duplicates)).sum(),
         }
     }
 
-    /// Molecules that speak for either allele.
+    /// Number of molecules that support either allele.
     pub fn depth(&self) -> u32 {
         self.reference + self.alternative
     }
 
-    /// Share of the tumour allele; 0 where there is no molecule.
-    pub fn fraction(&self) -> f64 {
+    /// Share of molecules with the tumour allele; 0 without molecules.
+    pub fn allele_fraction(&self) -> f64 {
         if self.depth() == 0 { 0.0 } else { f64::from(self.alternative) / f64::from(self.depth()) }
     }
 }
 
-/// Why a call is not trusted. The names are those of the VCF's FILTER column.
+/// Reason why a call does not pass. [`Filter::filter_id`] returns its ID in the FILTER column of the VCF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// The quality is under the threshold.
+    /// The quality is below the threshold.
     LowQuality,
     /// Fewer than three distinct molecules.
     FewReads,
-    /// The normal has the allele as a germline variant would.
+    /// The normal has the allele as often as a germline variant.
     Germline,
-    /// The normal has more of the allele than errors and a little contamination explain.
+    /// The normal has more of the allele than errors and slight contamination explain.
     TumourInNormal,
-    /// Too few reads of the normal to tell.
+    /// Too few reads of the normal cover the position.
     NormalDepth,
-    /// Support on another strand than the other allele's.
+    /// The supporting reads are on a different strand than the other allele's reads.
     StrandBias,
-    /// Support from one orientation of pairs, unlike the other allele's: damage.
+    /// The pairs with the tumour allele are nearly all of one orientation (F1R2 or F2R1), unlike the pairs with the
+    /// normal allele: probably DNA damage.
     Orientation,
-    /// Support from the ends of reads, unlike the other allele's.
+    /// The supporting bases are at the ends of reads, unlike the bases that support the normal allele.
     ReadEnds,
-    /// Supporting bases are poor.
+    /// The supporting bases have low quality.
     BaseQuality,
-    /// The contig fits several places equally well.
+    /// The contig fits several loci equally well.
     Repeat,
-    /// The contig differs from its place in too much to be changed from it.
+    /// The contig has so many differences from its locus that it comes from another locus.
     Divergent,
-    /// The sequence turns back on itself nearby, as single strands do that fold in the library.
+    /// The sequence near the change is a fold-back artefact of the library.
     FoldBack,
-    /// Other people's normals have it as well.
+    /// Normals of the panel have the allele too.
     Panel,
 }
 
 impl Filter {
-    /// All of them with the description for the VCF header.
-    pub const ALL: [(Filter, &'static str, &'static str); 13] = [
-        (Filter::LowQuality, "low_quality", "Quality under the threshold"),
+    /// All filters with their ID and the description for the VCF header.
+    pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 13] = [
+        (Filter::LowQuality, "low_quality", "Quality below the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
-        (Filter::Germline, "germline", "The normal carries the allele as a germline variant does"),
+        (Filter::Germline, "germline", "The normal has the allele as often as a germline variant"),
         (
             Filter::TumourInNormal,
             "tumour_in_normal",
-            "The normal carries the allele beyond errors and slight contamination",
+            "The normal has more of the allele than errors and slight contamination explain",
         ),
-        (Filter::NormalDepth, "normal_depth", "Too few reads of the normal cover the place"),
-        (Filter::StrandBias, "strand_bias", "Support from one strand, unlike the other allele's reads"),
+        (Filter::NormalDepth, "normal_depth", "Too few reads of the normal cover the position"),
+        (Filter::StrandBias, "strand_bias", "Supporting reads have one strand, unlike the other allele's reads"),
         (
             Filter::Orientation,
             "orientation",
-            "Support from one orientation of pairs, unlike the other allele's: damage of one strand",
+            "Supporting pairs have one orientation, unlike the other allele's: damage of one strand",
         ),
-        (Filter::ReadEnds, "read_ends", "Support from the ends of reads, unlike the other allele's"),
-        (
-            Filter::BaseQuality,
-            "base_quality",
-            "Supporting bases have poor qualities, unlike the other allele's",
-        ),
-        (Filter::Repeat, "repeat", "The tumour sequence fits several places of the genome equally well"),
+        (Filter::ReadEnds, "read_ends", "Supporting bases are at the ends of reads, unlike the other allele's"),
+        (Filter::BaseQuality, "base_quality", "Supporting bases have low quality, unlike the other allele's"),
+        (Filter::Repeat, "repeat", "The tumour sequence fits several positions of the genome equally well"),
         (
             Filter::Divergent,
             "divergent",
-            "The tumour sequence differs from its place in so much that it comes from elsewhere",
+            "The tumour sequence has so many differences that it comes from another position of the genome",
         ),
         (
             Filter::FoldBack,
             "fold_back",
-            "The sequence turns back on itself nearby and seldom, as molecules do that fold in the library",
+            "The sequence nearby is followed by its reverse complement: a fold-back artefact of the library",
         ),
-        (
-            Filter::Panel,
-            "panel",
-            "Normals of other people, in the panel, have it as well: an artefact that recurs, or germline",
-        ),
+        (Filter::Panel, "panel", "Normals of the panel have the allele too: a recurrent artefact, or germline"),
     ];
 
-    /// The name in the FILTER column.
-    pub fn name(self) -> &'static str {
-        Filter::ALL.iter().find(|f| f.0 == self).map_or("unknown", |f| f.1)
+    /// The ID in the FILTER column.
+    pub fn filter_id(self) -> &'static str {
+        Filter::ALL_FILTERS.iter().find(|f| f.0 == self).map_or("unknown", |f| f.1)
     }
 }
 
-/// What one of several tumours says.
+/// Support of one of several tumours.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Own {
-    /// Its molecules.
+pub struct TumourSupport {
+    /// Molecules of this tumour by allele.
     #[serde(flatten)]
-    pub support: Support,
-    /// Whether it has the change.
+    pub support: AlleleSupport,
+    /// Whether this tumour, and not only another tumour of the patient, has the change.
     pub has: bool,
 }
 
-/// Evidence by itself, without what is thought likely before: logarithms to base 10.
+/// Likelihood ratios without priors, as logarithms to base 10.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Odds {
-    /// The tumours having the change, at the shares that fit best, over errors.
+pub struct LikelihoodRatios {
+    /// Likelihood that the tumours have the change at the best-fitting fractions, over the likelihood of errors.
     pub tumour: f64,
-    /// The normal not having it over having it as a heterozygous germline variant.
+    /// Likelihood that the normal lacks the allele, over the likelihood of a heterozygous germline variant.
     pub normal: f64,
 }
 
-/// The verdict on one change.
+/// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
     /// Support in the normal.
-    pub normal: Support,
-    /// Support in the tumour, in all of them together where there are several.
-    pub tumour: Support,
-    /// Each tumour by itself, where there are several.
-    pub tumours: Vec<Own>,
+    pub normal: AlleleSupport,
+    /// Support in the tumour; the sum of all tumours if there are several.
+    pub tumour: AlleleSupport,
+    /// Support of each tumour, if there are several; otherwise empty.
+    pub tumours: Vec<TumourSupport>,
     /// Phred-scaled probability that the change is not somatic.
     pub quality: f64,
-    /// What the molecules say, as the logarithm to base 10 of a ratio of likelihoods.
-    pub odds: Odds,
-    /// Reasons against it; empty means PASS.
+    /// Likelihood ratios, without priors.
+    pub odds: LikelihoodRatios,
+    /// Reasons against the call; empty means PASS.
     pub filters: BTreeSet<Filter>,
 }
 
-/// Probability that a molecule shows an allele it does not have, whatever its bases say: damage and PCR.
-pub(crate) const DOUBT: f64 = 1e-4;
-
-/// The same for what sequencers and PCR hardly make.
-pub(crate) const RARE: f64 = 1e-6;
-
-/// What a change is, as far as errors are concerned.
+/// How frequent the errors are that look like a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Wrong bases, or lengths of repeats, make the same.
+pub enum ErrorFrequency {
+    /// Substitutions and length changes of repeats: frequent errors.
     Common,
-    /// Bases lost or put in outside repeats, and junctions: what sequencers hardly ever make, and never twice alike.
+    /// Indels outside repeats, and junctions: errors hardly ever make them, and never the same one twice.
     Rare,
 }
 
-/// What the verdict depends on beside the votes.
+/// What genotyping depends on besides the votes.
 #[derive(Debug, Clone, Copy)]
-pub struct Params {
-    /// What kind of change it is.
-    pub kind: Kind,
-    /// How often slips of a repeat look like it.
-    pub slips: Rate,
-    /// Molecules of the normal and of the tumours at the place, whether they tell the alleles apart or not.
-    pub molecules: [u32; 2],
-    /// Lowest quality that passes.
-    pub least_quality: f64,
-    /// Places in the genome where an error could have made such a change, per true change: the prior odds.
-    pub prior: f64,
+pub struct GenotypingParams {
+    /// How frequent the errors are that look like the change.
+    pub error_frequency: ErrorFrequency,
+    /// Rate at which slippage of a repeat looks like the change.
+    pub slippage_rate: SlippageRate,
+    /// Numbers of the normal's and of the tumours' molecules at the position, whether they support an allele or not.
+    pub num_molecules: [u32; 2],
+    /// Minimum quality for PASS.
+    pub min_quality: f64,
+    /// Natural logarithm of the prior odds of an error over a true change.
+    pub prior_log_odds: f64,
     /// Mapping quality of the contig.
     pub mapq: u8,
 }
 
-impl Default for Params {
-    fn default() -> Params {
-        Params {
-            kind: Kind::Common,
-            slips: Rate::default(),
-            molecules: [0; 2],
-            least_quality: 8.0,
-            prior: PRIOR,
+impl Default for GenotypingParams {
+    fn default() -> GenotypingParams {
+        GenotypingParams {
+            error_frequency: ErrorFrequency::Common,
+            slippage_rate: SlippageRate::default(),
+            num_molecules: [0; 2],
+            min_quality: GENOTYPE_MODEL_PARAMS.min_quality,
+            prior_log_odds: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds,
             mapq: 60,
         }
     }
 }
 
-/// Prior odds (natural logarithm) of a base not having mutated in the tumour, before the sample tells how many have.
-pub(crate) const PRIOR: f64 = 11.0;
+/// Minimum number of distinct molecules of a call.
+pub const MIN_CALL_MOLECULES: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
+/// Minimum number of distinct molecules of a change that errors hardly ever make.
+pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;
 
-/// Prior odds (natural logarithm) of a germline variant that the normal's reads have missed over a somatic one.
-const GERMLINE: f64 = 2.4;
-/// Prior odds (natural logarithm) of a normal without tumour in it.
-const CONTAMINATED: f64 = 2.5;
-/// Fewest distinct molecules that a call rests on: two agree by chance once in some thousand bases at 30x.
-pub const FEWEST_PAIRS: usize = 3;
-/// Fewest of them for a change that sequencers hardly make.
-pub const FEWEST_RARE: usize = 2;
-/// Fewest molecules of the normal that tell its alleles.
-const NORMAL_DEPTH: u32 = 6;
-/// Log-likelihood ratio from which the tumour clearly has more of an allele than the normal.
-const CLEARLY_MORE: f64 = 2.2;
-/// The same where the normal has it in one molecule.
-const CLEARLY_MORE_THAN_ONE: f64 = 1.0;
-/// Quality from which one molecule of the normal is taken for wrong.
-const CLEAR: f64 = 20.0;
-/// Log-likelihood ratio from which the tumour allele's reads are clearly unlike the other allele's.
-const CLEARLY_UNLIKE: f64 = 8.0;
-/// Bases from the end of a read that count as its end.
-const END: u16 = 8;
-/// Phred quality under which the median supporting base is poor.
-const POOR: u8 = 15;
-/// Mapping quality under which a contig may lie elsewhere.
-const PLACED: u8 = 3;
-
-/// Natural-log likelihood of a sample's votes when a share `f` of its molecules has the allele.
-fn log_likelihood(votes: &[Vote], f: f64) -> f64 {
+/// Natural logarithm of the likelihood of a sample's votes if the share `f` of its molecules has the allele.
+fn log_likelihood(votes: &[MoleculeVote], f: f64) -> f64 {
+    // docs/model/genotype.md (1)
     votes.iter().map(|v| ((1.0 - f) + f * v.log_odds.exp()).ln()).sum()
 }
 
-/// The share of molecules with the allele that explains the votes best, up to `most`, and its log-likelihood
-/// (expectation–maximisation, which climbs to the one maximum there is).
-fn fitted(votes: &[Vote], most: f64) -> f64 {
+/// Log-likelihood of the votes at the best-fitting share of molecules with the allele, which is at most `most`
+/// (expectation–maximisation; there is one maximum).
+fn fitted_log_likelihood(votes: &[MoleculeVote], most: f64) -> f64 {
     let mut f = 0.5 * most;
-    for _ in 0..40 {
+    for _ in 0..GENOTYPE_MODEL_PARAMS.num_fit_rounds {
         let expected: f64 = votes
             .iter()
             .map(|v| {
@@ -262,71 +374,67 @@ fn fitted(votes: &[Vote], most: f64) -> f64 {
                 odds / ((1.0 - f) + odds)
             })
             .sum();
+        // docs/model/genotype.md (2)
         f = (expected / votes.len().max(1) as f64).min(most);
     }
     log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
 }
 
-/// Standard deviations up to which a rate is believed to be more than it was estimated, and how many are tried for each.
-const FARTHEST: usize = 4;
-const FINE: usize = 4;
-
-/// The log-likelihood of votes of which none has the allele but by errors: of the rates of slips that the votes may have had, the one that
-/// explains most. At a depth of hundreds a rate that is half as high again as was thought would else be an allele.
-fn without(votes: &[Vote], doubt: f64, slips: Rate) -> f64 {
-    let usual = log_likelihood(votes, doubt);
+/// Log-likelihood of the votes if no molecule has the allele. The slippage rate may be higher than estimated, at the
+/// price of its uncertainty: the best-fitting rate counts. Otherwise a rate 1.5 times the estimate would look like an
+/// allele at a depth of hundreds.
+fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: SlippageRate) -> f64 {
+    let best_at_rate = log_likelihood(votes, error_probability);
     if slips.rate == 0.0 {
-        return usual;
+        return best_at_rate;
     }
     let deviating = |step: usize| {
-        let deviations = step as f64 / FINE as f64;
-        let more = slips.rate * ((slips.spread * deviations).exp() - 1.0);
-        log_likelihood(votes, (doubt + more).min(0.5)) - deviations.powi(2) / 2.0
+        let deviations = step as f64 / GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation as f64;
+        let more = slips.rate * ((slips.log_spread * deviations).exp() - 1.0);
+        // docs/model/genotype.md (3)
+        log_likelihood(votes, (error_probability + more).min(0.5)) - deviations.powi(2) / 2.0
     };
-    (1..=FARTHEST * FINE).map(deviating).fold(usual, f64::max)
+    (1..=GENOTYPE_MODEL_PARAMS.max_rate_deviations * GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation)
+        .map(deviating)
+        .fold(best_at_rate, f64::max)
 }
 
-/// Allele fractions at which likelihoods are summed up.
-const STEPS: usize = 50;
-
-/// Natural log of the likelihood of votes, averaged over allele fractions that are as likely as `weight` says.
-fn averaged(votes: &[Vote], weight: impl Fn(f64) -> f64) -> f64 {
-    let points: Vec<(f64, f64)> = (0..STEPS)
-        .map(|i| (i as f64 + 0.5) / STEPS as f64)
+/// Natural logarithm of the likelihood of the votes, averaged over allele fractions with prior `weight`.
+fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
+    let points: Vec<(f64, f64)> = (0..GENOTYPE_MODEL_PARAMS.num_fractions)
+        .map(|i| (i as f64 + 0.5) / GENOTYPE_MODEL_PARAMS.num_fractions as f64)
         .map(|f| (weight(f).ln(), log_likelihood(votes, f)))
         .collect();
     let total = points.iter().map(|p| p.0.exp()).sum::<f64>().ln();
     let highest = points.iter().map(|p| p.0 + p.1).fold(f64::NEG_INFINITY, f64::max);
+    // docs/model/genotype.md (4)
     highest + points.iter().map(|p| (p.0 + p.1 - highest).exp()).sum::<f64>().ln() - total
 }
 
-/// Share of a tumour's genome in which gains and losses may have moved a germline allele's fraction anywhere.
-const MOVED: f64 = 0.25;
-
-/// How likely a heterozygous germline allele has the fraction `f` of a tumour's molecules: one half mostly.
-fn germline_fraction(f: f64) -> f64 {
-    // A bell as wide as that of forty molecules, of area one.
-    let bell =
-        (-(f - 0.5).powi(2) / (2.0 * 0.08f64.powi(2))).exp() / (0.08 * (2.0 * std::f64::consts::PI).sqrt());
-    (1.0 - MOVED) * bell + MOVED
+/// Prior density of the fraction `f` of a heterozygous germline allele in the tumour: mostly one half.
+fn germline_fraction_density(f: f64) -> f64 {
+    // A normal distribution as wide as that of 40 molecules.
+    let bell = (-(f - 0.5).powi(2) / (2.0 * GENOTYPE_MODEL_PARAMS.germline_fraction_sd.powi(2))).exp()
+        / (GENOTYPE_MODEL_PARAMS.germline_fraction_sd * (2.0 * std::f64::consts::PI).sqrt());
+    // docs/model/genotype.md (5)
+    (1.0 - GENOTYPE_MODEL_PARAMS.shifted_fraction_share) * bell + GENOTYPE_MODEL_PARAMS.shifted_fraction_share
 }
 
-/// Log-likelihood ratio of `k` of `n` and `m` of `o` being draws of two shares over one.
-fn unlike([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
+/// Log-likelihood ratio of two different shares over one common share, for `k` of `n` and `m` of `o`.
+fn share_difference_log_ratio([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
     let term = |count: u32, p: f64| if count == 0 { 0.0 } else { f64::from(count) * p.ln() };
     let likelihood = |k: u32, n: u32, p: f64| term(k, p) + term(n - k, 1.0 - p);
     let share = |k: u32, n: u32| f64::from(k) / f64::from(n.max(1));
     let shared = share(k + m, n + o);
-    likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o))
-        - likelihood(k, n, shared)
-        - likelihood(m, o, shared)
+    likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o)) - likelihood(k, n, shared) - likelihood(m, o, shared)
 }
 
-/// Whether the votes for the tumour allele have a trait clearly oftener, or clearly more seldom, than those for the other.
-fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -> bool) -> bool {
+/// Whether the votes for the tumour allele have a property clearly more often, or clearly less often, than those for
+/// the other allele.
+fn has_bias<'a>(votes: impl Iterator<Item = &'a MoleculeVote>, trait_of: impl Fn(&MoleculeVote) -> bool) -> bool {
     let (mut alternative, mut reference) = ([0u32; 2], [0u32; 2]);
     for vote in votes {
-        let counts = match (vote.alternative(), vote.reference()) {
+        let counts = match (vote.supports_alternative(), vote.supports_reference()) {
             (true, _) => &mut alternative,
             (_, true) => &mut reference,
             _ => continue,
@@ -334,15 +442,18 @@ fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -
         counts[0] += u32::from(trait_of(vote));
         counts[1] += 1;
     }
-    // As if half of a few more reads of the other allele had it: where there are none, nothing is unlike.
+    // Pseudocount: four more reads of the other allele, half of them with the property. Without reads of the other
+    // allele there is no difference.
     let reference = [reference[0] + 2, reference[1] + 4];
     let share = |[k, n]: [u32; 2]| f64::from(k) / f64::from(n.max(1));
-    // At great depth any difference is clear; only a great one tells of an artefact.
-    (share(alternative) - share(reference)).abs() > 0.3 && unlike(alternative, reference) > CLEARLY_UNLIKE
+    // At great depth any difference is significant; only a large one is an artefact.
+    // docs/model/genotype.md (11)
+    (share(alternative) - share(reference)).abs() > GENOTYPE_MODEL_PARAMS.min_bias_difference
+        && share_difference_log_ratio(alternative, reference) > GENOTYPE_MODEL_PARAMS.min_bias_log_ratio
 }
 
-/// The votes of some samples, in the order of their pairs.
-pub(crate) fn pooled(samples: &[Vec<Vote>]) -> Cow<'_, [Vote]> {
+/// The votes of several samples, sorted by pair.
+pub(crate) fn pool_votes(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [MoleculeVote]> {
     if let [one] = samples {
         return Cow::Borrowed(one);
     }
@@ -351,15 +462,16 @@ pub(crate) fn pooled(samples: &[Vec<Vote>]) -> Cow<'_, [Vote]> {
     Cow::Owned(all)
 }
 
-/// A sum that does not depend on the order.
-fn sum(mut terms: Vec<f64>) -> f64 {
+/// Sum of the terms after sorting, so that the result does not depend on their order.
+fn ordered_sum(mut terms: Vec<f64>) -> f64 {
     terms.sort_by(f64::total_cmp);
     terms.into_iter().reduce(|sum, term| sum + term).unwrap_or(0.0)
 }
 
-/// Log-likelihood of the votes of a tumour that has the change, at whatever fraction; of one of several, that as likely has not.
-fn of_somatic(tumour: &[Vote], several: bool) -> f64 {
-    let present = averaged(tumour, |_| 1.0);
+/// Log-likelihood of the votes of a tumour with the change at an unknown fraction. If there are several tumours, each
+/// has the change with probability one half.
+fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
+    let present = averaged_log_likelihood(tumour, |_| 1.0);
     if !several {
         return present;
     }
@@ -368,19 +480,21 @@ fn of_somatic(tumour: &[Vote], several: bool) -> f64 {
     most + (0.5 * ((present - most).exp() + (absent - most).exp())).ln()
 }
 
-/// Log-likelihood of the votes of all tumours when the change is somatic, at most as likely each for itself as one of them with the others as frequent as a
-/// germline allele: what the founder of all of them had is in half of their molecules, too, so several that look so say no more of a germline variant than one.
-fn of_somatic_in_all(tumours: &[Vec<Vote>]) -> f64 {
+/// Log-likelihood of the votes of all tumours if the change is somatic. A clonal change of their common founder has a
+/// fraction near one half in all of them, as a germline variant has. So the average of two models counts: independent
+/// fractions, and one free fraction with all others near one half.
+fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     let several = tumours.len() > 1;
-    let apart = sum(tumours.iter().map(|votes| of_somatic(votes, several)).collect());
+    let apart = ordered_sum(tumours.iter().map(|votes| somatic_log_likelihood(votes, several)).collect());
     if !several {
         return apart;
     }
-    let alike: Vec<f64> = tumours.iter().map(|votes| averaged(votes, germline_fraction)).collect();
-    let free: Vec<f64> = tumours.iter().map(|votes| averaged(votes, |_| 1.0)).collect();
+    let alike: Vec<f64> =
+        tumours.iter().map(|votes| averaged_log_likelihood(votes, germline_fraction_density)).collect();
+    let free: Vec<f64> = tumours.iter().map(|votes| averaged_log_likelihood(votes, |_| 1.0)).collect();
     let of = |one: usize| {
         let terms = (0..tumours.len()).map(|other| if other == one { free[other] } else { alike[other] });
-        sum(terms.collect())
+        ordered_sum(terms.collect())
     };
     let mut founders: Vec<f64> = (0..tumours.len()).map(of).collect();
     founders.sort_by(f64::total_cmp);
@@ -389,122 +503,143 @@ fn of_somatic_in_all(tumours: &[Vec<Vote>]) -> f64 {
     most + (0.5 * ((apart - most).exp() + founder)).ln()
 }
 
-/// Log-likelihood of the votes of all tumours when each has the change as frequently as fits best. Each fraction beyond the first costs what a parameter does
-/// (half the logarithm of the molecules; Schwarz 1978), and a tumour whose molecules are not worth that has none: errors of several tumours would else be
-/// explained one by one.
-fn present(tumours: &[Vec<Vote>]) -> f64 {
+/// Log-likelihood of the votes of all tumours at the best-fitting fractions. Each fraction after the first costs half
+/// the logarithm of the number of molecules (Schwarz 1978, BIC). A tumour that does not gain as much has fraction 0;
+/// otherwise errors of several tumours would be explained one by one.
+fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     if let [one] = tumours {
-        return fitted(one, 1.0);
+        return fitted_log_likelihood(one, 1.0);
     }
     let molecules: usize = tumours.iter().map(Vec::len).sum();
     let cost = 0.5 * (molecules.max(1) as f64).ln();
-    let none = sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
+    let none = ordered_sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
     let mut gains: Vec<f64> =
-        tumours.iter().map(|votes| fitted(votes, 1.0) - log_likelihood(votes, 0.0)).collect();
+        tumours.iter().map(|votes| fitted_log_likelihood(votes, 1.0) - log_likelihood(votes, 0.0)).collect();
     gains.sort_by(f64::total_cmp);
     let Some(first) = gains.pop() else { return none };
-    none + first + sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
+    // docs/model/genotype.md (6)
+    none + first + ordered_sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
 }
 
-/// Log-likelihood ratio from which one of several tumours has a change that is called: as frequent in its molecules as fits best, against errors. One molecule
-/// in thirty has it, one in a hundred not.
-const ITS_OWN: f64 = 3.0;
-
-/// What each of several tumours says of a change. That one which speaks most for it has it.
-fn each(tumours: &[Vec<Vote>], doubt: f64, slips: Rate) -> Vec<Own> {
-    let odds = |votes: &Vec<Vote>| fitted(votes, 1.0) - without(votes, doubt, slips);
+/// Support of each of several tumours. The tumour with the strongest evidence always has the change.
+fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips: SlippageRate) -> Vec<TumourSupport> {
+    let odds = |votes: &Vec<MoleculeVote>| {
+        fitted_log_likelihood(votes, 1.0) - error_log_likelihood(votes, error_probability, slips)
+    };
     let odds: Vec<f64> = tumours.iter().map(odds).collect();
     let most = odds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let own = |(votes, odds): (&Vec<Vote>, f64)| {
-        let support = Support::of(votes);
-        Own { support, has: support.alternative > 0 && (odds >= ITS_OWN || odds >= most) }
+    let own = |(votes, odds): (&Vec<MoleculeVote>, f64)| {
+        let support = AlleleSupport::count(votes);
+        TumourSupport {
+            support,
+            has: support.alternative > 0 && (odds >= GENOTYPE_MODEL_PARAMS.min_tumour_log_ratio || odds >= most),
+        }
     };
     tumours.iter().zip(odds).map(own).collect()
 }
 
-/// Judges a change from what the molecules of the normal and of each tumour say.
-pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype {
+/// Genotypes a change from the votes of the normal's and of each tumour's molecules.
+pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], params: GenotypingParams) -> Genotype {
     let several = tumours.len() > 1;
-    let pooled = pooled(tumours);
+    let pooled = pool_votes(tumours);
     let tumour = &pooled[..];
-    let (n, t) = (Support::of(normal), Support::of(tumour));
-    let over = |of: &dyn Fn(&[Vote]) -> f64| sum(tumours.iter().map(|votes| of(votes)).collect());
-    let present = present(tumours);
-    let doubt = match params.kind {
-        Kind::Common => DOUBT,
-        Kind::Rare => RARE,
+    let (n, t) = (AlleleSupport::count(normal), AlleleSupport::count(tumour));
+    let over = |of: &dyn Fn(&[MoleculeVote]) -> f64| ordered_sum(tumours.iter().map(|votes| of(votes)).collect());
+    let present = presence_log_likelihood(tumours);
+    let error_probability = match params.error_frequency {
+        ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
+        ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
     };
-    // Slips are as frequent in one tumour as in the other.
-    let absent = without(tumour, doubt, params.slips);
-    // A tumour of a few molecules says little of its fraction.
-    let own = tumours.iter().map(|votes| Support::of(votes)).filter(|own| own.depth() >= NORMAL_DEPTH);
-    let most = own.map(|own| own.fraction()).fold(t.fraction(), f64::max);
-    let contaminated = 0.02f64.max(most * 0.1);
-    let clean = fitted(normal, contaminated);
-    // Most normals hold no tumour: that one with the allele does, and has no germline variant, has to be likelier by as much.
-    let pure = log_likelihood(normal, 0.0).max(clean - CONTAMINATED);
-    // A germline variant has its fraction in the tumour too: a half, or all, where nothing was gained or lost.
-    let heterozygous = log_likelihood(normal, 0.5) + over(&|votes| averaged(votes, germline_fraction));
+    // Slippage has the same rate in all tumours.
+    let absent = error_log_likelihood(tumour, error_probability, params.slippage_rate);
+    // The fraction of a tumour with few molecules is uncertain.
+    let own = tumours
+        .iter()
+        .map(|votes| AlleleSupport::count(votes))
+        .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
+    let most = own.map(|own| own.allele_fraction()).fold(t.allele_fraction(), f64::max);
+    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.max(most * GENOTYPE_MODEL_PARAMS.contamination_ratio);
+    let clean = fitted_log_likelihood(normal, contaminated);
+    // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds.
+    let pure = log_likelihood(normal, 0.0).max(clean - GENOTYPE_MODEL_PARAMS.pure_normal_log_odds);
+    // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
+    let heterozygous =
+        log_likelihood(normal, 0.5) + over(&|votes| averaged_log_likelihood(votes, germline_fraction_density));
     let homozygous = log_likelihood(normal, 1.0) + over(&|votes| log_likelihood(votes, 1.0));
     let germline = heterozygous.max(homozygous);
-    let somatic = pure + of_somatic_in_all(tumours);
-    let against_error = present - absent - params.prior;
-    // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
-    // germline variant it would be as frequent there as in the tumour.
+    // docs/model/genotype.md (7)
+    let somatic = pure + joint_somatic_log_likelihood(tumours);
+    let against_error = present - absent - params.prior_log_odds;
+    // If few molecules support an allele, as at a short tandem duplication, the absence of the allele among many
+    // molecules is evidence too: a germline variant would be as frequent as in the tumour.
     let expected =
-        f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
-    // Not so of a repeat's length: reads that end in it tell neither.
-    let expected = if n.alternative == 0 && params.kind == Kind::Rare { expected } else { 0.0 };
-    let against_germline = (somatic - germline).max(expected) - GERMLINE;
-    let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10).clamp(0.0, 999.0);
+        f64::from(t.alternative) * f64::from(params.num_molecules[0]) / f64::from(params.num_molecules[1].max(1));
+    // This does not hold for repeat lengths: reads that end in the repeat support no allele.
+    let expected = if n.alternative == 0 && params.error_frequency == ErrorFrequency::Rare { expected } else { 0.0 };
+    // docs/model/genotype.md (8)
+    let against_germline = (somatic - germline).max(expected) - GENOTYPE_MODEL_PARAMS.missed_germline_log_odds;
+    // docs/model/genotype.md (9)
+    let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10)
+        .clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
-    let supporting = || tumour.iter().filter(|v| v.alternative());
-    let median = |votes: &mut dyn Iterator<Item = &Vote>| {
+    let supporting = || tumour.iter().filter(|v| v.supports_alternative());
+    let median = |votes: &mut dyn Iterator<Item = &MoleculeVote>| {
         let mut qualities: Vec<u8> = votes.map(|v| v.quality).collect();
         qualities.sort_unstable();
         qualities.get(qualities.len() / 2).copied()
     };
-    let both = || normal.iter().filter(|v| v.reference()).chain(tumour);
+    let both = || normal.iter().filter(|v| v.supports_reference()).chain(tumour);
     let mut filters = BTreeSet::new();
     let mut filter = |raise: bool, why: Filter| {
         if raise {
             filters.insert(why);
         }
     };
-    filter(quality < params.least_quality, Filter::LowQuality);
-    let fewest = match params.kind {
-        Kind::Common => FEWEST_PAIRS,
-        Kind::Rare => FEWEST_RARE,
+    // docs/model/genotype.md (10)
+    filter(quality < params.min_quality, Filter::LowQuality);
+    let fewest = match params.error_frequency {
+        ErrorFrequency::Common => MIN_CALL_MOLECULES,
+        ErrorFrequency::Rare => MIN_CALL_MOLECULES_RARE_ERROR,
     };
     filter((t.alternative as usize) < fewest, Filter::FewReads);
-    // One molecule of the normal may be wrong where all else is clear.
-    let forgiven = n.alternative == 1 && quality >= CLEAR;
+    // One molecule of the normal may be an error if everything else is clear.
+    let forgiven = n.alternative == 1 && quality >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
     let more = if forgiven {
-        fitted(normal, contaminated.max(1.0 / f64::from(n.depth()))) - CLEARLY_MORE_THAN_ONE
+        fitted_log_likelihood(normal, contaminated.max(1.0 / f64::from(n.depth())))
+            - GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule
     } else {
-        clean - CLEARLY_MORE
+        clean - GENOTYPE_MODEL_PARAMS.min_tumour_excess
     };
-    // One allele fraction for the normal and a tumour against one that the normal has by contamination at most. It is enough that one tumour has more.
-    let alike_one = |votes: &Vec<Vote>| more + fitted(votes, 1.0) < fitted(&[normal, votes].concat(), 1.0);
-    // Of several those that have less than the normal say nothing of that.
-    let has_more = |votes: &&Vec<Vote>| !several || Support::of(votes).fraction() > n.fraction();
+    // Compares one common allele fraction of the normal and a tumour with contamination at most. One tumour with
+    // clearly more of the allele is enough.
+    let alike_one = |votes: &Vec<MoleculeVote>| {
+        more + fitted_log_likelihood(votes, 1.0) < fitted_log_likelihood(&[normal, votes].concat(), 1.0)
+    };
+    // Of several tumours, those with less of the allele than the normal do not count.
+    let has_more =
+        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).allele_fraction() > n.allele_fraction();
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
-    let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
+    let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
+        && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);
-    // As many of the allele expected and not seen say as much as half as many of the other allele seen of a heterozygous one.
+    // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
-    filter(seen < f64::from(NORMAL_DEPTH), Filter::NormalDepth);
-    filter(differs(both(), |v| v.forward), Filter::StrandBias);
-    filter(differs(both(), |v| v.first_forward), Filter::Orientation);
-    let at_ends = t.alternative > 0 && supporting().all(|v| v.from_end < END);
-    filter(at_ends || differs(both(), |v| v.from_end < END), Filter::ReadEnds);
-    let poor = median(&mut supporting()).is_some_and(|q| q < POOR);
-    let others_poor = median(&mut both().filter(|v| v.reference())).is_some_and(|q| q < POOR);
+    filter(seen < f64::from(GENOTYPE_MODEL_PARAMS.min_normal_depth), Filter::NormalDepth);
+    filter(has_bias(both(), |v| v.forward), Filter::StrandBias);
+    filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
+    let at_ends = t.alternative > 0 && supporting().all(|v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases);
+    filter(
+        at_ends || has_bias(both(), |v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases),
+        Filter::ReadEnds,
+    );
+    let poor = median(&mut supporting()).is_some_and(|q| q < GENOTYPE_MODEL_PARAMS.min_median_base_quality);
+    let others_poor = median(&mut both().filter(|v| v.supports_reference()))
+        .is_some_and(|q| q < GENOTYPE_MODEL_PARAMS.min_median_base_quality);
     filter(poor && !others_poor, Filter::BaseQuality);
-    filter(params.mapq < PLACED, Filter::Repeat);
-    let tumours = if several { each(tumours, doubt, params.slips) } else { Vec::new() };
-    let odds = Odds {
+    filter(params.mapq < GENOTYPE_MODEL_PARAMS.min_mapq, Filter::Repeat);
+    let tumours = if several { tumour_supports(tumours, error_probability, params.slippage_rate) } else { Vec::new() };
+    let odds = LikelihoodRatios {
         tumour: (present - absent) / std::f64::consts::LN_10,
         normal: (log_likelihood(normal, 0.0) - log_likelihood(normal, 0.5)) / std::f64::consts::LN_10,
     };

@@ -1,45 +1,47 @@
-//! k-mer → small number, for a few million k-mers looked up wherever a sieve lets one expect any ([`crate::sought`]).
+//! Hash map from a few million k-mers to their ranks, for lookups that have passed a sieve of minimizers
+//! ([`crate::kmer_lookup`]).
 //!
-//! Nearly all lookups miss, so a Bloom filter answers first: three bits of a k-mer, all in one word, so that one cache line tells. With 16
-//! bits a k-mer and more it lets about one in a hundred others through. What a run of lookups needs is asked for before it is used, as
-//! filter and table outgrow the caches on a large genome. The table holds ranks only: it has more than twice the places that it needs.
+//! Nearly all lookups miss, so a Bloom filter answers first. Each k-mer sets three bits of one 64-bit word, so a test
+//! reads one cache line. With 16 bits or more for each k-mer, about one in a hundred other k-mers passes. Filter and
+//! table are larger than the CPU caches for large genomes, so a batch of lookups prefetches what it needs. The table
+//! has more than twice as many slots as k-mers and contains ranks only.
 
 use genuma_kmers::prefetch;
 
-/// An open-addressing table from canonical k-mers to their rank in the list it was built from.
+/// Open-addressing hash table from canonical k-mers to their ranks in the list that the table was built from.
 #[derive(Debug, Default)]
 pub(crate) struct KmerMap {
     filter: Vec<u64>,
     filter_shift: u32,
-    /// By rank.
+    /// The k-mers by rank.
     kmers: Vec<u64>,
-    /// Ranks.
+    /// Ranks, or [`EMPTY_SLOT`].
     slots: Vec<u32>,
     slot_shift: u32,
 }
 
-const EMPTY: u32 = u32::MAX;
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+const EMPTY_SLOT: u32 = u32::MAX;
+const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A k-mer that is asked for.
+/// A pending lookup of a k-mer.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct KmerQuery {
     kmer: u64,
     hash: u64,
 }
 
-fn hash(kmer: u64) -> u64 {
-    let x = kmer.wrapping_mul(SPREAD);
-    (x ^ (x >> 29)).wrapping_mul(SPREAD)
+fn hash_kmer(kmer: u64) -> u64 {
+    let x = kmer.wrapping_mul(HASH_MULTIPLIER);
+    (x ^ (x >> 29)).wrapping_mul(HASH_MULTIPLIER)
 }
 
-/// The bits of a hash in its word of the filter.
-fn bits(hash: u64) -> u64 {
+/// The three bits of a hash value in its word of the filter.
+fn filter_bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63)
 }
 
 impl KmerMap {
-    /// Builds from `kmers`, which must be distinct; the value of each is its place in the iteration.
+    /// Builds the map from distinct `kmers`. The rank of a k-mer is its position in the iteration.
     pub fn new(kmers: impl ExactSizeIterator<Item = u64>) -> KmerMap {
         let slots = (kmers.len() * 2).next_power_of_two().max(64);
         let words = kmers.len().div_ceil(4).next_power_of_two().max(16);
@@ -47,14 +49,14 @@ impl KmerMap {
             filter: vec![0; words],
             filter_shift: 64 - words.trailing_zeros(),
             kmers: Vec::with_capacity(kmers.len()),
-            slots: vec![EMPTY; slots],
+            slots: vec![EMPTY_SLOT; slots],
             slot_shift: 64 - slots.trailing_zeros(),
         };
         for (rank, kmer) in kmers.enumerate() {
-            let h = hash(kmer);
-            map.filter[(h >> map.filter_shift) as usize] |= bits(h);
+            let h = hash_kmer(kmer);
+            map.filter[(h >> map.filter_shift) as usize] |= filter_bits(h);
             let mut at = (h >> map.slot_shift) as usize;
-            while map.slots[at] != EMPTY {
+            while map.slots[at] != EMPTY_SLOT {
                 at = (at + 1) & (slots - 1);
             }
             map.slots[at] = rank as u32;
@@ -63,49 +65,49 @@ impl KmerMap {
         map
     }
 
-    /// How many k-mers there are.
+    /// Number of k-mers in the map.
     pub(crate) fn len(&self) -> usize {
         self.kmers.len()
     }
 
     /// The rank of a canonical k-mer.
     #[inline]
-    pub fn get(&self, kmer: u64) -> Option<u32> {
-        let asked = Asked { kmer, hash: hash(kmer) };
-        if self.may_have(&asked) { self.answer(&asked) } else { None }
+    pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
+        let asked = KmerQuery { kmer, hash: hash_kmer(kmer) };
+        if self.may_contain_kmer(&asked) { self.rank_of_query(&asked) } else { None }
     }
 
-    /// Asks for a canonical k-mer, of which the answer is wanted later: what it needs of the filter is fetched.
+    /// Starts the lookup of a canonical k-mer: prefetches the word of the filter.
     #[inline]
-    pub fn ask(&self, kmer: u64) -> Asked {
-        let hash = hash(kmer);
+    pub fn prepare_query(&self, kmer: u64) -> KmerQuery {
+        let hash = hash_kmer(kmer);
         prefetch(&self.filter[(hash >> self.filter_shift) as usize]);
-        Asked { kmer, hash }
+        KmerQuery { kmer, hash }
     }
 
-    /// Whether it may be there; what the answer needs of the table is fetched.
+    /// Whether the map may contain the k-mer, by the filter. If so, prefetches the slot of the table.
     #[inline]
-    pub fn may_have(&self, asked: &Asked) -> bool {
+    pub fn may_contain_kmer(&self, asked: &KmerQuery) -> bool {
         let hash = asked.hash;
-        let may = !self.filter[(hash >> self.filter_shift) as usize] & bits(hash) == 0;
+        let may = !self.filter[(hash >> self.filter_shift) as usize] & filter_bits(hash) == 0;
         if may {
             prefetch(&self.slots[(hash >> self.slot_shift) as usize]);
         }
         may
     }
 
-    /// The rank of one that may be there.
+    /// The rank of a k-mer that has passed [`KmerMap::may_contain`].
     #[inline]
-    pub fn answer(&self, asked: &Asked) -> Option<u32> {
-        self.rank(asked.kmer, asked.hash)
+    pub fn rank_of_query(&self, asked: &KmerQuery) -> Option<u32> {
+        self.probe_slots(asked.kmer, asked.hash)
     }
 
     #[inline]
-    fn rank(&self, kmer: u64, hash: u64) -> Option<u32> {
+    fn probe_slots(&self, kmer: u64, hash: u64) -> Option<u32> {
         let mut at = (hash >> self.slot_shift) as usize;
         loop {
             let rank = self.slots[at];
-            if rank == EMPTY {
+            if rank == EMPTY_SLOT {
                 return None;
             }
             if self.kmers[rank as usize] == kmer {
@@ -126,10 +128,10 @@ mod tests {
             let key = |i: usize| (i as u64).wrapping_mul(0x1234_5678_9abc_def1) >> 2;
             let map = KmerMap::new((0..n).map(key));
             for i in 0..n {
-                assert_eq!(map.get(key(i)), Some(i as u32));
+                assert_eq!(map.rank_of_kmer(key(i)), Some(i as u32));
             }
             for i in n..n + 1000 {
-                assert_eq!(map.get(key(i)), None);
+                assert_eq!(map.rank_of_kmer(key(i)), None);
             }
         }
     }

@@ -1,53 +1,65 @@
-//! What every stage of a call made, and what it left out and why: nothing goes without being counted.
+//! The ledger of a call: counts of what each stage produced and skipped, with reasons.
 
 use serde::{Deserialize, Serialize};
 
+/// Ledger line: number of novel k-mers (the normal lacks their root) that were skipped because there are too many of
+/// them, so the normal must be too shallow.
+pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
+    "tumour k-mers whose root the normal lacks, skipped because there are too many of them: the normal is too shallow";
+
+/// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
+/// k-mers, as if the tumour were of another species.
+pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: another species?";
+
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
-    /// The stage, as the units are called.
+pub struct LedgerLine {
+    /// Name of the stage, as of its unit.
     pub stage: String,
-    /// What was made or left out, in words.
-    pub what: String,
-    /// How many of them.
+    /// Description of what was produced or skipped.
+    #[serde(alias = "what")]
+    pub description: String,
+    /// The count.
     pub count: u64,
-    /// Whether it was left out.
-    pub left_out: bool,
+    /// True if it was skipped, false if it was produced.
+    #[serde(alias = "left_out")]
+    pub skipped: bool,
 }
 
-/// Lines in the order in which the stages ran.
+/// The lines of all stages, in the order in which the stages ran. In JSON it is an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Ledger {
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LedgerLine>,
 }
 
 impl Ledger {
-    /// Notes what a stage made.
-    pub fn made(&mut self, stage: &str, what: &str, count: u64) {
+    /// Appends a line with a count of what a stage produced.
+    pub fn add_produced(&mut self, stage: &str, what: &str, count: u64) {
         self.push(stage, what, count, false);
     }
 
-    /// Notes what a stage left out; nothing if there is none.
-    pub fn left_out(&mut self, stage: &str, what: &str, count: u64) {
+    /// Appends a line with a count of what a stage skipped, unless the count is 0.
+    pub fn add_skipped(&mut self, stage: &str, what: &str, count: u64) {
         if count > 0 {
             self.push(stage, what, count, true);
         }
     }
 
-    /// Adds the lines of another.
+    /// Appends the lines of another ledger.
     pub fn append(&mut self, other: &Ledger) {
         self.lines.extend_from_slice(&other.lines);
     }
 
-    /// Adds the lines of another where a stage begins, or behind all where there is none of that name.
+    /// Inserts the lines of another ledger before the first line of `stage`, or at the end if there is no such line.
     pub(crate) fn insert_before(&mut self, stage: &str, other: &Ledger) {
         let at = self.lines.iter().position(|line| line.stage == stage).unwrap_or(self.lines.len());
         self.lines.splice(at..at, other.lines.iter().cloned());
     }
 
-    fn push(&mut self, stage: &str, what: &str, count: u64, left_out: bool) {
-        self.lines.push(Line { stage: stage.to_owned(), what: what.to_owned(), count, left_out });
+    fn push(&mut self, stage: &str, what: &str, count: u64, skipped: bool) {
+        self.lines.push(LedgerLine { stage: stage.to_owned(), description: what.to_owned(), count, skipped });
     }
 }
 
@@ -58,13 +70,13 @@ mod tests {
     #[test]
     fn lines_stand_in_order_and_nothing_left_out_is_no_line() {
         let (mut one, mut two) = (Ledger::default(), Ledger::default());
-        one.made("count", "pairs", 0);
-        one.left_out("count", "copies", 0);
-        two.made("assemble", "groups", 7);
-        two.left_out("assemble", "lone pairs", 3);
+        one.add_produced("count", "pairs", 0);
+        one.add_skipped("count", "copies", 0);
+        two.add_produced("assemble", "groups", 7);
+        two.add_skipped("assemble", "lone pairs", 3);
         one.append(&two);
         let mut three = Ledger::default();
-        three.made("panel", "known", 5);
+        three.add_produced("panel", "known", 5);
         let mut between = one.clone();
         between.insert_before("assemble", &three);
         assert_eq!(between.lines[1], three.lines[0]);
@@ -72,14 +84,10 @@ mod tests {
         between.insert_before("judge", &three);
         assert_eq!(between.lines.last(), three.lines.last());
         let lines: Vec<(&str, &str, u64, bool)> =
-            one.lines.iter().map(|l| (&l.stage[..], &l.what[..], l.count, l.left_out)).collect();
+            one.lines.iter().map(|l| (&l.stage[..], &l.description[..], l.count, l.skipped)).collect();
         assert_eq!(
             lines,
-            [
-                ("count", "pairs", 0, false),
-                ("assemble", "groups", 7, false),
-                ("assemble", "lone pairs", 3, true)
-            ]
+            [("count", "pairs", 0, false), ("assemble", "groups", 7, false), ("assemble", "lone pairs", 3, true)]
         );
     }
 }

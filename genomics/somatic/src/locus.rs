@@ -1,88 +1,90 @@
-//! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
+//! A locus: a tumour contig with its changes, the reads of all samples on it, and the calls made from them.
 
-use genuma_reads::{NORMAL, TUMOUR};
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
-use crate::change::{self, Change, is_small};
-use crate::compare::Compared;
-use crate::errors::{self, Errors, OnSequence};
-use crate::evidence::Evidence;
+use crate::aligned_contig::AlignedContig;
+use crate::change::{self, Change, is_small_variant};
+use crate::evidence::LocusEvidence;
 use crate::fold_back;
-use crate::genotype::{self, Filter, Genotype, Kind};
+use crate::genotype::{self, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
-use crate::lay::Recruit;
-use crate::packed::Read;
-use crate::recruit::Kept;
-use crate::slippage::{self, Repeat};
-use crate::vote::{Shared, Vote};
+use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
+use crate::packed::OwnedRead;
+use crate::read_placement::PlacedRead;
+use crate::recruit::RecruitedPair;
+use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
+use crate::slippage::{self, RepeatRange};
 
-/// A judged change.
+/// A genotyped change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// What changed.
+pub struct VariantCall {
+    /// The difference between the tumour and the genome.
     pub change: Change,
-    /// What kind of errors look like it.
-    pub kind: Kind,
-    /// The verdict.
+    /// How frequent the errors are that look like this change.
+    pub error_frequency: ErrorFrequency,
+    /// Quality, filters and support.
     pub genotype: Genotype,
-    /// Molecules of the tumours at the place, whether they tell the alleles apart or not.
-    pub molecules: u32,
-    /// How many normals of the panel have it, where there is one.
-    pub panel: Option<u32>,
-    /// Whether the contig goes on behind the change as the reverse complement of what is before it.
-    pub turns_back: bool,
-    /// Index of the locus that shows it.
+    /// Number of the tumours' molecules at the position, whether they support an allele or not.
+    pub tumour_molecules: u32,
+    /// Number of normals in the panel that have the change; `None` without a panel.
+    pub panel_normals: Option<u32>,
+    /// Whether the contig continues after the change as the reverse complement of the sequence before it.
+    pub is_fold_back: bool,
+    /// Index of the locus with the change.
     pub locus: usize,
-    /// Index of the finding on its contig.
-    pub finding: usize,
-    /// Pairs with the tumour allele that stand for their molecules, ascending: indices into the pairs of the locus' range.
-    pub supporting: Vec<u32>,
-    /// Small changes of the contig, of those after this one, that the same molecules have.
-    pub in_phase: Vec<Change>,
+    /// Index of the change on the contig.
+    pub change_index: usize,
+    /// Representative pairs of the molecules with the tumour allele, ascending: indices into the pairs of the locus
+    /// range.
+    pub supporting_pairs: Vec<u32>,
+    /// Small changes after this one on the contig that are on the same haplotype.
+    pub phased_changes: Vec<Change>,
 }
 
 /// A contig with its reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locus {
-    /// The contig as compared.
-    pub contig: Compared,
-    /// The reads laid on it, by pair and mate, where they are in memory.
-    pub recruits: Vec<Recruit>,
-    /// How many they are.
-    pub laid: usize,
-    /// Pairs of the normal and of the tumours among them.
-    pub pairs: [usize; 2],
-    /// One pair in so many was kept here, of the normal and of the deepest tumour.
-    pub thinned: [u32; 2],
-    /// Other loci that show other changes of the same place, by index.
+    /// The contig aligned with the genome.
+    pub contig: AlignedContig,
+    /// The reads placed on the contig, sorted by pair and mate; empty unless the locus range is in memory.
+    pub reads: Vec<PlacedRead>,
+    /// Number of reads placed on the contig.
+    pub num_reads: usize,
+    /// Numbers of the normal's and of the tumours' pairs among the reads.
+    pub num_pairs: [usize; 2],
+    /// Downsampling factors of the normal and of the deepest tumour: a factor of 4 means that one pair in four was
+    /// kept.
+    pub downsampling_factors: [u32; 2],
+    /// Indices of other loci with different changes at the same position.
     pub rivals: Vec<usize>,
 }
 
-/// Distance of two changes, bases, within which they are held against each other's reads.
-const BESIDE: usize = 100;
-/// Rivals of a locus, those of the most reads first.
-const RIVALS: usize = 8;
+/// Maximum distance in bases of the changes of two rival loci.
+const MAX_RIVAL_DISTANCE_BP: usize = 100;
+/// Maximum number of rivals of a locus. The rivals with most reads are kept.
+const MAX_RIVALS: usize = 8;
 
-/// Finds the rivals of all loci. Says how many are left out.
+/// Finds the rivals of all loci. Returns the number of rivals that are left out.
 pub fn find_rivals(loci: &mut [Locus]) -> u64 {
     let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
         .zip(loci.iter())
-        .flat_map(|(l, locus)| locus.places().into_iter().map(move |place| (place, l)))
+        .flat_map(|(l, locus)| locus.affected_positions().into_iter().map(move |place| (place, l)))
         .collect();
     places.sort_unstable();
     let found: Vec<Vec<usize>> = (0..loci.len())
         .map(|l| {
             let mut near: Vec<usize> = Vec::new();
-            for (chrom, pos) in loci[l].places() {
-                let from = places.partition_point(|p| p.0 < (chrom, pos.saturating_sub(BESIDE)));
-                let within = places[from..].iter().take_while(|p| p.0 <= (chrom, pos + BESIDE));
+            for (chrom, pos) in loci[l].affected_positions() {
+                let from = places.partition_point(|p| p.0 < (chrom, pos.saturating_sub(MAX_RIVAL_DISTANCE_BP)));
+                let within = places[from..].iter().take_while(|p| p.0 <= (chrom, pos + MAX_RIVAL_DISTANCE_BP));
                 near.extend(within.map(|p| p.1).filter(|&other| other != l));
             }
             near.sort_unstable();
             near.dedup();
-            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.depth), other));
-            left_out += near.len().saturating_sub(RIVALS) as u64;
-            near.truncate(RIVALS);
+            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.num_reads), other));
+            left_out += near.len().saturating_sub(MAX_RIVALS) as u64;
+            near.truncate(MAX_RIVALS);
             near
         })
         .collect();
@@ -92,150 +94,164 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
     left_out
 }
 
-/// Small changes on one contig from which it is not a changed place but another one.
-const DIVERGENT: usize = 10;
+/// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
+/// placed (empirical).
+const MIN_DIVERGENT_CHANGES: usize = 10;
 impl Locus {
-    /// A contig without reads, of a place of which one pair in so many was kept.
-    pub fn new(contig: Compared, thinned: [u32; 2]) -> Locus {
-        Locus { contig, recruits: Vec::new(), laid: 0, pairs: [0; 2], thinned, rivals: Vec::new() }
+    /// A contig without reads, with the downsampling factors of its locus.
+    pub fn new(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
+        Locus { contig, reads: Vec::new(), num_reads: 0, num_pairs: [0; 2], downsampling_factors, rivals: Vec::new() }
     }
 
-    /// Gives it the reads that were laid on it, of `pairs`.
-    pub fn take_reads(&mut self, recruits: Vec<Recruit>, pairs: &[Kept]) {
-        self.laid = recruits.len();
-        self.pairs = [0; 2];
-        for mates in recruits.chunk_by(|a, b| a.pair == b.pair) {
-            self.pairs[usize::from(pairs[mates[0].pair as usize].sample != NORMAL)] += 1;
+    /// Sets the reads placed on the contig. `pairs` are the pairs of the reads.
+    pub fn set_reads(&mut self, placed_reads: Vec<PlacedRead>, pairs: &[RecruitedPair]) {
+        self.num_reads = placed_reads.len();
+        self.num_pairs = [0; 2];
+        for mates in placed_reads.chunk_by(|a, b| a.pair == b.pair) {
+            self.num_pairs[usize::from(pairs[mates[0].pair as usize].sample != NORMAL_SAMPLE)] += 1;
         }
-        self.recruits = recruits;
+        self.reads = placed_reads;
     }
 
-    /// Whether it has too many small changes for each to have a haplotype of its own.
-    pub(crate) fn is_crowded(&self) -> bool {
-        let small = |f: &&crate::compare::Finding| matches!(f.change, Change::Allele { .. });
-        self.contig.findings.iter().filter(small).count() > haplotype::FEW
+    /// Whether the contig has more small changes than can have separate haplotypes.
+    pub(crate) fn has_too_many_small_changes(&self) -> bool {
+        let small = |f: &&crate::aligned_contig::ContigChange| matches!(f.change, Change::Allele { .. });
+        self.contig.changes.iter().filter(small).count() > haplotype::MAX_SINGLE_CHANGE_HAPLOTYPES
     }
 
-    /// The places its changes touch.
-    fn places(&self) -> Vec<(usize, usize)> {
-        self.contig.findings.iter().flat_map(|f| change::places(&f.change)).collect()
+    /// The positions affected by the contig's changes.
+    fn affected_positions(&self) -> Vec<(usize, usize)> {
+        self.contig.changes.iter().flat_map(|f| change::affected_positions(&f.change)).collect()
     }
 
-    /// What its reads say, held against its own haplotypes and those of its rivals among `loci`.
-    pub fn evidence<'a>(&'a self, loci: &[Locus], pairs: &'a [Kept], errors: &'a Errors) -> Evidence<'a> {
-        self.evidence_of(&self.recruits, loci, pairs, errors)
-    }
-
-    /// What some of its reads say.
-    pub fn evidence_of<'a>(
+    /// Evidence of all reads, compared with the haplotypes of this locus and of its rivals among `loci`.
+    pub fn compute_evidence<'a>(
         &'a self,
-        recruits: &'a [Recruit],
         loci: &[Locus],
-        pairs: &'a [Kept],
-        errors: &'a Errors,
-    ) -> Evidence<'a> {
-        let mut haplotypes = haplotype::of(&self.contig);
+        pairs: &'a [RecruitedPair],
+        errors: &'a ErrorModel,
+    ) -> LocusEvidence<'a> {
+        self.compute_evidence_of_reads(&self.reads, loci, pairs, errors)
+    }
+
+    /// Evidence of some of the reads.
+    pub fn compute_evidence_of_reads<'a>(
+        &'a self,
+        placed_reads: &'a [PlacedRead],
+        loci: &[Locus],
+        pairs: &'a [RecruitedPair],
+        errors: &'a ErrorModel,
+    ) -> LocusEvidence<'a> {
+        let mut haplotypes = haplotype::contig_haplotypes(&self.contig);
         let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
-        haplotypes.extend(rivals.filter_map(|rival| haplotype::of_rival(&self.contig, rival)));
-        Evidence::of(&self.contig, haplotypes, recruits, pairs, errors)
+        haplotypes.extend(rivals.filter_map(|rival| haplotype::rival_haplotype(&self.contig, rival)));
+        LocusEvidence::new(&self.contig, haplotypes, placed_reads, pairs, errors)
     }
 
-    /// The reads of all samples along the contig.
-    fn reads<'a>(&'a self, pairs: &'a [Kept]) -> impl Iterator<Item = (&'a Recruit, u8, Read)> {
-        self.recruits.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented(pairs)))
+    /// The reads of all samples with their sample, oriented like the contig.
+    fn oriented_reads<'a>(
+        &'a self,
+        pairs: &'a [RecruitedPair],
+    ) -> impl Iterator<Item = (&'a PlacedRead, u8, OwnedRead)> {
+        self.reads.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented_read(pairs)))
     }
 
-    /// What the reads say of the errors in them: their bases against the contig's, away from what changed; and the lengths
-    /// of the repeats beside it in the normal.
-    pub fn tallies(&self, pairs: &[Kept]) -> (errors::Tally, slippage::Tally) {
+    /// Error counts of the reads: their bases compared with the contig away from changes, and the lengths of repeats
+    /// next to the changes in the normal.
+    pub fn count_errors(
+        &self,
+        pairs: &[RecruitedPair],
+    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
-        for finding in &self.contig.findings {
-            changed[finding.at.start.saturating_sub(1)..(finding.at.end + 1).min(seq.len())].fill(true);
+        for contig_change in &self.contig.changes {
+            changed[contig_change.contig_range.start.saturating_sub(1)
+                ..(contig_change.contig_range.end + 1).min(seq.len())]
+                .fill(true);
         }
-        let reads: Vec<(&Recruit, u8, Read)> = self.reads(pairs).collect();
-        let on: Vec<OnSequence<'_>> = reads
+        let reads: Vec<(&PlacedRead, u8, OwnedRead)> = self.oriented_reads(pairs).collect();
+        let on: Vec<ReadOnContig<'_>> = reads
             .iter()
-            .map(|(r, sample, read)| OnSequence {
-                sample: *sample,
-                first_forward: r.first_forward(),
-                at: r.at[0],
-                read,
-            })
+            .map(|(r, sample, read)| ReadOnContig { sample: *sample, is_f1r2: r.is_f1r2(), start: r.offsets[0], read })
             .collect();
-        let mut slips = slippage::Tally::default();
-        for repeat in Repeat::all(seq) {
+        let mut slips = slippage::RepeatLengthCounts::default();
+        for repeat in RepeatRange::find_repeats(seq) {
             if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
                 continue;
             }
-            let covers = |r: &Recruit, read: &Read| {
-                r.at[0] < repeat.start as i32 && r.at[0] + read.seq.len() as i32 > repeat.end as i32
+            let covers = |r: &PlacedRead, read: &OwnedRead| {
+                r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
             };
             let lengths: Vec<usize> = reads
                 .iter()
-                .filter(|(r, sample, read)| *sample == NORMAL && covers(r, read))
-                .filter_map(|(r, _, read)| repeat.in_read(seq, &read.seq, &r.at))
+                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(r, read))
+                .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
                 .collect();
-            slips.add_reads(repeat.unit, repeat.len(), &lengths);
+            slips.count_repeat_reads(repeat.unit, repeat.len(), &lengths);
         }
-        (errors::Tally::of(seq, &changed, &on), slips)
+        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on), slips)
     }
 
-    /// Weighs the contig's changes.
-    pub fn judge(&self, number: usize, evidence: &Evidence<'_>, least_quality: f64) -> Vec<Call> {
-        let small = self.contig.findings.iter().filter(|f| is_small(&f.change)).count();
-        let judge_one = |(f, finding): (usize, &crate::compare::Finding)| {
-            let (mut votes, slips) = evidence.votes_and_slips(f);
-            let tumours = votes.split_off(TUMOUR.into());
+    /// Genotypes the contig's changes. `number` is the index of the locus.
+    pub fn genotype_changes(
+        &self,
+        number: usize,
+        evidence: &LocusEvidence<'_>,
+        least_quality: f64,
+    ) -> Vec<VariantCall> {
+        let small = self.contig.changes.iter().filter(|f| is_small_variant(&f.change)).count();
+        let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
+            let (mut votes, slips) = evidence.votes_and_slippage(f);
+            let tumours = votes.split_off(TUMOUR_SAMPLE.into());
             let normal = votes.concat();
-            let params = genotype::Params {
-                kind: evidence.kind(f),
-                slips,
-                molecules: evidence.molecules_at(f),
-                least_quality,
-                mapq: finding.mapq,
-                ..genotype::Params::default()
+            let params = genotype::GenotypingParams {
+                error_frequency: evidence.error_frequency_of_change(f),
+                slippage_rate: slips,
+                num_molecules: evidence.count_molecules(f),
+                min_quality: least_quality,
+                mapq: contig_change.mapq,
+                ..genotype::GenotypingParams::default()
             };
-            let mut genotype = genotype::judge(&normal, &tumours, params);
-            let tumour = genotype::pooled(&tumours).into_owned();
-            if small >= DIVERGENT && is_small(&finding.change) {
+            let mut genotype = genotype::genotype_change(&normal, &tumours, params);
+            let tumour = genotype::pool_votes(&tumours).into_owned();
+            if small >= MIN_DIVERGENT_CHANGES && is_small_variant(&contig_change.change) {
                 genotype.filters.insert(Filter::Divergent);
             }
             let both = normal.iter().chain(&tumour);
-            let mut supporting: Vec<u32> = both.filter(|v| v.alternative()).map(|v| v.pair).collect();
+            let mut supporting: Vec<u32> = both.filter(|v| v.supports_alternative()).map(|v| v.pair).collect();
             supporting.sort_unstable();
-            let (change, kind) = (finding.change.clone(), params.kind);
-            let molecules = params.molecules[usize::from(TUMOUR)];
-            let turns_back = fold_back::turns_back(&self.contig.seq, finding);
+            let (change, kind) = (contig_change.change.clone(), params.error_frequency);
+            let molecules = params.num_molecules[usize::from(TUMOUR_SAMPLE)];
+            let turns_back = fold_back::is_fold_back(&self.contig.seq, contig_change);
             let (locus, in_phase) = (number, Vec::new());
-            let call = Call {
+            let call = VariantCall {
                 change,
-                kind,
+                error_frequency: kind,
                 genotype,
-                turns_back,
+                is_fold_back: turns_back,
                 locus,
-                finding: f,
-                molecules,
-                panel: None,
-                supporting,
-                in_phase,
+                change_index: f,
+                tumour_molecules: molecules,
+                panel_normals: None,
+                supporting_pairs: supporting,
+                phased_changes: in_phase,
             };
             (call, tumour)
         };
-        let (mut calls, votes): (Vec<Call>, Vec<_>) =
-            self.contig.findings.iter().enumerate().map(judge_one).unzip();
-        note_phase(&mut calls, &votes);
+        let (mut calls, votes): (Vec<VariantCall>, Vec<_>) =
+            self.contig.changes.iter().enumerate().map(judge_one).unzip();
+        record_phase(&mut calls, &votes);
         calls
     }
 }
 
-/// Notes which small changes of a contig that pass are in phase, from what the tumour's molecules say of each: with the first of
-/// two the second.
-fn note_phase(calls: &mut [Call], votes: &[Vec<Vote>]) {
-    let fit = |c: &Call| c.genotype.filters.is_empty() && is_small(&c.change);
+/// Records for each small change that passes which later small changes of the contig are on the same haplotype, from
+/// the tumours' votes.
+fn record_phase(calls: &mut [VariantCall], votes: &[Vec<MoleculeVote>]) {
+    let fit = |c: &VariantCall| c.genotype.filters.is_empty() && is_small_variant(&c.change);
     for a in 0..calls.len() {
         let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
-        let others = others.filter(|&b| Shared::of(&votes[a], &votes[b]).in_phase());
-        calls[a].in_phase = others.map(|b| calls[b].change.clone()).collect();
+        let others = others.filter(|&b| ChangePairSupport::from_votes(&votes[a], &votes[b]).is_in_phase());
+        calls[a].phased_changes = others.map(|b| calls[b].change.clone()).collect();
     }
 }

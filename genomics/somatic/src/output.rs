@@ -1,101 +1,103 @@
-//! The files a call leaves: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. They are put into a set, and appear with
-//! it; they depend on the calls alone, not on threads.
+//! Writes the result files of a call: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. The files
+//! appear together when their set is published. Their content depends on the calls only, not on the number of
+//! threads.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template, Templated};
-use genuma_align::indexed::{self, IndexedFile, Place, Records};
+use genuma_align::bam::{self, BamHeader, HasTemplate, Program, Read, ReadGroup, Template};
+use genuma_align::indexed::{self, IndexedFile, IndexedFormat, RecordPosition};
 use genuma_align::scan::Scan;
 use genuma_reads::fasta::Reference;
-use genuma_work::parallel::try_in_order;
-use genuma_work::piles::{Piles, Room};
-use genuma_work::publish::{AtomicFile, Set};
-use genuma_work::{Meter, spill};
+use genuma_work::parallel::try_map_in_order;
+use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
+use genuma_work::{ProgressCounters, spill};
 use serde::{Deserialize, Serialize};
 
+use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
-use crate::compare::{Compared, Finding};
-use crate::judge::Finished;
-use crate::locus::{Call, Locus};
-use crate::means::Means;
-use crate::ranges::resident;
-use crate::record::Record;
-use crate::recruit::Kept;
+use crate::genotyping::FinishedCall;
+use crate::locus::{Locus, VariantCall};
+use crate::locus_ranges::pair_memory_bytes;
+use crate::recruit::RecruitedPair;
+use crate::resources::Resources;
 use crate::vcf;
+use crate::vcf_record::VcfRecord;
 
-/// Why a result could not be written.
+/// Why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be made or finished.
+    /// A file cannot be created or published.
     #[error(transparent)]
     File(#[from] genuma_work::publish::Error),
-    /// A write failed; the message names the file.
+    /// A write failed; the message contains the path.
     #[error(transparent)]
     Write(#[from] io::Error),
     /// The VCF or its index cannot be written.
     #[error(transparent)]
     Vcf(#[from] indexed::Error),
-    /// The BAM cannot be made.
+    /// The BAM cannot be written.
     #[error(transparent)]
     Bam(#[from] bam::Error),
-    /// What memory had no room for cannot be read.
+    /// Spilled data cannot be read.
     #[error(transparent)]
     Spill(#[from] spill::Error),
 }
 
-/// Letters of a FASTA line.
-const WIDTH: usize = 80;
+/// Number of letters in a FASTA line.
+const FASTA_LINE_WIDTH: usize = 80;
 
-/// Writes a compressed VCF (BGZF) and its index: `.tbi`, or `.csi` when a sequence of `genome` is too long for that.
-/// `records` must be sorted.
+/// Writes a VCF compressed with BGZF, and its index: `.tbi`, or `.csi` if a sequence of `genome` is too long for
+/// `.tbi`. `records` must be sorted.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write_vcf(
     path: &Path,
     header: &str,
-    records: &[Record],
+    records: &[VcfRecord],
     genome: &Reference,
-    set: &mut Set,
+    set: &mut FileSet,
 ) -> Result<(), Error> {
     let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
     let used: BTreeSet<usize> = records.iter().map(|r| r.chrom).collect();
-    // The index knows only sequences that have records, as those of tabix do.
+    // The index contains only sequences with records, as an index written by tabix does.
     let names = used.iter().map(|&c| genome.contigs[c].name.clone()).collect();
     let ranks: Vec<usize> = used.into_iter().collect();
-    let mut file = IndexedFile::create(path, longest, Records::Vcf { names })?;
-    file.head(header.as_bytes())?;
+    let mut file = IndexedFile::create(path, longest, IndexedFormat::Vcf { names })?;
+    file.write_header(header.as_bytes())?;
     for record in records {
-        let text = vcf::line(record, genome) + "\n";
-        let place = Place {
+        let text = vcf::format_vcf_record(record, genome) + "\n";
+        let place = RecordPosition {
             sequence: ranks.partition_point(|&c| c < record.chrom),
             start: record.pos,
             end: record.end,
-            aligned: true,
+            is_aligned: true,
         };
-        file.record(text.as_bytes(), Some(place))?;
+        file.write_record(text.as_bytes(), Some(place))?;
     }
     Ok(file.finish(set)?)
 }
 
-/// Writes the contigs as FASTA: each tumour contig as `tN`, the N of the VCF's CONTIG, with its length, the pairs of
-/// both samples that lie on it and the places of its changes; and after it, as `nN`, the normal allele of its first
-/// change. Without a reference the normal contigs that calls are placed on follow under their own names instead.
+/// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG, with its length, the
+/// number of pairs of both samples aligned to it and the positions of its changes. The normal allele of its first
+/// change follows as `nN`. Without a reference, the normal contigs that calls are placed on follow under their own
+/// names instead.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<(), Error> {
+pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut FileSet) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     for (c, locus) in finished.ranges.loci().iter().enumerate() {
         let contig = &locus.contig;
-        let (seq, places) = (&contig.seq[contig.assembled.clone()], places(contig, &finished.genome));
-        let ([normal, tumour], n) = (locus.pairs, c + 1);
+        let (seq, places) = (&contig.seq[contig.assembled.clone()], format_finding_positions(contig, &finished.genome));
+        let ([normal, tumour], n) = (locus.num_pairs, c + 1);
         writeln!(file, ">t{n} length={} tumour_pairs={tumour} normal_pairs={normal}{places}", seq.len())?;
         write_bases(&mut file, seq)?;
         if finished.on_reference
-            && let Some(finding) = contig.findings.first()
+            && let Some(finding) = contig.changes.first()
         {
             let seq = normal_allele(contig, finding);
             writeln!(file, ">n{n} length={} normal_of=t{n}", seq.len())?;
@@ -108,23 +110,25 @@ pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<
             write_bases(&mut file, &contig.seq)?;
         }
     }
-    set.add(file.complete()?);
+    set.add(file.flush_buffer()?);
     Ok(())
 }
 
+/// Writes the bases of one FASTA record, in lines of [`FASTA_LINE_WIDTH`] letters.
 fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
-    for line in seq.chunks(WIDTH) {
+    for line in seq.chunks(FASTA_LINE_WIDTH) {
         file.write_all(line)?;
         file.write_all(b"\n")?;
     }
     Ok(())
 }
 
-/// ` changes=` and where the findings of a contig are, 1-based; both ends of a junction with `/` between.
-fn places(contig: &Compared, genome: &Reference) -> String {
+/// The field ` changes=` with the positions (1-based) of the findings of a contig; both ends of a junction are
+/// separated by `/`.
+fn format_finding_positions(contig: &AlignedContig, genome: &Reference) -> String {
     let at = |chrom: usize, pos: usize| format!("{}:{}", genome.contigs[chrom].name, pos + 1);
     let places: Vec<String> = contig
-        .findings
+        .changes
         .iter()
         .map(|f| match &f.change {
             Change::Allele { chrom, pos, .. } => at(*chrom, *pos),
@@ -135,144 +139,157 @@ fn places(contig: &Compared, genome: &Reference) -> String {
     if places.is_empty() { String::new() } else { format!(" changes={}", places.join(",")) }
 }
 
-/// What the normal has where the contig was assembled: for a junction, the sequence that shares the left flank.
-fn normal_allele<'a>(contig: &Compared, finding: &'a Finding) -> &'a [u8] {
+/// The normal allele where the contig was assembled; for a junction, the sequence with the same left flank.
+fn normal_allele<'a>(contig: &AlignedContig, finding: &'a ContigChange) -> &'a [u8] {
     let (start, all) = (contig.assembled.start, &finding.left_normal);
     let end = match finding.change {
-        // The bases beyond the contig's right end stand behind the normal allele too.
+        // The bases beyond the contig's right end follow the normal allele too.
         Change::Allele { .. } => all.len().saturating_sub(contig.seq.len() - contig.assembled.end),
         _ => contig.assembled.end.min(all.len()),
     };
     all.get(start..end).unwrap_or_default()
 }
 
-/// A pair that speaks for the tumour allele of some call.
+/// A read pair that supports the tumour allele of at least one call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Supporting {
-    /// Where its calls are: sequences and positions, both ends of a junction, sorted.
-    pub places: Vec<(usize, usize)>,
-    /// The pair.
-    pub pair: Kept,
-    /// How surely the contigs of its calls lie there: the best of their mapping qualities.
+pub struct SupportingPair {
+    /// Positions of the calls that the pair supports: sequence number and 0-based position, sorted. A junction has both
+    /// ends.
+    pub positions: Vec<(usize, usize)>,
+    /// The read pair.
+    pub pair: RecruitedPair,
+    /// Highest mapping quality of the contigs whose calls the pair supports.
     pub quality: u8,
-    /// Whether one of its calls passed.
+    /// Whether one of the calls that the pair supports passed all filters.
     pub passed: bool,
 }
 
-impl Supporting {
-    /// Takes what is known of the same pair from calls elsewhere.
-    fn also(&mut self, other: &mut Supporting) {
-        self.places.append(&mut other.places);
+impl SupportingPair {
+    /// Merges data of the same pair from calls at other positions.
+    fn merge(&mut self, other: &mut SupportingPair) {
+        self.positions.append(&mut other.positions);
         self.quality = self.quality.max(other.quality);
         self.passed |= other.passed;
     }
 }
 
-impl Templated for Supporting {
+impl HasTemplate for SupportingPair {
     fn template(&self) -> Template<'_> {
-        let Supporting { places, pair, quality, passed } = self;
+        let SupportingPair { positions: places, pair, quality, passed } = self;
         let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
         let group = usize::from(pair.sample);
-        Template { name: &pair.name, group, mates, places, quality: *quality, anywhere: *passed }
+        Template {
+            name: &pair.name,
+            read_group: group,
+            mates,
+            expected_positions: places,
+            max_mapq: *quality,
+            search_genome: *passed,
+        }
     }
 }
 
-/// Pairs of a portion of those that support calls, about, and portions, at most.
-const PORTION: usize = 8 << 10;
-const MOST_PORTIONS: usize = 1024;
-/// Pairs that a thread puts away at a time.
-const CHUNK: usize = 256;
+/// Number of supporting pairs in a portion, and maximum number of portions. With many pairs the portions become
+/// larger.
+const MIN_PORTION_PAIRS: usize = 8 << 10;
+const MAX_PORTIONS: usize = 1024;
+/// Number of pairs that a thread stores at a time.
+const PAIRS_PER_CHUNK: usize = 256;
 
-/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, in portions by place, in which they are
-/// ordered by place, sample, name and bases. Portions lie in the folder `work` where they have no room in `memory` bytes; which pairs are
-/// in which depends on the calls alone.
+/// Returns the pairs that support the tumour allele of any call, whether it passed or not, each once. They come in
+/// portions by position; within a portion they are sorted by position, sample, name and bases. Portions that do not
+/// fit in `memory` bytes are spilled to the folder `work`. The division into portions depends on the calls only.
 ///
 /// # Errors
-/// What memory had no room for cannot be read, or not be put away.
-pub fn supporting(
-    finished: &mut Finished,
+/// Spilled data cannot be written or read.
+pub fn collect_supporting_pairs(
+    finished: &mut FinishedCall,
     work: &Path,
     memory: u64,
     threads: usize,
-) -> Result<impl Iterator<Item = Result<Vec<Supporting>, Error>> + use<>, Error> {
+) -> Result<impl Iterator<Item = Result<Vec<SupportingPair>, Error>> + use<>, Error> {
     const WHAT: &str = "supporting reads'";
-    let calls: Vec<&Call> = finished.events.iter().flat_map(|e| &e.calls).collect();
-    let mut of_locus: Vec<Vec<usize>> = vec![Vec::new(); finished.ranges.loci().len()];
-    let mut firsts: Vec<((usize, usize), usize)> = Vec::with_capacity(calls.len());
+    let calls: Vec<&VariantCall> = finished.events.iter().flat_map(|e| &e.calls).collect();
+    let mut calls_of_locus: Vec<Vec<usize>> = vec![Vec::new(); finished.ranges.loci().len()];
+    let mut first_positions: Vec<((usize, usize), usize)> = Vec::with_capacity(calls.len());
     for (c, call) in calls.iter().enumerate() {
-        of_locus[call.locus].push(c);
-        firsts.extend(
-            change::places(&call.change).into_iter().min().map(|place| (place, call.supporting.len())),
+        calls_of_locus[call.locus].push(c);
+        first_positions.extend(
+            change::affected_positions(&call.change)
+                .into_iter()
+                .min()
+                .map(|place| (place, call.supporting_pairs.len())),
         );
     }
-    let starts = starts_of_portions(firsts);
-    let said =
-        |call: &Call, locus: &Locus| (change::places(&call.change), locus.contig.findings[call.finding].mapq);
-    let of_call: Vec<_> = calls.iter().map(|call| said(call, &finished.ranges.loci()[call.locus])).collect();
-    let room = Room::of(memory);
-    let put = |piles: &Piles<Supporting>, pile: usize, one: Supporting| {
-        let bytes = resident(&one.pair) + 64;
-        piles.put(pile, one, bytes)
+    let starts = portion_starts(first_positions);
+    let get_call_data = |call: &VariantCall, locus: &Locus| {
+        (change::affected_positions(&call.change), locus.contig.changes[call.change_index].mapq)
     };
-    // A pair may stand in several ranges: all that is known of it comes together by its number.
-    let by_number = Piles::new(WHAT, work, starts.len(), &room);
-    finished.ranges.for_each(|_, contigs, pairs| {
+    let call_data: Vec<_> = calls.iter().map(|call| get_call_data(call, &finished.ranges.loci()[call.locus])).collect();
+    let room = MemoryBudget::new(memory);
+    let put = |buckets: &SpillableBuckets<SupportingPair>, bucket: usize, one: SupportingPair| {
+        let bytes = pair_memory_bytes(&one.pair) + 64;
+        buckets.push(bucket, one, bytes)
+    };
+    // A pair may occur in several ranges. Its data are merged by its number.
+    let by_number = SpillableBuckets::new(WHAT, work, starts.len(), &room);
+    finished.ranges.for_each_range(|_, contigs, pairs| {
         let mut own: Vec<(u32, usize)> = Vec::new();
-        for &c in contigs.iter().flat_map(|&contig| &of_locus[contig as usize]) {
-            own.extend(calls[c].supporting.iter().map(|&pair| (pair, c)));
+        for &c in contigs.iter().flat_map(|&contig| &calls_of_locus[contig as usize]) {
+            own.extend(calls[c].supporting_pairs.iter().map(|&pair| (pair, c)));
         }
         own.sort_unstable();
         let of_pair: Vec<&[(u32, usize)]> = own.chunk_by(|a, b| a.0 == b.0).collect();
-        let some: Vec<&[&[(u32, usize)]]> = of_pair.chunks(CHUNK).collect();
+        let some: Vec<&[&[(u32, usize)]]> = of_pair.chunks(PAIRS_PER_CHUNK).collect();
         let keep = |(): &mut (), i: usize| {
             some[i].iter().try_for_each(|own| {
-                let one = Supporting {
-                    places: own.iter().flat_map(|&(_, c)| of_call[c].0.iter().copied()).collect(),
+                let one = SupportingPair {
+                    positions: own.iter().flat_map(|&(_, c)| call_data[c].0.iter().copied()).collect(),
                     pair: pairs[own[0].0 as usize].clone(),
-                    quality: own.iter().map(|&(_, c)| of_call[c].1).max().unwrap_or(0),
+                    quality: own.iter().map(|&(_, c)| call_data[c].1).max().unwrap_or(0),
                     passed: own.iter().any(|&(_, c)| calls[c].genotype.filters.is_empty()),
                 };
                 put(&by_number, one.pair.id as usize % by_number.len(), one)
             })
         };
-        try_in_order(some.len(), threads, || (), keep).map(drop)
+        try_map_in_order(some.len(), threads, || (), keep).map(drop)
     })?;
-    let portions = Piles::new(WHAT, work, starts.len(), &room);
+    let portions = SpillableBuckets::new(WHAT, work, starts.len(), &room);
     let sort = |(): &mut (), pile: usize| {
-        let mut all = by_number.take(pile)?;
+        let mut all = by_number.take_bucket(pile)?;
         all.sort_unstable_by_key(|one| one.pair.id);
         all.dedup_by(|again, kept| {
             let same = again.pair.id == kept.pair.id;
             if same {
-                kept.also(again);
+                kept.merge(again);
             }
             same
         });
         for mut one in all {
-            one.places.sort_unstable();
-            one.places.dedup();
-            let portion =
-                one.places.first().map_or(0, |first| starts.partition_point(|start| start <= first));
+            one.positions.sort_unstable();
+            one.positions.dedup();
+            let portion = one.positions.first().map_or(0, |first| starts.partition_point(|start| start <= first));
             put(&portions, portion.saturating_sub(1), one)?;
         }
         Ok::<(), spill::Error>(())
     };
-    try_in_order(starts.len(), threads, || (), sort)?;
+    try_map_in_order(starts.len(), threads, || (), sort)?;
     drop(by_number);
     Ok((0..portions.len()).map(move |portion| {
-        let mut all = portions.take(portion)?;
+        let mut all = portions.take_bucket(portion)?;
         all.sort_unstable();
         Ok(all)
     }))
 }
 
-/// The first place of each portion of pairs, of which so many support the call at each of these places.
-fn starts_of_portions(mut firsts: Vec<((usize, usize), usize)>) -> Vec<(usize, usize)> {
-    firsts.sort_unstable();
-    let all: usize = firsts.iter().map(|(_, pairs)| pairs).sum();
-    let portion = PORTION.max(all / MOST_PORTIONS);
+/// Start positions of the portions. `first_positions` has the first position of each call with the number of its supporting
+/// pairs.
+fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usize, usize)> {
+    first_positions.sort_unstable();
+    let all: usize = first_positions.iter().map(|(_, pairs)| pairs).sum();
+    let portion = MIN_PORTION_PAIRS.max(all / MAX_PORTIONS);
     let (mut starts, mut held) = (vec![(0, 0)], 0);
-    for (place, pairs) in firsts {
+    for (place, pairs) in first_positions {
         if held + pairs > portion && starts.last() != Some(&place) {
             starts.push(place);
             held = 0;
@@ -283,32 +300,32 @@ fn starts_of_portions(mut firsts: Vec<((usize, usize), usize)>) -> Vec<(usize, u
 }
 
 /// Writes the supporting pairs of all samples, aligned to the reference, as a sorted BAM with its index. Without a
-/// reference there is nothing to align to and nothing is written. What has no room in memory goes to the folder `work`. `meter` is told of the
-/// bases of the reference that have gone past them.
+/// reference nothing is written. Data that does not fit in memory is spilled to the folder `work`. `meter` shows the
+/// number of reference bases that were scanned.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write_supporting(
+pub fn write_supporting_pairs(
     path: &Path,
-    finished: &mut Finished,
+    finished: &mut FinishedCall,
     command: &str,
-    means: &Means,
+    means: &Resources,
     work: &Path,
-    meter: &Meter,
-    set: &mut Set,
+    meter: &ProgressCounters,
+    set: &mut FileSet,
 ) -> Result<(), Error> {
     if !finished.on_reference {
         return Ok(());
     }
-    // A quarter each: pairs, those that wait to be looked for, looking, records.
-    let (memory, threads) = (means.room() / 4, means.threads);
-    let portions = supporting(finished, work, memory, threads)?;
+    // A quarter each for pairs, pairs that wait for alignment, alignment, and BAM records.
+    let (memory, threads) = (means.available_memory() / 4, means.threads);
+    let portions = collect_supporting_pairs(finished, work, memory, threads)?;
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
-    // By sample: those of the VCF's columns.
+    // In the order of the VCF columns.
     let groups: Vec<ReadGroup<'_>> =
         finished.samples.names().iter().map(|name| ReadGroup { id: name, sample: name }).collect();
-    let heading = Heading { genome: &finished.genome, groups: &groups, program };
-    let scan = Scan { genome: &finished.genome, parts: None, threads, memory, meter };
+    let heading = BamHeader { reference: &finished.genome, read_groups: &groups, program };
+    let scan = Scan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
     bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
 
@@ -316,11 +333,11 @@ pub fn write_supporting(
 ///
 /// # Errors
 /// The file cannot be written, or the value has no JSON form.
-pub fn write_json(path: &Path, value: &impl Serialize, set: &mut Set) -> Result<(), Error> {
+pub fn write_json(path: &Path, value: &impl Serialize, set: &mut FileSet) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::from)?;
     file.write_all(b"\n")?;
-    set.add(file.complete()?);
+    set.add(file.flush_buffer()?);
     Ok(())
 }
 
@@ -330,23 +347,23 @@ mod tests {
     use std::path::PathBuf;
     use std::process::Command;
 
-    use genuma_reads::dna::revcomp;
+    use genuma_reads::dna::reverse_complement;
     use genuma_reads::fasta::Contig;
 
     use super::*;
+    use crate::candidate_kmer::KmerDepths;
     use crate::change::{Breakend, Side};
-    use crate::errors::{Errors, Tally};
-    use crate::event::{Class, Event, class_of};
-    use crate::genotype::{Genotype, Kind};
-    use crate::lay::{OFFSETS, Recruit};
+    use crate::event::{Event, EventClass, classify_change};
+    use crate::genotype::{ErrorFrequency, Genotype};
     use crate::ledger::Ledger;
+    use crate::locus_ranges::LocusRanges;
     use crate::packed;
-    use crate::ranges::Ranges;
-    use crate::record;
-    use crate::recruit::Kept;
-    use crate::samples::Samples;
-    use crate::select::Depths;
-    use crate::slippage::Slippage;
+    use crate::read_placement::{MAX_OFFSETS_PER_READ, PlacedRead};
+    use crate::recruit::RecruitedPair;
+    use crate::sample_names::SampleNames;
+    use crate::sequencing_errors::{BaseErrorCounts, ErrorModel};
+    use crate::slippage::SlippageModel;
+    use crate::vcf_record;
 
     fn random_bases(n: usize, seed: u64) -> Vec<u8> {
         let mut x = seed;
@@ -359,27 +376,23 @@ mod tests {
 
     fn genome() -> Reference {
         let contig = |name: &str, n, seed| Contig { name: name.into(), seq: random_bases(n, seed) };
-        Reference::from_contigs(vec![
-            contig("chr1", 50_000, 1),
-            contig("empty", 1_000, 2),
-            contig("chr2", 40_000, 3),
-        ])
+        Reference::from_contigs(vec![contig("chr1", 50_000, 1), contig("empty", 1_000, 2), contig("chr2", 40_000, 3)])
     }
 
-    fn call(change: Change, supporting: &[u32]) -> Call {
+    fn call(change: Change, supporting: &[u32]) -> VariantCall {
         let genotype = Genotype { quality: 50.0, ..Genotype::default() };
         let supporting = supporting.to_vec();
-        Call {
+        VariantCall {
             change,
-            kind: Kind::Common,
+            error_frequency: ErrorFrequency::Common,
             genotype,
-            molecules: 0,
-            panel: None,
-            turns_back: false,
+            tumour_molecules: 0,
+            panel_normals: None,
+            is_fold_back: false,
             locus: 0,
-            finding: 0,
-            supporting,
-            in_phase: Vec::new(),
+            change_index: 0,
+            supporting_pairs: supporting,
+            phased_changes: Vec::new(),
         }
     }
 
@@ -399,10 +412,8 @@ mod tests {
         let base = genome.contigs[0].seq[99];
         let other = if base == b'A' { b'C' } else { b'A' };
         let snv = Change::Allele { chrom: 0, pos: 99, reference: vec![base], alternative: vec![other] };
-        let novel = |side, pos| Change::Novel {
-            end: Breakend { chrom: 0, pos, side },
-            sequence: b"GATTACAGATTACA".to_vec(),
-        };
+        let novel =
+            |side, pos| Change::Novel { end: Breakend { chrom: 0, pos, side }, sequence: b"GATTACAGATTACA".to_vec() };
         let mut changes = vec![
             vec![snv],
             vec![allele(genome, 0, 200, 3, b"")],
@@ -419,14 +430,14 @@ mod tests {
             vec![Change::Allele { chrom: 2, pos, reference: vec![r], alternative }]
         }));
         let event = |changes: Vec<Change>| Event {
-            class: if changes.len() == 2 { Class::Ins } else { class_of(&changes[0]) },
+            class: if changes.len() == 2 { EventClass::Ins } else { classify_change(&changes[0]) },
             calls: changes.into_iter().map(|c| call(c, &[])).collect(),
             phase_set: None,
         };
         changes.into_iter().map(event).collect()
     }
 
-    /// Output of a program that must succeed; `None` when it is not installed.
+    /// Output of a program that must succeed; `None` if the program is not installed.
     fn output(program: &str, arguments: &[&str]) -> Option<String> {
         let Ok(out) = Command::new(program).args(arguments).output() else {
             println!("skipped: {program} is not installed");
@@ -443,9 +454,9 @@ mod tests {
         names
     }
 
-    /// Puts files into a set, and publishes it.
-    fn published(put: impl FnOnce(&mut Set) -> Result<(), Error>) -> Result<(), Error> {
-        let mut set = Set::default();
+    /// Adds files to a set, and publishes the set.
+    fn published(put: impl FnOnce(&mut FileSet) -> Result<(), Error>) -> Result<(), Error> {
+        let mut set = FileSet::default();
         put(&mut set)?;
         Ok(set.publish()?)
     }
@@ -453,13 +464,13 @@ mod tests {
     struct Written {
         folder: tempfile::TempDir,
         genome: Reference,
-        records: Vec<Record>,
+        records: Vec<VcfRecord>,
     }
 
     impl Written {
         fn new() -> Written {
             let (folder, genome) = (tempfile::tempdir().unwrap(), genome());
-            let records = record::records(&events(&genome), &genome);
+            let records = vcf_record::build_records(&events(&genome), &genome);
             let written = Written { folder, genome, records };
             written.write(&written.path("somatic.vcf.gz")).unwrap();
             written
@@ -470,7 +481,7 @@ mod tests {
         }
 
         fn write(&self, path: &Path) -> Result<(), Error> {
-            let header = vcf::header(&self.genome, &Samples::default(), "genuma call", false);
+            let header = vcf::format_vcf_header(&self.genome, &SampleNames::default(), "genuma call", false);
             published(|set| write_vcf(path, &header, &self.records, &self.genome, set))
         }
     }
@@ -494,11 +505,7 @@ mod tests {
             let ids = |text: String| -> Vec<String> {
                 text.lines().map(|l| l.split('\t').nth(2).unwrap().to_owned()).collect()
             };
-            assert_eq!(
-                ids(output("bcftools", &["view", "-H", "-r", &region, path]).unwrap()),
-                expected,
-                "{region}"
-            );
+            assert_eq!(ids(output("bcftools", &["view", "-H", "-r", &region, path]).unwrap()), expected, "{region}");
             if let Some(found) = output("tabix", &[path, &region]) {
                 assert_eq!(ids(found), expected, "{region}");
             }
@@ -506,10 +513,7 @@ mod tests {
         if let Some(chroms) = output("tabix", &["-l", path]) {
             assert_eq!(chroms, "chr1\nchr2\n");
         }
-        assert_eq!(
-            output("bcftools", &["index", "-n", path]).unwrap(),
-            format!("{}\n", written.records.len())
-        );
+        assert_eq!(output("bcftools", &["index", "-n", path]).unwrap(), format!("{}\n", written.records.len()));
     }
 
     #[test]
@@ -536,7 +540,7 @@ mod tests {
             let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
             assert!(read("somatic") == read("again"), "{suffix}");
         }
-        let header = vcf::header(&written.genome, &Samples::default(), "", false);
+        let header = vcf::format_vcf_header(&written.genome, &SampleNames::default(), "", false);
         published(|set| write_vcf(&again, &header, &[], &written.genome, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;
@@ -579,34 +583,35 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "[\n  \"a\",\n  [\n    1,\n    2\n  ]\n]\n");
     }
 
-    /// A call with a deletion of 20 bases at chr1:1001-1020, seen by pairs 1 and 2 of the tumour and 0 of the normal.
-    fn finished(on_reference: bool) -> Finished {
+    /// A call of a deletion of 20 bp at chr1:1001-1020, supported by pairs 1 and 2 of the tumour and pair 0 of the
+    /// normal.
+    fn finished(on_reference: bool) -> FinishedCall {
         let genome = genome();
         let chr1 = &genome.contigs[0].seq;
         let contig = [&chr1[850..1_000], &chr1[1_020..1_170]].concat();
         let change = allele(&genome, 0, 999, 20, b"");
-        let finding = Finding {
+        let finding = ContigChange {
             change: change.clone(),
-            at: 350..350,
+            contig_range: 350..350,
             left_normal: chr1[650..1_370].to_vec(),
             right_normal: chr1[650..1_370].to_vec(),
             right_shift: 20,
             mapq: 60,
         };
-        let compared = Compared {
+        let compared = AlignedContig {
             seq: [&chr1[650..850], &contig, &chr1[1_170..1_370]].concat(),
             novel: vec![false; 700],
-            weight: vec![0; 700],
+            quality_sums: vec![0; 700],
             assembled: 200..500,
-            depth: 3,
-            findings: vec![finding],
+            num_reads: 3,
+            changes: vec![finding],
             diagonals: [None; 2],
         };
         let pair = |i: u8| {
             let from = usize::from(10 * i);
-            let seqs = [contig[from..from + 150].to_vec(), revcomp(&chr1[1_200 + from..1_350 + from])];
-            let mates = seqs.map(|seq| packed::Read { qual: vec![30; seq.len()], seq });
-            Kept {
+            let seqs = [contig[from..from + 150].to_vec(), reverse_complement(&chr1[1_200 + from..1_350 + from])];
+            let mates = seqs.map(|seq| packed::OwnedRead { qual: vec![30; seq.len()], seq });
+            RecruitedPair {
                 name: format!("p{i}").into(),
                 sample: u8::from(i > 1),
                 mates,
@@ -614,30 +619,30 @@ mod tests {
                 contigs: vec![0],
             }
         };
-        let recruit = |pair, mate| Recruit { pair, mate, forward: mate == 0, at: [0; OFFSETS] };
+        let recruit = |pair, mate| PlacedRead { pair, mate, forward: mate == 0, offsets: [0; MAX_OFFSETS_PER_READ] };
         let event = |supporting: &[u32]| Event {
-            class: Class::Indel,
+            class: EventClass::Indel,
             calls: vec![call(change.clone(), supporting)],
             phase_set: None,
         };
-        let pairs: Vec<Kept> = (0..5).map(pair).collect();
+        let pairs: Vec<RecruitedPair> = (0..5).map(pair).collect();
         let mut locus = Locus::new(compared, [1; 2]);
-        locus.take_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
-        Finished {
+        locus.set_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
+        FinishedCall {
             libraries: Default::default(),
-            known: Default::default(),
-            portraits: Default::default(),
-            ranges: Ranges::in_memory(vec![locus], pairs),
+            known_sequences: Default::default(),
+            sample_summaries: Default::default(),
+            ranges: LocusRanges::from_pairs_in_memory(vec![locus], pairs),
             events: vec![event(&[3, 2]), event(&[0, 3])],
-            samples: Samples::default(),
+            samples: SampleNames::default(),
             spectra: vec![vec![]; 2],
-            depths: Depths { kmer: vec![1.0; 2], error_share: 0.0 },
+            depths: KmerDepths { kmer: vec![1.0; 2], error_share: 0.0 },
             bases: vec![0; 2],
             costs: vec![],
-            errors: Errors::of(&Tally::default(), Slippage::default()),
+            errors: ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default()),
             ledger: Ledger::default(),
-            strangers: None,
-            answers: vec![],
+            genotype_mismatch_share: None,
+            traces: vec![],
             on_reference,
             genome,
         }
@@ -650,30 +655,26 @@ mod tests {
         let with = finished(true);
         published(|set| write_contigs(&path, &with, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let headers = |text: &str| -> Vec<String> {
-            text.lines().filter(|l| l.starts_with('>')).map(str::to_owned).collect()
-        };
+        let headers =
+            |text: &str| -> Vec<String> { text.lines().filter(|l| l.starts_with('>')).map(str::to_owned).collect() };
         let tumour = ">t1 length=300 tumour_pairs=2 normal_pairs=1 changes=chr1:1000";
         assert_eq!(headers(&text), [tumour, ">n1 length=320 normal_of=t1"]);
         let read = Reference::read(&path).unwrap();
         let chr1 = &with.genome.contigs[0].seq;
         assert_eq!(read.contigs[0].seq, with.ranges.loci()[0].contig.seq[200..500]);
         assert_eq!(read.contigs[1].seq, chr1[850..1_170]);
-        assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= WIDTH));
+        assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= FASTA_LINE_WIDTH));
 
-        // Without a reference the sequences calls are placed on are the normal's contigs.
+        // Without a reference the calls are placed on the normal's contigs.
         let without = finished(false);
         published(|set| write_contigs(&path, &without, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(
-            headers(&text),
-            [tumour, ">chr1 length=50000", ">empty length=1000", ">chr2 length=40000"]
-        );
+        assert_eq!(headers(&text), [tumour, ">chr1 length=50000", ">empty length=1000", ">chr2 length=40000"]);
         assert_eq!(Reference::read(&path).unwrap().contigs[1..], without.genome.contigs[..]);
     }
 
-    fn means() -> Means {
-        Means { threads: 2, memory: 1 << 30, scratch: 1 << 30, devices: Default::default() }
+    fn means() -> Resources {
+        Resources { threads: 2, memory: 1 << 30, scratch: 1 << 30, devices: Default::default() }
     }
 
     #[test]
@@ -681,19 +682,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("supporting.bam");
         let mut without = finished(false);
-        let portions = supporting(&mut without, folder.path(), 0, 2).unwrap();
-        let all: Vec<Supporting> = portions.flat_map(Result::unwrap).collect();
+        let portions = collect_supporting_pairs(&mut without, folder.path(), 0, 2).unwrap();
+        let all: Vec<SupportingPair> = portions.flat_map(Result::unwrap).collect();
         let ids: Vec<u64> = all.iter().map(|one| one.pair.id).collect();
         assert_eq!(ids, [0, 2, 3]);
-        assert!(all.iter().all(|one| one.places == [(0, 999)] && one.quality == 60));
+        assert!(all.iter().all(|one| one.positions == [(0, 999)] && one.quality == 60));
         published(|set| {
-            write_supporting(
+            write_supporting_pairs(
                 &path,
                 &mut without,
                 "genuma call",
                 &means(),
                 folder.path(),
-                &Meter::default(),
+                &ProgressCounters::default(),
                 set,
             )
         })
@@ -702,13 +703,13 @@ mod tests {
 
         let mut finished = finished(true);
         published(|set| {
-            write_supporting(
+            write_supporting_pairs(
                 &path,
                 &mut finished,
                 "genuma call",
                 &means(),
                 folder.path(),
-                &Meter::default(),
+                &ProgressCounters::default(),
                 set,
             )
         })
@@ -727,11 +728,11 @@ mod tests {
     #[test]
     fn portions_begin_where_calls_do() {
         let at = |n: usize| ((n % 3, n * 7919 % 100_000), 300);
-        let starts = starts_of_portions((0..1_000).map(at).collect());
+        let starts = portion_starts((0..1_000).map(at).collect());
         assert!(starts.windows(2).all(|two| two[0] < two[1]), "{starts:?}");
-        assert_eq!(starts.len(), (1_000 * 300_usize).div_ceil(PORTION / 300 * 300));
-        // However many pairs one place has, it is not divided.
-        assert_eq!(starts_of_portions(vec![((0, 5), 1 << 20); 9]), [(0, 0), (0, 5)]);
-        assert_eq!(starts_of_portions(Vec::new()), [(0, 0)]);
+        assert_eq!(starts.len(), (1_000 * 300_usize).div_ceil(MIN_PORTION_PAIRS / 300 * 300));
+        // The pairs of one position are not divided.
+        assert_eq!(portion_starts(vec![((0, 5), 1 << 20); 9]), [(0, 0), (0, 5)]);
+        assert_eq!(portion_starts(Vec::new()), [(0, 0)]);
     }
 }

@@ -1,234 +1,262 @@
-//! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
+//! Runs a call in one process: the units, their threads and their order. The stages themselves are single-threaded
+//! and without side effects.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use genuma_reads::Lane;
-use genuma_reads::copy::{Copied, ReadCopy};
 use genuma_reads::fasta::Reference;
-use genuma_work::clock::{Clock, UnitCost};
-use genuma_work::unit::Store;
-use genuma_work::{Meter, Watch};
+use genuma_reads::packed_reads::{PackedReads, PackedReadsIndex};
+use genuma_work::cost::{CostTimer, UnitCost};
+use genuma_work::unit::UnitStore;
+use genuma_work::{ProgressCounters, ProgressListener};
 
-use crate::compare::Compared;
-use crate::count::{self, Counting, Counts};
-use crate::gather::{Gather, Gathering};
-use crate::judge::{self, Judging};
-use crate::label::sought;
+use crate::aligned_contig::AlignedContig;
+use crate::candidate_kmer::CandidateKmer;
+use crate::count::{self, CallCounts, CountingUnit};
+use crate::genotyping::{self, GenotypingUnit};
+use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
+use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
-use crate::panel::{InNormals, Panel};
-use crate::passes::{Passes, Reads};
-use crate::ranges::{Recruited, Shelving};
-use crate::recruit::{Index, Seen, Wanted};
-use crate::samples::Samples;
-use crate::select::Pick;
-use crate::units::{Contigs, Places, Surroundings};
-use crate::why::{Question, Why};
+use crate::locus_ranges::{RecruitBuckets, RecruitedPairs};
+use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::read_passes::{ReadPasses, ReadSource};
+use crate::recruit::{RecruitingCounts, RecruitingIndex, RecruitingKmers};
+use crate::sample_names::SampleNames;
+use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
+use crate::variant_trace::{TracedVariant, VariantTracer};
 
 pub use crate::error::Error;
-pub use crate::judge::Finished;
-pub use crate::means::{Means, Params};
+pub use crate::genotyping::FinishedCall;
+pub use crate::resources::{CallParams, Resources};
 
-/// A call to be made.
+/// Inputs and parameters of a call.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct CallJob {
     /// Reads of all samples.
     pub lanes: Vec<Lane>,
-    /// What these are called.
-    pub samples: Samples,
-    /// Where calls are placed; without it on the assembled normal contigs.
+    /// Names of the samples.
+    pub samples: SampleNames,
+    /// The reference; without it calls are placed on the normal's assembled contigs.
     pub reference: Option<PathBuf>,
-    /// Sequences that are screened for.
+    /// FASTA file of sequences to screen for.
     pub screen: Option<PathBuf>,
-    /// What the result depends on.
-    pub params: Params,
-    /// What it may use.
-    pub means: Means,
-    /// Where units leave their results.
-    pub store: Store,
-    /// Variants that are to be followed; they need a reference.
-    pub why: Vec<Question>,
-    /// What other people's normals have, if that is known.
-    pub panel: Option<Panel>,
+    /// Parameters that determine the result.
+    pub params: CallParams,
+    /// Resource limits.
+    pub resources: Resources,
+    /// Store of the results of units.
+    pub store: UnitStore,
+    /// Variants to trace; they need a reference.
+    pub traced_variants: Vec<TracedVariant>,
+    /// Panel of normals.
+    pub panel: Option<PanelOfNormals>,
 }
 
-impl Job {
-    /// From reads to judged events.
-    pub fn run(&self, watch: &dyn Watch) -> Result<Finished, Error> {
+impl CallJob {
+    /// Runs all units, from reads to events.
+    pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
         let genome = self.reference.as_deref().map(Reference::read).transpose()?;
-        let genome_bases = genome.as_ref().map(known_bases);
-        let mut why = genome.as_ref().and_then(|genome| Why::new(&self.why, genome, self.params.k));
+        let genome_bases = genome.as_ref().map(count_known_bases);
+        let mut tracer =
+            genome.as_ref().and_then(|genome| VariantTracer::new(&self.traced_variants, genome, self.params.k));
         drop(genome);
-        let mut counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
-        count::forget_parts(&self.store);
-        let copy = counts.copied.take().map_or(Ok(None), |copied| self.copy(copied))?;
-        let passes = Passes {
-            reads: copy.as_ref().map_or(Reads::Files(&self.lanes), Reads::Copy),
-            samples: self.samples.len(),
+        let mut counts = self.store.run_or_load("count", &mut costs, || self.count(genome_bases, watch))?;
+        count::remove_partition_units(&self.store);
+        let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
+        let passes = ReadPasses {
+            reads: copy.as_ref().map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
+            num_samples: self.samples.len(),
             k: self.params.k,
-            threads: self.means.threads,
+            threads: self.resources.threads,
         };
         ledger.append(&counts.ledger);
-        if let Some(why) = &mut why {
-            let meter = Arc::new(Meter::default());
-            watch.begins("why", Some(meter.clone()));
-            passes.all(&meter, |pair, sample, looking, hits| why.pair(pair, sample, looking, hits))?;
-            why.picked(&counts.picks);
+        if let Some(tracer) = &mut tracer {
+            let meter = Arc::new(ProgressCounters::default());
+            watch.unit_started("why", Some(meter.clone()));
+            passes.for_each_pair(&meter, |pair, sample, scratch, hits| {
+                tracer.count_kmers_in_pair(pair, sample, scratch, hits)
+            })?;
+            tracer.record_candidates(&counts.candidates);
         }
-        let panel = self.panel(&counts, &mut costs, &mut ledger, watch)?;
-        let picks = std::mem::take(&mut counts.picks);
-        let mut assembled =
-            self.store.unit("assemble", &mut costs, || self.assemble(&passes, picks, why.as_mut(), watch))?;
+        let panel = self.look_up_panel(&counts, &mut costs, &mut ledger, watch)?;
+        let candidates = std::mem::take(&mut counts.candidates);
+        let mut assembled = self
+            .store
+            .run_or_load("assemble", &mut costs, || self.assemble(&passes, candidates, tracer.as_mut(), watch))?;
         ledger.append(&assembled.ledger);
-        if let Some(why) = &mut why {
-            why.assembled(&assembled.contigs);
+        if let Some(tracer) = &mut tracer {
+            tracer.record_contigs(&assembled.contigs);
         }
-        // Who follows variants is to see them placed.
-        let store = Store { resume: self.store.resume && why.is_none(), ..self.store.clone() };
+        // Tracing needs the placement itself, so the unit is run again.
+        let store = UnitStore { resume: self.store.resume && tracer.is_none(), ..self.store.clone() };
         let mut genome = None;
-        let Places { contigs, wanted, ledger: lines } = store.unit("place", &mut costs, || {
-            let meter = Arc::new(Meter::of("the reference"));
-            watch.begins("place", self.reference.is_some().then(|| meter.clone()));
-            genome = self.reference.as_deref().map(Reference::read).transpose()?;
-            let with = Surroundings {
-                genome: genome.as_ref(),
-                k: self.params.k,
-                threads: self.means.threads,
-                memory: self.means.room(),
-                folds: judge::library(&counts, &self.params).folds,
-                meter: &meter,
-            };
-            Ok::<_, Error>(Places::of(&mut assembled.contigs, &with, why.as_mut()))
-        })?;
+        let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } =
+            store.run_or_load("place", &mut costs, || {
+                let meter = Arc::new(ProgressCounters::new("the reference"));
+                watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
+                genome = self.reference.as_deref().map(Reference::read).transpose()?;
+                let context = PlacementInputs {
+                    genome: genome.as_ref(),
+                    k: self.params.k,
+                    threads: self.resources.threads,
+                    memory_bytes: self.resources.available_memory(),
+                    has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.params).has_fold_back_artefacts,
+                    meter: &meter,
+                };
+                Ok::<_, Error>(ContigPlacementResult::from_assembled_contigs(
+                    &mut assembled.contigs,
+                    &context,
+                    tracer.as_mut(),
+                ))
+            })?;
         ledger.append(&lines);
         let recruited =
-            self.store.unit("recruit", &mut costs, || self.recruit(&passes, wanted, &contigs, watch))?;
+            self.store.run_or_load("recruit", &mut costs, || self.recruit(&passes, wanted, &contigs, watch))?;
         if copy.is_some() {
-            // Nobody reads it any more. What cannot be removed goes with the folder.
-            let _ = fs::remove_file(count::copy_path(&self.store));
+            // Later units do not need the packed reads. If the file cannot be removed it goes with the work folder.
+            let _ = fs::remove_file(count::packed_reads_path(&self.store));
         }
         drop(copy);
         if genome.is_none() {
             genome = self.reference.as_deref().map(Reference::read).transpose()?;
         }
-        watch.begins("judge", None);
-        let judging = Judging {
+        watch.unit_started("judge", None);
+        let genotyping = GenotypingUnit {
             samples: &self.samples,
             counts,
             genome,
             contigs,
             assembled: &assembled.contigs,
             recruited,
-            recruits: &self.recruits(),
+            recruited_path: &self.recruited_pairs_path(),
             params: &self.params,
-            means: &self.means,
-            work: &self.store.work,
+            resources: &self.resources,
+            work_dir: &self.store.work_folder,
             ledger,
             costs,
-            why,
+            tracer,
             panel,
         };
-        judging.run()
+        genotyping.run_genotyping()
     }
 
-    /// What the panel of normals says of what was picked, if there is one.
-    fn panel(
+    /// Looks up the candidates in the panel of normals, if there is one.
+    fn look_up_panel(
         &self,
-        counts: &Counts,
+        counts: &CallCounts,
         costs: &mut Vec<UnitCost>,
         ledger: &mut Ledger,
-        watch: &dyn Watch,
-    ) -> Result<Option<InNormals>, Error> {
+        watch: &dyn ProgressListener,
+    ) -> Result<Option<PanelCounts>, Error> {
         let Some(panel) = &self.panel else { return Ok(None) };
-        watch.begins("panel", None);
-        let clock = Clock::start();
-        let known = panel.look_up(
-            &counts.picks,
-            counts.usual_of_first(),
-            self.means.threads,
-            self.means.room() / 2,
+        watch.unit_started("panel", None);
+        let clock = CostTimer::start();
+        let panel_counts = panel.look_up_candidates(
+            &counts.candidates,
+            counts.median_depth_of_first_tumour(),
+            self.resources.threads,
+            self.resources.available_memory() / 2,
         )?;
-        known.tell(ledger);
-        costs.push(clock.cost("panel"));
-        Ok(Some(known))
+        panel_counts.add_to_ledger(ledger);
+        costs.push(clock.stop("panel"));
+        Ok(Some(panel_counts))
     }
 
-    /// First pass: joint counts, and the k-mers that only the tumour has.
-    fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
+    /// First pass: counts k-mers and selects candidate k-mers.
+    fn count(&self, genome_bases: Option<u64>, watch: &dyn ProgressListener) -> Result<CallCounts, Error> {
         let tumours = self.samples.tumours().len();
-        let params = self.means.counting(&self.params, genome_bases, tumours, self.store.work.clone());
-        let least_tumour = self.params.least_tumour;
+        let params = self.resources.count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
+        let min_tumour_count = self.params.min_tumour_count;
         let (lanes, samples) = (&self.lanes, &self.samples);
         let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());
-        Ok(Counting { lanes, samples, params, least_tumour, genome_bases, reference, screen, watch }
-            .all(&self.store)?)
+        Ok(CountingUnit { lanes, samples, params, min_tumour_count, genome_bases, reference, screen, progress: watch }
+            .run_counting(&self.store)?)
     }
 
-    /// The copy of the reads that the first pass has left. If it is gone, those who would read it read the files.
-    fn copy(&self, copied: Copied) -> Result<Option<ReadCopy>, Error> {
-        let path = count::copy_path(&self.store);
-        let copy = ReadCopy::open(&path, copied)?;
-        let wanted = !self.why.is_empty() || !self.store.finished().contains(&"recruit".to_owned());
+    /// Opens the packed reads of the first pass. If they are missing, later passes read the input files.
+    fn open_packed_reads(&self, copied: PackedReadsIndex) -> Result<Option<PackedReads>, Error> {
+        let path = count::packed_reads_path(&self.store);
+        let copy = PackedReads::open(&path, copied)?;
+        let wanted = !self.traced_variants.is_empty() || !self.store.finished_units().contains(&"recruit".to_owned());
         if copy.is_none() && wanted {
-            tracing::warn!("{}: gone, or not whole: the files of reads are read again", path.display());
+            tracing::warn!(
+                "{}: the packed reads are missing or incomplete; the input files are read again",
+                path.display()
+            );
         }
         Ok(copy)
     }
 
-    /// Second pass: the tumours' reads with such k-mers, grouped and assembled.
+    /// Second pass: collects the labelled pairs, groups and assembles them.
     fn assemble(
         &self,
-        passes: &Passes<'_>,
-        picks: Vec<Pick>,
-        why: Option<&mut Why>,
-        watch: &dyn Watch,
-    ) -> Result<Contigs, Error> {
-        let meter = Arc::new(Meter::default());
-        watch.begins("assemble", Some(meter.clone()));
+        passes: &ReadPasses<'_>,
+        candidates: Vec<CandidateKmer>,
+        tracer: Option<&mut VariantTracer>,
+        watch: &dyn ProgressListener,
+    ) -> Result<ContigAssemblyResult, Error> {
+        let meter = Arc::new(ProgressCounters::default());
+        watch.unit_started("assemble", Some(meter.clone()));
         let k = self.params.k;
-        let sought = sought(k, &picks);
-        let followed = why.as_ref().map(|why| why.ranks_among(&picks)).unwrap_or_default();
-        // The other half is for the piles that threads have in hand, and for contigs.
-        let (threads, memory, work) = (self.means.threads, self.means.room() / 2, &self.store.work);
+        let lookup = build_candidate_lookup(k, &candidates);
+        let traced = tracer.as_ref().map(|tracer| tracer.candidate_ranks_by_variant(&candidates)).unwrap_or_default();
+        // The other half is for the buckets that threads are working on, and for contigs.
+        let (threads, memory, work) =
+            (self.resources.threads, self.resources.available_memory() / 2, &self.store.work_folder);
         let tumours = self.samples.tumours().len();
-        let gathering =
-            Gathering::new(Gather { picks, tumours, k, threads, memory, work, followed: &followed });
-        passes.label(&sought, &meter, |pair| Ok(gathering.put(pair)?))?;
-        drop(sought);
-        let gathered = gathering.assemble()?;
-        if let Some(why) = why {
-            why.grouped(&gathered.followed);
+        let assembler = GroupAssembler::new(GroupAssemblyParams {
+            candidates,
+            num_tumours: tumours,
+            k,
+            threads,
+            memory_bytes: memory,
+            work_dir: work,
+            traced_kmers: &traced,
+        });
+        passes.label_pairs(&lookup, &meter, |pair| Ok(assembler.add_pair(pair)?))?;
+        drop(lookup);
+        let assembled_groups = assembler.assemble_all_groups()?;
+        if let Some(tracer) = tracer {
+            tracer.record_groups(&assembled_groups.traced);
         }
-        Ok(Contigs::of(gathered))
+        Ok(ContigAssemblyResult::from_assembly(assembled_groups))
     }
 
-    /// Where recruited pairs are.
-    fn recruits(&self) -> PathBuf {
-        self.store.work.join("recruit.bins")
+    /// Path of the recruited pairs.
+    fn recruited_pairs_path(&self) -> PathBuf {
+        self.store.work_folder.join("recruit.bins")
     }
 
-    /// Third pass: the pairs of all samples that overlap a change.
+    /// Third pass: recruits the pairs of all samples that overlap a change.
     fn recruit(
         &self,
-        passes: &Passes<'_>,
-        wanted: Wanted,
-        contigs: &[Compared],
-        watch: &dyn Watch,
-    ) -> Result<Recruited, Error> {
-        let meter = Arc::new(Meter::default());
-        watch.begins("recruit", Some(meter.clone()));
-        let index = Index::of(wanted);
-        let (seen, shelving) =
-            (Seen::new(&index, self.samples.len()), Shelving::new(contigs, &self.recruits())?);
-        passes.recruit(&index, &seen, &meter, |pair| Ok(shelving.put(pair)?))?;
-        Ok(shelving.settle(&[], &index, &index.deep(&seen, contigs.len()), self.means.threads)?)
+        passes: &ReadPasses<'_>,
+        wanted: RecruitingKmers,
+        contigs: &[AlignedContig],
+        watch: &dyn ProgressListener,
+    ) -> Result<RecruitedPairs, Error> {
+        let meter = Arc::new(ProgressCounters::default());
+        watch.unit_started("recruit", Some(meter.clone()));
+        let index = RecruitingIndex::new(wanted);
+        let (seen, shelving) = (
+            RecruitingCounts::new(&index, self.samples.len()),
+            RecruitBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
+        );
+        passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;
+        Ok(shelving.merge_shards(
+            &[],
+            &index,
+            &index.compute_locus_depths(&seen, contigs.len()),
+            self.resources.threads,
+        )?)
     }
 }
 
-/// Bases of a reference that are known.
-pub fn known_bases(genome: &Reference) -> u64 {
-    let known = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
-    genome.contigs.iter().map(|c| known(&c.seq)).sum()
+/// Number of bases of a reference that are A, C, G or T.
+pub fn count_known_bases(genome: &Reference) -> u64 {
+    let panel_counts = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
+    genome.contigs.iter().map(|c| panel_counts(&c.seq)).sum()
 }

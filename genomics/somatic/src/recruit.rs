@@ -1,154 +1,158 @@
-//! Third pass over both samples: every pair that overlaps a change, whichever allele it has.
+//! Recruiting, the third pass over the reads: collects every pair of all samples that overlaps a change, whichever
+//! allele it has.
 //!
-//! A contig's shared k-mers next to its novel stretch stand in both alleles; its novel k-mers stand in the tumour's
-//! only, those across the undone change in the normal's. Pairs that carry any of them are kept for the contig, if the
-//! k-mer stands but once in the genome: what else stands in many places is told by the genome, not by how often it is
-//! read, so that an amplified place keeps its reads. In a repeat, where no k-mer near the change is unique, those
-//! further off are taken: the pair is known by one mate and the other mate is weighed.
+//! Three kinds of k-mers recruit pairs for a contig: k-mers next to the novel stretch, which both alleles have;
+//! k-mers of the novel stretch, which only the tumour has; k-mers across the undone change, which the normal has.
+//! Only k-mers that occur once in the genome are used. Their copies are counted in the genome, not in the reads, so
+//! amplified loci keep their reads. In a repeat, where no k-mer near the change is unique, k-mers farther away are
+//! used: they identify a pair by one mate, and the other mate gives the evidence.
 //!
-//! A place of extreme depth is thinned: of its pairs a half, a quarter, an eighth is kept, chosen by their names, the
-//! same half whatever the order of reads.
+//! At a locus of extreme depth a half, a quarter or an eighth of the pairs is kept. A hash of the pair's name
+//! decides, so the choice does not depend on the order of the reads.
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{NORMAL, Pair};
-use genuma_work::parallel::in_order;
+use genuma_reads::{NORMAL_SAMPLE, ReadPair};
+use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::Compared;
-use crate::molecule::{Mates, lot};
-use crate::packed::Read;
-use crate::sought::{KmerHit, Looking, Sought};
+use crate::aligned_contig::AlignedContig;
+use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::molecule::{MatePair, hash_bytes};
+use crate::packed::OwnedRead;
 
-/// Shared k-mers are taken from this many bases beyond the novel stretch.
-const REACH: usize = 40;
-/// Only one k-mer in so many recruits: a read that covers the change has several all the same.
-const STRIDE: usize = 4;
-/// Where the change lies in a repeat: how far off a k-mer may lie by which a mate is known, and one in how many is taken.
-const FAR: usize = 450;
+/// Distance in bases from the novel stretch within which shared k-mers are used.
+const NEAR_BASES: usize = 40;
+/// Every how many bases a k-mer near the change is used: a read across the change has several of them.
+const NEAR_STRIDE: usize = 4;
+/// Maximum distance in bases from the change of a recruiting k-mer, if the change is in a repeat.
+const FAR_BASES: usize = 450;
+/// Every how many bases a k-mer farther away is used.
 const FAR_STRIDE: usize = 16;
-/// Unique k-mers beside a change, on each side, that make it unnecessary to look further off.
-const ENOUGH: usize = 3;
-/// Pairs of a sample with one k-mer from which a place is thinned.
-const DEEP: u32 = 4096;
-/// Contigs that a thread takes at once.
-const BLOCK: usize = 256;
-/// Copies of a repeat beyond which a change in it is not followed where no k-mer beside it has fewer: whatever reads say,
-/// it fits all of them. Places of a k-mer are counted up to one more.
-const FAMILY: u8 = 32;
+/// Number of unique k-mers on one side of a change that make k-mers farther away unnecessary.
+const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;
+/// Number of pairs of a sample with one k-mer from which a locus is downsampled.
+const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;
+/// Number of contigs in one unit of parallel work.
+const CONTIGS_PER_BLOCK: usize = 256;
+/// Maximum number of copies in the genome of a recruiting k-mer. A contig whose k-mers have more copies is left out:
+/// its reads would fit all copies. Copies are counted up to one more.
+const MAX_KMER_COPIES: u8 = 32;
 
-/// Where a recruiting k-mer stands.
+/// Occurrence of a recruiting k-mer on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Site {
+struct KmerOccurrence {
     rank: u32,
     contig: u32,
 }
 
 /// The recruiting k-mers of all contigs.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct RecruitingKmers {
     /// Length of the k-mers.
     k: u32,
-    /// Distinct and ascending; their places here are their ranks.
+    /// Distinct k-mers, ascending. The index of a k-mer is its rank.
     kmers: Vec<u64>,
-    /// Sorted by rank.
-    sites: Vec<Site>,
-    /// Of each rank the first of its sites, and one more.
+    /// Occurrences, sorted by rank.
+    occurrences: Vec<KmerOccurrence>,
+    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
     starts: Vec<u32>,
-    /// Whether it is known that all of them stand once in the genome.
-    unique: bool,
-    /// Contigs without a k-mer of their own.
-    pub(crate) nowhere_unique: u64,
-    /// Which of the contigs were left out, ascending: in repeats of so many copies that they have no k-mer that stands in few places.
-    pub families: Vec<u32>,
+    /// Whether the copies in the genome were checked, so that all k-mers are unique.
+    are_unique: bool,
+    /// Number of contigs without a unique k-mer.
+    pub(crate) contigs_without_unique_kmer: u64,
+    /// Indices (in the list given to [`RecruitingKmers::select_recruiting_kmers`]) of the contigs left out, ascending: contigs in
+    /// repeats with so many copies that all of their k-mers are frequent.
+    pub omitted_repeat_contigs: Vec<u32>,
 }
 
-/// The same, to look with.
+/// Lookup index of the recruiting k-mers.
 #[derive(Debug)]
-pub struct Index {
-    sought: Sought,
-    /// Sorted by rank.
-    sites: Vec<Site>,
-    /// Of each rank the first of its sites, and one more.
+pub struct RecruitingIndex {
+    lookup: KmerLookup,
+    /// Occurrences, sorted by rank.
+    occurrences: Vec<KmerOccurrence>,
+    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
     starts: Vec<u32>,
-    /// Whether it is known that all of them stand once in the genome.
-    unique: bool,
+    /// Whether all k-mers are known to be unique in the genome.
+    are_unique: bool,
 }
 
-/// How often each recruiting k-mer was met in each sample, counted by all threads.
+/// Number of pairs with each recruiting k-mer in each sample, counted by all threads.
 #[derive(Debug)]
-pub struct Seen {
-    samples: usize,
-    /// By rank and sample.
+pub struct RecruitingCounts {
+    num_samples: usize,
+    /// Counts by rank, then by sample.
     counts: Vec<AtomicU32>,
 }
 
-impl Seen {
-    /// Nothing met yet in so many samples.
-    pub fn new(index: &Index, samples: usize) -> Seen {
+impl RecruitingCounts {
+    /// Zero counts for `samples` samples.
+    pub fn new(index: &RecruitingIndex, samples: usize) -> RecruitingCounts {
         let kmers = index.starts.len().saturating_sub(1);
-        Seen { samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
+        RecruitingCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// How often each was met in each sample, as long as nobody counts.
+    /// Counts by rank and sample. Must not be called while other threads count.
     pub fn counts(&self) -> Vec<u32> {
-        self.counts.iter().map(|seen| seen.load(Relaxed)).collect()
+        self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
 
-    /// Adds what others have counted of the same k-mers. False when there are not as many.
-    pub fn add(&self, counts: &[u32]) -> bool {
-        for (seen, &n) in self.counts.iter().zip(counts) {
-            seen.fetch_add(n, Relaxed);
+    /// Adds counts of the same k-mers from another shard. Returns false if the numbers of counts differ.
+    pub fn add_shard_counts(&self, counts: &[u32]) -> bool {
+        for (pair_counts, &n) in self.counts.iter().zip(counts) {
+            pair_counts.fetch_add(n, Relaxed);
         }
         self.counts.len() == counts.len()
     }
 
-    /// Meets a k-mer once more, and says how often it was met before.
-    fn meet(&self, rank: u32, sample: u8) -> u32 {
-        self.counts[rank as usize * self.samples + usize::from(sample)].fetch_add(1, Relaxed)
+    /// Increments the count of a k-mer in a sample and returns the count before.
+    fn increment(&self, rank: u32, sample: u8) -> u32 {
+        self.counts[rank as usize * self.num_samples + usize::from(sample)].fetch_add(1, Relaxed)
     }
 }
 
-/// A pair kept for some contigs.
+/// A read pair that was recruited for one or more contigs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// Which sample it is from.
+pub struct RecruitedPair {
+    /// Number of the pair's sample.
     pub sample: u8,
-    /// Template name.
+    /// Template name of the pair.
     #[serde(with = "serde_bytes")]
     pub name: Vec<u8>,
-    /// The mates.
-    pub mates: [Read; 2],
-    /// Told apart from all others by it.
+    /// Both reads of the pair.
+    pub mates: [OwnedRead; 2],
+    /// Unique number of the pair.
     pub id: u64,
-    /// The contigs.
+    /// Indices of the contigs that the pair was recruited for.
     pub contigs: Vec<u32>,
 }
 
-impl Kept {
-    /// Those of the normal first, those of all tumours by name and bases: which of them comes first does not show.
-    fn rank(&self) -> impl Ord + '_ {
-        let Kept { sample, name, mates, id, contigs } = self;
-        (*sample != NORMAL, name, mates, *sample, *id, contigs)
+impl RecruitedPair {
+    /// Sort key: the normal's pairs first, then all tumours' pairs by name and bases, so that the order of the
+    /// tumours has no effect.
+    fn sort_key(&self) -> impl Ord + '_ {
+        let RecruitedPair { sample, name, mates, id, contigs } = self;
+        (*sample != NORMAL_SAMPLE, name, mates, *sample, *id, contigs)
     }
 }
 
-impl Ord for Kept {
-    fn cmp(&self, other: &Kept) -> Ordering {
-        self.rank().cmp(&other.rank())
+impl Ord for RecruitedPair {
+    fn cmp(&self, other: &RecruitedPair) -> Ordering {
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Kept) -> Option<Ordering> {
+impl PartialOrd for RecruitedPair {
+    fn partial_cmp(&self, other: &RecruitedPair) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Mates for Kept {
+impl MatePair for RecruitedPair {
     fn sample(&self) -> u8 {
         self.sample
     }
@@ -158,117 +162,126 @@ impl Mates for Kept {
     }
 }
 
-/// How deep places are, when all reads were seen.
+/// Depths at all recruiting k-mers and contigs, after all reads were counted.
 #[derive(Debug)]
-pub struct Deep {
-    samples: usize,
-    /// Of each recruiting k-mer, by sample.
-    kmers: Vec<u32>,
-    /// Of each contig, by sample.
-    contigs: Vec<u32>,
+pub struct LocusDepths {
+    num_samples: usize,
+    /// Number of pairs of each recruiting k-mer, by sample.
+    kmer_depths: Vec<u32>,
+    /// Number of pairs of each contig, by sample.
+    contig_depths: Vec<u32>,
 }
 
-impl Deep {
-    /// For each contig: one pair in so many is kept of the normal, and of the deepest tumour.
-    pub fn thinned(&self) -> Vec<[u32; 2]> {
+impl LocusDepths {
+    /// For each contig the downsampling factors of the normal and of the deepest tumour: a factor of 4 means that one
+    /// pair in four is kept.
+    pub fn downsampling_factors(&self) -> Vec<[u32; 2]> {
         let of_contig = |depth: &[u32]| {
             let (normal, tumours) = depth.split_at(1);
-            [normal, tumours].map(|of| 1 << of.iter().map(|&n| level(n)).max().unwrap_or(0))
+            [normal, tumours].map(|of| 1 << of.iter().map(|&n| downsampling_level(n)).max().unwrap_or(0))
         };
-        self.contigs.chunks(self.samples).map(of_contig).collect()
+        self.contig_depths.chunks(self.num_samples).map(of_contig).collect()
     }
 }
 
-/// A candidate for recruiting.
-struct Candidate {
+/// A k-mer that may recruit pairs for a contig.
+struct RecruitingKmerCandidate {
     kmer: u64,
-    /// Bases between it and the change; 0 when it is near.
-    off: u32,
-    /// Whether it lies before the change.
-    before: bool,
-    /// Whether it holds changed bases: then it stands nowhere in the genome, or it is another place's.
-    changed: bool,
+    /// Distance in bases from the change, plus 1; 0 if the k-mer is near the change.
+    distance_bases: u32,
+    /// Whether the k-mer is before the middle of the changed stretch.
+    is_before_change: bool,
+    /// Whether the k-mer contains changed bases. Such a k-mer does not occur in the genome, or it belongs to another
+    /// locus.
+    has_changed_bases: bool,
 }
 
-/// The k-mers by which pairs are recruited for a contig.
+/// The k-mers that recruit pairs for one contig.
 #[derive(Clone)]
-struct Chosen {
+struct SelectedKmers {
     kmers: Vec<u64>,
-    /// Whether none of them stands where it should alone.
-    common: bool,
+    /// Whether the contig has candidate k-mers but none of them is unique.
+    has_no_unique_kmer: bool,
 }
 
-impl Chosen {
-    /// Chooses from its candidates, of which `copies` says in how many places of the genome they stand, if there is one.
-    fn of(own: &[Candidate], copies: impl Fn(&Candidate) -> Option<u8>) -> Chosen {
-        // The tumour's own stand nowhere in the genome, the others once.
-        let fits = |c: &Candidate| copies(c).is_none_or(|copies| copies == u8::from(!c.changed));
-        let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
-            own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
-        let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
-        if beside(true) < ENOUGH && beside(false) < ENOUGH {
-            // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
+impl SelectedKmers {
+    /// Selects from the candidates of one contig. `copies` returns the number of occurrences of a candidate in the
+    /// genome; `None` without a reference.
+    fn select(
+        own: &[RecruitingKmerCandidate],
+        copies: impl Fn(&RecruitingKmerCandidate) -> Option<u8>,
+    ) -> SelectedKmers {
+        // Changed k-mers must not occur in the genome, the others once.
+        let fits =
+            |c: &RecruitingKmerCandidate| copies(c).is_none_or(|copies| copies == u8::from(!c.has_changed_bases));
+        let (mut chosen, mut shared): (Vec<&RecruitingKmerCandidate>, Vec<&RecruitingKmerCandidate>) =
+            own.iter().filter(|c| c.distance_bases == 0 && fits(c)).partition(|c| c.has_changed_bases);
+        let beside = |before: bool| shared.iter().filter(|c| c.is_before_change == before).count();
+        if beside(true) < MIN_UNIQUE_KMERS_PER_SIDE && beside(false) < MIN_UNIQUE_KMERS_PER_SIDE {
+            // In a repeat the changed k-mers may be errors in any copy of the repeat: only unique k-mers are
+            // reliable.
             chosen.clear();
         }
         for before in [true, false] {
-            let beside = shared.iter().filter(|c| c.before == before).count();
-            if beside < ENOUGH {
-                shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
+            let beside = shared.iter().filter(|c| c.is_before_change == before).count();
+            if beside < MIN_UNIQUE_KMERS_PER_SIDE {
+                shared.extend(own.iter().filter(|c| c.distance_bases > 0 && c.is_before_change == before && fits(c)));
             }
         }
         chosen.append(&mut shared);
         let common = chosen.is_empty() && !own.is_empty();
         if common {
-            // A repeat as long as fragments are: all that is left is to take its copies together.
-            let few = |c: &Candidate| copies(c).is_none_or(|copies| copies <= FAMILY);
-            chosen.extend(own.iter().filter(|c| c.off == 0 && few(c)));
-            if chosen.iter().all(|c| c.changed) {
-                // What the copies share is in too many of them.
+            // The repeat is as long as fragments are: its copies are treated together.
+            let few = |c: &RecruitingKmerCandidate| copies(c).is_none_or(|copies| copies <= MAX_KMER_COPIES);
+            chosen.extend(own.iter().filter(|c| c.distance_bases == 0 && few(c)));
+            if chosen.iter().all(|c| c.has_changed_bases) {
+                // The k-mers that the copies share are too frequent.
                 chosen.clear();
             }
         }
-        Chosen { kmers: chosen.iter().map(|c| c.kmer).collect(), common }
+        SelectedKmers { kmers: chosen.iter().map(|c| c.kmer).collect(), has_no_unique_kmer: common }
     }
 }
 
-/// Candidates of one contig: beside every change, on the contig and on what the normal has there.
-fn candidates(contig: &Compared, k: u32) -> Vec<Candidate> {
+/// Candidate k-mers of one contig: near every change, on the contig and on the normal's sequences.
+fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidate> {
     let mut out = Vec::new();
     let novel = (0..contig.novel.len()).filter(|&at| contig.novel[at]);
-    let changed = contig.findings.iter().flat_map(|f| [f.at.start, f.at.end]);
+    let changed = contig.changes.iter().flat_map(|f| [f.contig_range.start, f.contig_range.end]);
     let places: Vec<usize> = novel.chain(changed).collect();
     let (Some(&start), Some(&end)) = (places.iter().min(), places.iter().max()) else { return out };
-    let changed: Vec<_> = contig.findings.iter().map(|f| f.at.start..f.at.end).collect();
+    let changed: Vec<_> = contig.changes.iter().map(|f| f.contig_range.start..f.contig_range.end).collect();
     let mut take = |seq: &[u8], start: usize, end: usize, changed: &[std::ops::Range<usize>]| {
-        let window = start.saturating_sub(FAR)..(end + FAR).min(seq.len());
+        let window = start.saturating_sub(FAR_BASES)..(end + FAR_BASES).min(seq.len());
         if window.start >= window.end {
             return;
         }
         for (at, kmer) in kmers(&seq[window.clone()], k).map(|(at, kmer)| (at + window.start, kmer)) {
             let to = at + k as usize;
-            let near = at + REACH >= start && to <= end + REACH;
-            let stride = if near { STRIDE } else { FAR_STRIDE };
+            let near = at + NEAR_BASES >= start && to <= end + NEAR_BASES;
+            let stride = if near { NEAR_STRIDE } else { FAR_STRIDE };
             if at % stride != 0 || kmer.forward == kmer.reverse {
                 continue;
             }
             let before = to <= start;
             let off = if before { start - to } else { at.saturating_sub(end) };
             let off = if near { 0 } else { off as u32 + 1 };
-            // Where bases are gone the k-mer has to reach over the place.
+            // At a deletion the k-mer has to extend across the position.
             let holds = |r: &std::ops::Range<usize>| at < r.end.max(r.start) && to > r.start;
-            out.push(Candidate {
+            out.push(RecruitingKmerCandidate {
                 kmer: kmer.canonical(),
-                off,
-                before: at + k as usize / 2 < usize::midpoint(start, end),
-                changed: changed.iter().any(holds),
+                distance_bases: off,
+                is_before_change: at + k as usize / 2 < usize::midpoint(start, end),
+                has_changed_bases: changed.iter().any(holds),
             });
         }
     };
     take(&contig.seq, start, end, &changed);
-    for f in &contig.findings {
-        let right = usize::try_from(f.at.end as i32 + f.right_shift).unwrap_or(0);
-        // Only what crosses the change: the rest stands on the contig.
-        for (normal, from, to) in [(&f.left_normal, f.at.start, f.at.start), (&f.right_normal, right, right)]
+    for f in &contig.changes {
+        let right = usize::try_from(f.contig_range.end as i32 + f.right_shift).unwrap_or(0);
+        // Only k-mers across the change: the others are on the contig too.
+        for (normal, from, to) in
+            [(&f.left_normal, f.contig_range.start, f.contig_range.start), (&f.right_normal, right, right)]
         {
             let reach = from.saturating_sub(k as usize - 1)..(to + k as usize - 1).min(normal.len());
             if reach.start < reach.end {
@@ -279,33 +292,40 @@ fn candidates(contig: &Compared, k: u32) -> Vec<Candidate> {
     out
 }
 
-impl Wanted {
-    /// Indexes the novel stretches of `contigs` and their surroundings, and leaves those of them that have reads to be looked for. `genome`
-    /// tells which k-mers stand in several places; without one all are taken.
-    pub fn among(contigs: &mut Vec<Compared>, k: u32, genome: Option<&Reference>, threads: usize) -> Wanted {
-        // Of a large genome candidates are GB: they are made twice, and only their k-mers are held meanwhile.
-        let each = |c: usize| candidates(&contigs[c], k);
-        let blocks = contigs.len().div_ceil(BLOCK);
-        let block = |b: usize| b * BLOCK..((b + 1) * BLOCK).min(contigs.len());
+impl RecruitingKmers {
+    /// Selects the recruiting k-mers of `contigs` and removes the contigs that are left out from the list. `genome`
+    /// shows which k-mers are unique; without it all k-mers are used.
+    pub fn select_recruiting_kmers(
+        contigs: &mut Vec<AlignedContig>,
+        k: u32,
+        genome: Option<&Reference>,
+        threads: usize,
+    ) -> RecruitingKmers {
+        // For a large genome the candidates need gigabytes. So they are computed twice, and only their k-mers are
+        // kept in between.
+        let each = |c: usize| candidate_kmers(&contigs[c], k);
+        let blocks = contigs.len().div_ceil(CONTIGS_PER_BLOCK);
+        let block = |b: usize| b * CONTIGS_PER_BLOCK..((b + 1) * CONTIGS_PER_BLOCK).min(contigs.len());
         let distinct = |(): &mut (), b: usize| {
             let mut kmers: Vec<u64> = block(b).flat_map(each).map(|c| c.kmer).collect();
             kmers.sort_unstable();
             kmers.dedup();
             kmers
         };
-        let mut distinct: Vec<u64> = in_order(blocks, threads, || (), distinct).concat();
+        let mut distinct: Vec<u64> = map_in_order(blocks, threads, || (), distinct).concat();
         distinct.sort_unstable();
         distinct.dedup();
-        let copies = genome.map(|genome| copies(&distinct, k, genome, threads));
-        let copies =
-            |c: &Candidate| copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)]);
-        let chosen = |(): &mut (), b: usize| -> Vec<Chosen> {
-            block(b).map(|c| Chosen::of(&each(c), copies)).collect()
+        let copies = genome.map(|genome| count_genome_copies(&distinct, k, genome, threads));
+        let copies = |c: &RecruitingKmerCandidate| {
+            copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)])
         };
-        let chosen = in_order(blocks, threads, || (), chosen).concat();
+        let chosen = |(): &mut (), b: usize| -> Vec<SelectedKmers> {
+            block(b).map(|c| SelectedKmers::select(&each(c), copies)).collect()
+        };
+        let chosen = map_in_order(blocks, threads, || (), chosen).concat();
         let mut entries = Vec::new();
         let (mut number, mut nowhere_unique, mut families) = (0, 0, Vec::new());
-        for (c, Chosen { kmers, common }) in (0..).zip(&chosen) {
+        for (c, SelectedKmers { kmers, has_no_unique_kmer: common }) in (0..).zip(&chosen) {
             nowhere_unique += u64::from(*common);
             if *common && kmers.is_empty() && genome.is_some() {
                 families.push(c);
@@ -328,54 +348,73 @@ impl Wanted {
                 kmers.push(kmer);
                 starts.push(sites.len() as u32);
             }
-            sites.push(Site { rank: kmers.len() as u32 - 1, contig });
+            sites.push(KmerOccurrence { rank: kmers.len() as u32 - 1, contig });
         }
         starts.push(sites.len() as u32);
-        Wanted { k, kmers, sites, starts, unique: genome.is_some(), nowhere_unique, families }
+        RecruitingKmers {
+            k,
+            kmers,
+            occurrences: sites,
+            starts,
+            are_unique: genome.is_some(),
+            contigs_without_unique_kmer: nowhere_unique,
+            omitted_repeat_contigs: families,
+        }
     }
 }
 
-impl Index {
-    /// To look for what is wanted.
-    pub fn of(wanted: Wanted) -> Index {
-        let Wanted { k, kmers, sites, starts, unique, .. } = wanted;
-        Index { sought: Sought::new(k, kmers.into_iter()), sites, starts, unique }
+impl RecruitingIndex {
+    /// Builds the lookup index.
+    pub fn new(recruiting_kmers: RecruitingKmers) -> RecruitingIndex {
+        let RecruitingKmers { k, kmers, occurrences: sites, starts, are_unique: unique, .. } = recruiting_kmers;
+        RecruitingIndex {
+            lookup: KmerLookup::new(k, kmers.into_iter()),
+            occurrences: sites,
+            starts,
+            are_unique: unique,
+        }
     }
 
-    /// Whether a mate carries a recruiting k-mer.
-    pub(crate) fn may_recruit(&self, pair: Pair<'_>, looking: &mut Looking, hits: &mut Vec<KmerHit>) -> bool {
+    /// Whether a mate has a recruiting k-mer.
+    pub(crate) fn has_recruiting_kmer(
+        &self,
+        pair: ReadPair<'_>,
+        scratch: &mut LookupScratch,
+        hits: &mut Vec<KmerHit>,
+    ) -> bool {
         hits.clear();
         pair.mates.iter().any(|mate| {
-            self.sought.find(mate.seq, looking, hits);
+            self.lookup.find_kmers(mate.seq, scratch, hits);
             !hits.is_empty()
         })
     }
 
-    /// Keeps the pair if a mate carries a recruiting k-mer, for every contig that has it.
-    pub fn recruit(
+    /// Returns the pair with the contigs it is recruited for, if a mate has a recruiting k-mer. Counts the pair's
+    /// k-mers.
+    pub fn recruit_pair(
         &self,
-        pair: Pair<'_>,
+        pair: ReadPair<'_>,
         sample: u8,
-        seen: &Seen,
-        looking: &mut Looking,
+        pair_counts: &RecruitingCounts,
+        scratch: &mut LookupScratch,
         hits: &mut Vec<KmerHit>,
-    ) -> Option<Kept> {
+    ) -> Option<RecruitedPair> {
         hits.clear();
         for mate in pair.mates {
-            self.sought.find(mate.seq, looking, hits);
+            self.lookup.find_kmers(mate.seq, scratch, hits);
         }
         if hits.is_empty() {
             return None;
         }
         hits.sort_unstable_by_key(|h| h.rank);
         hits.dedup_by_key(|h| h.rank);
-        let lot = lot(pair.name);
+        let name_hash = hash_bytes(pair.name);
         let mut contigs = Vec::new();
         for hit in hits.iter() {
-            let before = seen.meet(hit.rank, sample);
-            // Thinning only ever becomes stricter: who is kept at the end was kept before.
-            if drawn(lot, before) {
-                contigs.extend(self.sites_of(hit.rank).iter().map(|s| s.contig));
+            let before = pair_counts.increment(hit.rank, sample);
+            // Downsampling only becomes stricter: a pair that is kept in the end was kept before.
+            if is_pair_kept(name_hash, before) {
+                contigs.extend(self.occurrences_of(hit.rank).iter().map(|s| s.contig));
             }
         }
         if contigs.is_empty() {
@@ -383,95 +422,111 @@ impl Index {
         }
         contigs.sort_unstable();
         contigs.dedup();
-        Some(Kept { sample, name: pair.name.to_vec(), mates: pair.mates.map(Read::keep), id: 0, contigs })
+        Some(RecruitedPair {
+            sample,
+            name: pair.name.to_vec(),
+            mates: pair.mates.map(OwnedRead::from_mate),
+            id: 0,
+            contigs,
+        })
     }
 
-    /// What a thread needs to look for the k-mers.
-    pub fn looking(&self) -> Looking {
-        self.sought.looking()
+    /// Scratch memory for k-mer lookups by one thread.
+    pub fn new_scratch(&self) -> LookupScratch {
+        self.lookup.new_scratch()
     }
 
-    /// How deep the places of so many contigs are.
-    pub fn deep(&self, seen: &Seen, contigs: usize) -> Deep {
-        let (samples, kmers) = (seen.samples, seen.counts());
-        Deep { samples, contigs: self.depth(&kmers, samples, contigs), kmers }
+    /// Depths of all loci, from the counts of all reads. `contigs` is the number of contigs.
+    pub fn compute_locus_depths(&self, pair_counts: &RecruitingCounts, contigs: usize) -> LocusDepths {
+        let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts());
+        LocusDepths {
+            num_samples: samples,
+            contig_depths: self.contig_depths(&kmers, samples, contigs),
+            kmer_depths: kmers,
+        }
     }
 
-    /// Leaves a pair those of its contigs, ascending, that keep it when all their pairs are thinned alike.
-    pub fn thin(&self, pair: &mut Kept, deep: &Deep, looking: &mut Looking, hits: &mut Vec<KmerHit>) {
-        let (lot, sample) = (lot(&pair.name), usize::from(pair.sample));
+    /// Removes from a pair the contigs that do not keep it after the final downsampling.
+    pub fn downsample_pair(
+        &self,
+        pair: &mut RecruitedPair,
+        depths: &LocusDepths,
+        scratch: &mut LookupScratch,
+        hits: &mut Vec<KmerHit>,
+    ) {
+        let (name_hash, sample) = (hash_bytes(&pair.name), usize::from(pair.sample));
         hits.clear();
         for mate in &pair.mates {
-            self.sought.find(&mate.seq, looking, hits);
+            self.lookup.find_kmers(&mate.seq, scratch, hits);
         }
         pair.contigs.clear();
         for hit in hits {
-            let own = deep.kmers[hit.rank as usize * deep.samples + sample];
-            let depth = |c: u32| deep.contigs[c as usize * deep.samples + sample];
-            let sites = self.sites_of(hit.rank).iter().map(|s| s.contig);
-            pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(depth(c)))));
+            let own = depths.kmer_depths[hit.rank as usize * depths.num_samples + sample];
+            let depth = |c: u32| depths.contig_depths[c as usize * depths.num_samples + sample];
+            let sites = self.occurrences_of(hit.rank).iter().map(|s| s.contig);
+            pair.contigs.extend(sites.filter(|&c| is_pair_kept(name_hash, own.max(depth(c)))));
         }
         pair.contigs.sort_unstable();
         pair.contigs.dedup();
     }
 
-    /// Pairs of each contig in each sample, by its k-mers: the most that one of them was met with, as all are unique. Where it is not known
-    /// which are, the median, as a repeat among them says nothing of the place.
-    fn depth(&self, seen: &[u32], samples: usize, contigs: usize) -> Vec<u32> {
+    /// Number of pairs of each contig in each sample: the maximum count of its k-mers, if all are unique; otherwise
+    /// the median, because a repeat among the k-mers says nothing about the locus.
+    fn contig_depths(&self, pair_counts: &[u32], samples: usize, contigs: usize) -> Vec<u32> {
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); contigs * samples];
-        for site in &self.sites {
-            let (own, seen) = (site.contig as usize * samples, &seen[site.rank as usize * samples..]);
-            for (all, &seen) in all[own..own + samples].iter_mut().zip(seen) {
-                all.push(seen);
+        for site in &self.occurrences {
+            let (own, pair_counts) = (site.contig as usize * samples, &pair_counts[site.rank as usize * samples..]);
+            for (all, &pair_counts) in all[own..own + samples].iter_mut().zip(pair_counts) {
+                all.push(pair_counts);
             }
         }
-        let told = |mut counts: Vec<u32>| {
+        let select_depth = |mut counts: Vec<u32>| {
             counts.sort_unstable();
-            let at = if self.unique { counts.len().saturating_sub(1) } else { counts.len() / 2 };
+            let at = if self.are_unique { counts.len().saturating_sub(1) } else { counts.len() / 2 };
             counts.get(at).copied().unwrap_or(0)
         };
-        all.into_iter().map(told).collect()
+        all.into_iter().map(select_depth).collect()
     }
 
-    fn sites_of(&self, rank: u32) -> &[Site] {
-        &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
+    fn occurrences_of(&self, rank: u32) -> &[KmerOccurrence] {
+        &self.occurrences[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
 }
 
-/// How often a place with so many pairs is halved.
-fn level(pairs: u32) -> u32 {
-    (pairs / DEEP).checked_ilog2().map_or(0, |l| l + 1)
+/// Log2 of the downsampling factor for a number of pairs.
+fn downsampling_level(pairs: u32) -> u32 {
+    (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |l| l + 1)
 }
 
-/// Whether a pair stays at a place with so many pairs.
-fn drawn(lot: u64, pairs: u32) -> bool {
-    lot.leading_zeros() >= level(pairs)
+/// Whether a pair with this hash is kept at a locus with a number of pairs.
+fn is_pair_kept(name_hash: u64, pairs: u32) -> bool {
+    name_hash.leading_zeros() >= downsampling_level(pairs)
 }
 
-/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than one more than [`FAMILY`].
-fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
+/// Number of occurrences of each of the sorted `distinct` k-mers in the genome, on either strand; at most
+/// [`MAX_KMER_COPIES`] + 1.
+fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
+    /// Number of genome bases in one unit of parallel work.
     const PIECE: usize = 1 << 20;
-    let sought = Sought::new(k, distinct.iter().copied());
+    let sought = KmerLookup::new(k, distinct.iter().copied());
     let pieces: Vec<&[u8]> = genome
         .contigs
         .iter()
         .flat_map(|c| {
-            (0..c.seq.len())
-                .step_by(PIECE)
-                .map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
+            (0..c.seq.len()).step_by(PIECE).map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
         })
         .collect();
     let copies: Vec<AtomicU8> = distinct.iter().map(|_| AtomicU8::new(0)).collect();
-    let count = |(looking, hits): &mut (Looking, Vec<KmerHit>), i: usize| {
+    let count = |(scratch, hits): &mut (LookupScratch, Vec<KmerHit>), i: usize| {
         hits.clear();
-        sought.find(pieces[i], looking, hits);
+        sought.find_kmers(pieces[i], scratch, hits);
         for hit in hits {
-            let more = |n: u8| (n <= FAMILY).then_some(n + 1);
-            // What stands in more places stays as it is.
+            let more = |n: u8| (n <= MAX_KMER_COPIES).then_some(n + 1);
+            // The count does not increase beyond the maximum.
             let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
         }
     };
-    in_order(pieces.len(), threads, || (sought.looking(), Vec::new()), count);
+    map_in_order(pieces.len(), threads, || (sought.new_scratch(), Vec::new()), count);
     copies.into_iter().map(AtomicU8::into_inner).collect()
 }
 
@@ -480,8 +535,8 @@ mod tests {
     use genuma_reads::fasta::Contig;
 
     use super::*;
+    use crate::aligned_contig::ContigChange;
     use crate::change::Change;
-    use crate::compare::Finding;
 
     fn bases(n: usize, dice: &mut u64) -> Vec<u8> {
         let mut next = || {
@@ -491,20 +546,20 @@ mod tests {
         (0..n).map(|_| next()).collect()
     }
 
-    /// The contig of 300 bases from `from` on with its middle changed.
-    fn contig(genome: &[u8], from: usize) -> Compared {
+    /// A contig of 300 bases of the genome from `from` on with a changed base in the middle.
+    fn contig(genome: &[u8], from: usize) -> AlignedContig {
         let normal = genome[from..from + 300].to_vec();
         let mut seq = normal.clone();
         seq[150] = if seq[150] == b'A' { b'C' } else { b'A' };
         let (reference, alternative) = (vec![normal[150]], vec![seq[150]]);
-        Compared {
+        AlignedContig {
             novel: (0..300).map(|at| (120..181).contains(&at)).collect(),
-            weight: vec![74; 300],
+            quality_sums: vec![74; 300],
             assembled: 0..300,
-            depth: 4,
-            findings: vec![Finding {
+            num_reads: 4,
+            changes: vec![ContigChange {
                 change: Change::Allele { chrom: 0, pos: from + 150, reference, alternative },
-                at: 150..151,
+                contig_range: 150..151,
                 left_normal: normal.clone(),
                 right_normal: normal,
                 right_shift: 0,
@@ -525,26 +580,26 @@ mod tests {
             (0..times).for_each(|_| genome.extend(copy.iter().copied().chain(bases(50, &mut dice))));
             at
         };
-        let (few, many) = (add(&few, FAMILY), add(&many, FAMILY + 1));
+        let (few, many) = (add(&few, MAX_KMER_COPIES), add(&many, MAX_KMER_COPIES + 1));
         let all = [500, many + 450, few + 450].map(|from| contig(&genome, from));
         let reference = Reference::from_contigs(vec![Contig { name: "one".into(), seq: genome.clone() }]);
         let mut contigs = all.to_vec();
-        let wanted = Wanted::among(&mut contigs, 31, Some(&reference), 2);
-        assert_eq!((wanted.families.as_slice(), wanted.nowhere_unique), (&[1][..], 2));
-        let index = Index::of(wanted);
+        let wanted = RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, Some(&reference), 2);
+        assert_eq!((wanted.omitted_repeat_contigs.as_slice(), wanted.contigs_without_unique_kmer), (&[1][..], 2));
+        let index = RecruitingIndex::new(wanted);
         assert_eq!(contigs, [all[0].clone(), all[2].clone()]);
         let mut hits = Vec::new();
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
-            let pair = Pair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.looking(), Seen::new(&index, 2));
-            index.recruit(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
+            let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
+            let (mut looking, seen) = (index.new_scratch(), RecruitingCounts::new(&index, 2));
+            index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);
-        // Another of its copies.
+        // Another copy of the same repeat.
         assert_eq!(contigs_of(few + 1_250 + 520), Some(vec![1]));
         let mut without = all.to_vec();
-        let index = Wanted::among(&mut without, 31, None, 2);
-        assert_eq!((without.len(), index.families.len()), (3, 0));
+        let index = RecruitingKmers::select_recruiting_kmers(&mut without, 31, None, 2);
+        assert_eq!((without.len(), index.omitted_repeat_contigs.len()), (3, 0));
     }
 }

@@ -1,97 +1,191 @@
-//! Tandem repeats that change their length while they are copied or read: how likely that is, and how long a repeat is
-//! in a read.
+//! Slippage of tandem repeats: the probability that a read shows a repeat with a different length, and the length of
+//! a repeat in a read.
 //!
-//! A polymerase that loses its place in a repeat puts in a unit too many or too few, the oftener the longer the repeat.
-//! The rates are those of the samples' own reads: repeats beside the changes, which have no reason to differ, are
-//! measured in the normal; a guess counts as much as a hundred reads: what libraries without PCR do, times as much as this one
-//! slips more than they.
+//! A polymerase that slips in a repeat inserts or omits a unit; long repeats slip more often. The rates are estimated
+//! from the samples' own reads: repeats next to the changes are measured in the normal. A prior counts like 100
+//! reads: the rates of PCR-free libraries, scaled by how much more this library slips.
 
 use serde::{Deserialize, Serialize};
 
-use crate::tract::LONGEST_UNIT;
+use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
-/// Copies of the unit told apart; longer repeats count as these.
-const MOST: usize = 40;
-/// Reads that the guess counts for.
-const GUESS: f64 = 100.0;
-/// Share of slips by more than one unit.
-const FARTHER: f64 = 0.1;
-/// Probability that a read shows a length no slip explains.
-const OTHERWISE: f64 = 1e-4;
-/// Bases of each flank that a read must show for the repeat's length to be read off it.
-const FLANK: usize = 6;
-/// Units by which a repeat may have changed for its length to be read off.
-const FARTHEST: i32 = 12;
-/// Bases of each flank that are compared if the read has them.
-const COMPARED: usize = 20;
+/// Largest number of copies with a rate of its own. Longer repeats use the rate of this number.
+const MAX_COPIES: usize = 40;
 
-/// Share of a repeat's reads that one other length may have before it is an allele.
-const ALLELE: f64 = 0.33;
+/// Parameters of the slippage model. Numbers in parentheses are formulas of `docs/model/slippage.md`.
+#[derive(Debug)]
+pub(crate) struct SlippageModelParams {
+    /// Weight of the prior rate (3). Unit: reads. Source: chosen (a repeat class with more than 100 reads is
+    /// dominated by its own counts). If higher: the prior is trusted more.
+    pub(crate) prior_weight_reads: f64,
+    /// Slippage rate of PCR-free libraries at the number of copies `pcr_free_copies` and below: of units of 1 bp, of
+    /// 2 bp, and longer ones (1). Unit: share of reads. Source: empirical; not fitted. If higher: more length changes
+    /// are explained by slippage.
+    pub(crate) pcr_free_rate: [f64; 3],
+    /// Growth of the natural logarithm of `pcr_free_rate` with each further copy (1). Unit: natural-log units per
+    /// copy. Source: empirical; not fitted. If higher: long repeats slip more often.
+    pub(crate) pcr_free_growth: [f64; 3],
+    /// Number of copies from which `pcr_free_rate` grows (1). Unit: copies. Source: empirical; not fitted. If higher:
+    /// repeats slip less often.
+    pub(crate) pcr_free_copies: [f64; 3],
+    /// Maximum slippage rate of PCR-free libraries, both directions together (1). Unit: share of reads. Source:
+    /// empirical; not fitted. If higher: very long repeats slip more often.
+    pub(crate) pcr_free_max_rate: f64,
+    /// Shares of the slips that shorten and that lengthen a repeat (1). Unit: share of slips. Source: empirical; not
+    /// fitted. If higher: not to be changed alone, because the sum is 1.
+    pub(crate) direction_shares: [f64; 2],
+    /// Share of slips by two or more units among all slips, and of slips by one more unit among those (6). Unit:
+    /// share of slips. Source: empirical; not fitted. If higher: more length changes of several units are explained
+    /// as slips.
+    pub(crate) further_unit_share: f64,
+    /// Probability that a read shows a length that no slip explains (6). Unit: probability. Source: empirical; not
+    /// fitted. If higher: single reads weigh less.
+    pub(crate) unexplained_length_probability: f64,
+    /// Maximum slippage rate of a library in one direction (2). Unit: share of reads. Source: empirical; not fitted.
+    /// If higher: very long repeats slip more often.
+    pub(crate) max_rate: f64,
+    /// Number of expected slips that the default scale factor 1 of a library counts for (2). Unit: slips. Source:
+    /// empirical; not fitted. If higher: more slips are needed to change the factor.
+    pub(crate) scale_prior_slips: f64,
+    /// Minimum and maximum ratio of the slippage rate of a library to that of PCR-free libraries (2). Unit: ratio.
+    /// Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
+    pub(crate) scale_range: [f64; 2],
+    /// Rate of shortening in PCR-free libraries from which a repeat is a long one (2). Unit: share of reads. Source:
+    /// empirical; not fitted. If higher: fewer repeats count as long.
+    pub(crate) min_long_repeat_rate: f64,
+    /// Standard deviation of the natural logarithm of the true rate around the prior rate (4). Unit: natural-log
+    /// units. Source: empirical; not fitted. If higher: rates of rare repeats are more uncertain, calls need more
+    /// reads.
+    pub(crate) prior_rate_spread: f64,
+    /// Prior standard deviation of the natural logarithm of the rates of repeats of one class (5). Unit: natural-log
+    /// units. Source: empirical; not fitted. If higher: rates are more uncertain.
+    pub(crate) prior_site_spread: f64,
+    /// Maximum standard deviation of the natural logarithm of the rates of repeats of one class (5). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: rates may be more uncertain.
+    pub(crate) max_site_spread: f64,
+    /// Probability of the slips of a site below which the site is an outlier of its class and left out. Unit:
+    /// probability. Source: empirical; not fitted. If higher: more sites are left out.
+    pub(crate) min_site_probability: f64,
+    /// Share of the reads of a repeat with one other length above which this length is an allele, not slippage. Unit:
+    /// share of reads. Source: chosen (below the 0.5 of a heterozygous allele). If higher: more reads count as slips.
+    pub(crate) min_allele_share: f64,
+    /// Minimum number of copies of a homopolymer, and of a repeat of longer units, whose read lengths are counted.
+    /// Unit: copies. Source: empirical; not fitted. If higher: short repeats are not counted.
+    pub(crate) min_counted_copies: [usize; 2],
+    /// Minimum number of bases of each flank that a read must have to show the length of a repeat. Unit: bases.
+    /// Source: empirical; not fitted. If higher: fewer reads show a length.
+    pub(crate) min_read_flank_bases: usize,
+    /// Maximum number of bases of each flank that are compared. Unit: bases. Source: chosen (for speed). If higher:
+    /// slower.
+    pub(crate) max_compared_flank_bases: usize,
+    /// Largest length change that is recognised in a read. Unit: units. Source: empirical; not fitted. If higher:
+    /// larger changes are recognised, slower.
+    pub(crate) max_unit_change: i32,
+    /// Minimum number of copies of a homopolymer, and of a repeat of longer units, for evidence by length. Unit:
+    /// copies. Source: empirical; not fitted. If higher: short repeats are compared by haplotype.
+    pub(crate) min_evidence_copies: [usize; 2],
+    /// Minimum number of copies of a unit from which polymerases slip. Unit: copies. Source: empirical; not fitted.
+    /// If higher: fewer changes count as length changes of repeats.
+    pub(crate) min_slipping_copies: usize,
+    /// Minimum share of the reads of the normal with the length of a germline allele. Unit: share of reads. Source:
+    /// chosen (below the 0.5 of a heterozygous allele). If higher: more lengths count as slips.
+    pub(crate) min_germline_share: f64,
+    /// Weight of the general slippage rate against the reads of the normal at the locus (8). Unit: reads. Source:
+    /// empirical; not fitted. If higher: the locus weighs less.
+    pub(crate) general_rate_weight_reads: f64,
+}
 
-/// Copies of the shortest homopolymer, and of the shortest repeat of longer units, whose reads are counted by length.
-const SHORTEST: [usize; 2] = [6, 4];
+/// Values of the parameters of the slippage model.
+pub(crate) const SLIPPAGE_MODEL_PARAMS: SlippageModelParams = SlippageModelParams {
+    prior_weight_reads: 100.0,
+    pcr_free_rate: [5e-4, 5e-4, 2e-4],
+    pcr_free_growth: [0.33, 0.3, 0.3],
+    pcr_free_copies: [6.0, 4.0, 4.0],
+    pcr_free_max_rate: 0.3,
+    direction_shares: [0.7, 0.3],
+    further_unit_share: 0.1,
+    unexplained_length_probability: 1e-4,
+    max_rate: 0.3,
+    scale_prior_slips: 5.0,
+    scale_range: [0.05, 10.0],
+    min_long_repeat_rate: 0.005,
+    prior_rate_spread: 0.4,
+    prior_site_spread: 0.2,
+    max_site_spread: 0.5,
+    min_site_probability: 1e-4,
+    min_allele_share: 0.33,
+    min_counted_copies: [6, 4],
+    min_read_flank_bases: 6,
+    max_compared_flank_bases: 20,
+    max_unit_change: 12,
+    min_evidence_copies: [6, 3],
+    min_slipping_copies: 3,
+    min_germline_share: 0.2,
+    general_rate_weight_reads: 20.0,
+};
 
 /// The reads of one repeat of the normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Site {
+struct RepeatSiteCounts {
     cell: u16,
-    /// As long as they should be, shorter, longer.
+    /// Number of reads with the expected length, with a shorter length, with a longer length.
     counts: [u32; 3],
 }
 
-/// Reads of repeats by how their length differs from what it should be.
+/// Numbers of reads by the difference of a repeat's length in the read from its expected length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
-    sites: Vec<Site>,
+pub struct RepeatLengthCounts {
+    sites: Vec<RepeatSiteCounts>,
 }
 
-fn cell(unit: usize, copies: usize) -> usize {
-    (unit - 1) * (MOST + 1) + copies.min(MOST)
+fn repeat_class(unit: usize, copies: usize) -> usize {
+    (unit - 1) * (MAX_COPIES + 1) + copies.min(MAX_COPIES)
 }
 
-impl Tally {
-    /// Counts reads of one repeat of `expected` bases by their lengths. When another length is as frequent as an allele, the
-    /// repeat is not what it was taken for, and tells nothing.
-    pub fn add_reads(&mut self, unit: usize, expected: usize, lengths: &[usize]) {
+impl RepeatLengthCounts {
+    /// Counts the reads of one repeat of `expected` bases by their `lengths`. If another length is as frequent as an
+    /// allele, the repeat is not counted.
+    pub fn count_repeat_reads(&mut self, unit: usize, expected: usize, lengths: &[usize]) {
         let mut others: Vec<usize> = lengths.iter().copied().filter(|&l| l != expected).collect();
         others.sort_unstable();
         let most = others.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0);
-        if most as f64 > ALLELE * lengths.len() as f64 || lengths.is_empty() {
+        if most as f64 > SLIPPAGE_MODEL_PARAMS.min_allele_share * lengths.len() as f64 || lengths.is_empty() {
             return;
         }
         let shorter = others.partition_point(|&l| l < expected);
         let counts = [lengths.len() - others.len(), shorter, others.len() - shorter].map(|n| n as u32);
-        self.sites.push(Site { cell: cell(unit, expected / unit) as u16, counts });
+        self.sites.push(RepeatSiteCounts { cell: repeat_class(unit, expected / unit) as u16, counts });
     }
 
-    /// Adds another tally.
-    pub fn add(&mut self, other: &Tally) {
+    /// Adds the counts of another instance.
+    pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
         self.sites.extend_from_slice(&other.sites);
     }
 
-    /// Sums of the sites of each cell, without those that differ so much from all others of their kind that they hold an allele of
-    /// few reads; and how far the others are apart.
-    fn sums(&self) -> (Vec<[f64; 3]>, Library, f64) {
-        let cells = LONGEST_UNIT * (MOST + 1);
+    /// Sums the counts of each repeat class (unit, copies), the library's scale factors, and the dispersion of rates.
+    /// Leaves out sites whose slips are so many that they contain an allele with few reads.
+    fn sum_by_class(&self) -> (Vec<[f64; 3]>, LibraryScale, f64) {
+        let cells = MAX_REPEAT_UNIT_BP * (MAX_COPIES + 1);
         let mut all = vec![[0u64; 3]; cells];
-        let add = |all: &mut Vec<[u64; 3]>, site: &Site| {
+        let add = |all: &mut Vec<[u64; 3]>, site: &RepeatSiteCounts| {
             all[usize::from(site.cell)].iter_mut().zip(site.counts).for_each(|(a, n)| *a += u64::from(n));
         };
         self.sites.iter().for_each(|site| add(&mut all, site));
-        let library = Library::of(&all);
+        let library = LibraryScale::estimate(&all);
         let mut kept = vec![[0u64; 3]; cells];
-        let mut apart = Apart::default();
+        let mut apart = RateDispersion::default();
         for site in &self.sites {
             let c = usize::from(site.cell);
-            let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
+            let (unit, copies) = (c / (MAX_COPIES + 1) + 1, c % (MAX_COPIES + 1));
             let [exact, shorter, longer] = site.counts.map(u64::from);
             let (n, slipped) = (exact + shorter + longer, shorter + longer);
             let others = all[c].iter().sum::<u64>() - n;
-            let guessed: f64 = library.guess(unit, copies).iter().sum();
-            let rate = (guessed * GUESS + (all[c][1] + all[c][2] - slipped) as f64) / (GUESS + others as f64);
-            if tail(n, slipped, rate) >= UNLIKELY {
+            let guessed: f64 = library.prior_rates(unit, copies).iter().sum();
+            let rate = (guessed * SLIPPAGE_MODEL_PARAMS.prior_weight_reads + (all[c][1] + all[c][2] - slipped) as f64)
+                / (SLIPPAGE_MODEL_PARAMS.prior_weight_reads + others as f64);
+            if poisson_tail(n, slipped, rate) >= SLIPPAGE_MODEL_PARAMS.min_site_probability {
                 add(&mut kept, site);
-                apart.add(n as f64 * rate, slipped as f64);
+                apart.add_site(n as f64 * rate, slipped as f64);
             }
         }
         let kept = kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect();
@@ -99,115 +193,106 @@ impl Tally {
     }
 }
 
-/// Slips for which what is expected of a library counts beside those seen.
-const USUAL: f64 = 5.0;
-/// How many times as often as in a library without PCR repeats slip, at least and at most.
-const TIMES: [f64; 2] = [0.05, 10.0];
-/// Share of the reads that slips one way from which on a repeat is a long one.
-const LONG: f64 = 0.005;
-
-/// How a library's repeats slip beside one without PCR: tells of lengths of which it has few. Short ones and long ones are told apart: what looks like
-/// a slip of a short one is mostly something else, and does not grow with the length.
+/// Slippage of a library relative to PCR-free libraries. Gives the prior of lengths with few reads. Short and long
+/// repeats have separate factors: most apparent slips of short repeats have other causes and do not increase with the
+/// length.
 #[derive(Debug, Clone, Copy)]
-struct Library {
-    /// By homopolymers and longer units, short and long ones, shorter and longer reads: how many times as often.
-    times: [[[f64; 2]; 2]; 2],
+struct LibraryScale {
+    /// Ratios by unit (homopolymers, longer units), length (short, long) and direction (shorter, longer).
+    ratios: [[[f64; 2]; 2]; 2],
 }
 
-/// Slips expected and seen.
+/// Expected and observed numbers of slips.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slips {
+struct SlipCounts {
     expected: f64,
-    seen: f64,
+    observed: f64,
 }
 
-impl Slips {
-    /// How many times as many are seen as expected, if it was `before` until these came.
-    fn times(&self, before: f64) -> f64 {
-        ((USUAL * before + self.seen) / (USUAL + self.expected)).clamp(TIMES[0], TIMES[1])
+impl SlipCounts {
+    /// Ratio of observed to expected slips, with the prior ratio `before`, clamped to `SLIPPAGE_MODEL_PARAMS.scale_range`.
+    fn ratio(&self, before: f64) -> f64 {
+        // docs/model/slippage.md (2)
+        ((SLIPPAGE_MODEL_PARAMS.scale_prior_slips * before + self.observed)
+            / (SLIPPAGE_MODEL_PARAMS.scale_prior_slips + self.expected))
+            .clamp(SLIPPAGE_MODEL_PARAMS.scale_range[0], SLIPPAGE_MODEL_PARAMS.scale_range[1])
     }
 }
 
-impl Library {
-    /// From the reads of each cell: as long as they should be, shorter, longer.
-    fn of(all: &[[u64; 3]]) -> Library {
-        // Short ones by unit; of long ones there are few, and units slip together there.
-        let (mut short, mut long) = ([[Slips::default(); 2]; 2], [Slips::default(); 2]);
+impl LibraryScale {
+    /// Estimates the factors from the counts of each repeat class: expected length, shorter, longer.
+    fn estimate(all: &[[u64; 3]]) -> LibraryScale {
+        // Short repeats by unit; there are few long repeats, so all units are combined.
+        let (mut short, mut long) = ([[SlipCounts::default(); 2]; 2], [SlipCounts::default(); 2]);
         for (c, counts) in all.iter().enumerate() {
-            let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
+            let (unit, copies) = (c / (MAX_COPIES + 1) + 1, c % (MAX_COPIES + 1));
             let n = counts.iter().sum::<u64>() as f64;
-            for (way, guessed) in guess(unit, copies).into_iter().enumerate() {
-                let slips = if is_long(unit, copies) {
-                    &mut long[way]
+            for (direction, guessed) in pcr_free_rates(unit, copies).into_iter().enumerate() {
+                let slips = if is_long_repeat(unit, copies) {
+                    &mut long[direction]
                 } else {
-                    &mut short[usize::from(unit > 1)][way]
+                    &mut short[usize::from(unit > 1)][direction]
                 };
                 slips.expected += n * guessed;
-                slips.seen += counts[1 + way] as f64;
+                slips.observed += counts[1 + direction] as f64;
             }
         }
         let times = |units: usize| {
-            let short = [0, 1].map(|way| short[units][way].times(1.0));
-            [short, [0, 1].map(|way| long[way].times(short[way]))]
+            let short = [0, 1].map(|direction| short[units][direction].ratio(1.0));
+            [short, [0, 1].map(|direction| long[direction].ratio(short[direction]))]
         };
-        Library { times: [0, 1].map(times) }
+        LibraryScale { ratios: [0, 1].map(times) }
     }
 
-    /// How often it should make `copies` of a unit shorter and longer.
-    fn guess(&self, unit: usize, copies: usize) -> [f64; 2] {
-        let [shorter, longer] = self.times[usize::from(unit > 1)][usize::from(is_long(unit, copies))];
-        let guess = guess(unit, copies);
-        [(guess[0] * shorter).min(MOST_SLIPS), (guess[1] * longer).min(MOST_SLIPS)]
+    /// Prior rates of this library for `copies` of a unit: shorter, longer.
+    fn prior_rates(&self, unit: usize, copies: usize) -> [f64; 2] {
+        let [shorter, longer] = self.ratios[usize::from(unit > 1)][usize::from(is_long_repeat(unit, copies))];
+        let guess = pcr_free_rates(unit, copies);
+        [
+            (guess[0] * shorter).min(SLIPPAGE_MODEL_PARAMS.max_rate),
+            (guess[1] * longer).min(SLIPPAGE_MODEL_PARAMS.max_rate),
+        ]
     }
 }
 
-/// Share of the reads that slips one way at most.
-const MOST_SLIPS: f64 = 0.3;
-
-/// Spread (of the logarithm) of the guess round what a library really does.
-const GUESSED: f64 = 0.4;
-
-/// How far the places of one kind are apart, their flanks and their bases counting too: the variance of the logarithm of their rates. Each
-/// site tells it, the surer the more slips are expected there; what was believed before counts beside them.
+/// Estimates how much the slippage rates of repeats of one class differ, for example by their flanks: the variance of
+/// the logarithm of their rates. Each site contributes an estimate with a weight that increases with its expected
+/// slips. A prior counts too.
 #[derive(Debug, Clone, Copy)]
-struct Apart {
-    /// Sum of what the sites tell, each by its weight, and of the weights (over the variance of what each tells).
-    told: f64,
+struct RateDispersion {
+    /// Weighted sum of the sites' variances; the weights are reciprocal variances of these estimates.
+    weighted_variance: f64,
     weights: f64,
 }
 
-/// Spread that is believed before any site tells; its square may be wrong by as much as it is.
-const BELIEVED: f64 = 0.2;
-/// Spread of places at most.
-const FARTHEST_APART: f64 = 0.5;
-
-impl Default for Apart {
-    fn default() -> Apart {
-        Apart { told: BELIEVED.powi(-2), weights: BELIEVED.powi(-4) }
+impl Default for RateDispersion {
+    fn default() -> RateDispersion {
+        RateDispersion {
+            weighted_variance: SLIPPAGE_MODEL_PARAMS.prior_site_spread.powi(-2),
+            weights: SLIPPAGE_MODEL_PARAMS.prior_site_spread.powi(-4),
+        }
     }
 }
 
-impl Apart {
-    /// A site with so many slips where so many are expected: the variance of a Poisson variable is its mean, what is beyond that is the
-    /// rate's.
-    fn add(&mut self, expected: f64, slips: f64) {
+impl RateDispersion {
+    /// Adds a site with `slips` observed and `expected` expected slips. A Poisson variable's variance is its mean;
+    /// the excess is the variance of the rate.
+    fn add_site(&mut self, expected: f64, slips: f64) {
         let weight = expected.powi(3) / (1.0 + 2.0 * expected);
         if weight > 0.0 {
-            self.told += weight * ((slips - expected).powi(2) - expected) / expected.powi(2);
+            // docs/model/slippage.md (5)
+            self.weighted_variance += weight * ((slips - expected).powi(2) - expected) / expected.powi(2);
             self.weights += weight;
         }
     }
 
     fn spread(&self) -> f64 {
-        (self.told / self.weights).max(0.0).sqrt().min(FARTHEST_APART)
+        (self.weighted_variance / self.weights).max(0.0).sqrt().min(SLIPPAGE_MODEL_PARAMS.max_site_spread)
     }
 }
 
-/// Probability under which a site does not belong to its kind.
-const UNLIKELY: f64 = 1e-4;
-
-/// About the probability of `k` or more of `n` at a rate: that of a Poisson variable, from its largest term on.
-fn tail(n: u64, k: u64, rate: f64) -> f64 {
+/// Approximate probability of `k` or more of `n` at a rate: Poisson tail from its largest term.
+fn poisson_tail(n: u64, k: u64, rate: f64) -> f64 {
     let mean = n as f64 * rate;
     if k == 0 || k as f64 <= mean {
         return 1.0;
@@ -216,138 +301,153 @@ fn tail(n: u64, k: u64, rate: f64) -> f64 {
     for i in 1..=k {
         term *= mean / i as f64;
     }
-    // The terms that follow fall at least this fast.
+    // The following terms decrease at least this fast.
     term / (1.0 - mean / (k + 1) as f64)
 }
 
-/// How often one thing slips.
+/// Slippage rate of a repeat in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Rate {
-    /// Probability that a read shows it.
+pub struct SlippageRate {
+    /// Probability that a read of the repeat has slipped in this direction.
     pub rate: f64,
-    /// How uncertain that is: standard deviation of its natural logarithm.
-    pub spread: f64,
+    /// Standard deviation of the natural logarithm of the rate: its uncertainty.
+    pub log_spread: f64,
 }
 
-/// How likely repeats change their length in a read.
+/// Slippage rates of all repeat classes of a pair of samples.
 #[derive(Debug, Clone)]
-pub struct Slippage {
-    /// By unit and copies: how often it is shorter, and how often longer.
-    rates: Vec<[Rate; 2]>,
-    /// By unit and copies: reads of the normal counted.
+pub struct SlippageModel {
+    /// By unit and copies: rates of shorter and of longer reads.
+    rates: Vec<[SlippageRate; 2]>,
+    /// By unit and copies: number of reads of the normal.
     reads: Vec<u64>,
 }
 
-/// How often repeats of so many copies of a unit show another length.
+/// Estimated slippage of repeats with a given unit length and number of copies, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RepeatSlips {
-    /// Bases of the unit.
+pub struct RepeatSlippage {
+    /// Unit length in bases.
     pub unit: u8,
-    /// Copies; the highest number stands for more as well.
+    /// Number of copies; the highest number includes longer repeats.
     pub copies: u8,
-    /// Reads of the normal that this was learned from.
+    /// Number of reads of the normal that were counted.
     pub reads: u64,
-    /// Share of the reads that are shorter.
+    /// Share of reads with a shorter repeat.
     pub shorter: f64,
-    /// Share of the reads that are longer.
+    /// Share of reads with a longer repeat.
     pub longer: f64,
 }
 
-/// What a library without PCR does to `copies` of a unit: shorter and longer.
-fn guess(unit: usize, copies: usize) -> [f64; 2] {
+/// Slippage rates of a PCR-free library for `copies` of a unit: shorter, longer (share of reads). Empirical:
+/// exponential in the number of copies, 70% of the slips shorten.
+fn pcr_free_rates(unit: usize, copies: usize) -> [f64; 2] {
     let n = copies as f64;
-    let rate = match unit {
-        1 => 5e-4 * (0.33 * (n - 6.0).max(0.0)).exp(),
-        2 => 5e-4 * (0.3 * (n - 4.0).max(0.0)).exp(),
-        _ => 2e-4 * (0.3 * (n - 4.0).max(0.0)).exp(),
+    // docs/model/slippage.md (1)
+    let of = |class: usize| {
+        let more = (n - SLIPPAGE_MODEL_PARAMS.pcr_free_copies[class]).max(0.0);
+        SLIPPAGE_MODEL_PARAMS.pcr_free_rate[class] * (SLIPPAGE_MODEL_PARAMS.pcr_free_growth[class] * more).exp()
     };
-    [0.7, 0.3].map(|share| share * rate.min(0.3))
+    let rate = match unit {
+        1 => of(0),
+        2 => of(1),
+        _ => of(2),
+    };
+    SLIPPAGE_MODEL_PARAMS.direction_shares.map(|share| share * rate.min(SLIPPAGE_MODEL_PARAMS.pcr_free_max_rate))
 }
 
-/// Whether a library without PCR makes so many copies shorter often.
-fn is_long(unit: usize, copies: usize) -> bool {
-    guess(unit, copies)[0] >= LONG
+/// Whether a PCR-free library shortens this repeat often.
+fn is_long_repeat(unit: usize, copies: usize) -> bool {
+    pcr_free_rates(unit, copies)[0] >= SLIPPAGE_MODEL_PARAMS.min_long_repeat_rate
 }
 
-impl Slippage {
-    /// The rates of the reads counted, drawn to the guess where there are few. Repeats of nearly the same length help out.
-    pub fn of(tally: &Tally) -> Slippage {
-        let (sums, library, apart) = tally.sums();
+impl SlippageModel {
+    /// Estimates the rates from counts, with the prior. Repeats with one copy more or less contribute to a rate.
+    pub fn estimate_rates(length_counts: &RepeatLengthCounts) -> SlippageModel {
+        let (sums, library, apart) = length_counts.sum_by_class();
         let rate = |unit: usize, copies: usize| {
-            let mut all = GUESS;
+            let mut all = SLIPPAGE_MODEL_PARAMS.prior_weight_reads;
             let mut seen = [0.0; 2];
-            for near in copies.saturating_sub(1)..=(copies + 1).min(MOST) {
-                let [exact, shorter, longer] = sums[cell(unit, near)];
+            for near in copies.saturating_sub(1)..=(copies + 1).min(MAX_COPIES) {
+                let [exact, shorter, longer] = sums[repeat_class(unit, near)];
                 all += exact + shorter + longer;
                 seen[0] += shorter;
                 seen[1] += longer;
             }
-            let guessed = library.guess(unit, copies);
-            [0, 1].map(|way| Rate {
-                rate: (guessed[way] * GUESS + seen[way]) / all,
-                spread: (1.0 / (GUESSED.powi(-2) + seen[way]) + apart.powi(2)).sqrt(),
+            let guessed = library.prior_rates(unit, copies);
+            [0, 1].map(|direction| SlippageRate {
+                // docs/model/slippage.md (3)
+                rate: (guessed[direction] * SLIPPAGE_MODEL_PARAMS.prior_weight_reads + seen[direction]) / all,
+                // docs/model/slippage.md (4)
+                log_spread: (1.0 / (SLIPPAGE_MODEL_PARAMS.prior_rate_spread.powi(-2) + seen[direction])
+                    + apart.powi(2))
+                .sqrt(),
             })
         };
-        Slippage {
-            rates: (1..=LONGEST_UNIT)
-                .flat_map(|unit| (0..=MOST).map(move |c| (unit, c)))
+        SlippageModel {
+            rates: (1..=MAX_REPEAT_UNIT_BP)
+                .flat_map(|unit| (0..=MAX_COPIES).map(move |c| (unit, c)))
                 .map(|(u, c)| rate(u, c))
                 .collect(),
             reads: sums.iter().map(|counts| counts.iter().sum::<f64>() as u64).collect(),
         }
     }
 
-    /// The rates of repeats of which the normal has reads.
-    pub fn seen(&self) -> Vec<RepeatSlips> {
+    /// Rates of all repeat classes of which the normal has reads.
+    pub fn observed_rates(&self) -> Vec<RepeatSlippage> {
         let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
         seen.map(|c| {
             let [shorter, longer] = self.rates[c].map(|r| r.rate);
-            let (unit, copies) = ((c / (MOST + 1) + 1) as u8, (c % (MOST + 1)) as u8);
-            RepeatSlips { unit, copies, reads: self.reads[c], shorter, longer }
+            let (unit, copies) = ((c / (MAX_COPIES + 1) + 1) as u8, (c % (MAX_COPIES + 1)) as u8);
+            RepeatSlippage { unit, copies, reads: self.reads[c], shorter, longer }
         })
         .collect()
     }
 
-    /// Probability that a repeat of `length` bases shows as `shown` bases.
-    pub fn probability(&self, unit: usize, length: usize, shown: usize) -> f64 {
-        let [shorter, longer] = self.rates[cell(unit, length / unit)];
+    /// Probability that a repeat of `length` bases is read as `shown` bases.
+    pub fn length_probability(&self, unit: usize, length: usize, shown: usize) -> f64 {
+        let [shorter, longer] = self.rates[repeat_class(unit, length / unit)];
         let off = shown.abs_diff(length);
         if off == 0 {
             return 1.0 - shorter.rate - longer.rate;
         }
         if !off.is_multiple_of(unit) {
-            return OTHERWISE;
+            return SLIPPAGE_MODEL_PARAMS.unexplained_length_probability;
         }
-        let Rate { rate, .. } = if shown < length { shorter } else { longer };
-        (rate * (1.0 - FARTHER) * FARTHER.powi((off / unit) as i32 - 1)).max(OTHERWISE)
+        let SlippageRate { rate, .. } = if shown < length { shorter } else { longer };
+        // docs/model/slippage.md (6)
+        (rate
+            * (1.0 - SLIPPAGE_MODEL_PARAMS.further_unit_share)
+            * SLIPPAGE_MODEL_PARAMS.further_unit_share.powi((off / unit) as i32 - 1))
+        .max(SLIPPAGE_MODEL_PARAMS.unexplained_length_probability)
     }
 
-    /// How often a repeat of `length` bases shows shorter, and longer.
-    pub fn rates(&self, unit: usize, length: usize) -> [Rate; 2] {
-        self.rates[cell(unit, length / unit)]
-    }
-}
-
-impl Default for Slippage {
-    fn default() -> Slippage {
-        Slippage::of(&Tally::default())
+    /// Rates at which a repeat of `length` bases is read shorter, and longer.
+    pub fn rates_by_length(&self, unit: usize, length: usize) -> [SlippageRate; 2] {
+        self.rates[repeat_class(unit, length / unit)]
     }
 }
 
-/// A tandem repeat of a sequence.
+impl Default for SlippageModel {
+    fn default() -> SlippageModel {
+        SlippageModel::estimate_rates(&RepeatLengthCounts::default())
+    }
+}
+
+/// The range of a tandem repeat in a sequence, with the length of the repeat unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repeat {
-    /// First base.
+pub struct RepeatRange {
+    /// Index of the first base of the repeat in the sequence.
     pub start: usize,
-    /// One past the last base.
+    /// Index after the last base of the repeat.
     pub end: usize,
-    /// Bases of the unit.
+    /// Unit length in bases.
     pub unit: usize,
 }
 
-impl Repeat {
-    /// The repeat of `unit` bases round position `at`: as far as each base equals the one a unit on.
-    pub fn round(seq: &[u8], at: usize, unit: usize) -> Repeat {
+impl RepeatRange {
+    /// The repeat with the given unit length around position `at`: extended in both directions as long as each base
+    /// equals the base one unit away.
+    pub fn repeat_around(seq: &[u8], at: usize, unit: usize) -> RepeatRange {
         let mut start = at.min(seq.len());
         while start > 0 && start - 1 + unit < seq.len() && seq[start - 1] == seq[start - 1 + unit] {
             start -= 1;
@@ -356,21 +456,19 @@ impl Repeat {
         while last + unit < seq.len() && seq[last] == seq[last + unit] {
             last += 1;
         }
-        Repeat { start, end: last + unit, unit }
+        RepeatRange { start, end: last + unit, unit }
     }
 
-    /// All repeats of a sequence long enough to be counted, by start.
-    pub fn all(seq: &[u8]) -> Vec<Repeat> {
-        let mut found: Vec<Repeat> = Vec::new();
-        for unit in 1..=LONGEST_UNIT {
-            let least = unit * SHORTEST[usize::from(unit > 1)];
+    /// All repeats of a sequence that are long enough to be counted, by unit and start.
+    pub fn find_repeats(seq: &[u8]) -> Vec<RepeatRange> {
+        let mut found: Vec<RepeatRange> = Vec::new();
+        for unit in 1..=MAX_REPEAT_UNIT_BP {
+            let least = unit * SLIPPAGE_MODEL_PARAMS.min_counted_copies[usize::from(unit > 1)];
             let mut at = 0;
             while at + least <= seq.len() {
-                let run =
-                    (at..seq.len() - unit).take_while(|&i| seq[i] == seq[i + unit] && seq[i] != b'N').count();
-                let repeat = Repeat { start: at, end: at + run + unit, unit };
-                let within =
-                    |r: &Repeat| r.start <= repeat.start && repeat.end <= r.end && unit % r.unit == 0;
+                let run = (at..seq.len() - unit).take_while(|&i| seq[i] == seq[i + unit] && seq[i] != b'N').count();
+                let repeat = RepeatRange { start: at, end: at + run + unit, unit };
+                let within = |r: &RepeatRange| r.start <= repeat.start && repeat.end <= r.end && unit % r.unit == 0;
                 if run + unit >= least && !found.iter().any(within) {
                     found.push(repeat);
                 }
@@ -380,28 +478,31 @@ impl Repeat {
         found
     }
 
-    /// Bases.
+    /// Length in bases.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether it has no base.
+    /// Whether the repeat has no base.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Bases of the repeat that `seq` holds here, in a read that may begin at any of `offsets` of `seq`; `None` when the read does
-    /// not show both flanks. One wrong base in each flank and in the repeat is forgiven.
-    pub(crate) fn in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
+    /// Length in bases of this repeat of `seq` in a read whose first base may be at any of `offsets` of `seq`. `None`
+    /// if the read does not show both flanks. One mismatch in each flank and one in the repeat are allowed.
+    pub(crate) fn length_in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
         let unit = &seq[self.start..self.start + self.unit];
-        let left = &seq[self.start.saturating_sub(COMPARED)..self.start];
-        let right = &seq[self.end..(self.end + COMPARED).min(seq.len())];
-        if left.len() < FLANK || right.len() < FLANK {
+        let left = &seq[self.start.saturating_sub(SLIPPAGE_MODEL_PARAMS.max_compared_flank_bases)..self.start];
+        let right = &seq[self.end..(self.end + SLIPPAGE_MODEL_PARAMS.max_compared_flank_bases).min(seq.len())];
+        if left.len() < SLIPPAGE_MODEL_PARAMS.min_read_flank_bases
+            || right.len() < SLIPPAGE_MODEL_PARAMS.min_read_flank_bases
+        {
             return None;
         }
         let wrong = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(x, y)| x != y).count();
-        // An offset told by the right flank is off by as much as the repeat has changed.
-        let slips = (0..=FARTHEST).flat_map(|n| [n * self.unit as i32, -n * self.unit as i32]);
+        // An offset derived from the right flank is shifted by the repeat's length change.
+        let slips =
+            (0..=SLIPPAGE_MODEL_PARAMS.max_unit_change).flat_map(|n| [n * self.unit as i32, -n * self.unit as i32]);
         let mut best: Option<(usize, usize)> = None;
         let mut tried: Vec<usize> = Vec::new();
         for (slip, &offset) in slips.flat_map(|slip| offsets.iter().map(move |offset| (slip, offset))) {
@@ -411,26 +512,28 @@ impl Repeat {
             };
             tried.push(begin);
             let shown = begin.min(left.len());
-            let beside = wrong(&read[begin - shown..begin], &left[left.len() - shown..]);
-            if shown < FLANK || beside > 1 {
+            let left_mismatches = wrong(&read[begin - shown..begin], &left[left.len() - shown..]);
+            if shown < SLIPPAGE_MODEL_PARAMS.min_read_flank_bases || left_mismatches > 1 {
                 continue;
             }
             let fits = |i: usize| read.get(begin + i) == Some(&unit[i % self.unit]);
             let run = |from: usize| (from..).take_while(|&i| fits(i)).count() + from;
-            let behind = |len: usize| {
-                let behind = read.get(begin + len..).unwrap_or_default();
-                Some(wrong(behind, right)).filter(|&wrong| behind.len() >= FLANK && wrong <= 1)
+            let right_mismatches = |len: usize| {
+                let right_mismatches = read.get(begin + len..).unwrap_or_default();
+                Some(wrong(right_mismatches, right))
+                    .filter(|&wrong| right_mismatches.len() >= SLIPPAGE_MODEL_PARAMS.min_read_flank_bases && wrong <= 1)
             };
             let len = run(0);
-            // A wrong base in the repeat: it goes on behind.
+            // A mismatch in the repeat: the repeat continues after it.
             let on = run(len + 1);
-            let found = match behind(len) {
+            let found = match right_mismatches(len) {
                 Some(wrong) => Some((wrong, len)),
-                None if on > len + self.unit.max(2) => behind(on).map(|wrong| (wrong + 1, on)),
+                None if on > len + self.unit.max(2) => right_mismatches(on).map(|wrong| (wrong + 1, on)),
                 None => None,
             };
-            // Flanks that look like the repeat fit in several ways: the one that fits best, of equals the nearest.
-            if let Some((wrong, len)) = found.map(|(wrong, len)| (wrong + beside, len)) {
+            // Flanks that resemble the repeat fit at several positions: the best one is chosen, the nearest of
+            // equals.
+            if let Some((wrong, len)) = found.map(|(wrong, len)| (wrong + left_mismatches, len)) {
                 if best.is_none_or(|(least, _)| wrong < least) {
                     best = Some((wrong, len));
                 }
@@ -449,51 +552,50 @@ mod tests {
 
     #[test]
     fn lengths_are_read_off_reads() {
-        let seq =
-            |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
+        let seq = |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
         let contig = seq(10);
-        let repeat = Repeat::round(&contig, 20, 2);
+        let repeat = RepeatRange::repeat_around(&contig, 20, 2);
         assert_eq!((repeat.len(), repeat.unit), (20, 2));
         for copies in [4, 9, 10, 11, 20] {
-            assert_eq!(repeat.in_read(&contig, &seq(copies), &[0]), Some(2 * copies));
-            assert_eq!(repeat.in_read(&contig, &seq(copies)[5..], &[5]), Some(2 * copies));
+            assert_eq!(repeat.length_in_read(&contig, &seq(copies), &[0]), Some(2 * copies));
+            assert_eq!(repeat.length_in_read(&contig, &seq(copies)[5..], &[5]), Some(2 * copies));
         }
         let mut wrong = seq(10);
         wrong[24] = b'G';
-        assert_eq!(repeat.in_read(&contig, &wrong, &[0]), Some(20));
+        assert_eq!(repeat.length_in_read(&contig, &wrong, &[0]), Some(20));
         // A flank is missing.
-        assert_eq!(repeat.in_read(&contig, &contig[..38], &[0]), None);
-        assert_eq!(repeat.in_read(&contig, &contig[12..], &[12]), None);
-        assert_eq!(Repeat::all(&contig), [repeat]);
+        assert_eq!(repeat.length_in_read(&contig, &contig[..38], &[0]), None);
+        assert_eq!(repeat.length_in_read(&contig, &contig[12..], &[12]), None);
+        assert_eq!(RepeatRange::find_repeats(&contig), [repeat]);
     }
 
     #[test]
     fn rates_follow_what_was_counted() {
-        let mut tally = Tally::default();
+        let mut tally = RepeatLengthCounts::default();
         for _ in 0..1000 {
-            tally.add_reads(1, 12, &[12, 12, 12, 12, 12, 12, 12, 12, 11, 13]);
+            tally.count_repeat_reads(1, 12, &[12, 12, 12, 12, 12, 12, 12, 12, 11, 13]);
         }
-        // A germline variant is no slip.
-        tally.add_reads(1, 12, &[11; 400]);
-        let slippage = Slippage::of(&tally);
+        // A germline variant is not slippage.
+        tally.count_repeat_reads(1, 12, &[11; 400]);
+        let slippage = SlippageModel::estimate_rates(&tally);
         for (shown, expected) in [(12, 0.8), (11, 0.09), (13, 0.09), (10, 0.009)] {
-            let p = slippage.probability(1, 12, shown);
+            let p = slippage.length_probability(1, 12, shown);
             assert!((p - expected).abs() < 0.1 * expected, "{shown}: {p}");
         }
-        assert!(slippage.probability(1, 25, 24) > Slippage::default().probability(1, 15, 14));
-        assert!(Slippage::default().probability(1, 8, 7) < 0.002);
+        assert!(slippage.length_probability(1, 25, 24) > SlippageModel::default().length_probability(1, 15, 14));
+        assert!(SlippageModel::default().length_probability(1, 8, 7) < 0.002);
     }
 
     #[test]
     fn a_few_reads_of_an_allele_are_no_slips() {
         let reads = |slipped: usize| [vec![11; slipped], vec![12; 100 - slipped]].concat();
         let learned = |outlier: bool| {
-            let mut tally = Tally::default();
-            (0..200).for_each(|i| tally.add_reads(1, 12, &reads(i % 3)));
+            let mut tally = RepeatLengthCounts::default();
+            (0..200).for_each(|i| tally.count_repeat_reads(1, 12, &reads(i % 3)));
             if outlier {
-                (0..3).for_each(|_| tally.add_reads(1, 12, &reads(25)));
+                (0..3).for_each(|_| tally.count_repeat_reads(1, 12, &reads(25)));
             }
-            Slippage::of(&tally).probability(1, 12, 11)
+            SlippageModel::estimate_rates(&tally).length_probability(1, 12, 11)
         };
         assert!((learned(false) - 0.009).abs() < 0.002, "{}", learned(false));
         assert!((learned(true) - learned(false)).abs() < 1e-3);
@@ -501,20 +603,17 @@ mod tests {
 
     #[test]
     fn long_repeats_tell_of_long_ones() {
-        let mut tally = Tally::default();
-        // Short ones look slipped oftener than they should, long ones never.
-        (0..100).for_each(|_| tally.add_reads(2, 10, &[[10; 39].as_slice(), &[8]].concat()));
-        (0..60).for_each(|_| tally.add_reads(1, 18, &[18; 40]));
+        let mut tally = RepeatLengthCounts::default();
+        // Short repeats slip more often than expected, long repeats never.
+        (0..100).for_each(|_| tally.count_repeat_reads(2, 10, &[[10; 39].as_slice(), &[8]].concat()));
+        (0..60).for_each(|_| tally.count_repeat_reads(1, 18, &[18; 40]));
         let times = |unit: usize, length: usize| {
-            Slippage::of(&tally).rates(unit, length)[0].rate / Slippage::default().rates(unit, length)[0].rate
+            SlippageModel::estimate_rates(&tally).rates_by_length(unit, length)[0].rate
+                / SlippageModel::default().rates_by_length(unit, length)[0].rate
         };
         assert!(times(2, 10) > 10.0, "{}", times(2, 10));
         for (unit, length) in [(1, 22), (2, 48), (3, 60)] {
-            assert!(
-                times(unit, length) < if unit == 1 { 0.3 } else { 1.5 },
-                "{unit}: {}",
-                times(unit, length)
-            );
+            assert!(times(unit, length) < if unit == 1 { 0.3 } else { 1.5 }, "{unit}: {}", times(unit, length));
         }
     }
 
@@ -522,37 +621,40 @@ mod tests {
     fn few_reads_and_places_apart_make_rates_uncertain() {
         let reads = |slipped: usize| [vec![11; slipped], vec![12; 200 - slipped]].concat();
         let spread = |sites: usize, slipped: [usize; 2]| {
-            let mut tally = Tally::default();
-            (0..sites).for_each(|i| tally.add_reads(1, 12, &reads(slipped[i % 2])));
-            Slippage::of(&tally).rates(1, 12)[0].spread
+            let mut tally = RepeatLengthCounts::default();
+            (0..sites).for_each(|i| tally.count_repeat_reads(1, 12, &reads(slipped[i % 2])));
+            SlippageModel::estimate_rates(&tally).rates_by_length(1, 12)[0].log_spread
         };
         let [none, few, many] = [0, 4, 400].map(|sites| spread(sites, [10, 10]));
         assert!(none > few && few > many && many < 0.05, "{none} {few} {many}");
-        // Half of the places slip three times as often as the other half: 25 in the square, 10 of them by chance, where 10 are expected.
+        // Half of the sites slip three times as often as the other half: the variance is 25, of which 10 by chance,
+        // where 10 are expected.
         let apart = spread(400, [5, 15]);
         assert!((apart - 0.15f64.sqrt()).abs() < 0.02, "{apart}");
     }
 
     #[test]
     fn tallies_add_up_and_units_are_apart() {
-        let (mut one, mut two, mut both) = (Tally::default(), Tally::default(), Tally::default());
+        let (mut one, mut two, mut both) =
+            (RepeatLengthCounts::default(), RepeatLengthCounts::default(), RepeatLengthCounts::default());
         for i in 0..100 {
             let lengths = [20, 20, 20, 20, 18];
-            both.add_reads(2, 20, &lengths);
-            if i % 2 == 0 { &mut one } else { &mut two }.add_reads(2, 20, &lengths);
+            both.count_repeat_reads(2, 20, &lengths);
+            if i % 2 == 0 { &mut one } else { &mut two }.count_repeat_reads(2, 20, &lengths);
         }
-        one.add(&two);
-        let (sum, all, guess) = (Slippage::of(&one), Slippage::of(&both), Slippage::default());
-        assert!((sum.probability(2, 20, 18) - all.probability(2, 20, 18)).abs() < 1e-12);
-        assert!(all.probability(2, 20, 18) > 0.1 && guess.probability(2, 20, 18) < 0.03);
-        let shorter = |s: &Slippage, unit: usize, length: usize| s.probability(unit, length, length - unit);
-        // Homopolymers say nothing of longer units, and the other way round; of those, lengths without reads slip as the library does.
+        one.merge_counts(&two);
+        let (sum, all, guess) =
+            (SlippageModel::estimate_rates(&one), SlippageModel::estimate_rates(&both), SlippageModel::default());
+        assert!((sum.length_probability(2, 20, 18) - all.length_probability(2, 20, 18)).abs() < 1e-12);
+        assert!(all.length_probability(2, 20, 18) > 0.1 && guess.length_probability(2, 20, 18) < 0.03);
+        let shorter = |s: &SlippageModel, unit: usize, length: usize| s.length_probability(unit, length, length - unit);
+        // Homopolymers do not affect longer units, and vice versa. Lengths without reads use the library's factor.
         assert!((shorter(&all, 1, 10) - shorter(&guess, 1, 10)).abs() < 1e-12);
         for (unit, length) in [(3, 30), (2, 60)] {
             let times = shorter(&all, unit, length) / shorter(&guess, unit, length);
-            assert!(times > 1.4 && times <= TIMES[1] + 1e-9, "{unit} {length}: {times}");
+            assert!(times > 1.4 && times <= SLIPPAGE_MODEL_PARAMS.scale_range[1] + 1e-9, "{unit} {length}: {times}");
         }
-        // No slip makes half a unit.
-        assert!(all.probability(2, 20, 19) < 1e-3);
+        // Slippage by half a unit is not possible.
+        assert!(all.length_probability(2, 20, 19) < 1e-3);
     }
 }

@@ -1,15 +1,15 @@
-//! Records → VCF 4.3 text (sections cited are those of its specification).
+//! Formats records as VCF 4.3 text. Sections in comments are those of the VCF specification.
 
 use std::fmt::Write as _;
 
 use genuma_reads::fasta::Reference;
 
-use crate::genotype::{Filter, Genotype, Own, Support};
-use crate::record::{self, Record, Structural};
-use crate::samples::Samples;
+use crate::genotype::{AlleleSupport, Filter, Genotype, TumourSupport};
+use crate::sample_names::SampleNames;
+use crate::vcf_record::{self, StructuralVariantFields, VcfRecord};
 
-/// The header (section 1.2), `#CHROM` line included, of calls some of which may be `screened` for known sequences.
-pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bool) -> String {
+/// The VCF header (section 1.2) including the `#CHROM` line. `screened` adds the header line of the SCREEN field.
+pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &str, screened: bool) -> String {
     let mut h = String::from("##fileformat=VCFv4.3\n");
     let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(h, "##genumaCommand={command}");
@@ -17,14 +17,14 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
         let _ = writeln!(h, "##contig=<ID={},length={}>", contig.name, contig.seq.len());
     }
     h.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
-    for (_, name, why) in Filter::ALL {
+    for (_, name, why) in Filter::ALL_FILTERS {
         let _ = writeln!(h, "##FILTER=<ID={name},Description=\"{why}\">");
     }
     for alt in [
         "DEL,Description=\"Deletion",
         "DUP,Description=\"Tandem duplication",
         "INV,Description=\"Inversion",
-        "INS,Description=\"Insertion of sequence not fully known",
+        "INS,Description=\"Insertion whose sequence is partly unknown",
     ] {
         let _ = writeln!(h, "##ALT=<ID={alt}\">");
     }
@@ -32,39 +32,39 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
         "##INFO=<ID=SOMATIC,Number=0,Type=Flag,Description=\"Somatic event\">\n",
         "##INFO=<ID=CLASS,Number=1,Type=String,Description=\"SNV, MNV, INDEL, DEL, INS, DUP, INV or BND\">\n",
         "##INFO=<ID=CONTIG,Number=1,Type=String,Description=\"Assembled tumour contig, as named in contigs.fa\">\n",
-        "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the contig\">\n",
+        "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the assembled contig\">\n",
         "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
-        "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Length difference between the alleles\">\n",
-        "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Last base of the event\">\n",
+        "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Difference in length between the ALT and REF alleles\">\n",
+        "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Position of the last base of the event\">\n",
         "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
-        "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event the breakend belongs to\">\n",
+        "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
         "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
-        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, where the reference shows them at both ends\">\n",
-        "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval the position may be shifted in\">\n",
+        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, if the reference has them at both ends\">\n",
+        "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval of possible positions, relative to POS\">\n",
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
-        "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
-        "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
-        "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the tumours have the allele, at the shares that fit best, over that of errors\">\n",
-        "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the normal has not the allele over that of a heterozygous germline variant\">\n",
-        "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Normals of the panel that have half of the k-mers of the change, or more\">\n",
+        "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left part of an insertion\">\n",
+        "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
+        "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
+        "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
+        "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
     ));
-    if samples.several() {
-        h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"How many of the tumours have the change: those of genotype 0/1\">\n");
+    if samples.has_several_tumours() {
+        h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"Number of tumours with the change, that is with genotype 0/1\">\n");
     }
     h.push_str(concat!(
-        "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype: 0/1 in the tumour says the allele is there, not how many copies\">\n",
-        "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
-        "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
-        "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Share of pairs with the tumour allele\">\n",
-        "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 1 runs along the contig, which runs as the reference does at its longest piece\">\n",
-        "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 2 runs along the contig\">\n",
-        "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Pairs by allele and strand of the mate that says most: normal allele along the contig and against it, tumour allele along and against\">\n",
-        "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first of the records on one haplotype\">\n",
+        "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype; 0/1 in a tumour means that the allele is present, not its number of copies\">\n",
+        "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Molecules that support each allele (read pairs, duplicates counted once)\">\n",
+        "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Molecules that support one of the alleles\">\n",
+        "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Fraction of molecules with the tumour allele\">\n",
+        "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 1 has the orientation of the contig, which is that of the reference at its longest segment\">\n",
+        "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 2 has the orientation of the contig\">\n",
+        "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Molecules by allele and by strand of the most informative mate: normal allele on the strand of the contig and on the other strand, tumour allele likewise\">\n",
+        "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first record on the same haplotype\">\n",
     ));
     if screened {
-        h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Sequence screened for that the new sequence is of, and where in it, 1-based\">\n");
+        h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
     }
-    // As Mutect2 says it, and what reads its calls asks for; of several tumours each has a line.
+    // Mutect2 writes these lines, and programs that read its calls need them. Each tumour has a line.
     for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumours())] {
         for name in names {
             let _ = writeln!(h, "##{role}_sample={name}");
@@ -78,35 +78,35 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
     h
 }
 
-/// The line of a record, without its line end.
-pub fn line(record: &Record, genome: &Reference) -> String {
+/// The VCF line of a record, without the line end.
+pub fn format_vcf_record(record: &VcfRecord, genome: &Reference) -> String {
     let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
         "PASS".to_owned()
     } else {
-        filters.iter().map(|f| f.name()).collect::<Vec<_>>().join(";")
+        filters.iter().map(|f| f.filter_id()).collect::<Vec<_>>().join(";")
     };
-    let sample = |s: &Support, gt: &str| {
-        let Support { reference, alternative, forward, first_forward, .. } = *s;
+    let sample = |s: &AlleleSupport, gt: &str| {
+        let AlleleSupport { reference, alternative, forward, first_forward, .. } = *s;
         let (with, first) = (s.reference_forward, s.reference_first_forward);
         format!(
             "{gt}:{reference},{alternative}:{}:{:.3}:{first},{first_forward}:{},{}:{with},{},{forward},{}",
             s.depth(),
-            s.fraction(),
+            s.allele_fraction(),
             reference - first,
             alternative - first_forward,
             reference - with,
             alternative - forward
         )
     };
-    // Which of the normal's haplotypes it would be is not known.
+    // The normal haplotype that carries the change is unknown.
     let (genotype, key, own, none) = match record.phase_set {
         Some(first) => ("0|1", ":PS", format!(":{first}"), ":."),
         None => ("0/1", "", String::new(), ""),
     };
-    let one = [Own { support: *tumour, has: true }];
+    let one = [TumourSupport { support: *tumour, has: true }];
     let mut columns = String::new();
-    for Own { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
+    for TumourSupport { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
         let (genotype, own) = if *has { (genotype, &*own) } else { ("0/0", none) };
         let _ = write!(columns, "\t{}{own}", sample(support, genotype));
     }
@@ -116,17 +116,17 @@ pub fn line(record: &Record, genome: &Reference) -> String {
         record.pos,
         record.id,
         record.reference,
-        record.alternative(genome),
+        record.alt_text(genome),
         quality,
-        info(record),
+        info_field(record),
         sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
     )
 }
 
-fn info(record: &Record) -> String {
-    let mut info = format!("SOMATIC;CLASS={}", record.class.name());
+fn info_field(record: &VcfRecord) -> String {
+    let mut info = format!("SOMATIC;CLASS={}", record.class.class_name());
     if let Some(of) = &record.structural {
-        structural(&mut info, record, of);
+        write_structural_info(&mut info, record, of);
     }
     let odds = &record.genotype.odds;
     let _ = write!(info, ";CONTIG=t{};TLOD={:.2};NLOD={:.2}", record.locus + 1, odds.tumour, odds.normal);
@@ -143,10 +143,19 @@ fn info(record: &Record) -> String {
     info
 }
 
-fn structural(info: &mut String, record: &Record, of: &Structural) {
-    let Structural { len, end, mate, homology, shared, inserted, sides, junctions: _ } = of;
+fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralVariantFields) {
+    let StructuralVariantFields {
+        len,
+        end,
+        mate_id: mate,
+        homology,
+        homology_bases: shared,
+        inserted,
+        sides,
+        junctions: _,
+    } = of;
     let bases = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
-    let _ = write!(info, ";SVTYPE={}", record.class.name());
+    let _ = write!(info, ";SVTYPE={}", record.class.class_name());
     if let Some(len) = len {
         let _ = write!(info, ";SVLEN={len}");
     }
@@ -159,7 +168,7 @@ fn structural(info: &mut String, record: &Record, of: &Structural) {
         let _ = write!(info, ";END={end}");
     }
     if let Some(mate) = mate {
-        let _ = write!(info, ";MATEID={mate};EVENT={}", record::id(record.event));
+        let _ = write!(info, ";MATEID={mate};EVENT={}", vcf_record::event_id(record.event));
     }
     if *homology > 0 {
         let _ = write!(info, ";HOMLEN={homology}");

@@ -1,14 +1,13 @@
-//! Reads with tumour-only k-mers → groups → contigs that are the tumour's haplotype.
-mod common;
+//! Tests the assembly: labelled pairs become groups and contigs with the sequence of the tumour's haplotype.
 
-use common::{Interesting, Rng, Sequencer, canonical, edit, find, novel, replaced};
-use genuma_reads::TUMOUR;
-use genuma_reads::dna::revcomp;
-use genuma_somatic::assemble::{Assembled, Contig, FEWEST, assemble};
-use genuma_somatic::group::{Sets, group};
-use genuma_somatic::label::Labelled;
+use crate::common::{Interesting, Rng, Sequencer, canonical, edit, find, novel, replaced};
+use genuma_reads::TUMOUR_SAMPLE;
+use genuma_reads::dna::reverse_complement;
+use genuma_somatic::assemble::{AssemblyResult, Contig, MIN_CONTIG_PAIRS, assemble_group};
+use genuma_somatic::group::{DisjointSets, group_pairs};
+use genuma_somatic::labelled_pair::LabelledPair;
 
-/// Tumour and normal haplotypes, and the depth of each of the tumour's.
+/// Tumour and normal haplotypes, and the depth of each tumour haplotype.
 struct Tissue<'a> {
     tumour: &'a [&'a [u8]],
     normal: &'a [&'a [u8]],
@@ -18,9 +17,9 @@ struct Tissue<'a> {
 }
 
 impl Tissue<'_> {
-    fn labelled(&self) -> (Vec<Labelled>, Interesting) {
+    fn labelled(&self) -> (Vec<LabelledPair>, Interesting) {
         let mut sequencer =
-            Sequencer { rng: Rng(self.seed), sample: TUMOUR, depth: self.depth, error: self.error };
+            Sequencer { rng: Rng(self.seed), sample: TUMOUR_SAMPLE, depth: self.depth, error: self.error };
         let pairs = self.tumour.iter().chain(self.normal).flat_map(|h| sequencer.pairs(h)).collect();
         let interesting = Interesting::new(self.tumour, self.normal);
         (interesting.label(pairs), interesting)
@@ -29,21 +28,21 @@ impl Tissue<'_> {
     fn contigs(&self) -> Vec<Vec<Contig>> {
         let (labelled, interesting) = self.labelled();
         let groups = groups(&labelled, &interesting.parting);
-        let contigs = |g: &Vec<u32>| assemble(g, &labelled, &interesting.parting).contigs;
+        let contigs = |g: &Vec<u32>| assemble_group(g, &labelled, &interesting.parting).contigs;
         groups.iter().map(|g| checked(contigs(g), &labelled, self)).collect()
     }
 }
 
-/// The groups of pairs that show something.
-fn groups(labelled: &[Labelled], parting: &[bool]) -> Vec<Vec<u32>> {
-    let sets = Sets::new(parting.len());
-    sets.join(labelled);
-    group(labelled, &sets, parting, FEWEST).groups
+/// The groups with a branching k-mer.
+fn groups(labelled: &[LabelledPair], parting: &[bool]) -> Vec<Vec<u32>> {
+    let sets = DisjointSets::new(parting.len());
+    sets.join_kmers_of_pairs(labelled);
+    group_pairs(labelled, &sets, parting, MIN_CONTIG_PAIRS).groups
 }
 
-/// Every contig is a stretch of a tumour haplotype, novel exactly where the normal has no such k-mer, as well read as
-/// its reads say, and these lie on it where they say; their mates lie beyond it.
-fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<Contig> {
+/// Asserts that every contig is part of a tumour haplotype, is novel exactly where the normal lacks the k-mers, has
+/// the quality sums and positions of its reads, and has outer mates beyond its ends.
+fn checked(contigs: Vec<Contig>, labelled: &[LabelledPair], tissue: &Tissue) -> Vec<Contig> {
     let known = canonical(tissue.normal);
     for contig in &contigs {
         assert!(place(contig, tissue.tumour).is_some(), "{}", String::from_utf8_lossy(&contig.seq));
@@ -51,22 +50,22 @@ fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<
         let mut weight = vec![0u16; contig.seq.len()];
         for placed in &contig.reads {
             let read = labelled[placed.pair as usize].mates[placed.mate as usize].unpack();
-            let read = if placed.forward { read } else { read.reversed() };
+            let read = if placed.forward { read } else { read.reverse_complement() };
             let (mut inside, mut differing) = (0, 0);
             for (i, base) in read.seq.iter().enumerate() {
-                let at = usize::try_from(placed.at + i as i32).ok();
+                let at = usize::try_from(placed.start + i as i32).ok();
                 if let Some(other) = at.and_then(|at| contig.seq.get(at)) {
                     inside += 1;
                     differing += usize::from(other != base);
                     if other == base {
-                        weight[(placed.at + i as i32) as usize] += u16::from(read.qual[i]);
+                        weight[(placed.start + i as i32) as usize] += u16::from(read.qual[i]);
                     }
                 }
             }
-            assert!(inside >= common::K as usize);
+            assert!(inside >= crate::common::K as usize);
             assert!(differing <= if tissue.error > 0.0 { inside / 10 } else { 0 }, "{differing} of {inside}");
         }
-        assert_eq!(contig.weight, weight);
+        assert_eq!(contig.quality_sums, weight);
         if tissue.error == 0.0 {
             mates_lie_beyond(contig, tissue.tumour);
         }
@@ -74,11 +73,11 @@ fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<
     contigs
 }
 
-/// Mates kept of both ends run with the contig and reach out of it on their side.
+/// Asserts that the outer mates of both ends have the orientation of the contig and extend beyond it on their side.
 fn mates_lie_beyond(contig: &Contig, haplotypes: &[&[u8]]) {
-    let turned: Vec<Vec<u8>> = haplotypes.iter().map(|h| revcomp(h)).collect();
+    let turned: Vec<Vec<u8>> = haplotypes.iter().map(|h| reverse_complement(h)).collect();
     let all: Vec<&[u8]> = haplotypes.iter().copied().chain(turned.iter().map(Vec::as_slice)).collect();
-    for (side, mates) in contig.beyond.iter().enumerate() {
+    for (side, mates) in contig.outer_mates.iter().enumerate() {
         for mate in mates {
             let beyond = all.iter().any(|haplotype| {
                 let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, mate)) else {
@@ -91,15 +90,16 @@ fn mates_lie_beyond(contig: &Contig, haplotypes: &[&[u8]]) {
     }
 }
 
-/// The haplotype a contig is part of, and its range there.
+/// The haplotype that a contig is part of, and its range there.
 fn place(contig: &Contig, haplotypes: &[&[u8]]) -> Option<(usize, std::ops::Range<usize>)> {
     haplotypes.iter().enumerate().find_map(|(h, haplotype)| {
-        let at = find(haplotype, &contig.seq).or_else(|| find(haplotype, &revcomp(&contig.seq)))?;
+        let at = find(haplotype, &contig.seq).or_else(|| find(haplotype, &reverse_complement(&contig.seq)))?;
         Some((h, at..at + contig.seq.len()))
     })
 }
 
-/// One change at the middle of `normal`: one group, one contig, with 60 bases on both sides of the change.
+/// One change in the middle of `normal` must give one group and one contig, with at least 60 bp on both sides of the
+/// change.
 fn one_contig(normal: &[u8], tumour: &[u8], changed: std::ops::Range<usize>) {
     for (error, seed) in [(0.0, 1), (0.0, 2), (0.004, 3), (0.004, 4)] {
         let tissue = Tissue { tumour: &[tumour], normal: &[normal], depth: 20, error, seed };
@@ -107,10 +107,7 @@ fn one_contig(normal: &[u8], tumour: &[u8], changed: std::ops::Range<usize>) {
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].len(), 1);
         let (_, range) = place(&groups[0][0], &[tumour]).unwrap();
-        assert!(
-            range.start + 60 <= changed.start && range.end >= changed.end + 60,
-            "{range:?} round {changed:?}"
-        );
+        assert!(range.start + 60 <= changed.start && range.end >= changed.end + 60, "{range:?} round {changed:?}");
     }
 }
 
@@ -143,7 +140,7 @@ fn a_short_tandem_repeat_longer_than_k_stays_in_one_piece() {
         *base = b"CA"[i % 2];
     }
     (normal[999], normal[1060]) = (b'G', b'T');
-    // An interrupted repeat: the flanks of the change are one sequence again and again.
+    // An interrupted repeat: the flanks of the change have the same sequence several times.
     let tumour = replaced(&normal, 1030, 1, b"T");
     one_contig(&normal, &tumour, 1030..1031);
 }
@@ -160,7 +157,7 @@ fn a_long_novel_insertion() {
 fn a_junction_of_two_places() {
     let mut rng = Rng(15);
     let (one, two) = (rng.sequence(2000), rng.sequence(2000));
-    let tumour = [&one[..1000], &revcomp(&two[..900])[..]].concat();
+    let tumour = [&one[..1000], &reverse_complement(&two[..900])[..]].concat();
     for (error, seed) in [(0.0, 5), (0.004, 6)] {
         let tissue = Tissue { tumour: &[&tumour], normal: &[&one, &two], depth: 20, error, seed };
         let groups = tissue.contigs();
@@ -192,10 +189,10 @@ fn near_changes_of_two_haplotypes_have_a_contig_each() {
         which
     };
     assert_eq!(haplotypes(&tissue.contigs().concat()), [0, 1]);
-    // Even when something had welded their groups together.
+    // The result is the same if their groups are joined.
     let (labelled, interesting) = tissue.labelled();
     let all: Vec<u32> = (0..labelled.len() as u32).collect();
-    let contigs = assemble(&all, &labelled, &interesting.parting).contigs;
+    let contigs = assemble_group(&all, &labelled, &interesting.parting).contigs;
     assert_eq!(haplotypes(&checked(contigs, &labelled, &tissue)), [0, 1]);
 }
 
@@ -206,11 +203,11 @@ fn bad_bases_at_the_change_give_nothing() {
     let tumour = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
     let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.0, seed: 8 };
     let (mut labelled, interesting) = tissue.labelled();
-    let spoil = |labelled: &mut [Labelled]| {
+    let spoil = |labelled: &mut [LabelledPair]| {
         for pair in labelled {
             for mate in &mut pair.mates {
                 edit(mate, |read| {
-                    let runs = [find(&tumour, &read.seq), find(&tumour, &revcomp(&read.seq))];
+                    let runs = [find(&tumour, &read.seq), find(&tumour, &reverse_complement(&read.seq))];
                     let at = match runs {
                         [Some(from), _] => 1000usize.checked_sub(from),
                         [_, Some(from)] => (from + read.seq.len()).checked_sub(1001),
@@ -225,10 +222,11 @@ fn bad_bases_at_the_change_give_nothing() {
     };
     let groups = groups(&labelled, &interesting.parting);
     assert_eq!(groups.len(), 1);
-    assert_eq!(assemble(&groups[0], &labelled, &interesting.parting).contigs.len(), 1);
+    assert_eq!(assemble_group(&groups[0], &labelled, &interesting.parting).contigs.len(), 1);
     spoil(&mut labelled);
-    // The one base that all interesting k-mers share is a bad one in every read.
-    let Assembled { contigs, poor, .. } = assemble(&groups[0], &labelled, &interesting.parting);
+    // The only base that all candidate k-mers share has low quality in every read.
+    let AssemblyResult { contigs, low_quality_stacks: poor, .. } =
+        assemble_group(&groups[0], &labelled, &interesting.parting);
     assert_eq!(contigs, []);
     assert!(poor > 0, "what is left out is counted");
 }
@@ -241,18 +239,15 @@ fn too_few_pairs_give_nothing_and_the_order_of_pairs_nothing_else() {
     let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.004, seed: 9 };
     let (labelled, interesting) = tissue.labelled();
     let groups = groups(&labelled, &interesting.parting);
-    let assemble = |pairs: &[u32]| assemble(pairs, &labelled, &interesting.parting).contigs;
-    assert_eq!(assemble(&groups[0][..FEWEST - 1]), []);
+    let assemble = |pairs: &[u32]| assemble_group(pairs, &labelled, &interesting.parting).contigs;
+    assert_eq!(assemble(&groups[0][..MIN_CONTIG_PAIRS - 1]), []);
     let expected = assemble(&groups[0]);
     let place_of = |c: &Contig| place(c, tissue.tumour).unwrap();
     for seed in 0..5 {
         let mut shuffled = groups[0].clone();
         Rng(seed).shuffle(&mut shuffled);
         let contigs = assemble(&shuffled);
-        assert_eq!(
-            contigs.iter().map(place_of).collect::<Vec<_>>(),
-            expected.iter().map(place_of).collect::<Vec<_>>()
-        );
+        assert_eq!(contigs.iter().map(place_of).collect::<Vec<_>>(), expected.iter().map(place_of).collect::<Vec<_>>());
     }
 }
 
@@ -270,7 +265,7 @@ fn places_welded_into_one_group_come_apart_however_many_they_are() {
     };
     let (labelled, interesting) = tissue.labelled();
     let all: Vec<u32> = (0..labelled.len() as u32).collect();
-    let contigs = checked(assemble(&all, &labelled, &interesting.parting).contigs, &labelled, &tissue);
+    let contigs = checked(assemble_group(&all, &labelled, &interesting.parting).contigs, &labelled, &tissue);
     let mut which: Vec<usize> = contigs.iter().map(|c| place(c, tissue.tumour).unwrap().0).collect();
     which.sort_unstable();
     assert_eq!(which, (0..40).collect::<Vec<_>>());
@@ -286,12 +281,12 @@ fn a_place_of_great_depth_is_one_contig() {
     let groups = groups(&labelled, &interesting.parting);
     assert_eq!(groups.len(), 1);
     assert!(groups[0].len() > 1000);
-    let contigs = assemble(&groups[0], &labelled, &interesting.parting).contigs;
+    let contigs = assemble_group(&groups[0], &labelled, &interesting.parting).contigs;
     let places: Vec<_> = contigs.iter().map(|c| place(c, &[&tumour])).collect();
     assert!(matches!(&places[..], [Some((0, range))] if range.contains(&440) && range.contains(&560)));
 }
 
-/// Pieces of one sequence that overlap, each in its place: reads of all of them meet in what they share.
+/// Overlapping parts of one sequence at several loci. Reads of all loci meet in the shared part.
 #[test]
 fn pieces_of_a_virus_in_several_places_keep_their_own_borders() {
     for seed in 30..36 {
@@ -301,7 +296,7 @@ fn pieces_of_a_virus_in_several_places_keep_their_own_borders() {
         let pieces = [0..900, 300..1500, 700..1250, 100..2400, 850..1800];
         let piece = |(i, piece): (usize, &std::ops::Range<usize>)| {
             let bases = &virus[piece.clone()];
-            if i % 2 == 0 { bases.to_vec() } else { revcomp(bases) }
+            if i % 2 == 0 { bases.to_vec() } else { reverse_complement(bases) }
         };
         let pieces: Vec<Vec<u8>> = pieces.iter().enumerate().map(piece).collect();
         let tumour: Vec<Vec<u8>> = normal.iter().zip(&pieces).map(|(n, p)| replaced(n, 800, 0, p)).collect();
@@ -314,9 +309,8 @@ fn pieces_of_a_virus_in_several_places_keep_their_own_borders() {
         };
         let (labelled, interesting) = tissue.labelled();
         let groups = groups(&labelled, &interesting.parting);
-        let contigs = groups.iter().flat_map(|g| assemble(g, &labelled, &interesting.parting).contigs);
-        let places: Vec<_> =
-            contigs.map(|contig| place(&contig, tissue.tumour).expect("of one place only")).collect();
+        let contigs = groups.iter().flat_map(|g| assemble_group(g, &labelled, &interesting.parting).contigs);
+        let places: Vec<_> = contigs.map(|contig| place(&contig, tissue.tumour).expect("of one place only")).collect();
         for (i, piece) in pieces.iter().enumerate() {
             for border in [800, 800 + piece.len()] {
                 let shows = |(of, range): &(usize, std::ops::Range<usize>)| {

@@ -1,16 +1,15 @@
-//! Contigs with planted changes against a genome, placed by a scan: what is read off is what was planted.
-mod common;
+//! Contigs with planted changes, placed on a genome by a scan: the changes found are the planted ones.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use common::{READ, Rng, canonical, contig, find, novel, replaced};
+use crate::common::{READ, Rng, canonical, contig, find, novel, replaced};
 use genuma_align::{Hit, scan::Scan};
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{self, Reference};
+use genuma_somatic::aligned_contig::{AlignedContig, ContigChange, align_contig};
 use genuma_somatic::change::{Breakend, Change, Side};
-use genuma_somatic::compare::{Compared, Finding, compare};
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
 const CASES: usize = 200;
 
@@ -28,46 +27,45 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn hits(seq: &[u8], genome: &Reference) -> Vec<Hit> {
-    let scan = Scan { genome, parts: None, threads: 1, memory: 0, meter: &Meter::of("the reference") };
-    scan.find(&[seq]).hits.remove(0)
+    let scan =
+        Scan { genome, regions: None, threads: 1, memory_bytes: 0, meter: &ProgressCounters::new("the reference") };
+    scan.find_hits(&[seq]).hits.remove(0)
 }
 
 fn chrom(i: usize) -> &'static [u8] {
     &WORLD.genome.contigs[i].seq
 }
 
-/// What comparing says about a tumour sequence, whichever strand it is given as; the same for both but for the
-/// orientation of `seq`.
-fn compared(seq: &[u8], flipped: bool) -> Compared {
-    let seq = if flipped { revcomp(seq) } else { seq.to_vec() };
+/// Aligns a tumour sequence in either orientation. The result is the same for both except for the orientation of
+/// `seq`.
+fn compared(seq: &[u8], flipped: bool) -> AlignedContig {
+    let seq = if flipped { reverse_complement(seq) } else { seq.to_vec() };
     let contig = contig(seq, &WORLD.known);
     let hits = hits(&contig.seq, &WORLD.genome);
-    let compared = compare(&contig, &hits, &WORLD.genome);
+    let compared = align_contig(&contig, &hits, &WORLD.genome);
     let assembled = &compared.seq[compared.assembled.clone()];
-    assert!(assembled == contig.seq || assembled == revcomp(&contig.seq));
+    assert!(assembled == contig.seq || assembled == reverse_complement(&contig.seq));
     assert_eq!(compared.novel[compared.assembled.clone()], novel(assembled, &WORLD.known));
     compared
 }
 
-/// The normal sequences of a finding are the genome's, and coordinates carry over as documented.
-fn normals_fit(compared: &Compared, finding: &Finding) {
-    let in_genome =
-        |seq: &[u8]| (0..2).any(|c| find(chrom(c), seq).is_some() || find(chrom(c), &revcomp(seq)).is_some());
-    let Finding { at, left_normal, right_normal, right_shift, .. } = finding;
+/// Checks that the normal sequences of a change are the genome's, and that coordinates convert as documented.
+fn normals_fit(compared: &AlignedContig, finding: &ContigChange) {
+    let in_genome = |seq: &[u8]| {
+        (0..2).any(|c| find(chrom(c), seq).is_some() || find(chrom(c), &reverse_complement(seq)).is_some())
+    };
+    let ContigChange { contig_range: at, left_normal, right_normal, right_shift, .. } = finding;
     assert!(in_genome(left_normal), "left normal of {:?}", finding.change);
     assert!(in_genome(right_normal), "right normal of {:?}", finding.change);
     assert_eq!(compared.seq[..at.start], left_normal[..at.start]);
     let right = usize::try_from(at.end as i32 + right_shift).unwrap();
     assert_eq!(compared.seq[at.end..], right_normal[right..]);
-    // A normal read across either edge of the change lies on them from its first base to its last.
-    // An end that the aligner left out has no surroundings.
+    // A normal read across either edge of the change aligns with them from its first base to its last. An unaligned
+    // end of the contig has no added genome bases.
     let padded = compared.assembled.start > 0 && compared.assembled.end < compared.seq.len();
     for into in [20, 75, 130].into_iter().filter(|_| padded) {
         let from = at.start - into;
-        assert!(
-            left_normal.len() >= from + READ,
-            "left normal too short for a read {into} bases before the change"
-        );
+        assert!(left_normal.len() >= from + READ, "left normal too short for a read {into} bases before the change");
         assert!(right >= READ - into, "right normal too short for a read {into} bases behind the change");
     }
 }
@@ -78,29 +76,29 @@ struct Case {
     change: Change,
 }
 
-/// Plants `CASES` changes, compares both orientations of their contigs and expects just what was planted.
+/// Plants `CASES` changes, aligns both orientations of their contigs and expects exactly the planted changes.
 fn check(seed: u64, plant: impl Fn(&mut Rng) -> Case) {
     let mut rng = Rng(seed);
     for case in 0..CASES {
         let Case { seq, change } = plant(&mut rng);
         for flipped in [false, true] {
             let compared = compared(&seq, flipped);
-            let changes: Vec<Change> = compared.findings.iter().map(|f| leftmost(&f.change)).collect();
+            let changes: Vec<Change> = compared.changes.iter().map(|f| leftmost(&f.change)).collect();
             assert_eq!(changes, [leftmost(&change)], "case {case} of seed {seed}, flipped: {flipped}");
-            normals_fit(&compared, &compared.findings[0]);
+            normals_fit(&compared, &compared.changes[0]);
         }
     }
 }
 
-/// The leftmost writing of `chrom(c)[at..at + removed]` → `added` when one of both is empty, by trying all places.
+/// The leftmost representation of `chrom(c)[at..at + removed]` → `added` if one of both is empty, by trying all
+/// positions.
 fn allele(c: usize, at: usize, removed: usize, added: &[u8]) -> Change {
     let genome = chrom(c);
     let from = at.saturating_sub(200);
     let window = &genome[from..at + removed + 200];
     let changed = replaced(window, at - from, removed, added);
     let grown = added.len();
-    let start =
-        (1..=at - from).find(|&p| replaced(window, p, removed, &changed[p..p + grown]) == changed).unwrap();
+    let start = (1..=at - from).find(|&p| replaced(window, p, removed, &changed[p..p + grown]) == changed).unwrap();
     Change::Allele {
         chrom: c,
         pos: from + start - 1,
@@ -123,8 +121,7 @@ fn substitutions() {
         let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
         let (left, right) = (rng.within(61..150), rng.within(61..150));
         let base = rng.another(chrom(c)[at]);
-        let change =
-            Change::Allele { chrom: c, pos: at, reference: vec![chrom(c)[at]], alternative: vec![base] };
+        let change = Change::Allele { chrom: c, pos: at, reference: vec![chrom(c)[at]], alternative: vec![base] };
         let seq = [&chrom(c)[at - left..at], &[base], &chrom(c)[at + 1..at + right]].concat();
         Case { seq, change }
     });
@@ -161,30 +158,29 @@ fn end(chrom: usize, pos: usize, side: Side) -> Breakend {
     Breakend { chrom, pos, side }
 }
 
-/// `n` bases that end at a breakend, as read towards the junction.
+/// `n` bases that end at a breakend, read towards the junction.
 fn towards(end: Breakend, n: usize) -> Vec<u8> {
     match end.side {
         Side::Left => chrom(end.chrom)[end.pos + 1 - n..=end.pos].to_vec(),
-        Side::Right => revcomp(&chrom(end.chrom)[end.pos..end.pos + n]),
+        Side::Right => reverse_complement(&chrom(end.chrom)[end.pos..end.pos + n]),
     }
 }
 
-/// A junction written with its ends as far left on the first as microhomology lets them.
+/// A junction with its ends as far left on the first one as microhomology permits.
 fn leftmost(change: &Change) -> Change {
     let Change::Junction { ends, inserted, .. } = change else { return change.clone() };
     if !inserted.is_empty() {
         return change.clone();
     }
     let mut ends = *ends;
-    // Moving the junction by one base: one end gives up its outermost base, the other gains its next.
+    // Moving the junction by one base: one end loses its outermost base, the other gains its next base.
     let step = |e: Breakend, outwards: bool| {
         let up = (e.side == Side::Left) == outwards;
         Breakend { pos: if up { e.pos + 1 } else { e.pos - 1 }, ..e }
     };
-    let spells = |ends: [Breakend; 2]| [towards(ends[0], 60), revcomp(&towards(ends[1], 60))].concat();
-    let shift =
-        |ends: [Breakend; 2], first_grows: bool| [step(ends[0], first_grows), step(ends[1], !first_grows)];
-    // The sequence round the junction must stay the same: it moves in the window by one base.
+    let spells = |ends: [Breakend; 2]| [towards(ends[0], 60), reverse_complement(&towards(ends[1], 60))].concat();
+    let shift = |ends: [Breakend; 2], first_grows: bool| [step(ends[0], first_grows), step(ends[1], !first_grows)];
+    // The sequence around the junction must stay the same: it moves in the window by one base.
     let equal = |from: [Breakend; 2], first_grows: bool| {
         let (a, b) = (spells(from), spells(shift(from, first_grows)));
         if first_grows { a[1..] == b[..b.len() - 1] } else { b[1..] == a[..a.len() - 1] }
@@ -204,7 +200,7 @@ fn leftmost(change: &Change) -> Change {
 fn junction(rng: &mut Rng, mut ends: [Breakend; 2]) -> Case {
     ends.sort();
     let (left, right) = (rng.within(80..161), rng.within(80..161));
-    let seq = [towards(ends[0], left), revcomp(&towards(ends[1], right))].concat();
+    let seq = [towards(ends[0], left), reverse_complement(&towards(ends[1], right))].concat();
     Case { seq, change: leftmost(&Change::Junction { ends, inserted: Vec::new(), homology: 0 }) }
 }
 
@@ -255,7 +251,7 @@ fn junctions_are_written_as_far_left_on_the_first_end_as_they_go() {
         let ends = [end(0, rng.within(1000..18_000), side), end(0, rng.within(20_000..38_000), side)];
         let Case { seq, change } = junction(&mut rng, ends);
         for flipped in [false, true] {
-            let found = compared(&seq, flipped).findings;
+            let found = compared(&seq, flipped).changes;
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}");
         }
     }
@@ -268,7 +264,7 @@ fn a_deletion_in_unique_sequence_lies_surely_and_has_surroundings() {
     for case in 0..CASES {
         let Case { seq, .. } = small(&mut rng, 120, b"");
         let compared = compared(&seq, false);
-        assert_eq!(compared.findings[0].mapq, 60, "case {case}");
+        assert_eq!(compared.changes[0].mapq, 60, "case {case}");
         assert_eq!(compared.assembled.len(), seq.len(), "case {case}");
         let beyond = [compared.assembled.start, compared.seq.len() - compared.assembled.end];
         assert!(beyond.iter().all(|&n| n >= 2 * READ), "case {case}: {beyond:?}");
@@ -281,24 +277,20 @@ fn inserted_bases_of_a_junction_are_read_from_the_first_end() {
     for case in 0..CASES {
         let sides = [0, 1].map(|_| [Side::Left, Side::Right][rng.within(0..2)]);
         let ends = [end(0, rng.within(1000..38_000), sides[0]), end(1, rng.within(1000..38_000), sides[1])];
-        // No inserted base goes on as one of the ends does.
+        // No inserted base continues one of the ends.
         let beyond = |e: Breakend| match e.side {
             Side::Left => chrom(e.chrom)[e.pos + 1..e.pos + 10].to_vec(),
-            Side::Right => revcomp(&chrom(e.chrom)[e.pos - 9..e.pos]),
+            Side::Right => reverse_complement(&chrom(e.chrom)[e.pos - 9..e.pos]),
         };
-        let (on, back) = (beyond(ends[0]), revcomp(&beyond(ends[1])));
+        let (on, back) = (beyond(ends[0]), reverse_complement(&beyond(ends[1])));
         let inserted: Vec<u8> =
             (0..9).map(|i| *b"ACGT".iter().find(|b| **b != on[i] && **b != back[i]).unwrap()).collect();
-        let seq = [towards(ends[0], 120), inserted.clone(), revcomp(&towards(ends[1], 120))].concat();
+        let seq = [towards(ends[0], 120), inserted.clone(), reverse_complement(&towards(ends[1], 120))].concat();
         for flipped in [false, true] {
             let compared = compared(&seq, flipped);
             let change = Change::Junction { ends, inserted: inserted.clone(), homology: 0 };
-            assert_eq!(
-                compared.findings.iter().map(|f| &f.change).collect::<Vec<_>>(),
-                [&change],
-                "case {case}"
-            );
-            normals_fit(&compared, &compared.findings[0]);
+            assert_eq!(compared.changes.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}");
+            normals_fit(&compared, &compared.changes[0]);
         }
     }
 }
@@ -309,10 +301,10 @@ fn a_contig_of_the_genome_shows_nothing() {
     for _ in 0..50 {
         let (c, at) = (rng.within(0..2), rng.within(0..39_700));
         for flipped in [false, true] {
-            assert_eq!(compared(&chrom(c)[at..at + 300], flipped).findings, []);
+            assert_eq!(compared(&chrom(c)[at..at + 300], flipped).changes, []);
         }
     }
-    assert_eq!(compared(&rng.sequence(300), false).findings, []);
+    assert_eq!(compared(&rng.sequence(300), false).changes, []);
 }
 
 #[test]
@@ -330,7 +322,7 @@ fn two_changes_on_one_contig_are_both_found() {
         };
         for flipped in [false, true] {
             let compared = compared(&whole[at - 100..at + 120], flipped);
-            let changes: Vec<Change> = compared.findings.iter().map(|f| f.change.clone()).collect();
+            let changes: Vec<Change> = compared.changes.iter().map(|f| f.change.clone()).collect();
             assert_eq!(changes, [snv(at, one), snv(at + 20, two)], "case {case}");
         }
     }
@@ -342,17 +334,17 @@ fn a_long_insertion_is_known_from_each_side() {
     for case in 0..CASES {
         let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
         let mut novel = rng.sequence(100);
-        // Neither edge goes on as the genome does.
+        // Neither edge continues as the genome does.
         novel[0] = rng.another(chrom(c)[at]);
         novel[99] = rng.another(chrom(c)[at - 1]);
         let left = [&chrom(c)[at - 150..at], &novel[..]].concat();
         let right = [&novel[..], &chrom(c)[at..at + 150]].concat();
         for flipped in [false, true] {
-            let found = compared(&left, flipped).findings;
+            let found = compared(&left, flipped).changes;
             let change = Change::Novel { end: end(c, at - 1, Side::Left), sequence: novel.clone() };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, left");
-            let found = compared(&right, flipped).findings;
-            let change = Change::Novel { end: end(c, at, Side::Right), sequence: revcomp(&novel) };
+            let found = compared(&right, flipped).changes;
+            let change = Change::Novel { end: end(c, at, Side::Right), sequence: reverse_complement(&novel) };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, right");
         }
     }
@@ -365,7 +357,7 @@ fn a_short_inversion_is_both_its_junctions() {
     for _ in 0..CASES {
         let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
         let len = rng.within(100..250);
-        let turned = revcomp(&chrom(c)[at..at + len]);
+        let turned = reverse_complement(&chrom(c)[at..at + len]);
         let seq = [&chrom(c)[at - 150..at], &turned, &chrom(c)[at + len..at + len + 150]].concat();
         let expected = [
             leftmost(&Change::Junction {
@@ -380,7 +372,7 @@ fn a_short_inversion_is_both_its_junctions() {
             }),
         ];
         let changes: Vec<Change> =
-            compared(&seq, rng.chance(0.5)).findings.iter().map(|f| leftmost(&f.change)).collect();
+            compared(&seq, rng.chance(0.5)).changes.iter().map(|f| leftmost(&f.change)).collect();
         found += usize::from(expected.iter().all(|e| changes.contains(e)));
     }
     assert!(found * 100 >= CASES * 98, "{found} of {CASES}");
@@ -395,11 +387,11 @@ fn a_change_on_poor_bases_alone_is_not_well_read() {
     };
     let read = |seq: &[u8], weight: u16| {
         let mut contig = contig(seq.to_vec(), &WORLD.known);
-        contig.weight[120] = weight;
+        contig.quality_sums[120] = weight;
         let hits = hits(seq, &WORLD.genome);
-        let compared = compare(&contig, &hits, &WORLD.genome);
-        assert_eq!(compared.findings.len(), 1);
-        compared.is_well_read()
+        let compared = align_contig(&contig, &hits, &WORLD.genome);
+        assert_eq!(compared.changes.len(), 1);
+        compared.is_well_supported()
     };
     for _ in 0..20 {
         let at = rng.within(1000..38_000);
@@ -408,7 +400,7 @@ fn a_change_on_poor_bases_alone_is_not_well_read() {
         assert!(!read(&seq, 20));
         assert!(read(&seq, 100));
     }
-    // Bases that are gone have no quality.
+    // A deletion has no base quality.
     assert!(read(&change(&mut rng, 12, b""), 20));
 }
 
@@ -418,28 +410,28 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
     let copy = rng.sequence(600);
     let flanks: Vec<Vec<u8>> = (0..4).map(|_| rng.sequence(5000)).collect();
     let one = [&flanks[0], &copy, &flanks[1]].map(Vec::as_slice).concat();
-    let two = [&flanks[2], &revcomp(&copy), &flanks[3]].map(Vec::as_slice).concat();
+    let two = [&flanks[2], &reverse_complement(&copy), &flanks[3]].map(Vec::as_slice).concat();
     let contigs = [("one", one), ("two", two)].map(|(name, seq)| fasta::Contig { name: name.into(), seq });
     let genome = Reference::from_contigs(contigs.into());
     let seqs: Vec<&[u8]> = genome.contigs.iter().map(|c| &c.seq[..]).collect();
     let known = canonical(&seqs);
-    // The contig is bases 200 to 500 of the copy with one changed; fragments of 450 reach out of it to the right, which
-    // is to the left on the second sequence, where the copy is turned round.
+    // The contig is bases 200 to 500 of the copy with one changed base. Fragments of 450 bases extend beyond it to
+    // the right, which is to the left on the second sequence, where the copy is reverse-complemented.
     let changed = replaced(&copy, 350, 1, &[rng.another(copy[350])]);
     let seq = &changed[200..500];
     let beyond: [Vec<Vec<u8>>; 2] = [
         (0..6).map(|i| genome.contigs[0].seq[5620 + 9 * i..5770 + 9 * i].to_vec()).collect(),
-        (0..6).map(|i| revcomp(&genome.contigs[1].seq[4830 - 9 * i..4980 - 9 * i])).collect(),
+        (0..6).map(|i| reverse_complement(&genome.contigs[1].seq[4830 - 9 * i..4980 - 9 * i])).collect(),
     ];
     let at = |mates: &[Vec<u8>]| {
         let mut contig = contig(seq.to_vec(), &known);
-        contig.beyond[1] = mates.to_vec();
+        contig.outer_mates[1] = mates.to_vec();
         let hits = hits(seq, &genome);
-        let compared = compare(&contig, &hits, &genome);
-        assert_eq!(compared.findings.len(), 1);
-        match compared.findings[0].change {
-            Change::Allele { chrom, pos, .. } => (chrom, pos, compared.findings[0].mapq),
-            _ => panic!("{:?}", compared.findings[0].change),
+        let compared = align_contig(&contig, &hits, &genome);
+        assert_eq!(compared.changes.len(), 1);
+        match compared.changes[0].change {
+            Change::Allele { chrom, pos, .. } => (chrom, pos, compared.changes[0].mapq),
+            _ => panic!("{:?}", compared.changes[0].change),
         }
     };
     let first = at(&beyond[0]);

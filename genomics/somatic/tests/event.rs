@@ -1,39 +1,43 @@
-//! Judged changes → events: copies merged, two-sided events paired, whatever the order of calls.
-mod common;
+//! Tests that genotyped changes become events: copies are merged and two-sided events paired, whatever the order of
+//! the calls.
 
-use common::Rng;
-use genuma_reads::Trimmed;
+use crate::common::Rng;
+use genuma_reads::TrimCounts;
 use genuma_somatic::change::{Breakend, Change, Side};
-use genuma_somatic::event::{Class, Event, Library, events};
-use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Support};
-use genuma_somatic::locus::Call;
+use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
+use genuma_somatic::genotype::{
+    AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
+};
+use genuma_somatic::locus::VariantCall;
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 
-const CLEAN: Library = Library { folds: false, bases: 0, least_quality: 8.0 };
-const FOLDING: Library = Library { folds: true, bases: 0, least_quality: 8.0 };
+const CLEAN: CallThresholds = CallThresholds { has_fold_back_artefacts: false, known_bases: 0, min_quality: 8.0 };
+const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, known_bases: 0, min_quality: 8.0 };
 
-fn call(change: Change, locus: usize, quality: f64) -> Call {
+fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
     let genotype = Genotype { quality, ..Genotype::default() };
-    Call {
+    VariantCall {
         change,
-        kind: Kind::Common,
+        error_frequency: ErrorFrequency::Common,
         genotype,
-        molecules: 0,
-        panel: None,
-        turns_back: false,
+        tumour_molecules: 0,
+        panel_normals: None,
+        is_fold_back: false,
         locus,
-        finding: 0,
-        supporting: Vec::new(),
-        in_phase: Vec::new(),
+        change_index: 0,
+        supporting_pairs: Vec::new(),
+        phased_changes: Vec::new(),
     }
 }
 
-/// A call on `alternative` of `molecules` molecules, of a change that sequencers hardly make.
-fn rare(change: Change, alternative: u32, molecules: u32) -> Call {
-    let mut call = Call { kind: Kind::Rare, molecules, ..call(change, 0, 50.0) };
-    call.genotype.tumour = Support { alternative, reference: molecules - alternative, ..Support::default() };
+/// A call with `alternative` of `molecules` molecules, of a change that sequencing errors hardly make.
+fn rare(change: Change, alternative: u32, molecules: u32) -> VariantCall {
+    let mut call =
+        VariantCall { error_frequency: ErrorFrequency::Rare, tumour_molecules: molecules, ..call(change, 0, 50.0) };
+    call.genotype.tumour =
+        AlleleSupport { alternative, reference: molecules - alternative, ..AlleleSupport::default() };
     call
 }
 
@@ -55,13 +59,13 @@ fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
     Change::Allele { chrom: 0, pos, reference: reference.to_vec(), alternative: alternative.to_vec() }
 }
 
-/// Class and changes of each event; asserts that any order of the changes gives the same.
-fn of(changes: &[Change]) -> Vec<(Class, Vec<Change>)> {
-    let run = |calls: Vec<Call>| -> Vec<(Class, Vec<Change>)> {
-        let found = events(calls, &CLEAN);
+/// Class and changes of each event. Asserts that the order of the changes does not matter.
+fn of(changes: &[Change]) -> Vec<(EventClass, Vec<Change>)> {
+    let run = |calls: Vec<VariantCall>| -> Vec<(EventClass, Vec<Change>)> {
+        let found = build_events(calls, &CLEAN);
         found.into_iter().map(|e| (e.class, e.calls.into_iter().map(|c| c.change).collect())).collect()
     };
-    let calls: Vec<Call> = changes.iter().enumerate().map(|(i, c)| call(c.clone(), i, 50.0)).collect();
+    let calls: Vec<VariantCall> = changes.iter().enumerate().map(|(i, c)| call(c.clone(), i, 50.0)).collect();
     let expected = run(calls.clone());
     for seed in 0..20 {
         let mut shuffled = calls.clone();
@@ -71,25 +75,25 @@ fn of(changes: &[Change]) -> Vec<(Class, Vec<Change>)> {
     expected
 }
 
-fn classes(changes: &[Change]) -> Vec<(Class, usize)> {
+fn classes(changes: &[Change]) -> Vec<(EventClass, usize)> {
     of(changes).into_iter().map(|(class, calls)| (class, calls.len())).collect()
 }
 
 #[test]
 fn lone_changes_are_classed_by_size_and_sides() {
     let class = |change: Change| classes(&[change])[0];
-    assert_eq!(class(allele(5, b"A", b"C")), (Class::Snv, 1));
-    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Mnv, 1));
-    assert_eq!(class(allele(5, &[b'A'; 50], b"A")), (Class::Indel, 1));
-    assert_eq!(class(allele(5, &[b'A'; 51], b"A")), (Class::Del, 1));
-    assert_eq!(class(allele(5, b"A", &[b'A'; 50])), (Class::Indel, 1));
-    assert_eq!(class(allele(5, b"A", &[b'A'; 51])), (Class::Ins, 1));
-    assert_eq!(class(junction((0, 100, L), (0, 5000, R))), (Class::Del, 1));
-    assert_eq!(class(junction((0, 100, R), (0, 5000, L))), (Class::Dup, 1));
-    assert_eq!(class(junction((0, 100, L), (0, 5000, L))), (Class::Bnd, 1));
-    assert_eq!(class(junction((0, 100, R), (0, 5000, R))), (Class::Bnd, 1));
-    assert_eq!(class(junction((0, 100, L), (1, 100, R))), (Class::Bnd, 1));
-    assert_eq!(class(novel((0, 100, L))), (Class::Ins, 1));
+    assert_eq!(class(allele(5, b"A", b"C")), (EventClass::Snv, 1));
+    assert_eq!(class(allele(5, b"AC", b"GT")), (EventClass::Mnv, 1));
+    assert_eq!(class(allele(5, &[b'A'; 50], b"A")), (EventClass::Indel, 1));
+    assert_eq!(class(allele(5, &[b'A'; 51], b"A")), (EventClass::Del, 1));
+    assert_eq!(class(allele(5, b"A", &[b'A'; 50])), (EventClass::Indel, 1));
+    assert_eq!(class(allele(5, b"A", &[b'A'; 51])), (EventClass::Ins, 1));
+    assert_eq!(class(junction((0, 100, L), (0, 5000, R))), (EventClass::Del, 1));
+    assert_eq!(class(junction((0, 100, R), (0, 5000, L))), (EventClass::Dup, 1));
+    assert_eq!(class(junction((0, 100, L), (0, 5000, L))), (EventClass::Bnd, 1));
+    assert_eq!(class(junction((0, 100, R), (0, 5000, R))), (EventClass::Bnd, 1));
+    assert_eq!(class(junction((0, 100, L), (1, 100, R))), (EventClass::Bnd, 1));
+    assert_eq!(class(novel((0, 100, L))), (EventClass::Ins, 1));
 }
 
 #[test]
@@ -101,49 +105,49 @@ fn copies_of_a_call_are_one_and_the_best_stays() {
     for seed in 0..10 {
         let mut shuffled = calls.to_vec();
         Rng(seed).shuffle(&mut shuffled);
-        let found = events(shuffled, &CLEAN);
+        let found = build_events(shuffled, &CLEAN);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].calls.len(), found[0].calls[0].locus), (1, 2));
     }
-    // Another allele at the same place is another event.
+    // Another allele at the same position is another event.
     assert_eq!(classes(&[allele(500, b"A", b"C"), allele(500, b"A", b"G")]).len(), 2);
 }
 
 #[test]
 fn junctions_nearly_the_same_are_one() {
     let at = |shift: usize| junction((0, 100 + shift, L), (0, 5000 + shift, R));
-    assert_eq!(classes(&[at(0), at(9)]), [(Class::Del, 1)]);
+    assert_eq!(classes(&[at(0), at(9)]), [(EventClass::Del, 1)]);
     assert_eq!(classes(&[at(0), at(40)]).len(), 2);
-    // Near, but other sides: a tandem copy is no deletion.
+    // Near, but with other sides: a tandem duplication is no deletion.
     let both = classes(&[at(0), junction((0, 100, R), (0, 5000, L))]);
     assert_eq!(both.iter().map(|e| e.1).sum::<usize>(), 2);
-    assert_eq!(classes(&[novel((0, 100, L)), novel((0, 104, L))]), [(Class::Ins, 1)]);
+    assert_eq!(classes(&[novel((0, 100, L)), novel((0, 104, L))]), [(EventClass::Ins, 1)]);
 }
 
 #[test]
 fn both_junctions_of_an_inversion_are_one_event() {
     let inversion = [junction((0, 999, L), (0, 4999, L)), junction((0, 1000, R), (0, 5000, R))];
-    assert_eq!(classes(&inversion), [(Class::Inv, 2)]);
+    assert_eq!(classes(&inversion), [(EventClass::Inv, 2)]);
     // With some bases lost or copied at the ends.
     assert_eq!(
         classes(&[junction((0, 990, L), (0, 5020, L)), junction((0, 1010, R), (0, 5003, R))]),
-        [(Class::Inv, 2)]
+        [(EventClass::Inv, 2)]
     );
-    // One end in common is not enough.
+    // One common end is not enough.
     let other = [junction((0, 999, L), (0, 4999, L)), junction((0, 1000, R), (0, 9000, R))];
-    assert!(classes(&other).iter().all(|e| e.0 != Class::Inv));
+    assert!(classes(&other).iter().all(|e| e.0 != EventClass::Inv));
     let far = [junction((0, 999, L), (0, 4999, L)), junction((0, 1200, R), (0, 5200, R))];
-    assert_eq!(classes(&far), [(Class::Bnd, 1), (Class::Bnd, 1)]);
+    assert_eq!(classes(&far), [(EventClass::Bnd, 1), (EventClass::Bnd, 1)]);
 }
 
 #[test]
 fn a_dispersed_copy_is_one_event() {
-    // chr1:3000-4000 copied to chr0:1000, either way round, and within one chromosome.
+    // chr1:3000-4000 copied to chr0:1000, in either orientation, and within one chromosome.
     let forward = [junction((0, 999, L), (1, 3000, R)), junction((0, 1000, R), (1, 3999, L))];
     let reverse = [junction((0, 999, L), (1, 3999, L)), junction((0, 1000, R), (1, 3000, R))];
     let within = [junction((0, 999, L), (0, 30_000, R)), junction((0, 1000, R), (0, 30_999, L))];
     for copy in [forward, reverse, within] {
-        assert_eq!(classes(&copy), [(Class::Bnd, 2)], "{copy:?}");
+        assert_eq!(classes(&copy), [(EventClass::Bnd, 2)], "{copy:?}");
     }
 }
 
@@ -152,15 +156,15 @@ fn a_reciprocal_translocation_is_one_event() {
     let same_way = [junction((0, 999, L), (1, 5000, R)), junction((0, 1000, R), (1, 4999, L))];
     let turned = [junction((0, 999, L), (1, 4999, L)), junction((0, 1000, R), (1, 5000, R))];
     for event in [same_way, turned] {
-        assert_eq!(classes(&event), [(Class::Bnd, 2)], "{event:?}");
+        assert_eq!(classes(&event), [(EventClass::Bnd, 2)], "{event:?}");
     }
 }
 
 #[test]
 fn the_two_sides_of_a_long_insertion_are_one_event() {
-    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1000, R))]), [(Class::Ins, 2)]);
-    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1200, R))]), [(Class::Ins, 1), (Class::Ins, 1)]);
-    assert_eq!(classes(&[novel((0, 999, L)), novel((1, 1000, R))]), [(Class::Ins, 1), (Class::Ins, 1)]);
+    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1000, R))]), [(EventClass::Ins, 2)]);
+    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1200, R))]), [(EventClass::Ins, 1), (EventClass::Ins, 1)]);
+    assert_eq!(classes(&[novel((0, 999, L)), novel((1, 1000, R))]), [(EventClass::Ins, 1), (EventClass::Ins, 1)]);
 }
 
 #[test]
@@ -187,7 +191,7 @@ fn events_come_by_position_and_nothing_is_lost() {
         novel((1, 10, L)),
     ];
     let found = of(&changes);
-    let place = |change: &Change| genuma_somatic::change::position(change);
+    let place = |change: &Change| genuma_somatic::change::change_sort_position(change);
     assert!(found.is_sorted_by_key(|(_, calls)| place(&calls[0])));
     let mut back: Vec<Change> = found.into_iter().flat_map(|e| e.1).collect();
     back.sort();
@@ -195,8 +199,8 @@ fn events_come_by_position_and_nothing_is_lost() {
     assert_eq!(back, changes);
 }
 
-fn reasons(calls: &[Call], library: &Library) -> Vec<Vec<Filter>> {
-    let found = events(calls.to_vec(), library);
+fn reasons(calls: &[VariantCall], library: &CallThresholds) -> Vec<Vec<Filter>> {
+    let found = build_events(calls.to_vec(), library);
     found.iter().flat_map(|e| &e.calls).map(|c| c.genotype.filters.iter().copied().collect()).collect()
 }
 
@@ -208,7 +212,7 @@ fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
         assert_eq!(reasons(std::slice::from_ref(&few), &FOLDING), [[Filter::FoldBack]], "{few:?}");
         assert_eq!(reasons(&[few], &CLEAN), [[]]);
     }
-    // Molecules that fold are few of many; and what folds comes back to where it was.
+    // Few of many molecules fold back, and their junctions are local.
     for sound in [
         turned(40),
         jumped(40),
@@ -222,7 +226,8 @@ fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
 
 #[test]
 fn a_hairpin_is_told_by_its_sequence_wherever_its_arms_lie() {
-    let far = |turns_back| Call { turns_back, ..rare(junction((0, 1000, L), (1, 77_000, L)), 3, 80) };
+    let far =
+        |turns_back| VariantCall { is_fold_back: turns_back, ..rare(junction((0, 1000, L), (1, 77_000, L)), 3, 80) };
     assert_eq!(reasons(&[far(true)], &FOLDING), [[Filter::FoldBack]]);
     assert_eq!(reasons(&[far(false)], &FOLDING), [[]]);
     assert_eq!(reasons(&[far(true)], &CLEAN), [[]]);
@@ -236,28 +241,34 @@ fn the_two_junctions_of_an_inversion_bear_each_other_out() {
             rare(junction((0, 1000, R), (0, 1400, R)), alternative, 30),
         ]
     };
-    let found: Vec<Event> = events(two(6).to_vec(), &FOLDING);
-    assert_eq!((found.len(), found[0].class), (1, Class::Inv));
+    let found: Vec<Event> = build_events(two(6).to_vec(), &FOLDING);
+    assert_eq!((found.len(), found[0].class), (1, EventClass::Inv));
     assert!(found[0].calls.iter().all(|c| c.genotype.filters.is_empty()));
-    // One of them alone is doubted, and so are both when they are as seldom as artefacts.
+    // One such junction alone is filtered, and so are two if they are as rare as artefacts.
     assert_eq!(reasons(&two(6)[..1], &FOLDING), [[Filter::FoldBack]]);
     assert_eq!(reasons(&two(3), &FOLDING), [[Filter::FoldBack], [Filter::FoldBack]]);
 }
 
 #[test]
 fn a_library_folds_when_its_reads_do() {
-    let library = |folded| Library::of(&Trimmed { pairs: 100_000, folded, ..Trimmed::default() }, 0, 8.0);
+    let library = |folded| {
+        CallThresholds::from_trimmed_reads(
+            &TrimCounts { pairs: 100_000, fold_back_mates: folded, ..TrimCounts::default() },
+            0,
+            8.0,
+        )
+    };
     assert_eq!(library(0), CLEAN);
     assert_eq!(library(20), CLEAN);
     assert_eq!(library(8_000), FOLDING);
-    assert_eq!(Library::of(&Trimmed::default(), 0, 8.0), CLEAN);
+    assert_eq!(CallThresholds::from_trimmed_reads(&TrimCounts::default(), 0, 8.0), CLEAN);
 }
 
 #[test]
 fn changes_of_two_molecules_are_believed_while_they_are_few() {
-    let (few, enough) = (FEWEST_RARE as u32, FEWEST_PAIRS as u32);
+    let (few, enough) = (MIN_CALL_MOLECULES_RARE_ERROR as u32, MIN_CALL_MOLECULES as u32);
     assert!(few < enough);
-    let calls = |seldom: usize, sure: usize| -> Vec<Call> {
+    let calls = |seldom: usize, sure: usize| -> Vec<VariantCall> {
         let deletion = |i: usize| allele(1000 * i, b"ACGT", b"A");
         let of = |range: std::ops::Range<usize>, n| range.map(move |i| rare(deletion(i), n, 20));
         of(0..seldom, few).chain(of(seldom..seldom + sure, enough + 5)).collect()
@@ -272,13 +283,13 @@ fn changes_of_two_molecules_are_believed_while_they_are_few() {
     assert_eq!(doubted(1, 0), 1);
 }
 
-/// Position of each event, and of the first of its phase set.
-fn phased(calls: Vec<Call>) -> Vec<(usize, Option<usize>)> {
+/// Position of each event, and of the first event of its phase set.
+fn phased(calls: Vec<VariantCall>) -> Vec<(usize, Option<usize>)> {
     let at = |e: &Event| match e.calls[0].change {
         Change::Allele { pos, .. } => pos,
         _ => panic!("{e:?}"),
     };
-    events(calls, &CLEAN).iter().map(|e| (at(e), e.phase_set)).collect()
+    build_events(calls, &CLEAN).iter().map(|e| (at(e), e.phase_set)).collect()
 }
 
 #[test]
@@ -286,16 +297,17 @@ fn what_is_in_phase_is_a_set() {
     let change = |pos: usize| allele(pos, b"A", b"C");
     let found = |pos: usize, locus: usize, quality: f64, in_phase: &[usize]| {
         let in_phase = in_phase.iter().map(|&pos| change(pos)).collect();
-        Call { in_phase, ..call(change(pos), locus, quality) }
+        VariantCall { phased_changes: in_phase, ..call(change(pos), locus, quality) }
     };
     let calls = vec![
-        // The second contig shows the second change better, and what lies beyond it; both contigs together make the set.
+        // The second contig shows the second change better, and a change beyond it. Both contigs together make the
+        // set.
         found(300, 0, 50.0, &[420]),
         found(420, 0, 50.0, &[]),
         found(420, 1, 90.0, &[500, 510]),
         found(500, 1, 90.0, &[]),
         found(510, 1, 90.0, &[]),
-        // Lies among them on the other haplotype, for all that is known.
+        // It is between them, but may be on the other haplotype.
         found(430, 2, 90.0, &[]),
         found(900, 3, 90.0, &[920]),
         found(920, 3, 90.0, &[]),
@@ -308,15 +320,15 @@ fn what_is_in_phase_is_a_set() {
         Rng(seed).shuffle(&mut shuffled);
         assert_eq!(phased(shuffled), sets, "order {seed}");
     }
-    // What fails a filter is in no set, and joins none.
+    // An event that fails a filter is in no set and joins no sets.
     let mut failed = calls;
     for call in failed.iter_mut().filter(|c| c.change == change(420)) {
         call.genotype.filters.insert(Filter::Germline);
     }
     let alone = [300, 420, 430, 500, 510].map(|pos| (pos, None));
     assert_eq!(phased(failed), [&alone[..], &other].concat());
-    // Nor are two sequences ever one set.
+    // A set never spans two sequences.
     let there = Change::Allele { chrom: 1, pos: 100, reference: b"A".to_vec(), alternative: b"C".to_vec() };
-    let here = Call { in_phase: vec![there.clone()], ..call(change(100), 0, 50.0) };
+    let here = VariantCall { phased_changes: vec![there.clone()], ..call(change(100), 0, 50.0) };
     assert_eq!(phased(vec![here, call(there, 0, 50.0)]), [(100, None), (100, None)]);
 }

@@ -1,18 +1,17 @@
-//! The sequences that reads are held against: all changes, none, each alone, and a rival's.
-mod common;
+//! The haplotypes that reads are compared with: all changes, none, each alone, and a rival's.
 
 use std::collections::BTreeSet;
 
-use common::Rng;
+use crate::common::Rng;
+use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, Side};
-use genuma_somatic::compare::{Compared, Finding};
-use genuma_somatic::haplotype::{Haplotype, of, of_rival};
+use genuma_somatic::haplotype::{Haplotype, contig_haplotypes, rival_haplotype};
 use genuma_somatic::locus::{Locus, find_rivals};
 
-/// One small change: where it is in the normal sequence, bases removed, bases put there.
+/// One small change: position in the normal sequence, number of removed bases, added bases.
 type Edit<'a> = (usize, usize, &'a [u8]);
 
-/// The normal sequence with some edits, sorted by place, and where each lies there.
+/// The normal sequence with some edits, sorted by position, and the range of each edit in the result.
 fn edited(normal: &[u8], edits: &[Edit]) -> (Vec<u8>, Vec<std::ops::Range<usize>>) {
     let (mut seq, mut at, mut ranges) = (Vec::new(), 0, Vec::new());
     for &(pos, removed, added) in edits {
@@ -25,56 +24,57 @@ fn edited(normal: &[u8], edits: &[Edit]) -> (Vec<u8>, Vec<std::ops::Range<usize>
     (seq, ranges)
 }
 
-/// A contig of the whole of `normal` with `edits`; each finding's normal is the contig with that one undone.
-fn contig(normal: &[u8], edits: &[Edit]) -> Compared {
+/// A contig of the whole of `normal` with `edits`. The normal sequence of each change is the contig with that change
+/// undone.
+fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
     let (seq, ranges) = edited(normal, edits);
     let finding = |(&(pos, removed, added), at): (&Edit, &std::ops::Range<usize>)| {
         let without = [&seq[..at.start], &normal[pos..pos + removed], &seq[at.end..]].concat();
-        Finding {
+        ContigChange {
             change: Change::Allele {
                 chrom: 0,
                 pos,
                 reference: normal[pos..pos + removed].to_vec(),
                 alternative: added.to_vec(),
             },
-            at: at.clone(),
+            contig_range: at.clone(),
             left_normal: without.clone(),
             right_normal: without,
             right_shift: removed as i32 - added.len() as i32,
             mapq: 60,
         }
     };
-    Compared {
+    AlignedContig {
         novel: vec![true; seq.len()],
-        weight: vec![400; seq.len()],
+        quality_sums: vec![400; seq.len()],
         assembled: 0..seq.len(),
-        depth: 10,
-        findings: edits.iter().zip(&ranges).map(finding).collect(),
+        num_reads: 10,
+        changes: edits.iter().zip(&ranges).map(finding).collect(),
         diagonals: [Some((0, 0)); 2],
         seq,
     }
 }
 
-/// Bases that differ from those of a sequence, one at each place.
+/// Substitutions of a sequence, one at each position.
 fn substitutions(normal: &[u8], places: &[usize]) -> Vec<(usize, Vec<u8>)> {
     places.iter().map(|&at| (at, vec![Rng(at as u64).another(normal[at])])).collect()
 }
 
-/// Which changes a haplotype has that reaches all of them.
+/// The changes of a haplotype that covers all of them.
 fn all_known(haplotype: &Haplotype) -> Vec<bool> {
-    haplotype.has.iter().map(|has| has.expect("it reaches the place")).collect()
+    haplotype.has_change.iter().map(|has| has.expect("it reaches the place")).collect()
 }
 
 fn has(haplotypes: &[Haplotype]) -> BTreeSet<Vec<bool>> {
     haplotypes.iter().map(all_known).collect()
 }
 
-/// Every haplotype is the normal sequence with just the edits that it says it has.
+/// Checks that every haplotype is the normal sequence with exactly the edits that it claims to have.
 fn spelled_right(normal: &[u8], edits: &[Edit], haplotypes: &[Haplotype]) {
     for haplotype in haplotypes {
         let kept: Vec<Edit> =
             edits.iter().zip(all_known(haplotype)).filter(|(_, has)| *has).map(|(edit, _)| *edit).collect();
-        assert!(haplotype.seq == edited(normal, &kept).0, "{:?}", haplotype.has);
+        assert!(haplotype.seq == edited(normal, &kept).0, "{:?}", haplotype.has_change);
         assert!(haplotype.shifts.is_sorted_by(|a, b| a < b), "{:?}", haplotype.shifts);
     }
 }
@@ -85,7 +85,7 @@ fn each_of_a_few_changes_stands_alone_and_lacks_alone() {
     let places = substitutions(&normal, &[250, 280, 300, 330]);
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
     let contig = contig(&normal, &edits);
-    let all = of(&contig);
+    let all = contig_haplotypes(&contig);
     assert_eq!(all[0].seq, contig.seq);
     spelled_right(&normal, &edits, &all);
     assert!(all.iter().all(|h| h.shifts == [0]));
@@ -103,7 +103,7 @@ fn of_many_changes_each_is_only_taken_away() {
     let normal = Rng(2).sequence(600);
     let places = substitutions(&normal, &(200..320).step_by(10).collect::<Vec<_>>());
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-    let all = of(&contig(&normal, &edits));
+    let all = contig_haplotypes(&contig(&normal, &edits));
     spelled_right(&normal, &edits, &all);
     let n = edits.len();
     for one in 0..n {
@@ -118,24 +118,19 @@ fn shifts_carry_coordinates_over() {
     let inserted = Rng(4).sequence(12);
     let edits: [Edit; 3] = [(200, 7, b""), (300, 0, &inserted), (400, 1, &[Rng(5).another(normal[400])])];
     let contig = contig(&normal, &edits);
-    let all = of(&contig);
+    let all = contig_haplotypes(&contig);
     spelled_right(&normal, &edits, &all);
     for haplotype in &all {
         let mut expected = BTreeSet::from([0]);
         let mut sum = 0;
         for (i, (_, removed, added)) in edits.iter().enumerate() {
-            if haplotype.has[i] == Some(false) {
+            if haplotype.has_change[i] == Some(false) {
                 sum += *removed as i32 - added.len() as i32;
                 expected.insert(sum);
             }
         }
-        assert_eq!(
-            haplotype.shifts.iter().copied().collect::<BTreeSet<_>>(),
-            expected,
-            "{:?}",
-            haplotype.has
-        );
-        // The last base of the contig is the last of each.
+        assert_eq!(haplotype.shifts.iter().copied().collect::<BTreeSet<_>>(), expected, "{:?}", haplotype.has_change);
+        // The last base of the contig is the last of each haplotype.
         let last = contig.seq.len() as i32 - 1;
         assert!(haplotype.shifts.iter().any(|s| last + s == haplotype.seq.len() as i32 - 1));
     }
@@ -150,43 +145,44 @@ fn a_junction_can_be_left_on_either_side() {
     let mut changed = left.clone();
     changed[150] = base;
     let seq = [&changed[..], b"AC", &right].concat();
-    let snv = Finding {
+    let snv = ContigChange {
         change: Change::Allele { chrom: 0, pos: 150, reference: vec![left[150]], alternative: vec![base] },
-        at: 150..151,
+        contig_range: 150..151,
         left_normal: [&left[..], b"AC", &right].concat(),
         right_normal: [&left[..], b"AC", &right].concat(),
         right_shift: 0,
         mapq: 60,
     };
-    let junction = Finding {
+    let junction = ContigChange {
         change: Change::Junction {
             ends: [end(199, Side::Left), end(9000, Side::Right)],
             inserted: b"AC".to_vec(),
             homology: 0,
         },
-        at: 200..202,
+        contig_range: 200..202,
         left_normal: [&changed[..], &beyond].concat(),
         right_normal: [&before[..], &right].concat(),
         right_shift: 300 - 202,
         mapq: 60,
     };
-    let contig = Compared {
+    let contig = AlignedContig {
         novel: vec![true; seq.len()],
-        weight: vec![400; seq.len()],
+        quality_sums: vec![400; seq.len()],
         assembled: 0..seq.len(),
-        depth: 10,
-        findings: vec![snv, junction],
+        num_reads: 10,
+        changes: vec![snv, junction],
         diagonals: [None; 2],
         seq,
     };
-    let all = of(&contig);
+    let all = contig_haplotypes(&contig);
     let with = |snv: Option<bool>, junction: bool| -> Vec<&Vec<u8>> {
-        all.iter().filter(|h| h.has == [snv, Some(junction)]).map(|h| &h.seq).collect()
+        all.iter().filter(|h| h.has_change == [snv, Some(junction)]).map(|h| &h.seq).collect()
     };
     // With the junction: the contig, and the same without the substitution.
     assert_eq!(with(Some(true), true), [&contig.seq]);
-    assert_eq!(with(Some(false), true), [&contig.findings[0].left_normal]);
-    // Without: the left side as the genome goes on, with or without the substitution, and the right side, where it is not.
+    assert_eq!(with(Some(false), true), [&contig.changes[0].left_normal]);
+    // Without the junction: the left side continued as the genome, with or without the substitution, and the right
+    // side, which does not cover it.
     assert_eq!(with(Some(true), false), [&[&changed[..], &beyond].concat()]);
     assert_eq!(with(Some(false), false), [&[&left[..], &beyond].concat()]);
     assert_eq!(with(None, false), [&[&before[..], &right].concat()]);
@@ -200,27 +196,27 @@ fn a_rival_has_what_it_shows_too() {
     let normal = Rng(11).sequence(600);
     let places = substitutions(&normal, &[250, 400]);
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-    // A contig of both changes beside that of the first alone.
+    // A contig with both changes next to one with only the first.
     let (both, first) = (contig(&normal, &edits), contig(&normal, &edits[..1]));
-    let rival = of_rival(&both, &first).unwrap();
+    let rival = rival_haplotype(&both, &first).unwrap();
     assert_eq!(
-        (&rival.seq, &rival.has[..], &rival.shifts[..]),
+        (&rival.seq, &rival.has_change[..], &rival.shifts[..]),
         (&first.seq, &[Some(true), Some(false)][..], &[0][..])
     );
-    assert_eq!(of_rival(&first, &both).unwrap().has, [Some(true)]);
-    // Another one begins further on: contig 100 is its first base.
+    assert_eq!(rival_haplotype(&first, &both).unwrap().has_change, [Some(true)]);
+    // Another contig begins further on: contig position 100 is its first base.
     let mut later = contig(&normal[100..], &[(150, 1, edits[0].2)]);
     later.diagonals = [Some((0, 100)); 2];
-    later.findings.iter_mut().for_each(|f| {
-        f.change = both.findings[0].change.clone();
+    later.changes.iter_mut().for_each(|f| {
+        f.change = both.changes[0].change.clone();
     });
-    let rival = of_rival(&both, &later).unwrap();
-    assert_eq!((&rival.has[..], &rival.shifts[..]), (&[Some(true), Some(false)][..], &[-100][..]));
-    // One on another sequence is none.
-    let elsewhere = Compared { diagonals: [Some((1, 0)); 2], ..first.clone() };
-    assert_eq!(of_rival(&both, &elsewhere), None);
-    let nowhere = Compared { diagonals: [None; 2], ..first };
-    assert_eq!(of_rival(&both, &nowhere), None);
+    let rival = rival_haplotype(&both, &later).unwrap();
+    assert_eq!((&rival.has_change[..], &rival.shifts[..]), (&[Some(true), Some(false)][..], &[-100][..]));
+    // A contig on another sequence is not a rival.
+    let elsewhere = AlignedContig { diagonals: [Some((1, 0)); 2], ..first.clone() };
+    assert_eq!(rival_haplotype(&both, &elsewhere), None);
+    let nowhere = AlignedContig { diagonals: [None; 2], ..first };
+    assert_eq!(rival_haplotype(&both, &nowhere), None);
 }
 
 #[test]
@@ -229,15 +225,10 @@ fn loci_of_one_place_are_rivals_the_deepest_first() {
     let locus = |places: &[usize], depth: usize| {
         let bases = substitutions(&normal, places);
         let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-        Locus::new(Compared { depth, ..contig(&normal, &edits) }, [1; 2])
+        Locus::new(AlignedContig { num_reads: depth, ..contig(&normal, &edits) }, [1; 2])
     };
-    let mut loci = vec![
-        locus(&[1000], 5),
-        locus(&[1010], 20),
-        locus(&[5000], 9),
-        locus(&[960, 5030], 8),
-        locus(&[3000], 9),
-    ];
+    let mut loci =
+        vec![locus(&[1000], 5), locus(&[1010], 20), locus(&[5000], 9), locus(&[960, 5030], 8), locus(&[3000], 9)];
     find_rivals(&mut loci);
     let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
     assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);

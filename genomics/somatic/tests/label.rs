@@ -1,14 +1,13 @@
-//! Labelled pairs → molecules and the k-mers that are believed.
-mod common;
+//! Tests the removal of duplicates and of recurrent errors from labelled pairs.
 
-use common::{Interesting, K, READ, Rng, edit, find, pair, replaced};
-use genuma_reads::TUMOUR;
-use genuma_reads::dna::revcomp;
-use genuma_somatic::label::{self, Carriers, Labelled};
-use genuma_somatic::select::{GOOD, Pick};
-use genuma_somatic::sought::KmerHit;
+use crate::common::{Interesting, K, READ, Rng, edit, find, pair, replaced};
+use genuma_reads::TUMOUR_SAMPLE;
+use genuma_reads::dna::reverse_complement;
+use genuma_somatic::candidate_kmer::{CandidateKmer, HIGH_BASE_QUALITY};
+use genuma_somatic::kmer_lookup::KmerHit;
+use genuma_somatic::labelled_pair::{self, KmerMoleculeCounts, LabelledPair};
 
-/// A haplotype of 1,000 bases with one wrong or changed base at 500.
+/// A haplotype of 1,000 bp with one wrong or changed base at 500.
 struct Changed {
     haplotype: Vec<u8>,
     interesting: Interesting,
@@ -25,47 +24,53 @@ impl Changed {
     }
 
     /// Pairs of one molecule each; the first mate covers the change.
-    fn pairs(&self, n: usize) -> Vec<Labelled> {
+    fn pairs(&self, n: usize) -> Vec<LabelledPair> {
         let molecule = |i: usize| {
             let fragment = &self.haplotype[390 + 3 * i..710 + 4 * i];
-            let mates = [fragment[..READ].to_vec(), revcomp(&fragment[fragment.len() - READ..])];
-            pair(&format!("p{i}"), TUMOUR, mates)
+            let mates = [fragment[..READ].to_vec(), reverse_complement(&fragment[fragment.len() - READ..])];
+            pair(&format!("p{i}"), TUMOUR_SAMPLE, mates)
         };
         self.interesting.label((0..n).map(molecule).collect())
     }
 
-    /// The picks, where the samples part at `depth` of the tumour.
-    fn picks(&self, depth: u32) -> Vec<Pick> {
+    /// Candidate k-mers that are branching k-mers at tumour depth `depth`.
+    fn picks(&self, depth: u32) -> Vec<CandidateKmer> {
         let ranks = self.interesting.ranks.iter();
         ranks
             .map(|(&kmer, &rank)| {
                 let parts = self.interesting.parting[rank as usize];
-                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 }, rule: TUMOUR }
+                CandidateKmer {
+                    kmer,
+                    tumour_count: 8,
+                    normal_count: 0,
+                    root_depth: if parts { depth } else { 0 },
+                    selector: TUMOUR_SAMPLE,
+                }
             })
             .collect()
     }
 }
 
-/// What is left of some pairs.
+/// The pairs that remain.
 struct Believed {
-    pairs: Vec<Labelled>,
+    pairs: Vec<LabelledPair>,
     parting: Vec<bool>,
     copies: usize,
     errors: u64,
 }
 
-fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
+fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Believed {
     let all = labelled.len();
-    let mut pairs = label::molecules(labelled);
+    let mut pairs = labelled_pair::remove_duplicates(labelled);
     let copies = all - pairs.len();
-    let carriers = Carriers::none(picks.len(), 1);
-    carriers.count(&pairs);
-    let parting = carriers.parting(picks, &[pairs.len() as f64 / all as f64; 2]);
-    let errors = label::believe(&mut pairs, &carriers, &parting, k);
+    let carriers = KmerMoleculeCounts::new(picks.len(), 1);
+    carriers.count_kmers_of_pairs(&pairs);
+    let parting = carriers.find_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2]);
+    let errors = labelled_pair::remove_recurrent_errors(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
 
-fn hits(pairs: &[Labelled]) -> usize {
+fn hits(pairs: &[LabelledPair]) -> usize {
     pairs.iter().flat_map(|p| &p.hits).map(Vec::len).sum()
 }
 
@@ -87,7 +92,8 @@ fn wrong_bases_that_recur_where_nothing_parts_are_left_out_and_counted() {
     let pairs = changed.pairs(8);
     let all = hits(&pairs);
     assert_eq!(all, 8 * K as usize);
-    // The picking found its ends too seldom for the depth, or they are too seldom when copies are one.
+    // The end k-mers were not selected because they are too rare for the depth, or they are too rare after removal of
+    // duplicates.
     for picks in [changed.picks(0), changed.picks(100_000)] {
         let believed = believe(pairs.clone(), &picks, K);
         assert_eq!((hits(&believed.pairs), believed.errors as usize), (0, all));
@@ -100,16 +106,13 @@ fn in_a_repeat_good_bases_count_where_the_samples_part() {
     let changed = Changed::new(6);
     let with = |quality, times| {
         let mut pairs = changed.pairs(8);
-        pairs
-            .iter_mut()
-            .flat_map(|p| &mut p.mates)
-            .for_each(|mate| edit(mate, |read| read.qual.fill(quality)));
-        let picks = changed.picks(1_300).into_iter().map(|pick| Pick { tumour: times, ..pick });
+        pairs.iter_mut().flat_map(|p| &mut p.mates).for_each(|mate| edit(mate, |read| read.qual.fill(quality)));
+        let picks = changed.picks(1_300).into_iter().map(|pick| CandidateKmer { tumour_count: times, ..pick });
         hits(&believe(pairs, &picks.collect::<Vec<_>>(), K).pairs)
     };
-    assert_eq!((with(GOOD - 1, 8), with(GOOD, 8)), (0, 8 * K as usize));
-    // What is often enough by its count, and too seldom without PCR copies, is an error made in PCR.
-    assert_eq!(with(GOOD, 20), 0);
+    assert_eq!((with(HIGH_BASE_QUALITY - 1, 8), with(HIGH_BASE_QUALITY, 8)), (0, 8 * K as usize));
+    // A k-mer that is frequent enough before removal of duplicates and too rare afterwards is a PCR error.
+    assert_eq!(with(HIGH_BASE_QUALITY, 20), 0);
 }
 
 #[test]
@@ -120,17 +123,17 @@ fn a_row_longer_than_a_wrong_base_makes_is_novel_sequence() {
     let interesting = Interesting::new(&[&haplotype], &[&normal]);
     let inside = |i: usize| {
         let fragment = &haplotype[420 + 2 * i..900 + 3 * i];
-        let mates = [fragment[..READ].to_vec(), revcomp(&fragment[fragment.len() - READ..])];
-        pair(&format!("p{i}"), TUMOUR, mates)
+        let mates = [fragment[..READ].to_vec(), reverse_complement(&fragment[fragment.len() - READ..])];
+        pair(&format!("p{i}"), TUMOUR_SAMPLE, mates)
     };
     let pairs = interesting.label((0..8).map(inside).collect());
-    let picks: Vec<Pick> = interesting
+    let picks: Vec<CandidateKmer> = interesting
         .ranks
         .keys()
-        .map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0, rule: TUMOUR })
+        .map(|&kmer| CandidateKmer { kmer, tumour_count: 8, normal_count: 0, root_depth: 0, selector: TUMOUR_SAMPLE })
         .collect();
     let believed = believe(pairs.clone(), &picks, K);
-    // Only k-mers that a single molecule has are gone.
+    // Only k-mers with a single molecule are removed.
     assert!(hits(&believed.pairs) * 10 > hits(&pairs) * 9);
     assert_eq!(hits(&believed.pairs) + believed.errors as usize, hits(&pairs));
 }
@@ -152,10 +155,9 @@ fn copies_of_one_molecule_are_one_and_the_best_read_stays() {
     let mut names: Vec<&[u8]> = believed.pairs.iter().map(|p| &p.name[..]).collect();
     names.sort_unstable();
     assert_eq!((names, believed.copies), (vec![&b"best"[..], b"p0", b"p2"], 2));
-    // However often it was copied, what one molecule has is no change.
+    // Duplicates of a single molecule are no evidence for a change.
     let one = changed.pairs(1);
-    let copies =
-        (0..9).map(|i| Labelled { name: format!("c{i}").into_bytes().into(), ..one[0].clone() }).collect();
+    let copies = (0..9).map(|i| LabelledPair { name: format!("c{i}").into_bytes().into(), ..one[0].clone() }).collect();
     let believed = believe(copies, &changed.picks(30), K);
     assert_eq!((believed.pairs.len(), believed.copies), (0, 8));
     assert_eq!(believed.errors as usize, hits(&one));
@@ -167,9 +169,10 @@ fn a_spelled_repeat_stands_for_itself() {
     let with_repeat = |depth| {
         let mut pairs = changed.pairs(4);
         for p in &mut pairs {
-            p.hits = [vec![KmerHit { at: 20, span: 80, rank: 0, forward: true }], Vec::new()];
+            p.hits = [vec![KmerHit { start: 20, span: 80, rank: 0, forward: true }], Vec::new()];
         }
-        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth, rule: TUMOUR }];
+        let picks =
+            [CandidateKmer { kmer: 1, tumour_count: 8, normal_count: 0, root_depth: depth, selector: TUMOUR_SAMPLE }];
         let believed = believe(pairs, &picks, K);
         (hits(&believed.pairs), believed.parting)
     };
@@ -179,7 +182,7 @@ fn a_spelled_repeat_stands_for_itself() {
 
 #[test]
 fn pairs_are_where_they_were_taken_from() {
-    // What the other tests rest on: the first mates cover the change.
+    // The other tests rely on this: the first mates cover the change.
     let changed = Changed::new(6);
     for p in changed.pairs(8) {
         let at = find(&changed.haplotype, &p.mates[0].unpack().seq).unwrap();
@@ -194,35 +197,41 @@ fn copies_meet_whichever_end_they_are_read_from() {
     for pair in &pairs {
         let mut copy = pair.clone();
         copy.mates.reverse();
-        // Errors beyond the first bases part nothing.
+        // Errors after the first bases change nothing.
         copy.mates.iter_mut().for_each(|mate| edit(mate, |read| read.seq[20] = b'N'));
-        assert_eq!(copy.start(), pair.start());
+        assert_eq!(copy.duplicate_search_hash(), pair.duplicate_search_hash());
     }
-    let mut starts: Vec<u64> = pairs.iter().map(Labelled::start).collect();
+    let mut starts: Vec<u64> = pairs.iter().map(LabelledPair::duplicate_search_hash).collect();
     starts.sort_unstable();
     starts.dedup();
     assert!(starts.len() == pairs.len() && pairs.len() > 30, "{} of {}", starts.len(), pairs.len());
-    // Mates with few bases or none have a start, too.
-    let of = |mates: [&[u8]; 2]| pair("p", TUMOUR, mates.map(<[u8]>::to_vec)).start();
+    // Mates with few bases or none have a duplicate key too.
+    let of = |mates: [&[u8]; 2]| pair("p", TUMOUR_SAMPLE, mates.map(<[u8]>::to_vec)).duplicate_search_hash();
     assert_eq!(of([b"", b"ACG"]), of([b"ACG", b""]));
 }
 
 #[test]
 fn each_tumour_is_held_to_its_own_errors() {
-    // Two molecules of the first tumour, one of the second; 300 and 40 deep.
+    // Two molecules of the first tumour, one of the second; depths 300 and 40.
     let pair = |i: usize, sample: u8| {
         let mut rng = Rng(i as u64 + 900);
         let mut pair = pair(&format!("p{i}"), sample, [rng.sequence(READ), rng.sequence(READ)]);
-        pair.hits[0] = vec![KmerHit { at: 20, span: K, rank: 0, forward: true }];
+        pair.hits[0] = vec![KmerHit { start: 20, span: K, rank: 0, forward: true }];
         pair
     };
     let pairs = [pair(0, 1), pair(1, 1), pair(2, 2), pair(3, 2), pair(4, 2)];
-    let carriers = Carriers::none(1, 2);
-    carriers.count(&pairs);
+    let carriers = KmerMoleculeCounts::new(1, 2);
+    carriers.count_kmers_of_pairs(&pairs);
     let parting = |picks: &[(u8, u32)]| {
-        let pick = |&(rule, depth)| Pick { kmer: 1, tumour: 9, normal: 0, depth, rule };
-        let picks: Vec<Pick> = picks.iter().map(pick).collect();
-        let parting = carriers.parting(&picks, &[1.0; 3]);
+        let pick = |&(rule, depth)| CandidateKmer {
+            kmer: 1,
+            tumour_count: 9,
+            normal_count: 0,
+            root_depth: depth,
+            selector: rule,
+        };
+        let picks: Vec<CandidateKmer> = picks.iter().map(pick).collect();
+        let parting = carriers.find_branching_kmers(&picks, &[1.0; 3]);
         assert_eq!(parting.len(), 1, "one k-mer");
         parting[0]
     };

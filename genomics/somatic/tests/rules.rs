@@ -1,39 +1,38 @@
-//! The rules that pick k-mers where there are several tumours of one person.
-mod common;
+//! Tests the selectors of candidate k-mers with several tumours of one person.
 
-use common::Rng;
+use crate::common::Rng;
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::pack;
-use genuma_somatic::rules::Rules;
-use genuma_somatic::select::{Pick, Select, TOGETHER};
+use genuma_somatic::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
+use genuma_somatic::candidate_selectors::CandidateSelectors;
 
 const K: u32 = 31;
 const GENOME: u64 = 1_000_000;
 
-/// A root with counts `last base → [normal, tumours]` behind the same first base.
+/// A root with counts `last base → [normal, tumours]` for one first base.
 fn root<const S: usize>(counts: &[(u8, [u32; S])]) -> RootCounters<S> {
     let stem = pack(&Rng(41).sequence(K as usize - 2)).unwrap();
-    let mut root = RootCounters { stem, counts: [[0; S]; 16] };
+    let mut root = RootCounters { root: stem, counts: [[0; S]; 16] };
     for &(last, counts) in counts {
         root.counts[pack(&[last]).unwrap() as usize] = counts;
     }
     root
 }
 
-fn rules(depths: &[u64]) -> Rules {
+fn rules(depths: &[u64]) -> CandidateSelectors {
     let kmers: Vec<u64> = depths.iter().map(|depth| depth * GENOME).collect();
-    Rules::new(K, 2, &kmers, Some(GENOME), u64::MAX)
+    CandidateSelectors::new(K, 2, &kmers, Some(GENOME), u64::MAX)
 }
 
-/// Rule, times seen in its tumours and in the normal, and depth there.
-fn told(picks: &[Pick]) -> Vec<(u8, u32, u32, u32)> {
-    picks.iter().map(|p| (p.rule, p.tumour, p.normal, p.depth)).collect()
+/// Selector number, counts in the tumour and the normal, and root depth of each candidate.
+fn told(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
+    picks.iter().map(|p| (p.selector, p.tumour_count, p.normal_count, p.root_depth)).collect()
 }
 
-/// What is picked of a normal and two tumours at 40x each.
+/// The candidates of a normal and two tumours with depth 40 each.
 fn picked(counts: &[(u8, [u32; 4])]) -> Vec<(u8, u32, u32, u32)> {
     let mut picks = Vec::new();
-    rules(&[40, 40, 40]).root(&root(counts), &mut picks);
+    rules(&[40, 40, 40]).select_from_root(&root(counts), &mut picks);
     told(&picks)
 }
 
@@ -41,8 +40,8 @@ fn picked(counts: &[(u8, [u32; 4])]) -> Vec<(u8, u32, u32, u32)> {
 fn one_tumour_is_picked_of_as_ever() {
     let counts = [(b'A', [30, 16]), (b'C', [0, 14]), (b'G', [0, 2]), (b'T', [5, 6])];
     let (mut by_rules, mut by_select) = (Vec::new(), Vec::new());
-    rules(&[30, 40]).root(&root(&counts), &mut by_rules);
-    Select::new(K, 2, [30 * GENOME, 40 * GENOME], 40.0).root(&root(&counts), &mut by_select);
+    rules(&[30, 40]).select_from_root(&root(&counts), &mut by_rules);
+    CandidateSelector::new(K, 2, [30 * GENOME, 40 * GENOME], 40.0).select_from_root(&root(&counts), &mut by_select);
     assert_eq!(by_rules, by_select);
     assert_eq!(told(&by_rules), [(1, 14, 0, 38)]);
 }
@@ -50,17 +49,17 @@ fn one_tumour_is_picked_of_as_ever() {
 #[test]
 fn what_one_tumour_shows_clearly_is_its_own() {
     assert_eq!(picked(&[(b'A', [40, 28, 40, 0]), (b'C', [0, 12, 0, 0])]), [(1, 12, 0, 40)]);
-    // Both show it: each by its own depth.
+    // Both tumours show it: each has a candidate with its own depth.
     let both = [(b'A', [40, 28, 20, 0]), (b'C', [0, 12, 20, 0])];
     assert_eq!(picked(&both), [(1, 12, 0, 40), (2, 20, 0, 40)]);
-    // Novel sequence has no depth.
+    // Novel k-mers have no root depth.
     assert_eq!(picked(&[(b'C', [0, 0, 9, 0])]), [(2, 9, 0, 0)]);
 }
 
 #[test]
 fn what_each_shows_too_seldom_is_picked_of_all_together() {
-    assert_eq!(picked(&[(b'A', [40, 38, 38, 0]), (b'C', [0, 2, 2, 0])]), [(TOGETHER, 4, 0, 80)]);
-    // At the depth of all together errors are as many more.
+    assert_eq!(picked(&[(b'A', [40, 38, 38, 0]), (b'C', [0, 2, 2, 0])]), [(POOLED_SELECTOR_NUMBER, 4, 0, 80)]);
+    // At the pooled depth there are more errors.
     assert_eq!(picked(&[(b'A', [40, 39, 39, 0]), (b'C', [0, 1, 1, 0])]), []);
     assert_eq!(picked(&[(b'A', [40, 1500, 1500, 0]), (b'C', [0, 6, 6, 0])]), []);
     assert_eq!(picked(&[(b'A', [40, 38, 38, 0]), (b'C', [5, 2, 2, 0])]), [], "the normal has it");
@@ -69,11 +68,11 @@ fn what_each_shows_too_seldom_is_picked_of_all_together() {
 #[test]
 fn each_tumour_may_be_another_persons() {
     let rules = rules(&[40, 40, 40]);
-    // The first has the normal's allele, the second has not.
+    // The first tumour has the normal's allele, the second does not.
     let mut picks = Vec::new();
-    rules.root(&root(&[(b'A', [40, 20, 0, 0]), (b'C', [0, 20, 40, 0])]), &mut picks);
-    assert_eq!(rules.strangers(), [0, 1]);
-    assert_eq!(rules.unknown(), 0);
-    rules.root(&root(&[(b'C', [0, 7, 9, 0])]), &mut picks);
-    assert_eq!(rules.unknown(), 2);
+    rules.select_from_root(&root(&[(b'A', [40, 20, 0, 0]), (b'C', [0, 20, 40, 0])]), &mut picks);
+    assert_eq!(rules.genotype_mismatches(), [0, 1]);
+    assert_eq!(rules.num_novel_candidates(), 0);
+    rules.select_from_root(&root(&[(b'C', [0, 7, 9, 0])]), &mut picks);
+    assert_eq!(rules.num_novel_candidates(), 2);
 }

@@ -1,24 +1,23 @@
-//! The VCF's lines, letter by letter, and bcftools' opinion of them.
-mod common;
+//! Tests the lines of the VCF byte for byte, and that bcftools accepts them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Command;
 
-use common::Rng;
+use crate::common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
-use genuma_somatic::event::{Class, Event};
-use genuma_somatic::genotype::{Filter, Genotype, Kind, Odds, Own, Support};
-use genuma_somatic::locus::Call;
-use genuma_somatic::record::records;
-use genuma_somatic::samples::Samples;
-use genuma_somatic::tables::{bedpe, maf};
-use genuma_somatic::vcf::{header, line};
+use genuma_somatic::event::{Event, EventClass};
+use genuma_somatic::export_tables::{build_bedpe_table, build_maf_table};
+use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
+use genuma_somatic::locus::VariantCall;
+use genuma_somatic::sample_names::SampleNames;
+use genuma_somatic::vcf::{format_vcf_header, format_vcf_record};
+use genuma_somatic::vcf_record::build_records;
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
-/// What every line of these tests ends with.
+/// The end of every line in these tests.
 const SAMPLES: &str =
     "GT:AD:DP:AF:F1R2:F2R1:SB\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0\t0/1:15,5:20:0.250:8,2:7,3:7,8,3,2";
 
@@ -26,10 +25,10 @@ fn reference(seqs: &[(&str, &[u8])]) -> Reference {
     Reference::from_contigs(seqs.iter().map(|(n, s)| Contig { name: (*n).into(), seq: s.to_vec() }).collect())
 }
 
-fn call(change: Change) -> Call {
+fn call(change: Change) -> VariantCall {
     let normal =
-        Support { reference: 30, reference_forward: 14, reference_first_forward: 16, ..Support::default() };
-    let tumour = Support {
+        AlleleSupport { reference: 30, reference_forward: 14, reference_first_forward: 16, ..AlleleSupport::default() };
+    let tumour = AlleleSupport {
         reference: 15,
         alternative: 5,
         forward: 3,
@@ -38,23 +37,23 @@ fn call(change: Change) -> Call {
         reference_first_forward: 8,
         copies: 0,
     };
-    let odds = Odds { tumour: 12.346, normal: 8.5 };
+    let odds = LikelihoodRatios { tumour: 12.346, normal: 8.5 };
     let genotype = Genotype { normal, tumour, quality: 87.65, odds, ..Genotype::default() };
-    Call {
+    VariantCall {
         change,
-        kind: Kind::Common,
+        error_frequency: ErrorFrequency::Common,
         genotype,
-        molecules: 20,
-        panel: None,
-        turns_back: false,
+        tumour_molecules: 20,
+        panel_normals: None,
+        is_fold_back: false,
         locus: 6,
-        finding: 0,
-        supporting: Vec::new(),
-        in_phase: Vec::new(),
+        change_index: 0,
+        supporting_pairs: Vec::new(),
+        phased_changes: Vec::new(),
     }
 }
 
-fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {
+fn event(class: EventClass, changes: impl IntoIterator<Item = Change>) -> Event {
     Event { class, calls: changes.into_iter().map(call).collect(), phase_set: None }
 }
 
@@ -69,7 +68,7 @@ fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -
 }
 
 fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
-    records(events, genome).iter().map(|record| line(record, genome)).collect()
+    build_records(events, genome).iter().map(|record| format_vcf_record(record, genome)).collect()
 }
 
 #[test]
@@ -77,25 +76,21 @@ fn sequence_alleles() {
     let genome = reference(&[("chr1", b"ACGTACGTAC")]);
     let one = |class, change| texts(&[event(class, [change])], &genome);
     assert_eq!(
-        one(Class::Snv, allele(2, b"G", b"T")),
-        [format!(
-            "chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
-        )]
+        one(EventClass::Snv, allele(2, b"G", b"T")),
+        [format!("chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}")]
     );
     assert_eq!(
-        one(Class::Indel, allele(2, b"GTA", b"G")),
-        [format!(
-            "chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
-        )]
+        one(EventClass::Indel, allele(2, b"GTA", b"G")),
+        [format!("chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}")]
     );
     assert_eq!(
-        one(Class::Del, allele(2, b"GTACG", b"G")),
+        one(EventClass::Del, allele(2, b"GTACG", b"G")),
         [format!(
             "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     assert_eq!(
-        one(Class::Ins, allele(2, b"G", b"GTTTT")),
+        one(EventClass::Ins, allele(2, b"G", b"GTTTT")),
         [format!(
             "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
@@ -107,27 +102,27 @@ fn symbolic_alleles_begin_after_their_anchor() {
     //                                 1234567890123456789012345
     let genome = reference(&[("chr1", b"ACGTACGTACGGTTAACCGGTTAAC")]);
     let one = |class, changes: &[Change]| texts(&[event(class, changes.iter().cloned())], &genome);
-    // Bases 6 to 15 lost: 5 is the last one kept, 16 the first one again.
+    // Bases 6 to 15 deleted: 5 is the last base that stays, 16 the first one after the deletion.
     assert_eq!(
-        one(Class::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
+        one(EventClass::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
             "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
-    // Bases 6 to 15 twice.
+    // Bases 6 to 15 duplicated.
     assert_eq!(
-        one(Class::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
+        one(EventClass::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
             "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
-    // Bases 6 to 15 turned round, by either of its junctions.
+    // Bases 6 to 15 inverted, given by either of the junctions.
     let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
     let expected = format!(
         "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
     );
-    assert_eq!(one(Class::Inv, &inversion), [expected.as_str()]);
-    assert_eq!(one(Class::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
+    assert_eq!(one(EventClass::Inv, &inversion), [expected.as_str()]);
+    assert_eq!(one(EventClass::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
 }
 
 #[test]
@@ -138,7 +133,7 @@ fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
         sequence: sequence.to_vec(),
     };
     assert_eq!(
-        texts(&[event(Class::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
+        texts(&[event(EventClass::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
         [format!(
             "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
@@ -156,7 +151,7 @@ fn rearranged() -> (Reference, Vec<Event>) {
     let thirteen = seq(124_000, &[(123_456, b'C'), (123_457, b'A')]);
     let seventeen = seq(199_000, &[(198_982, b'A'), (198_983, b'C')]);
     let genome = reference(&[("2", &two), ("13", &thirteen), ("17", &seventeen)]);
-    let bnd = |ends, inserted: &[u8]| event(Class::Bnd, [junction(ends, inserted, 0)]);
+    let bnd = |ends, inserted: &[u8]| event(EventClass::Bnd, [junction(ends, inserted, 0)]);
     let events = vec![
         bnd([(0, 321_681, L), (2, 198_982, L)], b""),
         bnd([(0, 321_682, R), (1, 123_456, L)], b"AGTT"),
@@ -174,8 +169,9 @@ fn breakends_point_as_in_the_specification() {
             "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )
     };
-    // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. V's ALT there is ]13:123456]AGTNNNNNCAT: the
-    // inserted bases run from its mate to it, as the strand of V reads, and stand in INFO here.
+    // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. There the ALT of bnd_V is
+    // ]13:123456]AGTNNNNNCAT: the inserted bases are read from its mate to it on the strand of bnd_V. Here they are
+    // in INFO.
     assert_eq!(
         texts(&events, &genome),
         [
@@ -192,9 +188,8 @@ fn breakends_point_as_in_the_specification() {
 #[test]
 fn both_junctions_of_an_event_share_its_name() {
     let genome = reference(&[("a", &[b'A'; 500]), ("b", &[b'C'; 500])]);
-    let changes =
-        [junction([(0, 100, L), (1, 200, R)], b"", 0), junction([(0, 101, R), (1, 300, L)], b"", 0)];
-    let texts = texts(&[event(Class::Bnd, changes)], &genome);
+    let changes = [junction([(0, 100, L), (1, 200, R)], b"", 0), junction([(0, 101, R), (1, 300, L)], b"", 0)];
+    let texts = texts(&[event(EventClass::Bnd, changes)], &genome);
     assert_eq!(texts.len(), 4);
     assert!(texts.iter().all(|t| t.contains(";EVENT=g1;")));
     let ids: BTreeSet<&str> = texts.iter().filter_map(|t| t.split('\t').nth(2)).collect();
@@ -204,7 +199,7 @@ fn both_junctions_of_an_event_share_its_name() {
 #[test]
 fn reasons_and_germline_genotypes_show() {
     let genome = reference(&[("chr1", b"ACGTACGTAC")]);
-    let mut germline = event(Class::Snv, [allele(2, b"G", b"T")]);
+    let mut germline = event(EventClass::Snv, [allele(2, b"G", b"T")]);
     germline.calls[0].genotype.filters = BTreeSet::from([Filter::Germline, Filter::FewReads]);
     let text = &texts(&[germline], &genome)[0];
     let columns: Vec<&str> = text.split('\t').collect();
@@ -219,23 +214,18 @@ fn records_on_one_haplotype_share_a_phase_set() {
     let genome = reference(&[("chr1", b"ACGTACGTAC")]);
     let in_set = |event: Event| Event { phase_set: Some(2), ..event };
     let events = [
-        in_set(event(Class::Mnv, [allele(2, b"GT", b"TA")])),
-        event(Class::Snv, [allele(5, b"C", b"G")]),
-        in_set(event(Class::Indel, [allele(6, b"GT", b"G")])),
+        in_set(event(EventClass::Mnv, [allele(2, b"GT", b"TA")])),
+        event(EventClass::Snv, [allele(5, b"C", b"G")]),
+        in_set(event(EventClass::Indel, [allele(6, b"GT", b"G")])),
     ];
-    let phased = "GT:AD:DP:AF:F1R2:F2R1:SB:PS\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0:.\t0|1:15,5:20:0.250:8,2:7,3:7,8,3,2:3";
+    let phased =
+        "GT:AD:DP:AF:F1R2:F2R1:SB:PS\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0:.\t0|1:15,5:20:0.250:8,2:7,3:7,8,3,2:3";
     assert_eq!(
         texts(&events, &genome),
         [
-            format!(
-                "chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
-            ),
-            format!(
-                "chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
-            ),
-            format!(
-                "chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
-            ),
+            format!("chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"),
+            format!("chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"),
+            format!("chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"),
         ]
     );
 }
@@ -248,11 +238,11 @@ fn lines_come_by_place() {
         .map(|_| {
             let at = rng.within(0..1000);
             let base = genome.contigs[0].seq[at];
-            event(Class::Snv, [allele(at, &[base], &[rng.another(base)])])
+            event(EventClass::Snv, [allele(at, &[base], &[rng.another(base)])])
         })
         .collect();
     rng.shuffle(&mut events);
-    let sorted = records(&events, &genome);
+    let sorted = build_records(&events, &genome);
     assert!(sorted.is_sorted_by_key(|l| (l.chrom, l.pos)));
     assert_eq!(sorted.len(), 50);
 }
@@ -260,11 +250,11 @@ fn lines_come_by_place() {
 #[test]
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
-    let header = header(&genome, &Samples::default(), "genuma call", false);
+    let header = format_vcf_header(&genome, &SampleNames::default(), "genuma call", false);
     assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000>\n"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
-    for (_, name, _) in Filter::ALL {
+    for (_, name, _) in Filter::ALL_FILTERS {
         assert!(header.contains(&format!("##FILTER=<ID={name},")), "{name}");
     }
     for text in texts(&every_class(&genome), &genome) {
@@ -289,38 +279,35 @@ fn every_class(genome: &Reference) -> Vec<Event> {
     let grown = [bases(200, 201), Rng(5).sequence(70)].concat();
     let end = |pos, side| Breakend { chrom: 0, pos, side };
     vec![
-        event(Class::Snv, [allele(100, &bases(100, 101), &[another(100)])]),
+        event(EventClass::Snv, [allele(100, &bases(100, 101), &[another(100)])]),
         Event {
             phase_set: Some(120),
-            ..event(Class::Mnv, [allele(120, &bases(120, 122), &[another(120), another(121)])])
+            ..event(EventClass::Mnv, [allele(120, &bases(120, 122), &[another(120), another(121)])])
         },
-        Event {
-            phase_set: Some(120),
-            ..event(Class::Indel, [allele(150, &bases(150, 155), &bases(150, 151))])
-        },
-        event(Class::Ins, [allele(200, &bases(200, 201), &grown)]),
-        event(Class::Del, [allele(300, &bases(300, 381), &bases(300, 301))]),
-        event(Class::Del, [junction([(0, 400, L), (0, 600, R)], b"ACG", 0)]),
-        event(Class::Dup, [junction([(0, 620, R), (0, 690, L)], b"", 1)]),
+        Event { phase_set: Some(120), ..event(EventClass::Indel, [allele(150, &bases(150, 155), &bases(150, 151))]) },
+        event(EventClass::Ins, [allele(200, &bases(200, 201), &grown)]),
+        event(EventClass::Del, [allele(300, &bases(300, 381), &bases(300, 301))]),
+        event(EventClass::Del, [junction([(0, 400, L), (0, 600, R)], b"ACG", 0)]),
+        event(EventClass::Dup, [junction([(0, 620, R), (0, 690, L)], b"", 1)]),
         event(
-            Class::Inv,
+            EventClass::Inv,
             [junction([(0, 700, L), (0, 800, L)], b"", 0), junction([(0, 701, R), (0, 801, R)], b"", 0)],
         ),
         event(
-            Class::Ins,
+            EventClass::Ins,
             [
                 Change::Novel { end: end(850, L), sequence: Rng(6).sequence(80) },
                 Change::Novel { end: end(851, R), sequence: Rng(7).sequence(80) },
             ],
         ),
-        event(Class::Bnd, [junction([(0, 900, L), (1, 300, L)], b"ACGT", 0)]),
+        event(EventClass::Bnd, [junction([(0, 900, L), (1, 300, L)], b"ACGT", 0)]),
     ]
 }
 
 #[test]
 fn bcftools_accepts_every_class() {
     if Command::new("bcftools").arg("--version").output().is_err() {
-        // Past the capture of what passing tests print.
+        // Written past the output capture of passing tests.
         writeln!(std::io::stderr(), "skipped: bcftools_accepts_every_class: bcftools is not installed")
             .expect("stderr");
         return;
@@ -332,16 +319,13 @@ fn bcftools_accepts_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
     let body: String = data.iter().map(|line| format!("{line}\n")).collect();
-    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call", false) + &body).unwrap();
+    std::fs::write(&vcf, format_vcf_header(&genome, &SampleNames::default(), "genuma call", false) + &body).unwrap();
     genome.write(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.success(), "{args:?}: {said}");
-        assert!(
-            !said.contains("[W::") && !said.contains("[E::") && !said.contains("Warning"),
-            "{args:?}: {said}"
-        );
+        assert!(!said.contains("[W::") && !said.contains("[E::") && !said.contains("Warning"), "{args:?}: {said}");
         String::from_utf8_lossy(&out.stdout).into_owned()
     };
     let viewed = run(&["view", "-H"]);
@@ -358,16 +342,16 @@ fn bcftools_accepts_every_class() {
 #[test]
 fn several_tumours_have_a_column_each() {
     let (genome, _) = rearranged();
-    let samples = Samples::of([Some("relapse".to_owned()), None, None]);
+    let samples = SampleNames::from_tumour_names([Some("relapse".to_owned()), None, None]);
     assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
-    assert_eq!([0, 1, 3].map(|sample| samples.word(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
-    let header = header(&genome, &samples, "genuma call", false);
+    assert_eq!([0, 1, 3].map(|sample| samples.display_name(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
+    let header = format_vcf_header(&genome, &samples, "genuma call", false);
     assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
     assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
     let base = genome.contigs[0].seq[500];
-    let mut event = event(Class::Snv, [allele(500, &[base], &[Rng(3).another(base)])]);
-    let own = |reference, alternative, has| Own {
-        support: Support { reference, alternative, ..Support::default() },
+    let mut event = event(EventClass::Snv, [allele(500, &[base], &[Rng(3).another(base)])]);
+    let own = |reference, alternative, has| TumourSupport {
+        support: AlleleSupport { reference, alternative, ..AlleleSupport::default() },
         has,
     };
     event.calls[0].genotype.tumours = vec![own(38, 2, true), own(28, 12, true), own(40, 0, false)];
@@ -388,10 +372,7 @@ fn several_tumours_have_a_column_each() {
     event.phase_set = Some(99);
     let phased = columns(&event);
     assert_eq!(phased[0], "GT:AD:DP:AF:F1R2:F2R1:SB:PS");
-    assert_eq!(
-        phased[3..],
-        ["0|1:28,12:40:0.300:0,0:28,12:0,28,0,12:100", "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0:."]
-    );
+    assert_eq!(phased[3..], ["0|1:28,12:40:0.300:0,0:28,12:0,28,0,12:100", "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0:."]);
 }
 
 #[test]
@@ -400,21 +381,18 @@ fn homology_is_spelled_where_both_ends_show_it() {
     let genome = reference(&[("chr1", b"AAAACGTTTTTTTTCGGGGG")]);
     let ends = [(0, 4, L), (0, 15, R)];
     let said = |class| texts(&[event(class, [junction(ends, b"", 2)])], &genome);
-    assert!(said(Class::Del)[0].contains(";HOMLEN=2;HOMSEQ=CG;CIPOS=0,2;"));
-    let joined = said(Class::Bnd);
-    assert!(
-        joined.len() == 2 && joined.iter().all(|line| line.contains(";HOMLEN=2;HOMSEQ=CG;CONTIG")),
-        "{joined:?}"
-    );
-    let other = texts(&[event(Class::Del, [junction([(0, 4, L), (0, 14, R)], b"", 2)])], &genome);
+    assert!(said(EventClass::Del)[0].contains(";HOMLEN=2;HOMSEQ=CG;CIPOS=0,2;"));
+    let joined = said(EventClass::Bnd);
+    assert!(joined.len() == 2 && joined.iter().all(|line| line.contains(";HOMLEN=2;HOMSEQ=CG;CONTIG")), "{joined:?}");
+    let other = texts(&[event(EventClass::Del, [junction([(0, 4, L), (0, 14, R)], b"", 2)])], &genome);
     assert!(other[0].contains(";HOMLEN=2;CIPOS=0,2;"), "{other:?}");
 }
 
 #[test]
 fn header_names_samples_as_mutect2_does() {
     let (genome, _) = rearranged();
-    let samples = Samples::named(Some("blood".to_owned()), [Some("met".to_owned()), None]);
-    let header = header(&genome, &samples, "genuma call", true);
+    let samples = SampleNames::from_names(Some("blood".to_owned()), [Some("met".to_owned()), None]);
+    let header = format_vcf_header(&genome, &samples, "genuma call", true);
     let lines = "##normal_sample=blood\n##tumor_sample=met\n##tumor_sample=TUMOR_2\n#CHROM\t";
     assert!(header.contains(lines), "{header}");
     assert!(header.contains("##INFO=<ID=SCREEN,"));
@@ -425,25 +403,17 @@ fn tables_have_what_passes_each_once() {
     let mut rng = Rng(62);
     let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
     let mut events = every_class(&genome);
-    let samples = Samples::default();
-    let all = records(&events, &genome);
-    let (small, structural) = (maf(&all, &genome, &samples), bedpe(&all, &genome));
-    // SNV, MNV, indel, and INS and DEL by their bases; the latter two are structural as well.
-    assert_eq!((small.rows, small.others), (5, 6));
-    let rows: Vec<Vec<&str>> = small
-        .text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| line.split('\t').collect())
-        .collect();
+    let samples = SampleNames::default();
+    let all = build_records(&events, &genome);
+    let (small, structural) = (build_maf_table(&all, &genome, &samples), build_bedpe_table(&all, &genome));
+    // SNV, MNV, indel, and INS and DEL with known bases; the latter two are structural as well.
+    assert_eq!((small.num_rows, small.skipped_records), (5, 6));
+    let rows: Vec<Vec<&str>> =
+        small.text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect()).collect();
     assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     let column = |name: &str| rows[0].iter().position(|own| *own == name).expect("a column");
-    let of =
-        |row: usize, names: &[&str]| names.iter().map(|name| rows[row][column(name)]).collect::<Vec<_>>();
-    assert_eq!(
-        of(1, &["Chromosome", "Start_Position", "End_Position", "Variant_Type"]),
-        ["a", "101", "101", "SNP"]
-    );
+    let of = |row: usize, names: &[&str]| names.iter().map(|name| rows[row][column(name)]).collect::<Vec<_>>();
+    assert_eq!(of(1, &["Chromosome", "Start_Position", "End_Position", "Variant_Type"]), ["a", "101", "101", "SNP"]);
     assert_eq!(of(1, &["Tumor_Sample_Barcode", "Matched_Norm_Sample_Barcode"]), ["TUMOR", "NORMAL"]);
     assert_eq!(
         of(1, &["t_depth", "t_ref_count", "t_alt_count", "n_depth", "n_alt_count"]),
@@ -453,26 +423,25 @@ fn tables_have_what_passes_each_once() {
         of(3, &["Start_Position", "End_Position", "Variant_Type", "Tumor_Seq_Allele2"]),
         ["152", "155", "DEL", "-"]
     );
-    // INS and DEL by bases, DEL, DUP, two of INV, <INS>, BND.
-    assert_eq!((structural.rows, structural.others), (8, 3));
+    // INS and DEL with known bases, DEL, DUP, both junctions of INV, <INS>, BND.
+    assert_eq!((structural.num_rows, structural.skipped_records), (8, 3));
     let lines: Vec<&str> = structural.text.lines().collect();
     assert!(lines.iter().all(|line| line.split('\t').count() == 17));
     let begins = |start: &str| lines.iter().any(|line| line.starts_with(start));
-    assert!(
-        begins("a\t399\t400\ta\t599\t600\tg6\t87.7\t+\t-\tDEL\t0\tACG\t15\t5\t30\t0"),
-        "{}",
-        structural.text
-    );
+    assert!(begins("a\t399\t400\ta\t599\t600\tg6\t87.7\t+\t-\tDEL\t0\tACG\t15\t5\t30\t0"), "{}", structural.text);
     assert!(begins("a\t619\t620\ta\t689\t690\tg7\t87.7\t-\t+\tDUP\t1\t."));
     assert!(
         begins("a\t699\t700\ta\t799\t800\tg8\t87.7\t+\t+\tINV")
             && begins("a\t700\t701\ta\t800\t801\tg8\t87.7\t-\t-\tINV")
     );
     assert!(begins("a\t899\t900\tb\t299\t300\tg10_1a\t87.7\t+\t+\tBND\t0\tACGT"));
-    // What does not pass is in neither.
+    // Calls that do not pass are in neither table.
     events.iter_mut().flat_map(|event| &mut event.calls).for_each(|call| {
         call.genotype.filters.insert(Filter::Repeat);
     });
-    let none = records(&events, &genome);
-    assert_eq!((maf(&none, &genome, &samples).rows, bedpe(&none, &genome).rows), (0, 0));
+    let none = build_records(&events, &genome);
+    assert_eq!(
+        (build_maf_table(&none, &genome, &samples).num_rows, build_bedpe_table(&none, &genome).num_rows),
+        (0, 0)
+    );
 }

@@ -1,89 +1,95 @@
-//! The k-mers by which reads are known to come from a place.
+//! Selects anchor k-mers: k-mers by which reads are assigned to a tracked junction.
 //!
-//! Those of the reference stand once in it, those with the change nowhere, and then only where the reference's own k-mer of the same bases beside the
-//! change stands once: what would be another place's read with a wrong base is not taken for this one's, and both alleles are found alike. Every k-mer over
-//! the change is taken and one in four beside it, so that unknown variants near the change hide no molecule.
+//! Anchors of the reference occur once in it. Anchors with the change do not occur in the reference, and the
+//! reference's own k-mer at the same flank occurs once. So a read of another locus with a sequencing error is not
+//! assigned to this junction, and both alleles are found equally well. Every k-mer across the change is used and one
+//! in four in the flanks, so that unknown variants near the change hide no molecule.
 
 use std::collections::HashSet;
 
 use genuma_kmers::encode::kmers;
-use genuma_somatic::sought::Sought;
+use genuma_somatic::kmer_lookup::KmerLookup;
 
-use crate::place::Place;
+use crate::tracked_junction::TrackedJunction;
 
-/// Bases beside a change from which k-mers are taken.
-const REACH: usize = 120;
-/// One k-mer in so many is taken that does not touch the change.
-const STRIDE: i32 = 4;
-/// Fewest k-mers of the reference that stand once in it, for a place to be known.
-const FEWEST: usize = 3;
+/// Maximum distance in bases of an anchor from the change.
+const MAX_ANCHOR_DISTANCE_BASES: usize = 120;
+/// Every how many bases a k-mer in the flanks is used.
+const FLANK_STRIDE: i32 = 4;
+/// Minimum number of reference anchors of a junction that can be tracked.
+const MIN_REFERENCE_ANCHORS: usize = 3;
 
-/// A k-mer of a place.
+/// An anchor k-mer of a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Anchor {
+struct AnchorKmer {
     kmer: u64,
-    /// Whether the canonical strand is that of the place.
+    /// Whether the canonical strand is the junction's strand.
     forward: bool,
-    /// Where it begins in the left frame, whose first base behind the cut is 0; absent where it says nothing of that.
+    /// Position of the k-mer in the left frame, whose position 0 is the first base after the left side; `None` if the
+    /// k-mer does not place reads in that frame.
     left: Option<i16>,
-    /// The same of the right frame, whose first base behind the junction is 0.
+    /// Position of the k-mer in the right frame, whose position 0 is the first base of the right side; `None` if the
+    /// k-mer does not place reads in the right frame.
     right: Option<i16>,
-    /// What it lies over.
-    over: Over,
-    /// Another k-mer that must stand once in the reference; 0 for none.
-    beside: u64,
+    /// The allele that the k-mer covers.
+    covers: CoveredAllele,
+    /// Another k-mer that must occur once in the reference; 0 for none.
+    required_unique_kmer: u64,
 }
 
-/// What a k-mer lies over.
+/// The allele that an anchor k-mer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Over {
-    /// What stands beside the change.
-    Beside,
+pub enum CoveredAllele {
+    /// Only bases next to the change, which both alleles have.
+    Flank,
     /// The reference's allele.
-    Unchanged,
-    /// The change: the reference has no such k-mer.
-    Changed,
+    Reference,
+    /// The change: the reference does not have this k-mer.
+    Alternative,
 }
 
-/// Where a k-mer that is looked for stands.
+/// Occurrence of an anchor k-mer on a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Site {
+pub struct AnchorOccurrence {
     rank: u32,
-    /// Index of the place.
-    pub place: u32,
-    /// Whether the canonical strand is that of the place.
+    /// Index of the junction.
+    pub junction: u32,
+    /// Whether the canonical strand is the junction's strand.
     pub forward: bool,
-    /// Where it begins in the left frame.
+    /// Position of the k-mer in the left frame.
     pub left: Option<i16>,
-    /// Where it begins in the right frame.
+    /// Position of the k-mer in the right frame.
     pub right: Option<i16>,
-    /// What it lies over.
-    pub over: Over,
+    /// The allele that the k-mer covers.
+    pub covers: CoveredAllele,
 }
 
-/// All k-mers that are looked for.
+/// The anchor k-mers of all junctions.
 #[derive(Debug)]
-pub struct Anchors {
-    /// To look with.
-    pub sought: Sought,
-    /// By rank.
-    sites: Vec<Site>,
-    /// Of each rank the first of its sites, and one more.
+pub struct AnchorIndex {
+    /// Lookup table of the k-mers.
+    pub lookup: KmerLookup,
+    /// Occurrences, sorted by rank of their k-mer.
+    sites: Vec<AnchorOccurrence>,
+    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
     starts: Vec<u32>,
-    /// For each place whether it can be told from the rest of the genome.
-    pub known: Vec<bool>,
-    /// For each place whether nothing in the genome is like it: all of its k-mers stand once.
-    pub alone: Vec<bool>,
+    /// For each junction whether it can be distinguished from the rest of the genome.
+    pub is_trackable: Vec<bool>,
+    /// For each junction whether all of its k-mers are unique, so that no other locus resembles it.
+    pub is_unique: Vec<bool>,
 }
 
-/// Every k-mer of a place that may be taken.
-fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
+/// All k-mers of a junction that may be anchors.
+fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
-    let gap = place.gap.unwrap_or(0) as i32;
+    let gap = junction.deleted_len.unwrap_or(0) as i32;
     let near = |at: i32, last: i32| {
         let touches = at <= gap && last >= 0;
-        touches || (at.rem_euclid(STRIDE) == 0 && at >= -(REACH as i32) && last <= REACH as i32)
+        touches
+            || (at.rem_euclid(FLANK_STRIDE) == 0
+                && at >= -(MAX_ANCHOR_DISTANCE_BASES as i32)
+                && last <= MAX_ANCHOR_DISTANCE_BASES as i32)
     };
     let mut reference = |(seq, cut): &(Vec<u8>, usize), is_left: bool| {
         for (start, kmer) in kmers(seq, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
@@ -91,10 +97,10 @@ fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
             if !near(at, at + size as i32) {
                 continue;
             }
-            let (left, right) = match (place.gap, is_left) {
-                // What lies beyond the change is of the other frame.
+            let (left, right) = match (junction.deleted_len, is_left) {
+                // Bases beyond the change belong to the other frame.
                 (Some(gap), true) => {
-                    let (behind, substitution) = (at - gap as i32, place.is_substitution());
+                    let (behind, substitution) = (at - gap as i32, junction.is_substitution());
                     let left = (at < gap.max(1) as i32 || substitution).then_some(at);
                     (left, (at + size as i32 > 0 && !substitution).then_some(behind))
                 }
@@ -103,103 +109,103 @@ fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
             };
             let [left, right] = [left, right].map(|at| at.map(|at| at as i16));
             let lies = at < gap && at + size as i32 > 0;
-            let over = if lies { Over::Unchanged } else { Over::Beside };
+            let over = if lies { CoveredAllele::Reference } else { CoveredAllele::Flank };
             let (kmer, forward) = (kmer.canonical(), kmer.forward < kmer.reverse);
-            all.push(Anchor { kmer, forward, left, right, over, beside: 0 });
+            all.push(AnchorKmer { kmer, forward, left, right, covers: over, required_unique_kmer: 0 });
         }
     };
-    if let Some(left) = &place.left {
+    if let Some(left) = &junction.left {
         reference(left, true);
     }
-    // Where one read sees both sides, the left one's sequence has them all.
-    if let (Some(right), None) = (&place.right, place.gap) {
+    // If one read covers both sides, the left side's sequence includes all of them.
+    if let (Some(right), None) = (&junction.right, junction.deleted_len) {
         reference(right, false);
     }
-    let [from, to] = place.cuts.map(|cut| cut as i32);
+    let [from, to] = junction.cuts.map(|cut| cut as i32);
     let kmer_at = |side: &Option<(Vec<u8>, usize)>, at: i32| {
         let (seq, cut) = side.as_ref()?;
         let start = usize::try_from(*cut as i32 + at).ok()?;
         let kmer = kmers(seq.get(start..start + size)?, k).next()?.1;
         Some(kmer.canonical())
     };
-    for (start, kmer) in kmers(&place.alternative, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
+    for (start, kmer) in kmers(&junction.alternative, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
         let start = start as i32;
         let end = start + size as i32;
-        // One inside of long novel sequence in four.
-        let inside = start >= from && end <= to && start.rem_euclid(STRIDE) != 0;
+        // Within long inserted sequence one k-mer in four.
+        let inside = start >= from && end <= to && start.rem_euclid(FLANK_STRIDE) != 0;
         if end <= from || start >= to.max(from) && !(from == to && start < from) || inside {
             continue;
         }
         let (before, behind) = ((from - start).max(0), (end - to).max(0));
-        let beside = if before >= behind {
-            kmer_at(&place.left, start - from)
-        } else {
-            kmer_at(&place.right, start - to)
-        };
+        let required =
+            if before >= behind { kmer_at(&junction.left, start - from) } else { kmer_at(&junction.right, start - to) };
         let inside = start >= from && end <= to;
-        let beside = if inside { Some(0) } else { beside };
-        let Some(beside) = beside else { continue };
-        let substitution = place.is_substitution();
-        all.push(Anchor {
+        let required = if inside { Some(0) } else { required };
+        let Some(required) = required else { continue };
+        let substitution = junction.is_substitution();
+        all.push(AnchorKmer {
             kmer: kmer.canonical(),
             forward: kmer.forward < kmer.reverse,
-            left: place.left.as_ref().map(|_| (start - from) as i16),
-            right: place.right.as_ref().filter(|_| !substitution).map(|_| (start - to) as i16),
-            over: Over::Changed,
-            beside,
+            left: junction.left.as_ref().map(|_| (start - from) as i16),
+            right: junction.right.as_ref().filter(|_| !substitution).map(|_| (start - to) as i16),
+            covers: CoveredAllele::Alternative,
+            required_unique_kmer: required,
         });
     }
-    // Beside a repeat some k-mers over the change are the reference's own of this place: they say nothing.
-    let both = [&place.left, &place.right];
-    let own: HashSet<u64> = both
-        .into_iter()
-        .flatten()
-        .flat_map(|(seq, _)| kmers(seq, k))
-        .map(|(_, kmer)| kmer.canonical())
-        .collect();
-    all.retain(|anchor| anchor.over != Over::Changed || !own.contains(&anchor.kmer));
+    // Next to a repeat some k-mers across the change also occur in the reference's sequence of this junction: they
+    // are not specific.
+    let both = [&junction.left, &junction.right];
+    let own: HashSet<u64> =
+        both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
+    all.retain(|anchor| anchor.covers != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
     all
 }
 
-/// The distinct k-mers of all places of which one must know how often they stand in the reference, ascending.
-pub fn asked(places: &[Place], k: u32) -> Vec<u64> {
+/// The distinct k-mers of all junctions whose copies in the reference must be counted, ascending.
+pub fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
-    for place in places {
-        all.extend(candidates(place, k).iter().flat_map(|a| [a.kmer, a.beside]).filter(|&kmer| kmer != 0));
+    for junction in junctions {
+        all.extend(
+            candidate_anchors(junction, k)
+                .iter()
+                .flat_map(|a| [a.kmer, a.required_unique_kmer])
+                .filter(|&kmer| kmer != 0),
+        );
     }
     all.sort_unstable();
     all.dedup();
     all
 }
 
-impl Anchors {
-    /// Takes those that tell the places. `asked` are k-mers, ascending, and `copies` how often each stands in the reference.
-    pub fn of(places: &[Place], k: u32, asked: &[u64], copies: &[u8]) -> Anchors {
-        let copies = |kmer: u64| asked.binary_search(&kmer).map_or(0, |at| copies[at]);
-        let mut entries: Vec<(u64, Site)> = Vec::new();
-        let (mut known, mut alone) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
-        for (number, place) in (0..).zip(places) {
-            let all = candidates(place, k);
-            let fits = |a: &&Anchor| match a.over == Over::Changed {
-                true => copies(a.kmer) == 0 && (a.beside == 0 || copies(a.beside) == 1),
+impl AnchorIndex {
+    /// Selects the anchors. `counted_kmers` are k-mers, ascending, and `copies` their numbers of occurrences in the
+    /// reference.
+    pub fn select_anchors(junctions: &[TrackedJunction], k: u32, counted_kmers: &[u64], copies: &[u8]) -> AnchorIndex {
+        let copies = |kmer: u64| counted_kmers.binary_search(&kmer).map_or(0, |at| copies[at]);
+        let mut entries: Vec<(u64, AnchorOccurrence)> = Vec::new();
+        let (mut known, mut alone) = (Vec::with_capacity(junctions.len()), Vec::with_capacity(junctions.len()));
+        for (number, junction) in (0..).zip(junctions) {
+            let all = candidate_anchors(junction, k);
+            let fits = |a: &&AnchorKmer| match a.covers == CoveredAllele::Alternative {
+                true => copies(a.kmer) == 0 && (a.required_unique_kmer == 0 || copies(a.required_unique_kmer) == 1),
                 false => copies(a.kmer) == 1,
             };
-            let taken: Vec<&Anchor> = all.iter().filter(fits).collect();
-            let changed = taken.iter().filter(|a| a.over == Over::Changed).count();
-            // A change that reads of another place show as well is that place's.
-            let new = all.iter().filter(|a| a.over == Over::Changed && copies(a.kmer) == 0).count();
-            let over = all.iter().filter(|a| a.over == Over::Changed).count();
-            let tells = changed > 0 && new == over && taken.len() - changed >= FEWEST;
-            known.push(tells);
-            alone.push(tells && taken.len() == all.len());
-            if tells {
-                let site = |a: &&Anchor| Site {
+            let taken: Vec<&AnchorKmer> = all.iter().filter(fits).collect();
+            let changed = taken.iter().filter(|a| a.covers == CoveredAllele::Alternative).count();
+            // If the change's k-mers occur elsewhere in the reference, reads of that locus would support the change.
+            let new = all.iter().filter(|a| a.covers == CoveredAllele::Alternative && copies(a.kmer) == 0).count();
+            let over = all.iter().filter(|a| a.covers == CoveredAllele::Alternative).count();
+            let is_trackable = changed > 0 && new == over && taken.len() - changed >= MIN_REFERENCE_ANCHORS;
+            known.push(is_trackable);
+            alone.push(is_trackable && taken.len() == all.len());
+            if is_trackable {
+                let site = |a: &&AnchorKmer| AnchorOccurrence {
                     rank: 0,
-                    place: number,
+                    junction: number,
                     forward: a.forward,
                     left: a.left,
                     right: a.right,
-                    over: a.over,
+                    covers: a.covers,
                 };
                 entries.extend(taken.iter().map(|a| (a.kmer, site(a))));
             }
@@ -212,14 +218,20 @@ impl Anchors {
                 kmers.push(kmer);
                 starts.push(sites.len() as u32);
             }
-            sites.push(Site { rank: kmers.len() as u32 - 1, ..site });
+            sites.push(AnchorOccurrence { rank: kmers.len() as u32 - 1, ..site });
         }
         starts.push(sites.len() as u32);
-        Anchors { sought: Sought::new(k, kmers.into_iter()), sites, starts, known, alone }
+        AnchorIndex {
+            lookup: KmerLookup::new(k, kmers.into_iter()),
+            sites,
+            starts,
+            is_trackable: known,
+            is_unique: alone,
+        }
     }
 
-    /// Where a k-mer stands.
-    pub fn sites(&self, rank: u32) -> &[Site] {
+    /// The occurrences of the k-mer with a rank.
+    pub fn occurrences_of(&self, rank: u32) -> &[AnchorOccurrence] {
         &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
 }

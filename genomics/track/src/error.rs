@@ -1,20 +1,20 @@
-//! What may go wrong.
+//! The error type of the crate.
 
-/// An error of tracking.
+/// Error of tracking.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads or a reference that cannot be read.
+    /// Reads or a reference cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// A record that does not fit the reference, or says nothing that can be looked for.
+    /// A VCF record does not fit the reference, or cannot be parsed.
     #[error("{record}: {what}")]
     Record {
-        /// CHROM:POS:REF>ALT.
+        /// The record as CHROM:POS:REF>ALT.
         record: String,
-        /// What is wrong.
+        /// What is wrong with the record.
         what: String,
     },
-    /// No record is left to look for.
+    /// No change can be tracked, or the reads cannot be used; the message says why.
     #[error("{0}")]
-    Nothing(String),
+    NothingToTrack(String),
 }

@@ -1,15 +1,16 @@
-//! Known changes looked for in later samples, molecule by molecule. Modules in the order data flows through them; `pipeline` runs them.
+//! Tracks known changes (calls of an earlier tumour sample) in later samples, by molecule. The modules are listed in
+//! the order of the data flow; `pipeline` runs them.
 mod error;
 pub mod change;
-mod windows;
-pub mod place;
+mod reference_windows;
+pub mod tracked_junction;
 mod anchors;
-mod seen;
-mod look;
+mod pair_evidence;
+mod mate_evidence;
 mod molecules;
-mod background;
+mod background_errors;
 pub mod statistics;
-pub mod judge;
+pub mod verdict;
 pub mod pipeline;
 
 pub use error::Error;

@@ -1,27 +1,30 @@
-//! Pairs of a place → molecules: what each says, and which bases round substitutions are wrong.
+//! Groups the read pairs of a junction into molecules and counts the molecules with each allele, and wrong bases near
+//! substitutions.
 
 use genuma_reads::dna;
-use genuma_somatic::molecule::Molecules;
+use genuma_somatic::molecule::MoleculeAssignment;
 
-use crate::change::Class;
-use crate::look::{CLEAR, CLEAR_LENGTH, SAYS};
-use crate::place::{Place, WATCHED};
-use crate::seen::{Letters, Seen};
+use crate::change::ChangeClass;
+use crate::mate_evidence::{MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE};
+use crate::pair_evidence::{MateStartLetters, PairEvidence};
+use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
-/// Positions watched round a substitution.
-const POSITIONS: usize = 2 * WATCHED;
-/// Share of the molecules that show a base from which on it is an allele, and fewest of them.
-const ALLELE: f64 = 0.05;
-const FEWEST: u32 = 3;
+/// Number of positions near a substitution whose errors are counted.
+const NUM_WATCHED_POSITIONS: usize = 2 * ERROR_COUNTING_BASES;
+/// Minimum share of molecules with a base from which the base is an allele, not an error (empirical).
+const MIN_ALLELE_SHARE: f64 = 0.05;
+/// Minimum number of molecules with a base that is an allele.
+const MIN_ALLELE_MOLECULES: u32 = 3;
 
-/// A kind of substitution, by the bases before and behind it, as the strand says that read 1 shows: `64` contexts of four bases each.
-pub const KINDS: usize = 256;
+/// Number of kinds of substitutions: 64 contexts (base before, middle base, base after) with four read bases each, on
+/// the strand of read 1.
+pub const NUM_SUBSTITUTION_KINDS: usize = 256;
 
-/// The kind of a substitution of `middle` by `new` between two bases, for molecules whose read 1 runs with the reference or against it. `None` beside letters that are
-/// no bases.
-pub fn kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
+/// Kind of a substitution of `middle` by `new` (base code) between two bases, for molecules with read 1 oriented like
+/// the reference or against it. `None` next to letters that are not bases.
+pub fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
     let turned = |code: u8| if first_forward { code } else { 3 - code };
-    let all = [before, middle, behind].map(dna::code);
+    let all = [before, middle, behind].map(dna::encode_base);
     if all.iter().any(|&code| code > 3) || new > 3 {
         return None;
     }
@@ -30,175 +33,196 @@ pub fn kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> 
     Some(index)
 }
 
-/// Molecules of a place in one sample.
+/// Numbers of molecules at one junction in one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Votes {
-    /// With the change, by whether read 1 runs with the place.
+pub struct MoleculeCounts {
+    /// Molecules with the change, if read 1 is oriented against the junction, and if it is oriented like it.
     pub changed: [u32; 2],
-    /// Without it, the same; where both ends of a junction are places of their own, the mean of them.
+    /// Molecules without the change, if read 1 is oriented against the junction, and if it is oriented like it. If
+    /// both ends of the junction are separate loci, the mean of both.
     pub unchanged: [f64; 2],
-    /// Pairs that count as copies of others.
-    pub copies: u32,
-    /// Molecules whose reads contradict each other.
-    pub torn: u32,
-    /// Molecules of which no read says enough.
+    /// Number of duplicate pairs.
+    pub duplicates: u32,
+    /// Number of molecules whose reads contradict each other.
+    pub contradictory: u32,
+    /// Number of molecules without sufficient evidence for an allele.
     pub unclear: u32,
 }
 
-impl Votes {
-    /// Molecules with the change.
-    pub fn with(&self) -> u64 {
+impl MoleculeCounts {
+    /// Number of molecules with the change.
+    pub fn num_changed(&self) -> u64 {
         self.changed.iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// All molecules that say something.
-    pub fn all(&self) -> u64 {
-        self.with() + self.unchanged.iter().sum::<f64>().round() as u64
+    /// Number of molecules with the change or without it.
+    pub fn num_molecules(&self) -> u64 {
+        self.num_changed() + self.unchanged.iter().sum::<f64>().round() as u64
     }
 }
 
-/// How often bases round a substitution were right and wrong.
+/// Numbers of correct and wrong bases near a substitution.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Watched {
-    /// Molecules by kind of substitution that their base might have shown.
+pub struct FlankErrorCounts {
+    /// Number of molecules by kind of substitution that they could have shown.
     pub seen: Vec<u32>,
-    /// Those that showed it.
+    /// Number of molecules by kind of substitution that they showed.
     pub wrong: Vec<u32>,
-    /// By position and base: molecules by orientation that were watched, their kinds, and those that were wrong.
-    pub cells: Vec<Spot>,
+    /// Counts by position and base.
+    pub sites: Vec<SubstitutionSite>,
 }
 
-/// A base that a position might have shown.
+/// Counts of one possible substitution at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spot {
-    /// Molecules by orientation.
-    pub seen: [u32; 2],
-    /// The kind of substitution in either orientation.
+pub struct SubstitutionSite {
+    /// Number of molecules by orientation.
+    pub molecules: [u32; 2],
+    /// Kind of the substitution in either orientation.
     pub kinds: [u8; 2],
-    /// Molecules that showed it.
+    /// Number of molecules with the substitution.
     pub wrong: u32,
 }
 
-/// Adds up what one molecule says: `None` when its reads contradict each other.
-fn sum(copies: &[&Seen], frame: usize) -> Option<i32> {
-    let odds = || copies.iter().map(|s| i32::from(s.odds[frame]));
-    let torn = odds().any(|o| o >= SAYS) && odds().any(|o| o <= -SAYS);
+/// Sum of the log-odds of all pairs of a molecule in one frame; `None` if they contradict each other.
+fn sum_log_odds(pairs: &[&PairEvidence], frame: usize) -> Option<i32> {
+    let odds = || pairs.iter().map(|s| i32::from(s.log_odds[frame]));
+    let torn = odds().any(|o| o >= MIN_EVIDENCE_LOG_ODDS) && odds().any(|o| o <= -MIN_EVIDENCE_LOG_ODDS);
     (!torn).then(|| odds().sum())
 }
 
-/// Judges the pairs of one place and sample.
-pub fn of(place: &Place, seen: &[Seen]) -> (Votes, Option<Watched>) {
-    let letters: Vec<Letters> = seen.iter().map(Letters::of).collect();
+/// Counts the molecules of one junction in one sample. For a substitution it also returns the counts of wrong bases
+/// near it.
+pub fn count_molecules(
+    junction: &TrackedJunction,
+    seen: &[PairEvidence],
+) -> (MoleculeCounts, Option<FlankErrorCounts>) {
+    let letters: Vec<MateStartLetters> = seen.iter().map(MateStartLetters::unpack_letters).collect();
     let members: Vec<u32> = (0..seen.len() as u32).collect();
-    let mut votes = Votes::default();
-    let mut tally = place.is_substitution().then(|| Tally::new(place));
-    let clear = if place.is_substitution() { CLEAR } else { CLEAR_LENGTH };
-    for molecule in Molecules::among(&members, &letters).groups() {
-        let copies: Vec<&Seen> = molecule.iter().map(|&i| &seen[i as usize]).collect();
-        votes.copies += copies.len() as u32 - 1;
-        let side = usize::from(copies[0].first_forward);
-        let frames = [sum(&copies, 0), sum(&copies, 1)];
+    let mut votes = MoleculeCounts::default();
+    let mut base_counts = junction.is_substitution().then(|| FlankBaseCounts::new(junction));
+    let clear = if junction.is_substitution() { MIN_MOLECULE_LOG_ODDS } else { MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE };
+    for molecule in MoleculeAssignment::from_pairs(&members, &letters).pairs_by_molecule() {
+        let pairs: Vec<&PairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
+        votes.duplicates += pairs.len() as u32 - 1;
+        let side = usize::from(pairs[0].first_forward);
+        let frames = [sum_log_odds(&pairs, 0), sum_log_odds(&pairs, 1)];
         let clearly = |way: i32| frames.map(|f| f.is_some_and(|odds| odds * way >= clear));
         let (with, without) = (clearly(1), clearly(-1));
         let against = with.contains(&true) && without.contains(&true);
-        if copies.iter().any(|s| s.torn) || frames.contains(&None) || against {
-            votes.torn += 1;
+        if pairs.iter().any(|s| s.is_contradictory) || frames.contains(&None) || against {
+            votes.contradictory += 1;
         } else if with.contains(&true) {
             votes.changed[side] += 1;
         } else if without.contains(&true) {
-            // Both ends of a small change are one place; others have molecules of their own.
-            let ends =
-                if place.gap.is_some() || place.left.is_none() || place.right.is_none() { 1.0 } else { 0.5 };
+            // Both sides of a small change are one locus; the sides of other junctions have separate molecules.
+            let ends = if junction.deleted_len.is_some() || junction.left.is_none() || junction.right.is_none() {
+                1.0
+            } else {
+                0.5
+            };
             let n = without.iter().filter(|w| **w).count() as f64;
             votes.unchanged[side] += if ends == 1.0 { 1.0 } else { ends * n };
-        } else if copies.iter().any(|s| s.odds != [0; 2]) {
+        } else if pairs.iter().any(|s| s.log_odds != [0; 2]) {
             votes.unclear += 1;
         }
-        if let Some(tally) = &mut tally {
-            tally.add(&copies, side);
+        if let Some(base_counts) = &mut base_counts {
+            base_counts.add_molecule(&pairs, side);
         }
     }
-    (votes, tally.map(|tally| tally.watched(place)))
+    (votes, base_counts.map(|base_counts| base_counts.into_error_counts(junction)))
 }
 
-/// Molecules round a substitution.
-struct Tally {
+/// Counts of correct and wrong bases near a substitution.
+struct FlankBaseCounts {
     /// By position and orientation.
     right: Vec<[u32; 2]>,
     /// By position, base and orientation.
     wrong: Vec<[[u32; 2]; 4]>,
-    /// Positions that other changes touch.
-    touched: u128,
+    /// Bit mask of positions that other changes affect.
+    affected_positions: u128,
 }
 
-impl Tally {
-    fn new(place: &Place) -> Tally {
-        // Where one base is looked for its place is watched for the others; several bases are a change of their own.
-        let own = u128::from(place.class == Class::Snv) << WATCHED;
-        let touched = place.touched & !own;
-        Tally { right: vec![[0; 2]; POSITIONS], wrong: vec![[[0; 2]; 4]; POSITIONS], touched }
+impl FlankBaseCounts {
+    fn new(junction: &TrackedJunction) -> FlankBaseCounts {
+        // At a tracked SNV the other two bases still count as errors; a tracked MNV's positions do not.
+        let own = u128::from(junction.class == ChangeClass::Snv) << ERROR_COUNTING_BASES;
+        let touched = junction.affected_positions & !own;
+        FlankBaseCounts {
+            right: vec![[0; 2]; NUM_WATCHED_POSITIONS],
+            wrong: vec![[[0; 2]; 4]; NUM_WATCHED_POSITIONS],
+            affected_positions: touched,
+        }
     }
 
-    /// Adds a molecule: a base that its reads agree on.
-    fn add(&mut self, copies: &[&Seen], side: usize) {
-        let mut good = copies.iter().fold(0, |good, s| good | s.good);
-        for s in copies {
-            for wrong in &s.wrong[..usize::from(s.wrongs)] {
+    /// Adds a molecule: positions at which its reads agree.
+    fn add_molecule(&mut self, pairs: &[&PairEvidence], side: usize) {
+        let mut good = pairs.iter().fold(0, |good, s| good | s.reference_positions);
+        for s in pairs {
+            for wrong in &s.wrong_bases[..usize::from(s.num_wrong)] {
                 let others = || {
-                    copies.iter().flat_map(|c| &c.wrong[..usize::from(c.wrongs)]).filter(|w| w.at == wrong.at)
+                    pairs
+                        .iter()
+                        .flat_map(|c| &c.wrong_bases[..usize::from(c.num_wrong)])
+                        .filter(|w| w.position == wrong.position)
                 };
-                // The first copy that has it speaks for all.
+                // The first pair with the base represents the molecule.
                 let first = others().next().is_some_and(|w| std::ptr::eq(w, wrong));
                 let agree = others().all(|w| w.base == wrong.base);
-                let odds: i32 = others().map(|w| i32::from(w.odds)).sum();
-                if good >> wrong.at & 1 == 1 || !agree {
-                    good &= !(1u128 << wrong.at);
-                } else if first && odds >= CLEAR {
-                    self.wrong[usize::from(wrong.at)][usize::from(wrong.base)][side] += 1;
+                let odds: i32 = others().map(|w| i32::from(w.log_odds)).sum();
+                if good >> wrong.position & 1 == 1 || !agree {
+                    good &= !(1u128 << wrong.position);
+                } else if first && odds >= MIN_MOLECULE_LOG_ODDS {
+                    self.wrong[usize::from(wrong.position)][usize::from(wrong.base)][side] += 1;
                 }
             }
         }
-        good &= !self.touched;
+        good &= !self.affected_positions;
         while good != 0 {
             self.right[good.trailing_zeros() as usize][side] += 1;
             good &= good - 1;
         }
     }
 
-    /// What is left when alleles are taken out: those of the germline, and the changes that are looked for.
-    fn watched(self, place: &Place) -> Watched {
-        let mut watched = Watched { seen: vec![0; KINDS], wrong: vec![0; KINDS], cells: Vec::new() };
-        let Some((reference, cut)) = &place.left else { return watched };
-        for at in 0..POSITIONS {
-            let Some(middle) = (cut + at).checked_sub(WATCHED).filter(|&m| m > 0 && m + 1 < reference.len())
+    /// Removes alleles (germline variants, tracked changes) and returns the remaining counts.
+    fn into_error_counts(self, junction: &TrackedJunction) -> FlankErrorCounts {
+        let mut watched = FlankErrorCounts {
+            seen: vec![0; NUM_SUBSTITUTION_KINDS],
+            wrong: vec![0; NUM_SUBSTITUTION_KINDS],
+            sites: Vec::new(),
+        };
+        let Some((reference, cut)) = &junction.left else { return watched };
+        for at in 0..NUM_WATCHED_POSITIONS {
+            let Some(middle) =
+                (cut + at).checked_sub(ERROR_COUNTING_BASES).filter(|&m| m > 0 && m + 1 < reference.len())
             else {
                 continue;
             };
-            let inside = at >= WATCHED && at < WATCHED + place.inserted();
-            if self.touched >> at & 1 == 1 {
+            let inside = at >= ERROR_COUNTING_BASES && at < ERROR_COUNTING_BASES + junction.inserted_len();
+            if self.affected_positions >> at & 1 == 1 {
                 continue;
             }
             let context = [reference[middle - 1], reference[middle], reference[middle + 1]];
             let wrong = &self.wrong[at];
             let right = self.right[at];
             let all: u32 = right.iter().sum::<u32>() + wrong.iter().flatten().sum::<u32>();
-            let own = inside.then(|| dna::code(place.alternative[place.cuts[0] + at - WATCHED]));
+            let own =
+                inside.then(|| dna::encode_base(junction.alternative[junction.cuts[0] + at - ERROR_COUNTING_BASES]));
             let others = || (0..4u8).filter(|&base| Some(base) != own);
             let most = others().map(|base| wrong[usize::from(base)].iter().sum::<u32>()).max().unwrap_or(0);
-            if most >= FEWEST && f64::from(most) >= ALLELE * f64::from(all) {
+            if most >= MIN_ALLELE_MOLECULES && f64::from(most) >= MIN_ALLELE_SHARE * f64::from(all) {
                 continue;
             }
-            for base in others().filter(|&base| base != dna::code(context[1])) {
+            for base in others().filter(|&base| base != dna::encode_base(context[1])) {
                 let found = wrong[usize::from(base)];
-                let mut spot = Spot { seen: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
+                let mut site = SubstitutionSite { molecules: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
                 for side in 0..2 {
-                    let Some(kind) = kind(context, base, side == 1) else { continue };
-                    spot.seen[side] = right[side] + found[side];
-                    spot.kinds[side] = kind as u8;
-                    watched.seen[kind] += spot.seen[side];
+                    let Some(kind) = substitution_kind(context, base, side == 1) else { continue };
+                    site.molecules[side] = right[side] + found[side];
+                    site.kinds[side] = kind as u8;
+                    watched.seen[kind] += site.molecules[side];
                     watched.wrong[kind] += found[side];
                 }
-                watched.cells.push(spot);
+                watched.sites.push(site);
             }
         }
         watched

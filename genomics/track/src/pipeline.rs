@@ -1,201 +1,215 @@
-//! The whole of it: changes → places → k-mers → one pass over the reads → molecules → verdicts.
+//! Runs tracking: records, junctions, anchor k-mers, one pass over the reads, molecules, verdicts.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use genuma_reads::{Lane, Meter, Trimmer, for_each_batch};
-use genuma_somatic::known;
-use genuma_somatic::sought::Sought;
-use genuma_work::Watch;
-use genuma_work::parallel::in_order;
+use genuma_reads::{Lane, ProgressCounters, Trimmer, for_each_batch};
+use genuma_somatic::kmer_lookup::KmerLookup;
+use genuma_somatic::reference_kmers;
+use genuma_work::ProgressListener;
+use genuma_work::parallel::map_in_order;
 
-use crate::anchors::{self, Anchors};
-use crate::background::Background;
-use crate::change::{Change, Record};
+use crate::anchors::{self, AnchorIndex};
+use crate::background_errors::BackgroundErrors;
+use crate::change::{KnownChange, VcfRecord};
 use crate::error::Error;
-use crate::judge::{self, Given, Tracked, Whole};
-use crate::look::Looker;
-use crate::molecules::{self, Votes, Watched};
-use crate::place::{self, Place};
-use crate::seen::{Depths, Seen};
-use crate::windows::{Window, windows};
+use crate::mate_evidence::EvidenceCollector;
+use crate::molecules::{self, FlankErrorCounts, MoleculeCounts};
+use crate::pair_evidence::{JunctionDepths, PairEvidence};
+use crate::reference_windows::{ReferenceWindow, read_windows};
+use crate::tracked_junction::{self, TrackedJunction};
+use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 
-/// What is to be done.
+/// Inputs and options of a tracking run.
 #[derive(Debug)]
-pub struct Job {
-    /// The known changes, as they stand in a file.
-    pub records: Vec<Record>,
-    /// Where they are placed.
+pub struct TrackingJob {
+    /// VCF records of the changes to track.
+    pub records: Vec<VcfRecord>,
+    /// Reference of the records.
     pub reference: PathBuf,
-    /// Reads of all samples; the number of a sample is its place in [`Job::samples`].
+    /// Reads of all samples. The number of a sample is its index in [`TrackingJob::samples`].
     pub lanes: Vec<Lane>,
     /// Names of the samples.
     pub samples: Vec<String>,
-    /// Which of them is the patient's normal.
+    /// Index of the patient's normal sample, if there is one.
     pub normal: Option<usize>,
     /// Length of the k-mers, 24 to 32.
     pub k: u32,
-    /// Threads, at least 1.
+    /// Number of threads, at least 1.
     pub threads: usize,
 }
 
-/// A change that is not looked for, and why.
+/// A change that cannot be tracked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Untracked {
-    /// The record.
-    pub record: Record,
-    /// The reason.
-    pub why: &'static str,
+pub struct UntrackedChange {
+    /// The record of the change.
+    pub record: VcfRecord,
+    /// Why the change cannot be tracked.
+    pub reason: &'static str,
 }
 
-/// What one sample says.
+/// Results of one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// Its name.
+pub struct SampleTracking {
+    /// Name of the sample.
     pub name: String,
-    /// Whether it is the patient's normal.
+    /// Whether the sample is the patient's normal.
     pub is_normal: bool,
-    /// By change that is tracked, in their order.
-    pub tracked: Vec<Tracked>,
-    /// All together.
-    pub whole: Whole,
-    /// What was learned of its errors.
-    pub background: Background,
-    /// Pairs read.
+    /// Results of the tracked changes, in their order.
+    pub changes: Vec<ChangeResult>,
+    /// Result of the whole sample.
+    pub result: SampleResult,
+    /// Estimated error rates.
+    pub background: BackgroundErrors,
+    /// Number of pairs read.
     pub pairs: u64,
 }
 
-/// What was found.
+/// Results of a tracking run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tracking {
-    /// The changes that were looked for.
-    pub changes: Vec<Change>,
-    /// Those that were not.
-    pub untracked: Vec<Untracked>,
-    /// Records that say what others say: where each stands, and where that one stands.
-    pub repeated: Vec<[(usize, usize); 2]>,
-    /// The samples.
-    pub samples: Vec<Sample>,
-    /// Mates that fit neither allele of the place that they come from.
-    pub strangers: u64,
-    /// k-mers that were looked for.
+pub struct TrackingResult {
+    /// The tracked changes.
+    pub changes: Vec<KnownChange>,
+    /// The changes that cannot be tracked.
+    pub untracked: Vec<UntrackedChange>,
+    /// Records that repeat another record's change: file position of the record and of the other record.
+    pub duplicate_records: Vec<[(usize, usize); 2]>,
+    /// Results of the samples.
+    pub samples: Vec<SampleTracking>,
+    /// Number of mates that fit neither allele of their junction.
+    pub unassigned_mates: u64,
+    /// Number of anchor k-mers.
     pub kmers: usize,
 }
 
-/// What records are understood as.
+/// Changes parsed from the records.
 #[derive(Default)]
-struct Understood {
-    changes: Vec<Change>,
-    untracked: Vec<Untracked>,
+struct ParsedRecords {
+    changes: Vec<KnownChange>,
+    untracked: Vec<UntrackedChange>,
     repeated: Vec<[(usize, usize); 2]>,
 }
 
-/// Why a change cannot be told from the rest of the genome.
-const IN_REPEAT: &str = "stands in a repeat";
-const AT_END: &str = "stands at the end of a sequence, or beside letters that are no bases";
+/// Reason: a change cannot be distinguished from the rest of the genome.
+const REASON_IN_REPEAT: &str = "it is in a repeat of the reference";
+/// Reason: there is not enough sequence around a change.
+const REASON_AT_SEQUENCE_END: &str = "it is at the end of a sequence, or next to letters that are not bases";
 
-/// What a thread has at the end.
-struct Found<'a> {
-    looker: Looker<'a>,
+/// Results of one thread of the pass over the reads.
+struct ThreadResults<'a> {
+    collector: EvidenceCollector<'a>,
     trimmer: Trimmer,
-    seen: Vec<Seen>,
+    evidence: Vec<PairEvidence>,
     pairs: Vec<u64>,
-    /// Longest mate.
-    longest: usize,
+    /// Length of the longest mate in bases.
+    max_mate_len: usize,
 }
 
-impl Job {
-    /// From records and reads to verdicts.
+impl TrackingJob {
+    /// Runs all stages.
     ///
     /// # Errors
-    /// Records that do not fit the reference, none that can be looked for, files that cannot be read.
-    pub fn run(&self, watch: &dyn Watch) -> Result<Tracking, Error> {
-        let Understood { mut changes, mut untracked, repeated } = self.understand()?;
-        let meter = Arc::new(Meter::of("the reference"));
-        watch.begins("place", Some(meter.clone()));
-        let mut places = self.places(&changes, &meter)?;
-        let asked = anchors::asked(&places, self.k);
-        let copies = if asked.is_empty() {
+    /// A record does not fit the reference, no change can be tracked, or a file cannot be read.
+    pub fn track_changes(&self, watch: &dyn ProgressListener) -> Result<TrackingResult, Error> {
+        let ParsedRecords { mut changes, mut untracked, repeated } = self.parse_records()?;
+        let meter = Arc::new(ProgressCounters::new("the reference"));
+        watch.unit_started("place", Some(meter.clone()));
+        let mut junctions = self.build_junctions(&changes, &meter)?;
+        let counted_kmers = anchors::list_kmers_to_count(&junctions, self.k);
+        let copies = if counted_kmers.is_empty() {
             Vec::new()
         } else {
-            known::copies(&self.reference, &Sought::new(self.k, asked.iter().copied()), self.threads, &meter)?
+            reference_kmers::count_reference_copies(
+                &self.reference,
+                &KmerLookup::new(self.k, counted_kmers.iter().copied()),
+                self.threads,
+                &meter,
+            )?
         };
-        let anchors = Anchors::of(&places, self.k, &asked, &copies);
-        drop((asked, copies));
-        let tells: HashSet<usize> =
-            places.iter().zip(&anchors.known).filter(|(_, known)| **known).map(|(p, _)| p.change).collect();
+        let anchors = AnchorIndex::select_anchors(&junctions, self.k, &counted_kmers, &copies);
+        drop((counted_kmers, copies));
+        let trackable: HashSet<usize> =
+            junctions.iter().zip(&anchors.is_trackable).filter(|(_, known)| **known).map(|(p, _)| p.change).collect();
         let spelled: HashSet<usize> =
-            places.iter().filter(|p| p.alternative.len() > 2 * self.k as usize).map(|p| p.change).collect();
-        for (i, change) in changes.iter().enumerate().filter(|(i, _)| !tells.contains(i)) {
-            let why = if spelled.contains(&i) { IN_REPEAT } else { AT_END };
-            untracked.push(Untracked { record: change.record.clone(), why });
+            junctions.iter().filter(|p| p.alternative.len() > 2 * self.k as usize).map(|p| p.change).collect();
+        for (i, change) in changes.iter().enumerate().filter(|(i, _)| !trackable.contains(i)) {
+            let why = if spelled.contains(&i) { REASON_IN_REPEAT } else { REASON_AT_SEQUENCE_END };
+            untracked.push(UntrackedChange { record: change.record.clone(), reason: why });
         }
-        if tells.is_empty() {
-            let reasons: BTreeSet<&str> = untracked.iter().map(|u| u.why).collect();
+        if trackable.is_empty() {
+            let reasons: BTreeSet<&str> = untracked.iter().map(|u| u.reason).collect();
             let reasons: Vec<&str> = reasons.into_iter().collect();
-            return Err(Error::Nothing(format!(
+            return Err(Error::NothingToTrack(format!(
                 "none of the {} changes can be tracked: {}",
                 untracked.len(),
                 reasons.join("; ")
             )));
         }
-        let meter = Arc::new(Meter::default());
-        watch.begins("look", Some(meter.clone()));
-        let depths = Depths::new(places.len(), self.samples.len());
-        let found = self.pass(&anchors, &places, &depths, &meter)?;
-        watch.begins("judge", None);
-        let kmers = anchors.sought.len();
-        let strangers = found.iter().map(|f| f.looker.strangers).sum();
-        let pairs: Vec<u64> =
-            (0..self.samples.len()).map(|s| found.iter().map(|f| f.pairs[s]).sum()).collect();
-        let longest = found.iter().map(|f| f.longest).max().unwrap_or(0);
+        let meter = Arc::new(ProgressCounters::default());
+        watch.unit_started("look", Some(meter.clone()));
+        let depths = JunctionDepths::new(junctions.len(), self.samples.len());
+        let found = self.collect_evidence(&anchors, &junctions, &depths, &meter)?;
+        watch.unit_started("judge", None);
+        let kmers = anchors.lookup.len();
+        let strangers = found.iter().map(|f| f.collector.unassigned_mates).sum();
+        let pairs: Vec<u64> = (0..self.samples.len()).map(|s| found.iter().map(|f| f.pairs[s]).sum()).collect();
+        let longest = found.iter().map(|f| f.max_mate_len).max().unwrap_or(0);
         if longest < self.k as usize && pairs.iter().sum::<u64>() > 0 {
-            let what = format!(
-                "the longest read has {longest} bases, k is {}: give a smaller -k, or longer reads",
-                self.k
-            );
-            return Err(Error::Nothing(what));
+            let what =
+                format!("the longest read has {longest} bases, k is {}: use a smaller -k or longer reads", self.k);
+            return Err(Error::NothingToTrack(what));
         }
-        let mut seen: Vec<Seen> =
-            found.into_iter().flat_map(|f| f.seen).filter(|s| depths.stays(s)).collect();
-        seen.sort_unstable();
-        let judged = self.judge(&changes, &places, &seen, &depths, &tells, &pairs);
-        drop((anchors, seen));
-        // Those that are left keep their order; places are no longer needed.
-        places.clear();
+        let mut evidence: Vec<PairEvidence> =
+            found.into_iter().flat_map(|f| f.evidence).filter(|s| depths.keeps_pair(s)).collect();
+        evidence.sort_unstable();
+        let judged = self.judge_samples(&changes, &junctions, &evidence, &depths, &trackable, &pairs);
+        drop((anchors, evidence));
+        // The remaining changes keep their order; junctions are no longer needed.
+        junctions.clear();
         let mut i = 0;
         changes.retain(|_| {
             i += 1;
-            tells.contains(&(i - 1))
+            trackable.contains(&(i - 1))
         });
-        Ok(Tracking { changes, untracked, repeated, samples: judged, strangers, kmers })
+        Ok(TrackingResult {
+            changes,
+            untracked,
+            duplicate_records: repeated,
+            samples: judged,
+            unassigned_mates: strangers,
+            kmers,
+        })
     }
 
-    /// Records → changes, each once.
-    fn understand(&self) -> Result<Understood, Error> {
-        let (mut keys, mut understood) = (HashMap::new(), Understood::default());
+    /// Parses the records into distinct changes.
+    fn parse_records(&self) -> Result<ParsedRecords, Error> {
+        let (mut keys, mut understood) = (HashMap::new(), ParsedRecords::default());
         for record in &self.records {
-            match Change::of(record.clone())? {
-                Ok(change) => match keys.entry(change.key()) {
-                    Entry::Occupied(known) => understood.repeated.push([record.stands, *known.get()]),
+            match KnownChange::from_record(record.clone())? {
+                Ok(change) => match keys.entry(change.canonical_junctions()) {
+                    Entry::Occupied(known) => understood.repeated.push([record.file_position, *known.get()]),
                     Entry::Vacant(new) => {
-                        new.insert(record.stands);
+                        new.insert(record.file_position);
                         understood.changes.push(change);
                     }
                 },
-                Err((record, why)) => understood.untracked.push(Untracked { record, why }),
+                Err((record, why)) => understood.untracked.push(UntrackedChange { record, reason: why }),
             }
         }
         Ok(understood)
     }
 
-    /// Spells all places, and holds the records against the reference.
-    fn places(&self, changes: &[Change], meter: &Meter) -> Result<Vec<Place>, Error> {
-        let wanted: Vec<_> = changes.iter().flat_map(place::wanted).collect();
-        let windows = windows(&self.reference, &wanted, meter)?;
-        // What changes touch, without the bases that alleles are padded with.
+    /// Builds the sequences of all junctions, and checks the records against the reference.
+    fn build_junctions(
+        &self,
+        changes: &[KnownChange],
+        meter: &ProgressCounters,
+    ) -> Result<Vec<TrackedJunction>, Error> {
+        let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
+        let windows = read_windows(&self.reference, &wanted, meter)?;
+        // Positions that changes affect, without the anchor bases of indels.
         let none = BTreeSet::new();
         let mut touched: HashMap<&str, BTreeSet<usize>> = HashMap::new();
         for change in changes.iter().filter(|c| c.reference.is_some()) {
@@ -211,14 +225,14 @@ impl Job {
             });
         }
         let mut at = 0;
-        let mut places = Vec::new();
+        let mut junctions = Vec::new();
         for (number, change) in changes.iter().enumerate() {
-            let (junctions, reference) = (2 * change.junctions.len(), at + 2 * change.junctions.len());
-            check(change, &windows[at..=reference])?;
+            let (num_windows, reference) = (2 * change.junctions.len(), at + 2 * change.junctions.len());
+            check_against_reference(change, &windows[at..=reference])?;
             for (j, junction) in change.junctions.iter().enumerate() {
-                let pair: [&Window; 2] = [&windows[at + 2 * j], &windows[at + 2 * j + 1]];
+                let pair: [&ReferenceWindow; 2] = [&windows[at + 2 * j], &windows[at + 2 * j + 1]];
                 let chrom = junction.from.as_ref().map_or("", |end| &end.chrom);
-                places.push(place::spell(
+                junctions.push(tracked_junction::build_junction(
                     number,
                     change,
                     junction,
@@ -226,118 +240,122 @@ impl Job {
                     touched.get(chrom).unwrap_or(&none),
                 ));
             }
-            at += junctions + 1;
+            at += num_windows + 1;
         }
-        Ok(places)
+        Ok(junctions)
     }
 
-    /// One pass over all reads.
-    fn pass<'a>(
+    /// Collects the evidence of all reads in one pass.
+    fn collect_evidence<'a>(
         &self,
-        anchors: &'a Anchors,
-        places: &'a [Place],
-        depths: &Depths,
-        meter: &Meter,
-    ) -> Result<Vec<Found<'a>>, Error> {
-        let start = || Found {
-            looker: Looker::new(anchors, places),
+        anchors: &'a AnchorIndex,
+        junctions: &'a [TrackedJunction],
+        depths: &JunctionDepths,
+        meter: &ProgressCounters,
+    ) -> Result<Vec<ThreadResults<'a>>, Error> {
+        let start = || ThreadResults {
+            collector: EvidenceCollector::new(anchors, junctions),
             trimmer: Trimmer::default(),
-            seen: Vec::new(),
+            evidence: Vec::new(),
             pairs: vec![0; self.samples.len()],
-            longest: 0,
+            max_mate_len: 0,
         };
         for_each_batch(&self.lanes, self.threads, meter, start, |found, batch| {
-            let Found { looker, trimmer, seen, pairs, longest } = found;
+            let ThreadResults { collector, trimmer, evidence, pairs, max_mate_len: longest } = found;
             pairs[usize::from(batch.sample)] += batch.len() as u64;
             for pair in batch.iter() {
                 *longest = pair.mates.iter().fold(*longest, |longest, mate| longest.max(mate.seq.len()));
-                if looker.may_tell(&pair) {
+                if collector.has_anchor(&pair) {
                     let pair = trimmer.trim(pair);
-                    looker.look(&pair, batch.sample, |one| seen.extend(depths.count(&one).then_some(one)));
+                    collector.collect_pair_evidence(&pair, batch.sample, |one| {
+                        evidence.extend(depths.count_pair(&one).then_some(one))
+                    });
                 }
             }
             Ok(())
         })
     }
 
-    /// Molecules, errors and verdicts of each sample, the normal first.
-    fn judge(
+    /// Counts molecules, estimates errors and judges the changes of each sample, the normal first.
+    fn judge_samples(
         &self,
-        changes: &[Change],
-        places: &[Place],
-        seen: &[Seen],
-        depths: &Depths,
-        tells: &HashSet<usize>,
+        changes: &[KnownChange],
+        junctions: &[TrackedJunction],
+        evidence: &[PairEvidence],
+        depths: &JunctionDepths,
+        trackable: &HashSet<usize>,
         pairs: &[u64],
-    ) -> Vec<Sample> {
-        let order =
-            self.normal.into_iter().chain((0..self.samples.len()).filter(|s| Some(*s) != self.normal));
-        let mut samples: Vec<(usize, Sample)> = Vec::new();
+    ) -> Vec<SampleTracking> {
+        let order = self.normal.into_iter().chain((0..self.samples.len()).filter(|s| Some(*s) != self.normal));
+        let mut samples: Vec<(usize, SampleTracking)> = Vec::new();
         for number in order {
-            let of = |place: usize| {
-                let key = (place as u32, number as u8);
-                let from = seen.partition_point(|s| (s.place, s.sample) < key);
-                let to = seen.partition_point(|s| (s.place, s.sample) <= key);
-                &seen[from..to]
+            let of = |junction: usize| {
+                let key = (junction as u32, number as u8);
+                let from = evidence.partition_point(|s| (s.junction, s.sample) < key);
+                let to = evidence.partition_point(|s| (s.junction, s.sample) <= key);
+                &evidence[from..to]
             };
-            let count = |(): &mut (), place: usize| molecules::of(&places[place], of(place));
-            let counted: Vec<(Votes, Option<Watched>)> = in_order(places.len(), self.threads, || (), count);
-            let background = Background::of(counted.iter().filter_map(|c| c.1.as_ref()));
+            let count = |(): &mut (), junction: usize| molecules::count_molecules(&junctions[junction], of(junction));
+            let counted: Vec<(MoleculeCounts, Option<FlankErrorCounts>)> =
+                map_in_order(junctions.len(), self.threads, || (), count);
+            let background = BackgroundErrors::from_flank_counts(counted.iter().filter_map(|c| c.1.as_ref()));
             let mut by_change: HashMap<usize, Vec<usize>> = HashMap::new();
-            (0..places.len()).for_each(|p| by_change.entry(places[p].change).or_default().push(p));
+            (0..junctions.len()).for_each(|p| by_change.entry(junctions[p].change).or_default().push(p));
             let normal = samples.iter().find(|(s, _)| Some(*s) == self.normal).map(|(_, sample)| sample);
-            let mut tracked: Vec<Tracked> = Vec::new();
-            for (index, change) in changes.iter().enumerate().filter(|(i, _)| tells.contains(i)) {
-                let given: Vec<Given<'_>> = by_change[&index]
+            let mut results: Vec<ChangeResult> = Vec::new();
+            for (index, change) in changes.iter().enumerate().filter(|(i, _)| trackable.contains(i)) {
+                let observations: Vec<JunctionObservations<'_>> = by_change[&index]
                     .iter()
-                    .map(|&p| Given {
-                        votes: &counted[p].0,
-                        local: background.at(&places[p], counted[p].1.as_ref()),
-                        thinned: depths.thinned(p, number),
+                    .map(|&p| JunctionObservations {
+                        molecules: &counted[p].0,
+                        error_rates: background.error_rates_at(&junctions[p], counted[p].1.as_ref()),
+                        downsampling_factor: depths.downsampling_factor(p, number),
                     })
                     .collect();
-                let of_normal = normal.map(|sample| &sample.tracked[tracked.len()]);
-                tracked.push(judge::change(index, change.record.share, &given, of_normal));
+                let of_normal = normal.map(|sample| &sample.changes[results.len()]);
+                results.push(verdict::judge_change(index, change.record.allele_fraction, &observations, of_normal));
             }
-            let whole = judge::whole(&mut tracked, |index| changes[index].record.share);
+            let whole = verdict::judge_sample(&mut results, |index| changes[index].record.allele_fraction);
             let is_normal = Some(number) == self.normal;
             let name = self.samples[number].clone();
-            samples
-                .push((number, Sample { name, is_normal, tracked, whole, background, pairs: pairs[number] }));
+            samples.push((
+                number,
+                SampleTracking { name, is_normal, changes: results, result: whole, background, pairs: pairs[number] },
+            ));
         }
         samples.sort_by_key(|(number, _)| *number);
         samples.into_iter().map(|(_, sample)| sample).collect()
     }
 }
 
-/// Whether the reference is the one that a record speaks of. `windows` are those of [`place::wanted`].
-fn check(change: &Change, windows: &[Window]) -> Result<(), Error> {
+/// Checks that the reference fits the record. `windows` are the ranges of [`tracked_junction::window_requests`].
+fn check_against_reference(change: &KnownChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
     let record = &change.record;
-    let wrong = |what: String| Err(Error::Record { record: record.name(), what });
+    let error = |what: String| Err(Error::Record { record: record.display_name(), what });
     let own = &windows[windows.len() - 1];
-    if !own.there {
-        return wrong(format!("the reference has no {}", record.chrom));
+    if !own.is_present {
+        return error(format!("the reference has no {}", record.chrom));
     }
     if own.bases.is_empty() {
-        return wrong(format!("{} of the reference has no base {}", record.chrom, record.pos));
+        return error(format!("{} of the reference has no base {}", record.chrom, record.pos));
     }
     if let Some(reference) = &change.reference {
         let same = |(a, b): (&u8, &u8)| a == b || *b == b'N' || !b"ACGT".contains(a);
         if own.bases.len() < reference.len() || !own.bases.iter().zip(reference.as_bytes()).all(same) {
             let here = String::from_utf8_lossy(&own.bases[..own.bases.len().min(24)]).into_owned();
-            return wrong(format!(
-                "REF does not match the reference, which has {here} there: the file is of another genome"
+            return error(format!(
+                "REF does not match the reference, which has {here} there: the VCF file belongs to another genome"
             ));
         }
     }
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
     for (end, window) in ends.zip(windows) {
         let Some(end) = end else { continue };
-        if !window.there {
-            return wrong(format!("the reference has no {}", end.chrom));
+        if !window.is_present {
+            return error(format!("the reference has no {}", end.chrom));
         }
-        if window.slice(end.pos, end.pos + 1).is_empty() && change.reference.is_none() {
-            return wrong(format!("{} of the reference has no base {}", end.chrom, end.pos + 1));
+        if window.bases_in_range(end.pos, end.pos + 1).is_empty() && change.reference.is_none() {
+            return error(format!("{} of the reference has no base {}", end.chrom, end.pos + 1));
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! What chance makes: tails of counts, intervals of shares.
+//! Probabilities of weighted counts, and confidence intervals of shares.
 
-/// Natural logarithm of the gamma function, for `x` above 0 (Lanczos' series with seven terms).
+/// Natural logarithm of the gamma function, for `x` above 0 (Lanczos approximation with seven terms).
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     const C: [f64; 6] = [
         76.180_091_729_471_46,
@@ -15,18 +15,18 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
     (x + 0.5) * t.ln() - t + (2.506_628_274_631_000_5 * tail / x).ln()
 }
 
-/// The regularised incomplete beta function: the share of a beta distribution below `x`.
-pub(crate) fn beta_below(a: f64, b: f64, x: f64) -> f64 {
+/// Regularised incomplete beta function: probability that a beta variable is below `x`.
+pub(crate) fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
     }
-    // The fraction converges fast on this side of the mean only.
+    // The continued fraction converges fast only on this side of the mean.
     if x > (a + 1.0) / (a + b + 2.0) {
-        return 1.0 - beta_below(b, a, 1.0 - x);
+        return 1.0 - regularised_incomplete_beta(b, a, 1.0 - x);
     }
     let front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p();
     let away = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
-    // Lentz' way through the continued fraction.
+    // Lentz's algorithm for the continued fraction.
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
     let mut h = d;
     for m in (1..300).map(f64::from) {
@@ -45,8 +45,8 @@ pub(crate) fn beta_below(a: f64, b: f64, x: f64) -> f64 {
     (front.exp() * h / a).min(1.0)
 }
 
-/// Where a function that rises over 0..1 reaches `level`.
-fn reaches(level: f64, f: impl Fn(f64) -> f64) -> f64 {
+/// Solves `f(x) = level` for an increasing function on 0..1, by bisection.
+fn solve_increasing(level: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -55,65 +55,68 @@ fn reaches(level: f64, f: impl Fn(f64) -> f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The interval that holds a share with 95%, of which `found` of `all` bear witness (Clopper and Pearson).
-pub fn interval(found: u64, all: u64) -> [f64; 2] {
-    let (x, n) = (found as f64, all as f64);
-    let low = if found == 0 { 0.0 } else { reaches(0.025, |p| beta_below(x, n - x + 1.0, p)) };
-    let high = if found >= all { 1.0 } else { reaches(0.975, |p| beta_below(x + 1.0, n - x, p)) };
+/// 95% confidence interval of a proportion, if `found` of `all` observations have the property (Clopper and Pearson
+/// 1934). Returns the lower and the upper end.
+pub fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
+    let (x, n) = (found as f64, total as f64);
+    let low =
+        if found == 0 { 0.0 } else { solve_increasing(0.025, |p| regularised_incomplete_beta(x, n - x + 1.0, p)) };
+    let high =
+        if found >= total { 1.0 } else { solve_increasing(0.975, |p| regularised_incomplete_beta(x + 1.0, n - x, p)) };
     [low, high]
 }
 
-/// Counts that come together: how many are expected, what each weighs, and how many there are.
+/// An observed count with its expectation and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
-    /// Expected by errors alone.
+pub struct WeightedCount {
+    /// Count expected from errors alone.
     pub expected: f64,
-    /// Weight of one, 0 and up.
+    /// Weight of one observation, at least 0.
     pub weight: f64,
-    /// Seen.
+    /// Observed count.
     pub found: u64,
-    /// How even cells are: expectations are those of a gamma distribution of this shape (a large number: exact).
+    /// Shape of the gamma distribution of the expectation; a large number means that the expectation is exact.
     pub shape: f64,
 }
 
-/// Steps into which the largest weight is divided.
-const STEPS: f64 = 16.0;
-/// Largest sum, in steps, and largest expectation for which the distribution is made step by step.
-const LARGEST: usize = 4096;
-const MOST_EXPECTED: f64 = 500.0;
-/// A sum of many terms tells no smaller probability.
-const EXACT: f64 = 1e-9;
+/// Number of steps into which the largest weight is divided.
+const WEIGHT_STEPS: f64 = 16.0;
+/// Largest sum, in steps, for which the distribution is computed exactly.
+const MAX_EXACT_SUM: usize = 4096;
+/// Largest expected number of observations for which the distribution is computed exactly.
+const MAX_EXACT_EXPECTED: f64 = 500.0;
+/// Smallest probability that the exact computation resolves.
+const MIN_EXACT_PROBABILITY: f64 = 1e-9;
 
-/// Probability that errors alone make as large a weighted sum as was seen, or a larger one. Exact but for the rounding of weights, which both sides share; where that
-/// would take long, or is very small, a bound above it.
-pub fn tail(cells: &[Cell]) -> f64 {
+/// Probability that errors alone give the observed weighted sum or a larger one. Exact except for the rounding of
+/// weights, which affects observed and expected sums alike. If the computation would take long, or the probability is
+/// very small, an upper bound.
+pub fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
     let heaviest = cells.iter().map(|c| c.weight).fold(0.0, f64::max);
     if heaviest <= 0.0 {
         return 1.0;
     }
-    let steps: Vec<(usize, &Cell)> = cells
-        .iter()
-        .map(|c| ((c.weight / heaviest * STEPS).round() as usize, c))
-        .filter(|c| c.0 > 0)
-        .collect();
+    let steps: Vec<(usize, &WeightedCount)> =
+        cells.iter().map(|c| ((c.weight / heaviest * WEIGHT_STEPS).round() as usize, c)).filter(|c| c.0 > 0).collect();
     let sum: usize = steps.iter().map(|(w, c)| w * c.found as usize).sum();
     if sum == 0 {
         return 1.0;
     }
     let expected: f64 = steps.iter().map(|(_, c)| c.expected).sum();
-    let bound = bound(&steps, sum as f64);
-    if sum > LARGEST || expected > MOST_EXPECTED {
+    let bound = chernoff_bound(&steps, sum as f64);
+    if sum > MAX_EXACT_SUM || expected > MAX_EXACT_EXPECTED {
         return bound;
     }
-    let exact = 1.0 - below(&steps, sum);
-    if exact > EXACT { exact.min(1.0) } else { bound.min(EXACT) }
+    let exact = 1.0 - probability_below(&steps, sum);
+    if exact > MIN_EXACT_PROBABILITY { exact.min(1.0) } else { bound.min(MIN_EXACT_PROBABILITY) }
 }
 
 /// Probability of a sum below `sum`.
 ///
-/// A count whose expectation is gamma distributed is a Poisson number of groups of which few have more than one member; all groups of all
-/// cells together are one such process, whose sums follow from each other (Panjer).
-fn below(steps: &[(usize, &Cell)], sum: usize) -> f64 {
+/// A count with a gamma distributed expectation is a Poisson number of groups, few of which have more than one
+/// member. The groups of all counts form one compound Poisson process, whose sums are computed recursively (Panjer
+/// 1981).
+fn probability_below(steps: &[(usize, &WeightedCount)], sum: usize) -> f64 {
     let mut groups = vec![0.0; sum];
     let mut rate = 0.0;
     for (weight, cell) in steps {
@@ -133,18 +136,19 @@ fn below(steps: &[(usize, &Cell)], sum: usize) -> f64 {
     p.iter().sum()
 }
 
-/// Chernoff's bound above the probability of a sum of `sum` or more.
-fn bound(steps: &[(usize, &Cell)], sum: f64) -> f64 {
-    // Logarithm of the mean of exp(s * sum), less s times what was seen: the least over s is the bound's logarithm.
+/// Chernoff's upper bound of the probability of a sum of at least `sum`.
+fn chernoff_bound(steps: &[(usize, &WeightedCount)], sum: f64) -> f64 {
+    // Logarithm of the mean of exp(s * sum), less s times the observed sum: the minimum over s is the logarithm of
+    // the bound.
     let at = |s: f64| -> f64 {
-        let of = |(w, c): &(usize, &Cell)| {
+        let of = |(w, c): &(usize, &WeightedCount)| {
             let grown = c.expected / c.shape * (s * *w as f64).exp_m1();
             if grown < 1.0 { -c.shape * (-grown).ln_1p() } else { f64::INFINITY }
         };
         steps.iter().map(of).sum::<f64>() - s * sum
     };
-    // It is convex: thirds of an interval that surely holds the least.
-    let (mut low, mut high) = (0.0, 40.0 / STEPS);
+    // The function is convex: ternary search on an interval that contains the minimum.
+    let (mut low, mut high) = (0.0, 40.0 / WEIGHT_STEPS);
     for _ in 0..200 {
         let (one, two) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
         if at(one) <= at(two) { high = two } else { low = one }
@@ -161,16 +165,16 @@ mod tests {
         let near = |found: [f64; 2], wanted: [f64; 2]| {
             assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 2e-4), "{found:?}");
         };
-        near(interval(0, 10), [0.0, 0.3085]);
-        near(interval(1, 10), [0.0025, 0.4450]);
-        near(interval(5, 10), [0.1871, 0.8129]);
-        near(interval(10, 10), [0.6915, 1.0]);
-        near(interval(3, 2000), [0.00031, 0.00438]);
-        near(interval(0, 0), [0.0, 1.0]);
+        near(binomial_interval(0, 10), [0.0, 0.3085]);
+        near(binomial_interval(1, 10), [0.0025, 0.4450]);
+        near(binomial_interval(5, 10), [0.1871, 0.8129]);
+        near(binomial_interval(10, 10), [0.6915, 1.0]);
+        near(binomial_interval(3, 2000), [0.00031, 0.00438]);
+        near(binomial_interval(0, 0), [0.0, 1.0]);
     }
 
-    fn cell(expected: f64, weight: f64, found: u64, shape: f64) -> Cell {
-        Cell { expected, weight, found, shape }
+    fn cell(expected: f64, weight: f64, found: u64, shape: f64) -> WeightedCount {
+        WeightedCount { expected, weight, found, shape }
     }
 
     #[test]
@@ -185,26 +189,26 @@ mod tests {
             1.0 - sum
         };
         for (mean, found) in [(0.05, 1), (0.5, 2), (3.0, 9), (40.0, 60)] {
-            let p = tail(&[cell(mean, 2.5, found, 1e9)]);
+            let p = weighted_sum_p_value(&[cell(mean, 2.5, found, 1e9)]);
             assert!((p / poisson(mean, found) - 1.0).abs() < 1e-4, "{mean} {found}: {p}");
-            assert!(found == 1 || tail(&[cell(mean, 1.0, found, 2.0)]) > p);
+            assert!(found == 1 || weighted_sum_p_value(&[cell(mean, 1.0, found, 2.0)]) > p);
         }
-        assert_eq!(tail(&[cell(0.5, 1.0, 0, 10.0)]), 1.0);
-        assert_eq!(tail(&[]), 1.0);
-        // Far out and for large sums a bound: small, and never 0 by rounding.
-        let far = tail(&[cell(1.0, 1.0, 40, 1e9)]);
+        assert_eq!(weighted_sum_p_value(&[cell(0.5, 1.0, 0, 10.0)]), 1.0);
+        assert_eq!(weighted_sum_p_value(&[]), 1.0);
+        // Far in the tail, and for large sums, a bound: small, but never rounded to 0.
+        let far = weighted_sum_p_value(&[cell(1.0, 1.0, 40, 1e9)]);
         assert!(far > 0.0 && far < 1e-40, "{far}");
-        let many = tail(&[cell(2000.0, 1.0, 2200, 1e9)]);
+        let many = weighted_sum_p_value(&[cell(2000.0, 1.0, 2200, 1e9)]);
         assert!((1e-6..1e-3).contains(&many), "{many}");
     }
 
     #[test]
     fn what_weighs_more_says_more() {
         let quiet = |found| [cell(0.2, 1.0, found, 1e9), cell(5.0, 0.1, 5, 1e9)];
-        let (none, three) = (tail(&quiet(0)), tail(&quiet(3)));
+        let (none, three) = (weighted_sum_p_value(&quiet(0)), weighted_sum_p_value(&quiet(3)));
         assert!(none > 0.4 && three < 0.01, "{none} {three}");
-        // Of the loud cell as many more say little.
-        let loud = tail(&[cell(0.2, 1.0, 0, 1e9), cell(5.0, 0.1, 8, 1e9)]);
+        // As many more of the frequent count are weak evidence.
+        let loud = weighted_sum_p_value(&[cell(0.2, 1.0, 0, 1e9), cell(5.0, 0.1, 8, 1e9)]);
         assert!(loud > 0.1, "{loud}");
     }
 }

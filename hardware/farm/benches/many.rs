@@ -3,22 +3,22 @@
 use std::fs;
 use std::time::Instant;
 
-use genuma_farm::{Farm, Seat};
+use genuma_farm::{CpuSlot, Farm};
 use genuma_machine::placement::pin;
 
 const TASKS: u64 = 10_000_000;
 const WORKERS: usize = 64;
 
 fn main() {
-    let cpus: Vec<u32> = pin::allowed().iter().collect();
-    let seats = cpus.iter().cycle().take(WORKERS).map(|&cpu| Seat { cpu: Some(cpu), node: None }).collect();
+    let cpus: Vec<u32> = pin::allowed_cpus().iter().collect();
+    let seats = cpus.iter().cycle().take(WORKERS).map(|&cpu| CpuSlot { cpu: Some(cpu), node: None }).collect();
     let farm = Farm::new(seats);
-    println!("{WORKERS} workers on {} CPUs, {} tasks made", cpus.len(), farm.tasks());
+    println!("{WORKERS} workers on {} CPUs, {} tasks made", cpus.len(), farm.num_allocated_tasks());
     for tasks in [TASKS / 100, TASKS / 10, TASKS] {
         let (mut read, mut next) = (0, 0);
         let start = Instant::now();
         let summary = farm
-            .run(
+            .run_tasks(
                 |_| (0_u64, 0_u64),
                 |_| Ok(()),
                 |task| {
@@ -38,7 +38,7 @@ fn main() {
             )
             .expect("nothing fails");
         let seconds = start.elapsed().as_secs_f64();
-        assert_eq!((next, summary.tasks, summary.made), (tasks, tasks, farm.tasks()));
+        assert_eq!((next, summary.tasks, summary.allocated_tasks), (tasks, tasks, farm.num_allocated_tasks()));
         println!(
             "{tasks} tasks in order: {seconds:.2} s, {:.0} tasks/ms, peak of the process {} KiB",
             tasks as f64 / seconds / 1e3,

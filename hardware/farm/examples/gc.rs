@@ -5,8 +5,8 @@
 use std::io::{BufWriter, Write, stdout};
 
 use anyhow::{Context, Result};
-use genuma_farm::{Farm, seats, touched};
-use genuma_machine::topology::{Source, Sysfs};
+use genuma_farm::{Farm, allocate_touched_buffer, assign_cpu_slots};
+use genuma_machine::topology::{Sysfs, TopologySource};
 
 /// Reads in a batch, and bases in a read.
 const READS: usize = 1000;
@@ -20,9 +20,9 @@ struct Batch {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1).map(|text| {
-        text.parse::<u64>().with_context(|| format!("'{text}' is no number: give threads and batches"))
-    });
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|text| text.parse::<u64>().with_context(|| format!("'{text}' is no number: give threads and batches")));
     let topology = Sysfs::new().topology()?;
     let threads = arguments.next().transpose()?.unwrap_or(topology.allowed.cpus.len() as u64);
     let batches = arguments.next().transpose()?.unwrap_or(200);
@@ -30,9 +30,9 @@ fn main() -> Result<()> {
     let (mut random, mut read) = (1_u64, 0);
     let mut out = BufWriter::new(stdout().lock());
     // A batch takes some 0.1 ms: a few for each worker are enough.
-    let farm = Farm::new(seats(&topology, threads as usize)).tasks_per_worker(8).timed(true);
-    let summary = farm.run(
-        |_seat| Batch { number: 0, bases: touched(READS * LENGTH), gc: 0.0 },
+    let farm = Farm::new(assign_cpu_slots(&topology, threads as usize)).with_tasks_per_worker(8).with_task_timing(true);
+    let summary = farm.run_tasks(
+        |_seat| Batch { number: 0, bases: allocate_touched_buffer(READS * LENGTH), gc: 0.0 },
         |_seat| Ok(()),
         |batch| {
             batch.number = read;
@@ -54,9 +54,9 @@ fn main() -> Result<()> {
     out.flush()?;
     drop(out);
     for worker in &summary.workers {
-        let busy = worker.busy.unwrap_or_default().as_secs_f64() * 1e3;
-        eprintln!("{} on CPU {}: {} batches in {busy:.1} ms", worker.seat, worker.cpu, worker.tasks);
+        let busy = worker.busy_time.unwrap_or_default().as_secs_f64() * 1e3;
+        eprintln!("{} on CPU {}: {} batches in {busy:.1} ms", worker.cpu_slot, worker.cpu, worker.tasks);
     }
-    eprintln!("{} batches through {} places", summary.tasks, summary.made);
+    eprintln!("{} batches through {} places", summary.tasks, summary.allocated_tasks);
     Ok(())
 }

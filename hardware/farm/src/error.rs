@@ -1,101 +1,101 @@
-//! What can go wrong in a farm, and where.
+//! Errors of a farm and the stage in which they occurred.
 
 use std::any::Any;
 use std::fmt;
 
 use genuma_machine::placement;
 
-use crate::Seat;
+use crate::CpuSlot;
 
-/// Why a farm stopped early. `E` is the error of the caller's own closures.
+/// Why a farm stopped early. `E` is the error type of the caller's closures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error<E> {
-    /// There are no seats, or no tasks for them.
-    #[error(
-        "a farm needs at least one worker and one task for each: it was given {workers} and {tasks_per_worker}"
-    )]
-    Empty {
-        /// Seats given.
+    /// The farm has no workers, or no tasks per worker.
+    #[error("a farm needs at least one worker and one task for each: it was given {workers} and {tasks_per_worker}")]
+    NoWorkersOrTasks {
+        /// Number of workers.
         workers: usize,
-        /// Tasks for each.
+        /// Tasks per worker.
         tasks_per_worker: usize,
     },
-    /// A worker cannot be where it should.
+    /// A worker cannot be pinned to its CPU.
     #[error("worker {worker} cannot run on {seat}: {source}")]
-    Seat {
-        /// The worker, counted from 0.
+    CannotPinWorker {
+        /// Index of the worker, from 0.
         worker: usize,
-        /// Where it should be.
-        seat: Seat,
-        /// Why it cannot.
+        /// The CPU slot of the worker.
+        seat: CpuSlot,
+        /// Why the worker could not be pinned.
         source: placement::Error,
     },
-    /// The system gives no more threads.
+    /// The system cannot start another thread.
     #[error("worker {worker} cannot start, run fewer: {source}")]
-    Thread {
-        /// The worker, counted from 0.
+    CannotStartThread {
+        /// Index of the worker, from 0.
         worker: usize,
-        /// What the system said.
+        /// Error of the system call.
         source: std::io::Error,
     },
-    /// One of the closures returned an error.
+    /// A closure of the caller returned an error.
     #[error("{place}: {source}")]
-    Failed {
-        /// Which one.
-        place: Place,
-        /// What it returned.
+    ClosureFailed {
+        /// The closure that failed, and for which task or worker.
+        place: FarmStage,
+        /// Error that the closure returned.
         source: E,
     },
-    /// The source waits for a result to be handed on, and there is none to come.
-    #[error("reading task {task}: the source waits for a result, but all {task} read before are handed on")]
-    Standstill {
-        /// The task that was to be read, counted from 0.
+    /// The source waits for a result, but all results have been passed to the sink already.
+    #[error(
+        "reading task {task}: the source waits for a result, but the results of all {task} earlier tasks have been passed on"
+    )]
+    SourceDeadlock {
+        /// Number of the task that the source should fill, from 0.
         task: u64,
     },
-    /// One of the closures that workers call panicked.
+    /// A closure that workers call panicked.
     #[error("{place}: panicked: {message}")]
-    Panicked {
-        /// Which one.
-        place: Place,
-        /// What the panic said.
+    ClosurePanicked {
+        /// The closure that panicked, and for which task or worker.
+        place: FarmStage,
+        /// Panic message.
         message: String,
     },
 }
 
-/// A closure of a farm, and what it was busy with. Tasks and workers are counted from 0.
+/// A closure of a farm, and the task or worker it was called for. Tasks and workers are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Making this worker's tasks.
-    Tasks(usize),
-    /// Making this worker's state.
-    State(usize),
-    /// Reading this task.
+pub enum FarmStage {
+    /// `make_task`, for this worker.
+    MakeTasks(usize),
+    /// `make_state`, for this worker.
+    MakeState(usize),
+    /// `source`, for this task.
     Source(u64),
-    /// Working on it.
+    /// `work`, for a task on a worker.
     Work {
-        /// The task.
+        /// Number of the task.
         task: u64,
-        /// The worker.
+        /// Index of the worker.
         worker: usize,
     },
-    /// Handing it on.
+    /// `sink`, for this task.
     Sink(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FarmStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Tasks(worker) => write!(f, "making the tasks of worker {worker}"),
-            Place::State(worker) => write!(f, "making the state of worker {worker}"),
-            Place::Source(task) => write!(f, "reading task {task}"),
-            Place::Work { task, worker } => write!(f, "task {task} on worker {worker}"),
-            Place::Sink(task) => write!(f, "handing on task {task}"),
+            FarmStage::MakeTasks(worker) => write!(f, "making the tasks of worker {worker}"),
+            FarmStage::MakeState(worker) => write!(f, "making the state of worker {worker}"),
+            FarmStage::Source(task) => write!(f, "reading task {task}"),
+            FarmStage::Work { task, worker } => write!(f, "task {task} on worker {worker}"),
+            FarmStage::Sink(task) => write!(f, "passing on task {task}"),
         }
     }
 }
 
-/// What a panic said, as far as it said it in words.
-pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
+/// Message of a panic, if its payload is text.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

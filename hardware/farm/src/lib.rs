@@ -1,23 +1,24 @@
 //! A lock-free master-worker farm of pinned threads: the runtime of misale2014, section V.
 //!
-//! A master, the calling thread, reads tasks and collects their results. Each worker, pinned to a CPU, is joined to it by two
-//! bounded rings with one writer and one reader each. A task is made once, by the worker it belongs to, goes round between
-//! the two for ever, and carries input one way and results the other. So a farm holds
-//! *workers × tasks per worker* tasks whatever the length of the input, their memory lies on the node where it is worked on,
-//! and nothing is locked or allocated for a task.
+//! A master (the calling thread) reads tasks and collects their results. Each worker is pinned to a CPU and joined to
+//! the master by two bounded rings, each with one writer and one reader. A task object is allocated once, by the
+//! worker that owns it, and moves between master and worker repeatedly. It carries input one way and results the
+//! other way. So a farm allocates *workers × tasks per worker* task objects, whatever the length of the input. Their
+//! memory is on the NUMA node of the worker, and nothing is locked or allocated per task.
 //!
-//! Results are handed on in the order the tasks were read. A source whose next task depends on results says so
-//! ([`Next::Later`]) and is asked again when one has been handed on.
+//! Results are passed to the sink in the order in which the tasks were read. A source whose next task depends on
+//! results returns [`SourceStatus::WaitForResult`] and is called again when another result has been passed to the
+//! sink.
 //!
 //! ```
-//! use genuma_farm::{Farm, Seat};
+//! use genuma_farm::{CpuSlot, Farm};
 //!
 //! let mut numbers = 0..1000_u64;
 //! let mut sum = 0;
-//! let summary = Farm::new(vec![Seat::default(); 2])
-//!     .run(
-//!         |_seat| 0_u64,                              // a task, made by its worker
-//!         |_seat| Ok(()),                             // what a worker keeps from task to task
+//! let summary = Farm::new(vec![CpuSlot::default(); 2])
+//!     .run_tasks(
+//!         |_slot| 0_u64,                              // a task, allocated by its worker
+//!         |_slot| Ok(()),                             // state that a worker keeps from task to task
 //!         |task| Ok(numbers.next().map(|n| *task = n).is_some()),
 //!         |(), task| { *task *= 2; Ok(()) },
 //!         |task| { sum += *task; Ok::<(), String>(()) },
@@ -26,21 +27,21 @@
 //! assert_eq!((sum, summary.tasks), (999_000, 1000));
 //! ```
 
-mod seat;
-mod next;
+mod cpu_slot;
+mod source_status;
 mod error;
 mod farm;
 mod worker;
-mod desk;
+mod shared;
 mod master;
-mod pace;
-mod window;
+mod task_granularity;
+mod reorder_buffer;
 mod sleep;
-mod turn;
+mod try_lock;
 mod sync;
 
-pub use error::{Error, Place};
-pub use farm::{Farm, Summary};
-pub use next::Next;
-pub use seat::{Seat, seats};
-pub use worker::{Worked, touched};
+pub use cpu_slot::{CpuSlot, assign_cpu_slots};
+pub use error::{Error, FarmStage};
+pub use farm::{Farm, FarmSummary};
+pub use source_status::SourceStatus;
+pub use worker::{WorkerSummary, allocate_touched_buffer};

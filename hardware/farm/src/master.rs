@@ -1,184 +1,210 @@
-//! A master: reads tasks, gives them to the worker with the least to do, and hands their results on in order.
+//! A master: reads tasks, gives each to the least loaded worker, and passes results to the sink in order.
 
 use std::hint::spin_loop;
 
 use genuma_machine::placement::pin;
 use rtrb::{Consumer, Producer};
 
-use crate::desk::{Desk, Input, Post};
-use crate::pace::Pace;
-use crate::window::Window;
-use crate::worker::{Fault, Job, Ready, Wire};
-use crate::{Error, Next, Place, Seat};
+use crate::reorder_buffer::ReorderBuffer;
+use crate::shared::{MasterSleeper, NumberedSource, SharedSourceAndSink};
+use crate::task_granularity::TaskGranularity;
+use crate::worker::{StartedWorker, TaskEnvelope, TaskFailure, WorkerSignals};
+use crate::{CpuSlot, Error, FarmStage, SourceStatus};
 
-/// Tasks read or handed on before a master looks at its rings again.
-const BURST: usize = 16;
+/// Maximum number of tasks read, or results passed to the sink, before a master checks its rings again.
+const MAX_TASKS_PER_BURST: usize = 16;
 
-/// A worker as its master sees it.
-pub(crate) struct Lane<'a, T, E> {
-    out: Producer<Box<Job<T, E>>>,
-    back: Consumer<Box<Job<T, E>>>,
-    /// Its tasks that are here and empty.
-    free: Vec<Box<Job<T, E>>>,
-    /// Its tasks that are with it, in a ring or at work.
-    away: usize,
-    /// Results it has sent.
-    returned: u64,
-    /// Results that the master wants before it is woken, in all.
-    wanted: u64,
-    /// How many tasks may be with it for now.
-    limit: usize,
-    /// The worker, counted over the whole farm.
+/// A master's connection to one worker: the two rings and the tasks that are waiting or at the worker.
+pub(crate) struct WorkerConnection<'a, T, E> {
+    task_ring: Producer<Box<TaskEnvelope<T, E>>>,
+    result_ring: Consumer<Box<TaskEnvelope<T, E>>>,
+    /// Tasks of the worker that are at the master and empty.
+    free_tasks: Vec<Box<TaskEnvelope<T, E>>>,
+    /// Number of the worker's tasks that are in a ring or being processed.
+    num_tasks_at_worker: usize,
+    /// Number of results that the worker has returned.
+    num_results: u64,
+    /// Total number of results at which the worker wakes the master.
+    wake_at_results: u64,
+    /// Maximum number of tasks that may be at the worker for now.
+    max_tasks_at_worker: usize,
+    /// Index of the worker in the whole farm.
     worker: usize,
-    seat: Seat,
-    wire: &'a Wire,
+    cpu_slot: CpuSlot,
+    signals: &'a WorkerSignals,
 }
 
-impl<'a, T, E> Lane<'a, T, E> {
-    /// The lane to a worker that is ready.
-    pub(crate) fn new(worker: usize, seat: Seat, ready: Ready<T, E>, wire: &'a Wire) -> Self {
-        let Ready { out, back, tasks: free } = ready;
-        Lane { out, back, free, away: 0, returned: 0, wanted: 0, limit: 0, worker, seat, wire }
+impl<'a, T, E> WorkerConnection<'a, T, E> {
+    /// Creates the connection to a worker that has started.
+    pub(crate) fn new(worker: usize, seat: CpuSlot, ready: StartedWorker<T, E>, wire: &'a WorkerSignals) -> Self {
+        let StartedWorker { task_ring: out, result_ring: back, tasks: free } = ready;
+        WorkerConnection {
+            task_ring: out,
+            result_ring: back,
+            free_tasks: free,
+            num_tasks_at_worker: 0,
+            num_results: 0,
+            wake_at_results: 0,
+            max_tasks_at_worker: 0,
+            worker,
+            cpu_slot: seat,
+            signals: wire,
+        }
     }
 
-    /// Whether the worker may be given a task.
-    fn has_room(&self) -> bool {
-        self.away < self.limit && !self.free.is_empty()
+    /// Whether the worker can be given a task.
+    fn can_take_task(&self) -> bool {
+        self.num_tasks_at_worker < self.max_tasks_at_worker && !self.free_tasks.is_empty()
     }
 
-    /// Whether as many results are there as the master wants to be woken for.
-    fn rings(&self) -> bool {
-        let results = self.back.slots() as u64;
-        results > 0 && (self.returned + results >= self.wanted || self.wire.has_failed())
+    /// Whether the worker has returned as many results as the master waits for.
+    fn should_wake_master(&self) -> bool {
+        let results = self.result_ring.slots() as u64;
+        results > 0 && (self.num_results + results >= self.wake_at_results || self.signals.has_failed())
     }
 }
 
-/// A master at work.
+/// A running master.
 pub(crate) struct Master<'a, T, E, I, O> {
-    /// Its place among the masters.
-    me: usize,
-    desk: &'a Desk<'a, I, O>,
-    post: &'a Post,
-    lanes: Vec<Lane<'a, T, E>>,
-    window: Window<Box<Job<T, E>>>,
-    /// The lane a task was given to, by its number modulo the length, a power of two.
-    given: Vec<u32>,
-    /// What is wrong with the source, and the number of the task it stands for.
-    broken: Option<(u64, Error<E>)>,
-    /// Results collected.
-    results: u64,
-    pace: Pace,
-    /// How often to look for results before sleeping.
+    /// Index of this master among all masters.
+    index: usize,
+    shared: &'a SharedSourceAndSink<'a, I, O>,
+    sleeper: &'a MasterSleeper,
+    workers: Vec<WorkerConnection<'a, T, E>>,
+    reorder_buffer: ReorderBuffer<Box<TaskEnvelope<T, E>>>,
+    /// Index of the worker that a task was given to, by the task number modulo the length, a power of two.
+    worker_of_task: Vec<u32>,
+    /// Error of the source, and the number of the task that it should have filled.
+    source_error: Option<(u64, Error<E>)>,
+    /// Number of results collected.
+    num_results: u64,
+    pace: TaskGranularity,
+    /// How often to check for results before sleeping.
     spins: u32,
-    /// How often it slept.
+    /// Number of times that the master slept.
     sleeps: u64,
 }
 
 /// How a master ended.
-pub(crate) struct Ended<E> {
-    /// What stopped it, with the number of the task.
+pub(crate) struct MasterResult<E> {
+    /// The error that stopped the master, with the number of the task.
     pub(crate) error: Option<(u64, Error<E>)>,
-    /// How often it slept.
+    /// Number of times that the master slept.
     pub(crate) sleeps: u64,
 }
 
-/// Stops the other masters when a closure of the caller panics in this one.
-struct AbortOnPanic<'a, I, O>(&'a Desk<'a, I, O>, usize);
+/// Stops the other masters when a closure of the caller panics in this master.
+struct AbortOnPanic<'a, I, O>(&'a SharedSourceAndSink<'a, I, O>, usize);
 
 impl<I, O> Drop for AbortOnPanic<'_, I, O> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.abort(self.1);
+            self.0.abort_masters(self.1);
         }
     }
 }
 
 impl<'a, T, E, I, O> Master<'a, T, E, I, O>
 where
-    I: FnMut(&mut T) -> Result<Next, E>,
+    I: FnMut(&mut T) -> Result<SourceStatus, E>,
     O: FnMut(&mut T) -> Result<(), E>,
 {
-    /// Master `me` over these lanes. `tasks` is the number of tasks of all masters; `cpus` is how many there are.
+    /// Creates master `me` with its workers. `tasks` is the number of task objects of all masters; `cpus` is the
+    /// number of CPUs that the process can use.
     pub(crate) fn new(
         me: usize,
-        desk: &'a Desk<'a, I, O>,
-        post: &'a Post,
-        lanes: Vec<Lane<'a, T, E>>,
+        desk: &'a SharedSourceAndSink<'a, I, O>,
+        post: &'a MasterSleeper,
+        lanes: Vec<WorkerConnection<'a, T, E>>,
         tasks: usize,
         cpus: usize,
         spins: u32,
     ) -> Self {
-        let window = Window::new(tasks);
+        let window = ReorderBuffer::new(tasks);
         let given = vec![0; tasks.next_power_of_two()];
-        let pace = Pace::new(lanes.len().min(cpus), lanes.first().map_or(1, |lane| lane.free.len()));
-        Master { me, desk, post, lanes, window, given, broken: None, results: 0, pace, spins, sleeps: 0 }
+        let pace = TaskGranularity::new(lanes.len().min(cpus), lanes.first().map_or(1, |lane| lane.free_tasks.len()));
+        Master {
+            index: me,
+            shared: desk,
+            sleeper: post,
+            workers: lanes,
+            reorder_buffer: window,
+            worker_of_task: given,
+            source_error: None,
+            num_results: 0,
+            pace,
+            spins,
+            sleeps: 0,
+        }
     }
 
-    /// Reads and hands on until all is done or something fails.
-    pub(crate) fn run(mut self) -> Ended<E> {
-        let _abort = AbortOnPanic(self.desk, self.me);
-        self.set_limits();
+    /// Reads tasks and passes on results until everything is done or an error occurs.
+    pub(crate) fn run_master(mut self) -> MasterResult<E> {
+        let _abort = AbortOnPanic(self.shared, self.index);
+        self.update_task_limits();
         let error = loop {
-            if self.desk.is_aborted() {
+            if self.shared.is_aborted() {
                 break None;
             }
-            self.collect();
-            if let Err(error) = self.hand_on() {
-                self.desk.abort(self.me);
+            self.collect_results();
+            if let Err(error) = self.pass_results_in_order() {
+                self.shared.abort_masters(self.index);
                 break Some(error);
             }
-            self.read();
+            self.read_and_distribute();
             if self.is_done() {
                 break None;
             }
-            if !self.may_go_on() {
-                self.idle();
+            if !self.can_proceed() {
+                self.wait_for_results();
             }
         };
-        Ended { error: error.or(self.broken), sleeps: self.sleeps }
+        MasterResult { error: error.or(self.source_error), sleeps: self.sleeps }
     }
 
     fn is_done(&self) -> bool {
-        self.desk.has_ended() && self.window.is_empty() && self.lanes.iter().all(|lane| lane.away == 0)
+        self.shared.has_source_ended()
+            && self.reorder_buffer.is_empty()
+            && self.workers.iter().all(|lane| lane.num_tasks_at_worker == 0)
     }
 
     /// Takes all results out of the rings.
-    fn collect(&mut self) {
-        for lane in &mut self.lanes {
-            if lane.away == 0 {
+    fn collect_results(&mut self) {
+        for lane in &mut self.workers {
+            if lane.num_tasks_at_worker == 0 {
                 continue;
             }
-            while let Ok(job) = lane.back.pop() {
-                lane.away -= 1;
-                lane.returned += 1;
-                self.results += 1;
-                if job.fault.is_some() {
-                    // Earlier tasks are all read already: they are waited for, as one of them may fail, too.
-                    self.desk.end(self.me);
+            while let Ok(job) = lane.result_ring.pop() {
+                lane.num_tasks_at_worker -= 1;
+                lane.num_results += 1;
+                self.num_results += 1;
+                if job.failure.is_some() {
+                    // All earlier tasks have been read. They are still waited for, because one of them may fail, too.
+                    self.shared.end_reading(self.index);
                 }
-                self.window.put(job.number, job);
+                self.reorder_buffer.insert(job.number, job);
             }
         }
     }
 
-    /// Hands on results whose turn it is.
-    fn hand_on(&mut self) -> Result<(), (u64, Error<E>)> {
-        if !self.window.has(self.desk.next()) {
+    /// Passes results to the sink that are next in order.
+    fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
+        if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());
         }
-        let Master { desk, window, lanes, .. } = self;
-        desk.hand_on(self.me, |sink, first| {
+        let Master { shared: desk, reorder_buffer: window, workers: lanes, .. } = self;
+        desk.pass_results_to_sink(self.index, |sink, first| {
             let mut next = first;
-            while next < first + BURST as u64
-                && let Some(mut job) = window.take(next)
+            while next < first + MAX_TASKS_PER_BURST as u64
+                && let Some(mut job) = window.remove(next)
             {
-                let lane = &mut lanes[job.lane];
-                match job.fault.take() {
+                let lane = &mut lanes[job.worker_index];
+                match job.failure.take() {
                     None => sink(&mut job.task)
-                        .map_err(|source| (next, Error::Failed { place: Place::Sink(next), source }))?,
-                    Some(fault) => return Err((next, error_of(fault, next, lane.worker))),
+                        .map_err(|source| (next, Error::ClosureFailed { place: FarmStage::Sink(next), source }))?,
+                    Some(fault) => return Err((next, task_error(fault, next, lane.worker))),
                 }
-                lane.free.push(job);
+                lane.free_tasks.push(job);
                 next += 1;
             }
             Ok(next)
@@ -186,144 +212,154 @@ where
     }
 
     /// Reads tasks and gives them to workers.
-    fn read(&mut self) {
-        if !self.may_read() {
+    fn read_and_distribute(&mut self) {
+        if !self.can_read() {
             return;
         }
-        let (me, desk) = (self.me, self.desk);
-        if self.pace.watch(self.results) {
-            self.set_limits();
+        let (me, desk) = (self.index, self.shared);
+        if self.pace.update_from_results(self.num_results) {
+            self.update_task_limits();
         }
-        // When another is reading there may be results to see to meanwhile.
-        let _ = desk.read(me, |input| {
-            let mut room = BURST;
-            // What the source knows of results is at least this.
-            let next = desk.next();
+        // If another master is reading, this master can pass on results in the meantime.
+        let _ = desk.try_read_tasks(me, |input| {
+            let mut room = MAX_TASKS_PER_BURST;
+            // The results that the source has seen include at least all before this one.
+            let next = desk.next_task_in_order();
             while room > 0
-                && !desk.has_ended()
-                && !desk.waits()
-                && let Some(lane) = self.least_to_do()
+                && !desk.has_source_ended()
+                && !desk.is_source_waiting()
+                && let Some(lane) = self.least_loaded_worker()
             {
-                let share = self.pace.grain();
+                let share = self.pace.tasks_per_handover();
                 for _ in 0..share {
-                    if !self.give(lane, input, next) {
+                    if !self.read_task_for_worker(lane, input, next) {
                         break;
                     }
                 }
-                self.lanes[lane].wire.sleeper.wake();
+                self.workers[lane].signals.sleeper.wake();
                 room = room.saturating_sub(share);
             }
         });
     }
 
-    /// The lane with the fewest tasks away among those with a free task.
-    fn least_to_do(&self) -> Option<usize> {
-        let free = self.lanes.iter().enumerate().filter(|(_, lane)| lane.has_room());
-        free.min_by_key(|(_, lane)| lane.away).map(|(lane, _)| lane)
+    /// The worker with the fewest tasks among those that can take a task.
+    fn least_loaded_worker(&self) -> Option<usize> {
+        let free = self.workers.iter().enumerate().filter(|(_, lane)| lane.can_take_task());
+        free.min_by_key(|(_, lane)| lane.num_tasks_at_worker).map(|(lane, _)| lane)
     }
 
-    /// Reads one task and gives it to a worker; `next` was to be handed on when reading began. False when there is no free
-    /// task or nothing to read.
-    fn give(&mut self, lane: usize, input: &mut Input<I>, next: u64) -> bool {
-        let number = input.number;
-        let to = &mut self.lanes[lane];
-        if !to.has_room() {
+    /// Reads one task and gives it to a worker. `next` was the next task in order when reading began. Returns false
+    /// when there is no free task, or nothing to read.
+    fn read_task_for_worker(&mut self, lane: usize, input: &mut NumberedSource<I>, next: u64) -> bool {
+        let number = input.next_task;
+        let to = &mut self.workers[lane];
+        if !to.can_take_task() {
             return false;
         }
-        let mut job = to.free.pop().expect("there is room");
+        let mut job = to.free_tasks.pop().expect("there is room");
         match (input.source)(&mut job.task) {
-            Ok(Next::Task) => {}
-            Ok(Next::Later) if next < number => {
-                to.free.push(job);
-                self.desk.wait(next);
+            Ok(SourceStatus::Filled) => {}
+            Ok(SourceStatus::WaitForResult) if next < number => {
+                to.free_tasks.push(job);
+                self.shared.set_source_waiting(next);
                 return false;
             }
             ended => {
-                to.free.push(job);
+                to.free_tasks.push(job);
                 let wrong = match ended {
-                    Err(source) => Some(Error::Failed { place: Place::Source(number), source }),
-                    Ok(Next::Later) => Some(Error::Standstill { task: number }),
+                    Err(source) => Some(Error::ClosureFailed { place: FarmStage::Source(number), source }),
+                    Ok(SourceStatus::WaitForResult) => Some(Error::SourceDeadlock { task: number }),
                     Ok(_) => None,
                 };
-                self.broken = wrong.map(|wrong| (number, wrong));
-                self.desk.end(self.me);
+                self.source_error = wrong.map(|wrong| (number, wrong));
+                self.shared.end_reading(self.index);
                 return false;
             }
         }
-        input.number += 1;
+        input.next_task += 1;
         job.number = number;
-        let slot = number as usize & (self.given.len() - 1);
-        self.given[slot] = lane as u32;
-        self.desk.was_read(self.me, number);
-        to.away += 1;
-        to.out.push(job).expect("the ring has room for all tasks of its worker");
+        let slot = number as usize & (self.worker_of_task.len() - 1);
+        self.worker_of_task[slot] = lane as u32;
+        self.shared.record_task_read(self.index, number);
+        to.num_tasks_at_worker += 1;
+        to.task_ring.push(job).expect("the ring has room for all tasks of its worker");
         true
     }
 
-    /// Waits for results: looks a while, then sleeps until a worker or another master has something.
-    fn idle(&mut self) {
-        let has_results = |lane: &Lane<'_, T, E>| lane.away > 0 && !lane.back.is_empty();
+    /// Waits for results: checks the rings for a while, then sleeps until a worker or another master wakes this
+    /// master.
+    fn wait_for_results(&mut self) {
+        let has_results =
+            |lane: &WorkerConnection<'_, T, E>| lane.num_tasks_at_worker > 0 && !lane.result_ring.is_empty();
         for _ in 0..self.spins {
             spin_loop();
-            if self.lanes.iter().any(has_results) || self.may_go_on() {
+            if self.workers.iter().any(has_results) || self.can_proceed() {
                 return;
             }
         }
-        self.set_alarms();
-        let slept = self.post.0.sleep_unless(|| self.lanes.iter().any(Lane::rings) || self.may_go_on());
+        self.set_wake_thresholds();
+        let slept = self
+            .sleeper
+            .0
+            .sleep_unless(|| self.workers.iter().any(WorkerConnection::should_wake_master) || self.can_proceed());
         self.sleeps += u64::from(slept);
-        self.set_limits();
+        self.update_task_limits();
     }
 
-    /// Sets how many tasks each worker may have.
+    /// Sets the maximum number of tasks per worker.
     ///
-    /// Where threads share CPUs, a master that was woken runs only when the worker on its CPU has nothing left to do. If the
-    /// others had no more to do than that one, they would be idle from then on. So the worker where the master runs gets half
-    /// of what the others get: it is the first to be done, and the master is back in time for the others.
-    fn set_limits(&mut self) {
-        let stock = self.pace.stock();
-        let here = (self.spins == 0).then(|| pin::here().cpu);
-        let shares = |lane: &Lane<'_, T, E>| here.is_some() && lane.seat.cpu == here;
-        let alone = self.lanes.iter().all(shares);
-        for lane in &mut self.lanes {
-            lane.limit = if shares(lane) && !alone { stock / 2 } else { stock };
+    /// Where threads share CPUs, a woken master runs only when the worker on its CPU has no more tasks. If the other
+    /// workers had no more tasks than that one, they would be idle from then on. So the worker on the master's CPU
+    /// gets half as many tasks as the others: it finishes first, and the master runs in time for the others.
+    fn update_task_limits(&mut self) {
+        let stock = self.pace.max_queued_tasks();
+        let here = (self.spins == 0).then(|| pin::current_location().cpu);
+        let shares = |lane: &WorkerConnection<'_, T, E>| here.is_some() && lane.cpu_slot.cpu == here;
+        let alone = self.workers.iter().all(shares);
+        for lane in &mut self.workers {
+            lane.max_tasks_at_worker = if shares(lane) && !alone { stock / 2 } else { stock };
         }
     }
 
-    /// Whether there is something to do without any more results.
-    fn may_go_on(&self) -> bool {
-        self.window.has(self.desk.next()) || self.may_read() || self.desk.is_aborted() || self.is_done()
+    /// Whether the master can do something without further results.
+    fn can_proceed(&self) -> bool {
+        self.reorder_buffer.contains(self.shared.next_task_in_order())
+            || self.can_read()
+            || self.shared.is_aborted()
+            || self.is_done()
     }
 
-    /// Whether there is something to read, room for it, and nobody else reading.
-    fn may_read(&self) -> bool {
-        !self.desk.has_ended()
-            && !self.desk.waits()
-            && !self.desk.is_being_read()
-            && self.lanes.iter().any(Lane::has_room)
+    /// Whether a task can be read: the source has not ended and does not wait, no other master is reading, and a
+    /// worker can take a task.
+    fn can_read(&self) -> bool {
+        !self.shared.has_source_ended()
+            && !self.shared.is_source_waiting()
+            && !self.shared.is_source_being_read()
+            && self.workers.iter().any(WorkerConnection::can_take_task)
     }
 
-    /// Asks each worker to wake the master when half of what it has to do is done, so that both have time for more than
-    /// switching. When a worker has nothing to do, or the source waits, what holds them up is the task to be handed on next: that
-    /// one is waited for at once. It is the first its worker has, as a worker takes tasks in order and all earlier ones are handed on.
-    fn set_alarms(&mut self) {
-        let next = self.desk.next();
-        let held_up = self.desk.reader(next) == Some(self.me)
-            && !self.desk.has_ended()
-            && (self.desk.waits() || self.lanes.iter().any(|lane| lane.away == 0));
-        let first = self.given[next as usize & (self.given.len() - 1)] as usize;
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            let enough = if held_up && index == first { 1 } else { (lane.away / 2).max(1) };
-            lane.wanted = lane.returned + enough as u64;
-            lane.wire.alarm.set(lane.wanted);
+    /// Sets the number of results at which each worker wakes the master: half of its tasks, so that both do more than
+    /// switch threads. If a worker has no task, or the source waits, the result of the next task in order is needed
+    /// at once. It is the first task of its worker, because a worker processes tasks in order and all earlier results
+    /// have been passed on.
+    fn set_wake_thresholds(&mut self) {
+        let next = self.shared.next_task_in_order();
+        let held_up = self.shared.master_that_read_task(next) == Some(self.index)
+            && !self.shared.has_source_ended()
+            && (self.shared.is_source_waiting() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));
+        let first = self.worker_of_task[next as usize & (self.worker_of_task.len() - 1)] as usize;
+        for (index, lane) in self.workers.iter_mut().enumerate() {
+            let enough = if held_up && index == first { 1 } else { (lane.num_tasks_at_worker / 2).max(1) };
+            lane.wake_at_results = lane.num_results + enough as u64;
+            lane.signals.master_waker.set_wake_count(lane.wake_at_results);
         }
     }
 }
 
-fn error_of<E>(fault: Fault<E>, task: u64, worker: usize) -> Error<E> {
-    let place = Place::Work { task, worker };
+fn task_error<E>(fault: TaskFailure<E>, task: u64, worker: usize) -> Error<E> {
+    let place = FarmStage::Work { task, worker };
     match fault {
-        Fault::Failed(source) => Error::Failed { place, source },
-        Fault::Panicked(message) => Error::Panicked { place, message },
+        TaskFailure::Failed(source) => Error::ClosureFailed { place, source },
+        TaskFailure::Panicked(message) => Error::ClosurePanicked { place, message },
     }
 }

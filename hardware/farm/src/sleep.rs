@@ -1,14 +1,14 @@
-//! Sleeping without missing what one is waiting for.
+//! Sleeping threads without lost wake-ups.
 //!
-//! Both sides follow the same rule. Who waits first says that it sleeps and then looks once more; who brings something
-//! first puts it down and then looks whether the other sleeps. A sequentially consistent fence stands between the two steps
-//! on both sides, so at least one of them sees the other.
+//! Both sides follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
+//! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps on
+//! both sides makes at least one of them see the other's step.
 
 use std::sync::OnceLock;
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, Thread, current, fence, park};
 
-/// Lets one thread sleep until another wakes it.
+/// Lets one thread sleep until another thread wakes it.
 #[derive(Default)]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
@@ -16,11 +16,11 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps until [`Self::wake`], but not at all when `ready` holds. Gives whether it slept. Only ever called by one
-    /// thread.
+    /// Sleeps until [`Self::wake`] is called, but not if `ready` returns true. Returns whether the thread slept. May
+    /// only be called by one thread.
     pub(crate) fn sleep_unless(&self, ready: impl FnOnce() -> bool) -> bool {
         self.thread.get_or_init(current);
-        // Release: who sees the flag also sees the handle.
+        // Release: a thread that sees the flag also sees the thread handle.
         self.asleep.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if ready() {
@@ -33,13 +33,14 @@ impl Sleeper {
         true
     }
 
-    /// Wakes the thread when it sleeps. To be called after what the thread waits for was put down.
+    /// Wakes the thread if it sleeps. Call it after publishing the data that the thread waits for.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         self.wake_after_fence();
     }
 
-    /// [`Self::wake`] for callers that had a sequentially consistent fence of their own. Gives whether it slept.
+    /// Like [`Self::wake`], for callers that have executed a sequentially consistent fence. Returns whether the
+    /// thread slept.
     fn wake_after_fence(&self) -> bool {
         let mine = self.asleep.load(Ordering::Relaxed)
             && self.asleep.compare_exchange(true, false, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -50,21 +51,21 @@ impl Sleeper {
     }
 }
 
-/// Tells a worker how many results the master wants before it is woken. A master that is woken for every result spends
-/// its time on switching; one that is woken for every few dozen does not.
+/// Number of results at which a worker wakes its master. A master that is woken for every result spends its time on
+/// thread switches; one that is woken for every few dozen does not.
 #[derive(Default)]
-pub(crate) struct Alarm(AtomicU64);
+pub(crate) struct MasterWaker(AtomicU64);
 
-impl Alarm {
-    /// Wants to be woken when the worker has returned `count` results since it began. Set before
-    /// [`Sleeper::sleep_unless`], whose `ready` looks whether they are there already.
-    pub(crate) fn set(&self, count: u64) {
+impl MasterWaker {
+    /// Requests a wake-up when the worker has returned `count` results in total. Call it before
+    /// [`Sleeper::sleep_unless`], whose `ready` checks whether they have arrived already.
+    pub(crate) fn set_wake_count(&self, count: u64) {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// Wakes `master` when it wants that. To be called after the result that made them `count` was put down.
-    /// Gives whether it woke it.
-    pub(crate) fn ring(&self, count: u64, master: &Sleeper) -> bool {
+    /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after result number `count` has
+    /// been published. Returns whether the master was asleep.
+    pub(crate) fn wake_if_due(&self, count: u64, master: &Sleeper) -> bool {
         fence(Ordering::SeqCst);
         count >= self.0.load(Ordering::Relaxed) && master.wake_after_fence()
     }

@@ -1,4 +1,4 @@
-//! A worker: makes its tasks and its state where it runs, then works on whatever its ring brings.
+//! A worker: allocates its tasks and its state on its CPU, then processes the tasks that arrive in its ring.
 
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,221 +7,233 @@ use std::time::{Duration, Instant};
 use genuma_machine::placement::pin;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::error::message;
-use crate::sleep::{Alarm, Sleeper};
+use crate::error::panic_message;
+use crate::sleep::{MasterWaker, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{Error, Place, Seat};
+use crate::{CpuSlot, Error, FarmStage};
 
-/// A task on its way, with what the farm has to know of it.
-pub(crate) struct Job<T, E> {
-    /// The caller's part.
+/// A task object with the farm's bookkeeping.
+pub(crate) struct TaskEnvelope<T, E> {
+    /// The caller's task.
     pub(crate) task: T,
-    /// Its place in the input.
+    /// Number of the task in the input.
     pub(crate) number: u64,
-    /// The worker it belongs to, by its place among its master's.
-    pub(crate) lane: usize,
-    /// What went wrong with it.
-    pub(crate) fault: Option<Fault<E>>,
+    /// Index of the worker that owns the task, among the workers of its master.
+    pub(crate) worker_index: usize,
+    /// Why processing the task failed, if it did.
+    pub(crate) failure: Option<TaskFailure<E>>,
 }
 
-/// Why a task has no result.
-pub(crate) enum Fault<E> {
+/// Why a task has no result: the closure returned an error, or it panicked.
+pub(crate) enum TaskFailure<E> {
     Failed(E),
     Panicked(String),
 }
 
-/// What a worker and its master know of each other besides the rings; two cache lines, as lines are fetched in pairs.
+/// Signals between a worker and its master, apart from the rings. Two cache lines, because the processor fetches
+/// lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Wire {
-    /// The worker's sleep.
+pub(crate) struct WorkerSignals {
+    /// Sleep state of the worker.
     pub(crate) sleeper: Sleeper,
-    /// When to wake the master.
-    pub(crate) alarm: Alarm,
-    /// Set for the worker to end after the task it is at.
-    stop: AtomicBool,
-    /// Set by the worker when a task has no result.
-    failed: AtomicBool,
+    /// When the worker wakes the master.
+    pub(crate) master_waker: MasterWaker,
+    /// Set by the farm: the worker ends after its current task.
+    is_stopped: AtomicBool,
+    /// Set by the worker when a task has failed.
+    has_failed: AtomicBool,
 }
 
-impl Wire {
-    /// Makes the worker end after the task it is at, or wherever it sleeps.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+impl WorkerSignals {
+    /// Makes the worker end after its current task, and wakes it if it sleeps.
+    pub(crate) fn request_stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
         self.sleeper.wake();
     }
 
-    /// Whether a task of this worker failed. After a panic it returns no more, so the master cannot wait for a number of
-    /// results.
+    /// Whether a task of this worker failed. After a panic the worker returns no more results, so the master must not
+    /// wait for a number of results.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.has_failed.load(Ordering::Relaxed)
     }
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 }
 
-/// A worker that is ready, as its master sees it.
-pub(crate) struct Ready<T, E> {
-    /// The way to it.
-    pub(crate) out: Producer<Box<Job<T, E>>>,
-    /// The way back.
-    pub(crate) back: Consumer<Box<Job<T, E>>>,
-    /// Its tasks.
-    pub(crate) tasks: Vec<Box<Job<T, E>>>,
+/// A worker that has started: its rings and its tasks, for the master.
+pub(crate) struct StartedWorker<T, E> {
+    /// Ring from the master to the worker.
+    pub(crate) task_ring: Producer<Box<TaskEnvelope<T, E>>>,
+    /// Ring from the worker to the master.
+    pub(crate) result_ring: Consumer<Box<TaskEnvelope<T, E>>>,
+    /// All task objects of the worker.
+    pub(crate) tasks: Vec<Box<TaskEnvelope<T, E>>>,
 }
 
-/// What a worker did.
+/// Statistics of one worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worked {
-    /// Where it was put.
-    pub seat: Seat,
-    /// The CPU it ran on at last, as the kernel says.
+pub struct WorkerSummary {
+    /// CPU slot that the worker was assigned to.
+    pub cpu_slot: CpuSlot,
+    /// CPU that the worker ran on when it ended.
     pub cpu: u32,
-    /// That CPU's node.
+    /// NUMA node of that CPU.
     pub node: u32,
-    /// Tasks it worked on.
+    /// Number of tasks that the worker processed.
     pub tasks: u64,
-    /// Time it spent on them, time it was not running included; only of farms that are [`Farm::timed`].
-    pub busy: Option<Duration>,
-    /// How often it slept.
+    /// Time spent on the tasks, including time when the thread was not scheduled. `None` unless
+    /// [`Farm::with_task_timing`](crate::Farm::with_task_timing) is on.
+    pub busy_time: Option<Duration>,
+    /// Number of times that the worker slept.
     pub(crate) sleeps: u64,
 }
 
-/// How a worker works, apart from what it works on.
-pub(crate) struct Bench<'a> {
-    /// The worker, counted from 0 over the whole farm.
+/// Settings and connections of one worker, independent of the task type.
+pub(crate) struct Worker<'a> {
+    /// Index of the worker in the whole farm, from 0.
     pub(crate) worker: usize,
-    /// The worker, counted from 0 among its master's.
-    pub(crate) lane: usize,
-    pub(crate) seat: Seat,
-    pub(crate) tasks: usize,
-    pub(crate) wire: &'a Wire,
+    /// Index of the worker among the workers of its master, from 0.
+    pub(crate) index_at_master: usize,
+    pub(crate) cpu_slot: CpuSlot,
+    pub(crate) num_tasks: usize,
+    pub(crate) signals: &'a WorkerSignals,
     pub(crate) master: &'a Sleeper,
-    /// How often to look for a task before sleeping.
-    pub(crate) spins: u32,
-    /// Whether to time each task.
-    pub(crate) timed: bool,
+    /// How often to check for a task before sleeping.
+    pub(crate) spins_before_sleep: u32,
+    /// Whether to measure the time of each task.
+    pub(crate) is_timed: bool,
 }
 
-impl Bench<'_> {
-    /// Makes what is needed, says so to `ready`, and works until told to stop.
-    pub(crate) fn run<T, S, E>(
+impl Worker<'_> {
+    /// Pins the thread, allocates the tasks and the state, reports the result to `ready`, and processes tasks until
+    /// the worker is stopped.
+    pub(crate) fn run_worker<T, S, E>(
         &self,
-        make_task: impl Fn(&Seat) -> T,
-        make_state: impl FnOnce(&Seat) -> Result<S, E>,
+        make_task: impl Fn(&CpuSlot) -> T,
+        make_state: impl FnOnce(&CpuSlot) -> Result<S, E>,
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
-        ready: impl FnOnce(Result<Ready<T, E>, Error<E>>),
-    ) -> Worked {
-        let Bench { worker, seat, .. } = *self;
-        // Dropped at the end: the thread is the farm's own, so where it may run afterwards does not matter.
-        let _pinned = match seat.cpu.map(pin::to_cpu).transpose() {
+        ready: impl FnOnce(Result<StartedWorker<T, E>, Error<E>>),
+    ) -> WorkerSummary {
+        let Worker { worker, cpu_slot: seat, .. } = *self;
+        // Dropped at the end of the thread. The farm owns the thread, so its affinity does not matter afterwards.
+        let _pinned = match seat.cpu.map(pin::pin_to_cpu).transpose() {
             Ok(pinned) => pinned,
             Err(source) => {
-                ready(Err(Error::Seat { worker, seat, source }));
-                return self.worked(0, None, 0);
+                ready(Err(Error::CannotPinWorker { worker, seat, source }));
+                return self.summarize(0, None, 0);
             }
         };
         let made = self.make_state(make_state).and_then(|state| Ok((state, self.make_tasks(make_task)?)));
         match made {
             Ok((state, tasks)) => {
-                let (out, inbox) = RingBuffer::new(self.tasks);
-                let (outbox, back) = RingBuffer::new(self.tasks);
-                ready(Ok(Ready { out, back, tasks }));
-                self.work(state, work, inbox, outbox)
+                let (out, inbox) = RingBuffer::new(self.num_tasks);
+                let (outbox, back) = RingBuffer::new(self.num_tasks);
+                ready(Ok(StartedWorker { task_ring: out, result_ring: back, tasks }));
+                self.process_tasks(state, work, inbox, outbox)
             }
             Err(error) => {
                 ready(Err(error));
-                self.worked(0, None, 0)
+                self.summarize(0, None, 0)
             }
         }
     }
 
-    fn make_state<S, E>(&self, make: impl FnOnce(&Seat) -> Result<S, E>) -> Result<S, Error<E>> {
-        let place = Place::State(self.worker);
-        match catch_unwind(AssertUnwindSafe(|| make(&self.seat))) {
+    fn make_state<S, E>(&self, make: impl FnOnce(&CpuSlot) -> Result<S, E>) -> Result<S, Error<E>> {
+        let place = FarmStage::MakeState(self.worker);
+        match catch_unwind(AssertUnwindSafe(|| make(&self.cpu_slot))) {
             Ok(Ok(state)) => Ok(state),
-            Ok(Err(source)) => Err(Error::Failed { place, source }),
-            Err(panic) => Err(Error::Panicked { place, message: message(&*panic) }),
+            Ok(Err(source)) => Err(Error::ClosureFailed { place, source }),
+            Err(panic) => Err(Error::ClosurePanicked { place, message: panic_message(&*panic) }),
         }
     }
 
-    fn make_tasks<T, E>(&self, make: impl Fn(&Seat) -> T) -> Result<Vec<Box<Job<T, E>>>, Error<E>> {
-        let job = |_| Box::new(Job { task: make(&self.seat), number: 0, lane: self.lane, fault: None });
-        catch_unwind(AssertUnwindSafe(|| (0..self.tasks).map(job).collect()))
-            .map_err(|panic| Error::Panicked { place: Place::Tasks(self.worker), message: message(&*panic) })
+    fn make_tasks<T, E>(&self, make: impl Fn(&CpuSlot) -> T) -> Result<Vec<Box<TaskEnvelope<T, E>>>, Error<E>> {
+        let job = |_| {
+            Box::new(TaskEnvelope {
+                task: make(&self.cpu_slot),
+                number: 0,
+                worker_index: self.index_at_master,
+                failure: None,
+            })
+        };
+        catch_unwind(AssertUnwindSafe(|| (0..self.num_tasks).map(job).collect())).map_err(|panic| {
+            Error::ClosurePanicked { place: FarmStage::MakeTasks(self.worker), message: panic_message(&*panic) }
+        })
     }
 
-    fn work<T, S, E>(
+    fn process_tasks<T, S, E>(
         &self,
         mut state: S,
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
-        mut inbox: Consumer<Box<Job<T, E>>>,
-        mut outbox: Producer<Box<Job<T, E>>>,
-    ) -> Worked {
+        mut inbox: Consumer<Box<TaskEnvelope<T, E>>>,
+        mut outbox: Producer<Box<TaskEnvelope<T, E>>>,
+    ) -> WorkerSummary {
         let (mut tasks, mut sleeps) = (0, 0);
-        let mut busy = self.timed.then_some(Duration::ZERO);
-        while let Some(mut job) = self.next(&mut inbox, &mut sleeps) {
-            let start = self.timed.then(Instant::now);
+        let mut busy = self.is_timed.then_some(Duration::ZERO);
+        while let Some(mut job) = self.next_task(&mut inbox, &mut sleeps) {
+            let start = self.is_timed.then(Instant::now);
             let done = catch_unwind(AssertUnwindSafe(|| work(&mut state, &mut job.task)));
             if let (Some(busy), Some(start)) = (&mut busy, start) {
                 *busy += start.elapsed();
             }
             let panicked = done.is_err();
-            job.fault = match done {
+            job.failure = match done {
                 Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(Fault::Failed(error)),
-                Err(panic) => Some(Fault::Panicked(message(&*panic))),
+                Ok(Err(error)) => Some(TaskFailure::Failed(error)),
+                Err(panic) => Some(TaskFailure::Panicked(panic_message(&*panic))),
             };
-            let failed = job.fault.is_some();
+            let failed = job.failure.is_some();
             tasks += 1;
             outbox.push(job).expect("the ring back has room for all tasks of its worker");
-            self.wire.alarm.ring(tasks, self.master);
+            self.signals.master_waker.wake_if_due(tasks, self.master);
             if failed {
-                self.wire.failed.store(true, Ordering::Relaxed);
+                self.signals.has_failed.store(true, Ordering::Relaxed);
                 self.master.wake();
             }
-            // A panic may have left the state half changed: no further task sees it.
+            // A panic may leave the state inconsistent: no further task may use it.
             if panicked {
                 break;
             }
         }
-        self.worked(tasks, busy, sleeps)
+        self.summarize(tasks, busy, sleeps)
     }
 
-    /// The next task; none when the worker is to stop.
-    fn next<J>(&self, inbox: &mut Consumer<J>, sleeps: &mut u64) -> Option<J> {
+    /// Waits for the next task. `None` when the worker is to stop.
+    fn next_task<J>(&self, inbox: &mut Consumer<J>, sleeps: &mut u64) -> Option<J> {
         loop {
-            if self.wire.stopped() {
+            if self.signals.is_stopped() {
                 return None;
             }
             if let Ok(job) = inbox.pop() {
                 return Some(job);
             }
-            let came = (0..self.spins).any(|_| {
+            let came = (0..self.spins_before_sleep).any(|_| {
                 spin_loop();
-                !inbox.is_empty() || self.wire.stopped()
+                !inbox.is_empty() || self.signals.is_stopped()
             });
             if !came {
-                let slept = self.wire.sleeper.sleep_unless(|| !inbox.is_empty() || self.wire.stopped());
+                let slept = self.signals.sleeper.sleep_unless(|| !inbox.is_empty() || self.signals.is_stopped());
                 *sleeps += u64::from(slept);
             }
         }
     }
 
-    fn worked(&self, tasks: u64, busy: Option<Duration>, sleeps: u64) -> Worked {
-        let here = pin::here();
-        Worked { seat: self.seat, cpu: here.cpu, node: here.node, tasks, busy, sleeps }
+    fn summarize(&self, tasks: u64, busy: Option<Duration>, sleeps: u64) -> WorkerSummary {
+        let here = pin::current_location();
+        WorkerSummary { cpu_slot: self.cpu_slot, cpu: here.cpu, node: here.node, tasks, busy_time: busy, sleeps }
     }
 }
 
-/// An empty buffer with room for so many bytes, all of whose pages the calling thread has written to. The kernel takes a page
-/// from the node of the thread that first writes to it, so buffers of a task are made like this: with plain
-/// `Vec::with_capacity` or `vec![0; n]` it would be the master, reading into it, who decides where they lie.
-pub fn touched(bytes: usize) -> Vec<u8> {
+/// Allocates an empty buffer with capacity for `bytes` bytes and writes to all its pages on the calling thread. The
+/// kernel places a page on the node of the thread that first writes to it. So use this for buffers of a task: with
+/// plain `Vec::with_capacity` or `vec![0; n]` the pages would be on the node of the master, which reads input into
+/// them.
+pub fn allocate_touched_buffer(bytes: usize) -> Vec<u8> {
     let mut buffer = Vec::with_capacity(bytes);
-    // Not 0: memory fresh from the kernel is zero already, which the allocator knows.
+    // Not 0: the allocator would skip the writes, because fresh memory from the kernel is zero.
     buffer.resize(bytes, 1);
     std::hint::black_box(&mut buffer).clear();
     buffer

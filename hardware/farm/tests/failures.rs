@@ -7,9 +7,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{seats, seats_on};
-use genuma_farm::{Error, Farm, Place, Seat, Summary};
+use genuma_farm::{CpuSlot, Error, Farm, FarmStage, FarmSummary};
 
-/// What is to go wrong, and with which task.
+/// Which stage fails, and for which task.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Source(u64),
@@ -21,7 +21,7 @@ enum Fault {
 }
 
 /// Runs `tasks` numbers through a farm where `faults` happen. Gives the result and how many were handed on.
-fn run(farm: &Farm, masters: bool, tasks: u64, faults: &[Fault]) -> (Result<Summary, Error<String>>, u64) {
+fn run(farm: &Farm, masters: bool, tasks: u64, faults: &[Fault]) -> (Result<FarmSummary, Error<String>>, u64) {
     // Hundreds of panics are meant here: their words are enough, backtraces take long.
     static HOOK: Once = Once::new();
     HOOK.call_once(|| set_hook(Box::new(|panic| eprintln!("{panic}"))));
@@ -50,9 +50,9 @@ fn run(farm: &Farm, masters: bool, tasks: u64, faults: &[Fault]) -> (Result<Summ
         Ok(())
     };
     let result = if masters {
-        farm.run_masters(|_| 0, |_| Ok(()), source, work, sink)
+        farm.run_tasks_with_master_per_node(|_| 0, |_| Ok(()), source, work, sink)
     } else {
-        farm.run(|_| 0, |_| Ok(()), source, work, sink)
+        farm.run_tasks(|_| 0, |_| Ok(()), source, work, sink)
     };
     (result, handed_on.into_inner())
 }
@@ -62,9 +62,9 @@ fn farms() -> Vec<(Farm, bool)> {
     let mut farms = Vec::new();
     for tasks_per_worker in [1, 3, 64] {
         for workers in [1, 4] {
-            farms.push((Farm::new(seats(workers)).tasks_per_worker(tasks_per_worker), false));
+            farms.push((Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker), false));
         }
-        farms.push((Farm::new(seats_on(5, 3)).tasks_per_worker(tasks_per_worker), true));
+        farms.push((Farm::new(seats_on(5, 3)).with_tasks_per_worker(tasks_per_worker), true));
     }
     farms
 }
@@ -81,16 +81,12 @@ fn the_first_fault_of_the_input_is_returned() {
         (&[WorkPanic(0)], 0, "task 0 on worker W: panicked: work broke at 0"),
         (&[WorkPanic(500)], 500, "task 500 on worker W: panicked: work broke at 500"),
         (&[WorkPanic(999)], 999, "task 999 on worker W: panicked: work broke at 999"),
-        (&[Sink(0)], 0, "handing on task 0: disk full at 0"),
-        (&[Sink(321)], 321, "handing on task 321: disk full at 321"),
+        (&[Sink(0)], 0, "passing on task 0: disk full at 0"),
+        (&[Sink(321)], 321, "passing on task 321: disk full at 321"),
         (&[Work(501), Work(500), WorkPanic(502)], 500, "task 500 on worker W: bad task 500"),
-        (
-            &[WorkPanic(500), WorkPanic(501), Work(503)],
-            500,
-            "task 500 on worker W: panicked: work broke at 500",
-        ),
+        (&[WorkPanic(500), WorkPanic(501), Work(503)], 500, "task 500 on worker W: panicked: work broke at 500"),
         (&[Source(510), Work(505)], 505, "task 505 on worker W: bad task 505"),
-        (&[Source(510), Sink(509)], 509, "handing on task 509: disk full at 509"),
+        (&[Source(510), Sink(509)], 509, "passing on task 509: disk full at 509"),
         (&[Work(600), Sink(600)], 600, "task 600 on worker W: bad task 600"),
     ];
     for (farm, masters) in farms() {
@@ -99,8 +95,8 @@ fn the_first_fault_of_the_input_is_returned() {
                 let (result, count) = run(&farm, masters, 1000, faults);
                 let error = result.expect_err("a fault is an error");
                 let found = match &error {
-                    Error::Failed { place: Place::Work { worker, .. }, .. }
-                    | Error::Panicked { place: Place::Work { worker, .. }, .. } => {
+                    Error::ClosureFailed { place: FarmStage::Work { worker, .. }, .. }
+                    | Error::ClosurePanicked { place: FarmStage::Work { worker, .. }, .. } => {
                         error.to_string().replacen(&format!("worker {worker}"), "worker W", 1)
                     }
                     _ => error.to_string(),
@@ -136,25 +132,25 @@ fn a_panic_of_source_or_sink_goes_on_after_the_workers_have_ended() {
 
 /// Runs a farm of three workers whose making fails, and gives what it says.
 fn making(
-    make_task: impl Fn(&Seat) -> u64 + Sync,
-    make_state: impl Fn(&Seat) -> Result<(), String> + Sync,
+    make_task: impl Fn(&CpuSlot) -> u64 + Sync,
+    make_state: impl Fn(&CpuSlot) -> Result<(), String> + Sync,
 ) -> String {
-    let seats = (0..3).map(|node| Seat { cpu: None, node: Some(node) }).collect();
-    let result = Farm::new(seats).run(make_task, make_state, |_| Ok(true), |(), _| Ok(()), |_| Ok(()));
+    let seats = (0..3).map(|node| CpuSlot { cpu: None, node: Some(node) }).collect();
+    let result = Farm::new(seats).run_tasks(make_task, make_state, |_| Ok(true), |(), _| Ok(()), |_| Ok(()));
     result.expect_err("nothing is made").to_string()
 }
 
 #[test]
 fn faults_of_making_are_the_first_workers() {
-    let second = |seat: &Seat| seat.node >= Some(1);
-    let state = |seat: &Seat| if second(seat) { Err("no index".to_owned()) } else { Ok(()) };
+    let second = |seat: &CpuSlot| seat.node >= Some(1);
+    let state = |seat: &CpuSlot| if second(seat) { Err("no index".to_owned()) } else { Ok(()) };
     assert_eq!(making(|_| 0, state), "making the state of worker 1: no index");
-    let state = |seat: &Seat| {
+    let state = |seat: &CpuSlot| {
         assert!(!second(seat), "no memory");
         Ok(())
     };
     assert_eq!(making(|_| 0, state), "making the state of worker 1: panicked: no memory");
-    let task = |seat: &Seat| {
+    let task = |seat: &CpuSlot| {
         assert!(!second(seat), "no memory");
         0
     };
@@ -164,14 +160,12 @@ fn faults_of_making_are_the_first_workers() {
 #[test]
 fn a_cpu_that_may_not_be_used() {
     let mut seats = seats(2);
-    seats[1] = Seat { cpu: Some(60_000), node: Some(7) };
+    seats[1] = CpuSlot { cpu: Some(60_000), node: Some(7) };
     for masters in [false, true] {
         let (result, handed_on) = run(&Farm::new(seats.clone()), masters, 10, &[]);
         let message = result.expect_err("there is no such CPU").to_string();
         assert!(
-            message.starts_with(
-                "worker 1 cannot run on CPU 60000 of node 7: CPU 60000 is not there or not allowed"
-            ),
+            message.starts_with("worker 1 cannot run on CPU 60000 of node 7: CPU 60000 is not there or not allowed"),
             "{message}"
         );
         assert_eq!(handed_on, 0);
@@ -180,10 +174,10 @@ fn a_cpu_that_may_not_be_used() {
 
 #[test]
 fn a_farm_of_nothing() {
-    for farm in [Farm::new(Vec::new()), Farm::new(seats(2)).tasks_per_worker(0)] {
+    for farm in [Farm::new(Vec::new()), Farm::new(seats(2)).with_tasks_per_worker(0)] {
         for masters in [false, true] {
             let (result, _) = run(&farm, masters, 10, &[]);
-            assert!(matches!(result, Err(Error::Empty { .. })), "{farm:?}");
+            assert!(matches!(result, Err(Error::NoWorkersOrTasks { .. })), "{farm:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use common::{seats, seats_on, toil};
-use genuma_farm::{Error, Farm, Seat, touched};
+use genuma_farm::{CpuSlot, Error, Farm, allocate_touched_buffer};
 
 struct Counting;
 
@@ -49,10 +49,10 @@ struct Task {
 }
 
 impl Task {
-    fn new(_: &Seat) -> Self {
+    fn new(_: &CpuSlot) -> Self {
         ALIVE.fetch_add(1, Relaxed);
         MADE.fetch_add(1, Relaxed);
-        Task { number: 0, buffer: touched(1000) }
+        Task { number: 0, buffer: allocate_touched_buffer(1000) }
     }
 }
 
@@ -72,7 +72,7 @@ struct Cost {
     made: usize,
 }
 
-/// Runs so many tasks, the one numbered `bad` being an error, and checks that all that was made is gone.
+/// Runs the given number of tasks, the one numbered `bad` with an error, and checks that all allocations were freed.
 fn cost(farm: &Farm, masters: bool, tasks: u64, bad: Option<u64>) -> Cost {
     let (calls, held, made) = (CALLS.load(Relaxed), HELD.load(Relaxed), MADE.load(Relaxed));
     PEAK.store(held, Relaxed);
@@ -93,35 +93,33 @@ fn cost(farm: &Farm, masters: bool, tasks: u64, bad: Option<u64>) -> Cost {
         Ok(())
     };
     let result = if masters {
-        farm.run_masters(Task::new, |_| Ok(()), source, work, sink)
+        farm.run_tasks_with_master_per_node(Task::new, |_| Ok(()), source, work, sink)
     } else {
-        farm.run(Task::new, |_| Ok(()), source, work, sink)
+        farm.run_tasks(Task::new, |_| Ok(()), source, work, sink)
     };
     match (result, bad) {
-        (Ok(summary), None) => assert_eq!((summary.tasks, summary.made), (tasks, farm.tasks())),
-        (Err(Error::Failed { .. }), Some(_)) => {}
+        (Ok(summary), None) => {
+            assert_eq!((summary.tasks, summary.allocated_tasks), (tasks, farm.num_allocated_tasks()))
+        }
+        (Err(Error::ClosureFailed { .. }), Some(_)) => {}
         (result, _) => panic!("{result:?}"),
     }
     assert_eq!(ALIVE.load(Relaxed), 0, "tasks are left over");
-    Cost {
-        allocations: CALLS.load(Relaxed) - calls,
-        peak: PEAK.load(Relaxed) - held,
-        made: MADE.load(Relaxed) - made,
-    }
+    Cost { allocations: CALLS.load(Relaxed) - calls, peak: PEAK.load(Relaxed) - held, made: MADE.load(Relaxed) - made }
 }
 
 #[test]
 fn ten_times_the_input_takes_no_more_memory_and_no_more_allocations() {
     let _alone = ONE_AT_A_TIME.lock();
     for masters in [false, true] {
-        let farm = Farm::new(seats_on(4, 2)).tasks_per_worker(16);
+        let farm = Farm::new(seats_on(4, 2)).with_tasks_per_worker(16);
         cost(&farm, masters, 1000, None);
         let short = cost(&farm, masters, 10_000, None);
         let long = cost(&farm, masters, 100_000, None);
         // A few more or less: lists of threads and the like, whose growth depends on who is first.
         assert!(long.allocations <= short.allocations + 20, "{short:?} {long:?}");
         assert!(long.peak <= short.peak + 10_000, "{short:?} {long:?}");
-        assert!(long.peak >= farm.tasks() * 1000, "{long:?}");
+        assert!(long.peak >= farm.num_allocated_tasks() * 1000, "{long:?}");
         assert_eq!((short.made, long.made), (64, 64));
     }
 }
@@ -130,7 +128,7 @@ fn ten_times_the_input_takes_no_more_memory_and_no_more_allocations() {
 #[test]
 fn sixty_four_workers_on_the_cpus_there_are() {
     let _alone = ONE_AT_A_TIME.lock();
-    let farm = Farm::new(seats(64)).tasks_per_worker(16);
+    let farm = Farm::new(seats(64)).with_tasks_per_worker(16);
     let short = cost(&farm, false, 10_000, None);
     let long = cost(&farm, false, 10_000_000, None);
     assert!(long.peak <= short.peak + 100_000, "{short:?} {long:?}");
@@ -143,7 +141,7 @@ fn tasks_are_dropped_once_when_the_farm_fails() {
     let _alone = ONE_AT_A_TIME.lock();
     for masters in [false, true] {
         for bad in [0, 1, 500, 4999] {
-            let farm = Farm::new(seats_on(5, 2)).tasks_per_worker(7);
+            let farm = Farm::new(seats_on(5, 2)).with_tasks_per_worker(7);
             assert_eq!(cost(&farm, masters, 5000, Some(bad)).made, 35);
         }
     }

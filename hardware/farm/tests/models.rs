@@ -1,12 +1,12 @@
-//! Every order in which threads can meet in `sleep.rs` and `turn.rs`: both are compiled here a second time, over loom's atomics,
+//! Every order in which threads can meet in `sleep.rs` and `try_lock.rs`: both are compiled here a second time, over loom's atomics,
 //! cells and threads.
 
 #[path = "../src/sleep.rs"]
 #[allow(dead_code)]
 mod sleep;
-#[path = "../src/turn.rs"]
+#[path = "../src/try_lock.rs"]
 #[allow(dead_code)]
-mod turn;
+mod try_lock;
 
 /// What `src/sync.rs` gives, from loom.
 mod sync {
@@ -17,15 +17,15 @@ mod sync {
 
 use loom::sync::Arc;
 use loom::thread;
-use sleep::{Alarm, Sleeper};
+use sleep::{MasterWaker, Sleeper};
 use sync::{AtomicBool, AtomicU64, Ordering};
-use turn::Turn;
+use try_lock::TryLock;
 
-/// A thread that sleeps and what it waits for; a counter stands in for a ring.
+/// A thread that sleeps and what it waits for; a counter takes the place of a ring.
 #[derive(Default)]
 struct Meeting {
     sleeper: Sleeper,
-    alarm: Alarm,
+    alarm: MasterWaker,
     brought: AtomicU64,
     stop: AtomicBool,
 }
@@ -87,10 +87,10 @@ fn an_alarm_rings_for_the_number_that_is_wanted() {
         let worker = thread::spawn(move || {
             for count in 1..=2 {
                 other.brought.fetch_add(1, Ordering::Release);
-                other.alarm.ring(count, &other.sleeper);
+                other.alarm.wake_if_due(count, &other.sleeper);
             }
         });
-        meeting.alarm.set(2);
+        meeting.alarm.set_wake_count(2);
         let slept = meeting.sleeper.sleep_unless(|| meeting.brought.load(Ordering::Acquire) >= 2);
         let brought = meeting.brought.load(Ordering::Acquire);
         // Rung for the first only when that came before the alarm was set.
@@ -106,13 +106,13 @@ fn an_alarm_rings_for_the_number_that_is_wanted() {
 fn an_alarm_set_lower_is_heard() {
     loom::model(|| {
         let meeting = Arc::new(Meeting::default());
-        meeting.alarm.set(9);
+        meeting.alarm.set_wake_count(9);
         let other = Arc::clone(&meeting);
         let worker = thread::spawn(move || {
             other.brought.fetch_add(1, Ordering::Release);
-            other.alarm.ring(1, &other.sleeper);
+            other.alarm.wake_if_due(1, &other.sleeper);
         });
-        meeting.alarm.set(1);
+        meeting.alarm.set_wake_count(1);
         meeting.sleeper.sleep_unless(|| meeting.brought.load(Ordering::Acquire) >= 1);
         assert_eq!(meeting.brought.load(Ordering::Acquire), 1);
         worker.join().expect("no panic");
@@ -123,33 +123,33 @@ fn an_alarm_set_lower_is_heard() {
 fn a_turn_is_one_threads_at_a_time() {
     loom::model(|| {
         // Loom's cell fails the model when two threads are in it, or one does not see what the other wrote.
-        let turn = Arc::new(Turn::new(0));
+        let turn = Arc::new(TryLock::new(0));
         let threads: Vec<_> = (0..2)
             .map(|_| {
                 let turn = Arc::clone(&turn);
-                thread::spawn(move || (0..2).filter(|_| turn.try_with(|value| *value += 1).is_some()).count())
+                thread::spawn(move || (0..2).filter(|_| turn.try_lock_and_run(|value| *value += 1).is_some()).count())
             })
             .collect();
         let taken: usize = threads.into_iter().map(|thread| thread.join().expect("no panic")).sum();
-        assert!(!turn.is_taken());
-        assert_eq!(turn.try_with(|value| *value), Some(taken));
+        assert!(!turn.is_locked());
+        assert_eq!(turn.try_lock_and_run(|value| *value), Some(taken));
         assert!(taken >= 1, "somebody gets the turn");
     });
 }
 
-/// A master that does not get the turn sleeps until whoever has it gives it back.
+/// A master that finds the lock in use sleeps until the holder unlocks it.
 #[test]
 fn a_turn_that_was_taken_is_heard_of_when_free() {
     loom::model(|| {
-        let shared = Arc::new((Turn::new(()), Sleeper::default()));
+        let shared = Arc::new((TryLock::new(()), Sleeper::default()));
         let other = Arc::clone(&shared);
         let holder = thread::spawn(move || {
-            if other.0.try_with(|()| ()).is_some() {
+            if other.0.try_lock_and_run(|()| ()).is_some() {
                 other.1.wake();
             }
         });
-        while shared.0.try_with(|()| ()).is_none() {
-            shared.1.sleep_unless(|| !shared.0.is_taken());
+        while shared.0.try_lock_and_run(|()| ()).is_none() {
+            shared.1.sleep_unless(|| !shared.0.is_locked());
         }
         holder.join().expect("no panic");
     });

@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{mix, seats, seats_on, toil};
-use genuma_farm::{Farm, Seat, Summary};
+use genuma_farm::{CpuSlot, Farm, FarmSummary};
 
 /// A task with its result.
 #[derive(Default)]
@@ -25,11 +25,11 @@ fn steps(seed: u64, number: u64) -> u64 {
 }
 
 /// Sends `tasks` tasks through and checks each result; with `masters`, by as many as there are nodes.
-fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> Summary {
+fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> FarmSummary {
     let mut numbers = 0..tasks;
     let mut next = 0;
-    let make_task = |_: &Seat| Task::default();
-    let make_state = |_: &Seat| Ok::<_, String>(0_u64);
+    let make_task = |_: &CpuSlot| Task::default();
+    let make_state = |_: &CpuSlot| Ok::<_, String>(0_u64);
     let source = |task: &mut Task| Ok(numbers.next().map(|number| task.number = number).is_some());
     let work = |count: &mut u64, task: &mut Task| {
         *count += 1;
@@ -43,14 +43,14 @@ fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> Summary {
         Ok(())
     };
     let summary = if masters {
-        farm.run_masters(make_task, make_state, source, work, sink)
+        farm.run_tasks_with_master_per_node(make_task, make_state, source, work, sink)
     } else {
-        farm.run(make_task, make_state, source, work, sink)
+        farm.run_tasks(make_task, make_state, source, work, sink)
     };
     let summary = summary.expect("nothing fails");
     assert_eq!(next, tasks);
     assert_eq!(summary.tasks, tasks);
-    assert_eq!(summary.made, farm.tasks());
+    assert_eq!(summary.allocated_tasks, farm.num_allocated_tasks());
     assert_eq!(summary.workers.iter().map(|worker| worker.tasks).sum::<u64>(), tasks);
     summary
 }
@@ -59,7 +59,7 @@ fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> Summary {
 fn every_size_of_farm_and_input() {
     for workers in [1, 2, 3, 7] {
         for tasks_per_worker in [1, 2, 5, 64] {
-            let farm = Farm::new(seats(workers)).tasks_per_worker(tasks_per_worker);
+            let farm = Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker);
             for tasks in [0, 1, 2, 3, 64, 1000] {
                 check(&farm, tasks, 1, false);
             }
@@ -71,10 +71,10 @@ fn every_size_of_farm_and_input() {
 fn every_number_of_masters() {
     for (workers, nodes) in [(1, 1), (2, 2), (5, 2), (7, 3), (8, 8)] {
         for tasks_per_worker in [1, 3, 64] {
-            let farm = Farm::new(seats_on(workers, nodes)).tasks_per_worker(tasks_per_worker);
+            let farm = Farm::new(seats_on(workers, nodes)).with_tasks_per_worker(tasks_per_worker);
             for tasks in [0, 1, 2, 5, 1000, 20_000] {
                 let summary = check(&farm, tasks, 2, true);
-                assert_eq!(summary.masters, nodes);
+                assert_eq!(summary.num_masters, nodes);
             }
         }
     }
@@ -82,17 +82,17 @@ fn every_number_of_masters() {
 
 #[test]
 fn seats_without_a_cpu() {
-    let summary = check(&Farm::new(vec![Seat::default(); 3]), 5000, 3, false);
-    assert!(summary.workers.iter().all(|worker| worker.seat == Seat::default()));
+    let summary = check(&Farm::new(vec![CpuSlot::default(); 3]), 5000, 3, false);
+    assert!(summary.workers.iter().all(|worker| worker.cpu_slot == CpuSlot::default()));
 }
 
 #[test]
 fn workers_run_where_their_seats_are() {
     let seats = seats(4);
-    let summary = check(&Farm::new(seats.clone()).timed(true), 5000, 4, false);
+    let summary = check(&Farm::new(seats.clone()).with_task_timing(true), 5000, 4, false);
     for (seat, worker) in seats.iter().zip(&summary.workers) {
-        assert_eq!((Some(worker.cpu), &worker.seat), (seat.cpu, seat));
-        assert!(worker.busy.is_some_and(|busy| !busy.is_zero()) || worker.tasks == 0);
+        assert_eq!((Some(worker.cpu), &worker.cpu_slot), (seat.cpu, seat));
+        assert!(worker.busy_time.is_some_and(|busy| !busy.is_zero()) || worker.tasks == 0);
     }
 }
 
@@ -101,24 +101,19 @@ fn random_lengths_under_many_seeds() {
     for seed in 0..20 {
         let workers = 1 + seed as usize % 5;
         let tasks_per_worker = 1 + mix(seed) as usize % 40;
-        check(&Farm::new(seats(workers)).tasks_per_worker(tasks_per_worker), 5000, seed, false);
-        check(
-            &Farm::new(seats_on(workers, 2.min(workers))).tasks_per_worker(tasks_per_worker),
-            5000,
-            seed,
-            true,
-        );
+        check(&Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker), 5000, seed, false);
+        check(&Farm::new(seats_on(workers, 2.min(workers))).with_tasks_per_worker(tasks_per_worker), 5000, seed, true);
     }
 }
 
 /// A worker at a long task is given no more than it has room for, and the others do the rest.
 #[test]
 fn a_slow_task_does_not_hold_up_the_others() {
-    let farm = Farm::new(vec![Seat::default(); 2]).tasks_per_worker(8);
+    let farm = Farm::new(vec![CpuSlot::default(); 2]).with_tasks_per_worker(8);
     let done = AtomicU64::new(0);
     let mut numbers = 0..12_u64;
     let summary = farm
-        .run(
+        .run_tasks(
             |_| 0,
             |_| Ok(()),
             |task| Ok(numbers.next().map(|number| *task = number).is_some()),
@@ -143,7 +138,7 @@ fn a_state_for_each_worker() {
     let mut numbers = 0..1000_u64;
     let mut seen = [0_u64; 3];
     Farm::new(seats(3))
-        .run(
+        .run_tasks(
             |_| (0, 0),
             |_| Ok((made.fetch_add(1, Ordering::Relaxed), 0)),
             |task| {

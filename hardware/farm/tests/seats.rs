@@ -1,7 +1,7 @@
 //! Seats on machines of several shapes.
 
-use genuma_farm::{Seat, seats};
-use genuma_machine::topology::{Allowed, Cpu};
+use genuma_farm::{CpuSlot, assign_cpu_slots};
+use genuma_machine::topology::{AllowedResources, Cpu};
 use genuma_machine::{IdSet, Topology};
 
 /// A machine of these CPUs: number, node, core, and the numbers of the core's hardware threads.
@@ -17,20 +17,20 @@ fn machine(cpus: &[(u32, u32, u32, &[u32])], allowed: &str) -> Topology {
         origin: "a test".to_owned(),
         kernel: None,
         processor: None,
-        page: 4096,
-        transparent: None,
+        page_bytes: 4096,
+        transparent_huge_pages: None,
         cpus: cpus.iter().map(cpu).collect(),
-        offline: IdSet::new(),
+        offline_cpus: IdSet::new(),
         caches: Vec::new(),
         nodes: Vec::new(),
-        allowed: Allowed {
+        allowed: AllowedResources {
             cpus: allowed.parse().expect("a list"),
             nodes: IdSet::from([0, 1, 2]),
-            memory: None,
-            cpu_time: None,
+            memory_limit_bytes: None,
+            cpu_time_limit_cpus: None,
         },
-        weights: None,
-        missing: Vec::new(),
+        interleave_weights: None,
+        missing_notes: Vec::new(),
     }
 }
 
@@ -48,42 +48,39 @@ fn smt() -> Vec<(u32, u32, u32, &'static [u32])> {
     ]
 }
 
-fn cpus(seats: &[Seat]) -> Vec<u32> {
+fn cpus(seats: &[CpuSlot]) -> Vec<u32> {
     seats.iter().map(|seat| seat.cpu.expect("a CPU")).collect()
 }
 
 #[test]
 fn nodes_in_turn_and_cores_before_their_second_threads() {
     let topology = machine(&smt(), "0-7");
-    let all = seats(&topology, 8);
+    let all = assign_cpu_slots(&topology, 8);
     assert_eq!(cpus(&all), [0, 2, 1, 3, 4, 6, 5, 7]);
-    assert_eq!(
-        all.iter().map(|seat| seat.node.expect("a node")).collect::<Vec<_>>(),
-        [0, 1, 0, 1, 0, 1, 0, 1]
-    );
-    assert_eq!(seats(&topology, 3), all[..3]);
-    assert!(seats(&topology, 0).is_empty());
+    assert_eq!(all.iter().map(|seat| seat.node.expect("a node")).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 0, 1]);
+    assert_eq!(assign_cpu_slots(&topology, 3), all[..3]);
+    assert!(assign_cpu_slots(&topology, 0).is_empty());
 }
 
 #[test]
 fn more_threads_than_cpus_start_over() {
-    assert_eq!(cpus(&seats(&machine(&smt(), "0-7"), 19))[8..], [0, 2, 1, 3, 4, 6, 5, 7, 0, 2, 1]);
+    assert_eq!(cpus(&assign_cpu_slots(&machine(&smt(), "0-7"), 19))[8..], [0, 2, 1, 3, 4, 6, 5, 7, 0, 2, 1]);
 }
 
 #[test]
 fn only_cpus_that_may_be_used() {
     // Of core 0 the second thread alone: then it is the core's first.
-    assert_eq!(cpus(&seats(&machine(&smt(), "4,1-2,5"), 4)), [1, 2, 4, 5]);
+    assert_eq!(cpus(&assign_cpu_slots(&machine(&smt(), "4,1-2,5"), 4)), [1, 2, 4, 5]);
 }
 
 #[test]
 fn nodes_of_different_size_with_gaps_in_their_numbers() {
     let cpus_of: Vec<(u32, u32, u32, &[u32])> =
         vec![(0, 0, 0, &[0]), (1, 2, 1, &[1]), (2, 2, 2, &[2]), (5, 2, 5, &[5]), (9, 5, 9, &[9])];
-    assert_eq!(cpus(&seats(&machine(&cpus_of, "0-9"), 5)), [0, 1, 9, 2, 5]);
+    assert_eq!(cpus(&assign_cpu_slots(&machine(&cpus_of, "0-9"), 5)), [0, 1, 9, 2, 5]);
 }
 
 #[test]
 fn no_cpu_at_all_is_any_cpu() {
-    assert_eq!(seats(&machine(&smt(), "60"), 2), [Seat::default(); 2]);
+    assert_eq!(assign_cpu_slots(&machine(&smt(), "60"), 2), [CpuSlot::default(); 2]);
 }

@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use genuma_flash::{Access, Answers, Options, Spec, Table, TableWriter};
+use genuma_flash::{LookupResults, PageAccess, Table, TableOptions, TableSpec, TableWriter};
 
 const VALUE: usize = 128;
 /// Keys of one call.
@@ -48,40 +48,34 @@ fn cpu() -> Result<Duration> {
 
 fn build(path: &str, entries: u64) -> Result<()> {
     let begin = Instant::now();
-    let mut writer = TableWriter::create(path, Spec::new(VALUE, entries))?;
+    let mut writer = TableWriter::create(path, TableSpec::new(VALUE, entries))?;
     for number in 0..entries {
-        writer.push(key(number, entries), &value(number), 0)?;
+        writer.push_entry(key(number, entries), &value(number), 0)?;
     }
-    let written = writer.finish()?;
+    let written = writer.finish_and_publish()?;
     let seconds = begin.elapsed().as_secs_f64();
-    let gb = written.bytes as f64 / 1e9;
-    println!(
-        "{} pages, {gb:.2} GB, {:.2} GB/s, {:.1} CPU s",
-        written.pages,
-        gb / seconds,
-        cpu()?.as_secs_f64()
-    );
+    let gb = written.file_bytes as f64 / 1e9;
+    println!("{} pages, {gb:.2} GB, {:.2} GB/s, {:.1} CPU s", written.pages, gb / seconds, cpu()?.as_secs_f64());
     Ok(())
 }
 
 fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Result<()> {
     let access = match access {
-        "io_uring" => Access::Ring,
-        "libaio" => Access::Aio,
-        "pread" => Access::Pread,
+        "io_uring" => PageAccess::IoUring,
+        "libaio" => PageAccess::LinuxAio,
+        "pread" => PageAccess::Pread,
         other => bail!("no access '{other}': io_uring, libaio or pread"),
     };
-    let table = Table::open(path, &Options { access, hot: false, ..Options::default() })?;
+    let table = Table::open(path, &TableOptions { access, load_hot_entries: false, ..TableOptions::default() })?;
     let entries = table.len();
     let look_up = |thread: u64| -> Result<(u64, u64)> {
-        let mut reader = table.reader(depth)?;
-        let (mut keys, mut answers, mut calls) = (Vec::new(), Answers::new(), 0);
+        let mut reader = table.new_reader(depth)?;
+        let (mut keys, mut answers, mut calls) = (Vec::new(), LookupResults::new(), 0);
         let begin = Instant::now();
-        // The first number of each call tells the calls and threads apart.
+        // The first number of each call distinguishes calls and threads.
         let start = mix(begin.elapsed().as_nanos() as u64 + (thread << 40));
         while begin.elapsed().as_secs_f64() < seconds {
-            let numbers: Vec<u64> =
-                (0..BATCH as u64).map(|i| mix(start + (calls << 24) + i) % entries).collect();
+            let numbers: Vec<u64> = (0..BATCH as u64).map(|i| mix(start + (calls << 24) + i) % entries).collect();
             keys.clear();
             keys.extend(numbers.iter().map(|&number| key(number, entries)));
             reader.get_many(&keys, &mut answers)?;
@@ -90,7 +84,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
             }
             calls += 1;
         }
-        Ok((calls * BATCH as u64, reader.counted().pages))
+        Ok((calls * BATCH as u64, reader.counts().pages_read))
     };
     let (before, begin) = (cpu()?, Instant::now());
     let done: Vec<_> = std::thread::scope(|scope| {
@@ -109,37 +103,33 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
 }
 
 fn absent(path: &str, count: u64) -> Result<()> {
-    let table = Table::open(path, &Options::default())?;
-    let mut reader = table.reader(128)?;
+    let table = Table::open(path, &TableOptions::default())?;
+    let mut reader = table.new_reader(128)?;
     let keys: Vec<u64> = (0..count).map(|i| key(mix(i) % table.len(), table.len()) | 1).collect();
-    let mut answers = Answers::new();
+    let mut answers = LookupResults::new();
     for keys in keys.chunks(BATCH) {
         reader.get_many(keys, &mut answers)?;
         ensure!(answers.iter().all(|answer| answer.is_none()), "an absent key was found");
     }
-    println!(
-        "{:.3} % of {count} absent keys read a page",
-        reader.counted().pages as f64 * 100.0 / count as f64
-    );
+    println!("{:.3} % of {count} absent keys read a page", reader.counts().pages_read as f64 * 100.0 / count as f64);
     Ok(())
 }
 
 fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
-    let mut writer = TableWriter::create(path, Spec::new(0, entries))?;
+    let mut writer = TableWriter::create(path, TableSpec::new(0, entries))?;
     for number in 0..entries {
-        writer.push(key(number, entries), &[], 0)?;
+        writer.push_entry(key(number, entries), &[], 0)?;
     }
-    writer.finish()?;
-    let table = Table::open(path, &Options { access: Access::Memory, ..Options::default() })?;
-    println!("{:?}", table.resident());
-    let mut reader = table.reader(1)?;
-    let mut answers = Answers::new();
+    writer.finish_and_publish()?;
+    let table = Table::open(path, &TableOptions { access: PageAccess::Memory, ..TableOptions::default() })?;
+    println!("{:?}", table.memory_bytes_by_part());
+    let mut reader = table.new_reader(1)?;
+    let mut answers = LookupResults::new();
     for (name, odd) in [("absent", 1), ("present", 0)] {
         for _ in 0..3 {
             let mut spent = Duration::ZERO;
             for first in (0..count).step_by(1 << 20) {
-                let keys: Vec<u64> =
-                    (first..first + (1 << 20)).map(|i| key(mix(i) % entries, entries) | odd).collect();
+                let keys: Vec<u64> = (first..first + (1 << 20)).map(|i| key(mix(i) % entries, entries) | odd).collect();
                 let before = Instant::now();
                 reader.get_many(&keys, &mut answers)?;
                 spent += before.elapsed();

@@ -1,4 +1,4 @@
-//! What can go wrong with a table, and where.
+//! Errors of tables.
 
 use std::fmt;
 use std::io;
@@ -9,162 +9,162 @@ use genuma_machine::placement;
 /// Why a table cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The table cannot be as it was asked to be.
-    #[error("{path}: cannot make this table: {what}", path = path.display())]
-    Spec {
-        /// Final name of the table.
+    /// The table specification is impossible.
+    #[error("{path}: cannot create this table: {what}", path = path.display())]
+    InvalidSpec {
+        /// Path of the finished table.
         path: PathBuf,
-        /// What is impossible about it.
+        /// Which part of the specification is impossible.
         what: String,
     },
-    /// Keys have to rise from entry to entry.
-    #[error("{path}: entry {entry}: key {key:#x} does not follow {before:#x}: sort the keys, each once", path = path.display())]
-    Order {
-        /// Final name of the table.
+    /// The keys are not in strictly ascending order.
+    #[error("{path}: entry {entry}: key {key:#x} is not above {before:#x}: sort the keys and remove duplicates", path = path.display())]
+    KeysOutOfOrder {
+        /// Path of the finished table.
         path: PathBuf,
-        /// The entry, counted from 0.
+        /// Number of the entry, from 0.
         entry: u64,
-        /// Its key.
+        /// Key of the entry.
         key: u64,
-        /// The key before it.
+        /// Key of the entry before.
         before: u64,
     },
-    /// Values are all of one size.
-    #[error("{path}: entry {entry}: a value of {given} bytes, but the table's have {wanted}", path = path.display())]
-    Value {
-        /// Final name of the table.
+    /// A value has another size than the table's values.
+    #[error("{path}: entry {entry}: has a value of {given} bytes, but values of this table have {wanted}", path = path.display())]
+    WrongValueSize {
+        /// Path of the finished table.
         path: PathBuf,
-        /// The entry, counted from 0.
+        /// Number of the entry, from 0.
         entry: u64,
-        /// Bytes given.
+        /// Size of the given value in bytes.
         given: usize,
-        /// Bytes that every value has.
+        /// Size of the table's values in bytes.
         wanted: usize,
     },
-    /// More entries came than were announced.
-    #[error("{path}: more than the {most} entries announced: announce as many as may come", path = path.display())]
-    TooMany {
-        /// Final name of the table.
+    /// More entries were added than the specification allows.
+    #[error("{path}: more than the {most} entries that were announced: announce the largest possible number", path = path.display())]
+    TooManyEntries {
+        /// Path of the finished table.
         path: PathBuf,
-        /// Entries announced.
+        /// Maximum number of entries in the specification.
         most: u64,
     },
-    /// The file does not appear under its name.
+    /// The file could not be published under its final name.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
-    /// The file cannot be written: a full disk.
+    /// The file could not be written, for example because the disk is full.
     #[error("{path}: cannot write: {source}", path = path.display())]
     Write {
-        /// Final name of the table.
+        /// Path of the finished table.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The file cannot be opened or its head not be read.
+    /// The file could not be opened, or its header not read.
     #[error("{path}: cannot open: {source}", path = path.display())]
     Open {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The file is something else.
-    #[error("{path}: is no table of genuma", path = path.display())]
+    /// The file is not a table.
+    #[error("{path}: is not a genuma table", path = path.display())]
     NotATable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A table of another version of the format.
-    #[error("{path}: a table of version {found}, this program reads versions up to {known}: make it anew", path = path.display())]
-    Version {
-        /// The table.
+    /// The table has an unsupported format version.
+    #[error("{path}: has table version {found}, but this program reads versions up to {known}: create the table again", path = path.display())]
+    UnsupportedVersion {
+        /// Path of the table.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the table.
         found: u32,
-        /// The version this program reads.
+        /// Newest format version that this program reads.
         known: u32,
     },
-    /// The file is shorter or longer than its header says.
-    #[error("{path}: has {found} bytes instead of {wanted}: cut short or not a whole copy, make it anew", path = path.display())]
-    Length {
-        /// The table.
+    /// The file length differs from the length in the header.
+    #[error("{path}: has {found} bytes instead of {wanted}: truncated or incompletely copied, create the table again", path = path.display())]
+    WrongFileLength {
+        /// Path of the table.
         path: PathBuf,
-        /// Bytes it has.
+        /// Actual length in bytes.
         found: u64,
-        /// Bytes it should have.
+        /// Expected length in bytes.
         wanted: u64,
     },
-    /// A part is damaged.
-    #[error("{path}: {part} damaged ({what}): make the table anew, and check the disk", path = path.display())]
+    /// A part of the table is damaged.
+    #[error("{path}: {part} damaged ({what}): create the table again, and check the disk", path = path.display())]
     Damaged {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
-        /// Which part of it.
-        part: Part,
-        /// What does not fit.
+        /// The damaged part.
+        part: TablePart,
+        /// What is wrong.
         what: &'static str,
     },
-    /// A part cannot be read.
+    /// A part of the table could not be read.
     #[error("{path}: cannot read {part}: {source}", path = path.display())]
     Read {
-        /// The table.
+        /// Path of the table.
         path: PathBuf,
-        /// Which part of it.
-        part: Part,
-        /// What the system said.
+        /// The part that could not be read.
+        part: TablePart,
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The way of reading that was asked for is refused here.
-    #[error("{path}: {way} is refused here: {source}: leave the choice to the table", path = path.display())]
-    Refused {
-        /// The table.
+    /// The system does not permit the requested way of reading.
+    #[error("{path}: {way} is not permitted here: {source}: use automatic access", path = path.display())]
+    AccessRefused {
+        /// Path of the table.
         path: PathBuf,
-        /// The way of reading.
+        /// Name of the way of reading.
         way: &'static str,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A thread cannot be started.
+    /// A reading thread could not be started.
     #[error("{path}: cannot start a thread to read with, use fewer: {source}", path = path.display())]
-    Thread {
-        /// The table.
+    CannotStartThread {
+        /// Path of the table.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// There is no memory where it was asked for.
+    /// There is not enough memory on the requested nodes.
     #[error("{path}: {source}", path = path.display())]
-    Memory {
-        /// The table.
+    NotEnoughMemory {
+        /// Path of the table.
         path: PathBuf,
-        /// What is missing, and where.
+        /// What is missing, and on which node.
         source: placement::Error,
     },
 }
 
-/// A part of a table's file.
+/// A part of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The first 4096 bytes.
+pub enum TablePart {
+    /// The header: the first 4096 bytes.
     Header,
-    /// A page of entries, counted from 1 as it lies in the file: it starts at 4096 times its number.
+    /// A page of entries. The number counts from 1 and includes the header page: page n starts at byte 4096 n.
     Page(u64),
-    /// First keys of the pages.
+    /// The index: the first key of each page.
     Index,
-    /// What tells absent keys.
+    /// The Bloom filter.
     Filter,
-    /// The most looked-up entries.
-    Hot,
+    /// The hot entries.
+    HotEntries,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for TablePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Header => write!(f, "header"),
-            Part::Page(number) => write!(f, "page {number}"),
-            Part::Index => write!(f, "index"),
-            Part::Filter => write!(f, "filter"),
-            Part::Hot => write!(f, "hot entries"),
+            TablePart::Header => write!(f, "header"),
+            TablePart::Page(number) => write!(f, "page {number}"),
+            TablePart::Index => write!(f, "index"),
+            TablePart::Filter => write!(f, "filter"),
+            TablePart::HotEntries => write!(f, "hot entries"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files in whole pages, past the kernel's cache where the file system lets them.
+//! File access in whole pages, with direct I/O (bypassing the page cache) where the file system supports it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
@@ -9,16 +9,16 @@ use std::sync::Once;
 use rustix::io::{ReadWriteFlags, preadv2};
 
 use crate::Error;
-use crate::format::{self, PAGE, Page};
+use crate::format::{self, PAGE_BYTES, Page};
 
-/// Opens with `O_DIRECT`, and without it where that is refused.
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+/// Opens a file with `O_DIRECT`, or without it where the file system refuses it.
+fn open_with_direct_io(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     match options.custom_flags(libc::O_DIRECT).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            static SAID: Once = Once::new();
-            SAID.call_once(|| {
+            static WARN_ONCE: Once = Once::new();
+            WARN_ONCE.call_once(|| {
                 tracing::warn!(
-                    "{}: its file system knows no direct access, tables go through the kernel's cache",
+                    "{}: the file system does not support direct I/O: tables use the page cache",
                     path.display()
                 );
             });
@@ -28,45 +28,45 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file for writing whole pages from page-aligned memory.
-pub(crate) fn write_direct(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().write(true), path)
+/// Opens a file for writing whole pages from page-aligned memory.
+pub(crate) fn open_for_direct_writing(path: &Path) -> io::Result<File> {
+    open_with_direct_io(OpenOptions::new().write(true), path)
 }
 
-/// A file for reading whole pages to page-aligned memory.
-pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().read(true), path)
+/// Opens a file for reading whole pages into page-aligned memory.
+pub(crate) fn open_for_direct_reading(path: &Path) -> io::Result<File> {
+    open_with_direct_io(OpenOptions::new().read(true), path)
 }
 
-/// Pages that are asked for, evenly spread over a file, before it is taken for one that the kernel holds.
-const ASKED: u64 = 16;
+/// Number of evenly spaced pages that must be in the page cache for a file to count as cached.
+const NUM_PROBED_PAGES: u64 = 16;
 
-/// Whether the kernel's cache has a file of so many pages, one at least, as far as some of them tell: then it is read sooner from there. `file` has to be open for
-/// reading through that cache.
-pub(crate) fn is_cached(file: &File, pages: u64) -> bool {
-    let mut page = [0; PAGE];
-    let asked = ASKED.min(pages);
+/// Whether a file of `pages` pages (at least one) seems to be in the page cache, judged from some of its pages.
+/// Reading through the page cache is then faster. `file` must not be open for direct I/O.
+pub(crate) fn is_in_page_cache(file: &File, pages: u64) -> bool {
+    let mut page = [0; PAGE_BYTES];
+    let asked = NUM_PROBED_PAGES.min(pages);
     (0..asked).all(|i| {
-        let at = (pages - 1) * i / (asked - 1).max(1) * PAGE as u64;
-        // Without waiting for the disk.
+        let at = (pages - 1) * i / (asked - 1).max(1) * PAGE_BYTES as u64;
+        // NOWAIT: does not wait for the disk.
         let read = preadv2(file, &mut [IoSliceMut::new(&mut page)], at, ReadWriteFlags::NOWAIT);
-        read.is_ok_and(|bytes| bytes == PAGE)
+        read.is_ok_and(|bytes| bytes == PAGE_BYTES)
     })
 }
 
-/// Writes pages from page `first` of the file on.
+/// Writes pages, starting at page `first` of the file.
 pub(crate) fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
-    file.write_all_at(bytemuck::cast_slice(pages), first * PAGE as u64)
+    file.write_all_at(bytemuck::cast_slice(pages), first * PAGE_BYTES as u64)
 }
 
-/// Reads pages of entries of the table `path`, from page `first` on, counted from 0.
+/// Reads pages of entries of the table `path`, starting at page `first`, counted from 0.
 ///
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn read_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
     // Page 0 of the file is the header.
-    let read = file.read_exact_at(bytemuck::cast_slice_mut(pages), (first + 1) * PAGE as u64);
-    read.map_err(|source| Error::Read { path: path.to_path_buf(), part: format::part(first), source })
+    let read = file.read_exact_at(bytemuck::cast_slice_mut(pages), (first + 1) * PAGE_BYTES as u64);
+    read.map_err(|source| Error::Read { path: path.to_path_buf(), part: format::table_part_of_page(first), source })
 }
 
 #[cfg(test)]
@@ -78,11 +78,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         for pages in [1, 2, 100] {
-            std::fs::write(&path, vec![7; pages * PAGE]).unwrap();
+            std::fs::write(&path, vec![7; pages * PAGE_BYTES]).unwrap();
             let file = File::open(&path).unwrap();
-            // Some file systems do not tell.
-            let tells = is_cached(&file, pages as u64);
-            assert!(!tells || !is_cached(&file, pages as u64 + 1), "behind its end there is nothing");
+            // Some file systems do not support NOWAIT.
+            let tells = is_in_page_cache(&file, pages as u64);
+            assert!(!tells || !is_in_page_cache(&file, pages as u64 + 1), "behind its end there is nothing");
         }
     }
 }

@@ -1,242 +1,259 @@
-//! What tells that a key is absent without looking for it: Bloom filters whose bits of a key are all in one cache line, one filter for each
-//! [`GROUP`] pages of a table.
+//! Blocked Bloom filter that detects absent keys without reading flash. All bits of a key are in one cache line. The
+//! table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages.
 //!
-//! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block is eight words, and a key
-//! has one bit in each. Keys come in order, so that whoever writes a table adds to one group's blocks at a time, which a processor's own cache holds; and which
-//! group a key would be in the upper levels of the index say, which it holds as well.
+//! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block
+//! is eight words, and a key has one bit in each word. Keys arrive in order, so a writer fills the blocks of one
+//! group at a time, which fit in the processor's cache. The upper levels of the index, which fit in the cache, too,
+//! give the group of a key.
 
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use genuma_machine::processor::{prefetch, widest};
+use genuma_machine::processor::{prefetch, run_with_widest_simd};
 
-use crate::hash::{below, hash};
+use crate::hash::{hash_key, map_hash_to_range};
 
-/// Pages of a group.
-pub const GROUP: u64 = 64;
-/// The most blocks for each page: those of the most keys and bits.
-pub const MOST: u64 = 64;
-/// Words of a block.
-const WORDS: usize = 8;
-/// Bits of a hash that choose a bit of a word.
-const BITS: u32 = u64::BITS.trailing_zeros();
-/// Spreads a hash over the high bits once more: those that chose the block say nothing about the bits in it.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Number of pages per group.
+pub const PAGES_PER_FILTER_GROUP: u64 = 64;
+/// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
+pub const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
+/// 64-bit words per block.
+const WORDS_PER_BLOCK: usize = 8;
+/// Number of hash bits that select one bit of a word.
+const HASH_BITS_PER_WORD: u32 = u64::BITS.trailing_zeros();
+/// Multiplier that mixes a hash again: the hash bits that selected the block are not independent of the block.
+const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A cache line of the filter.
+/// A block of the filter: one cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub struct Block([u64; WORDS]);
+pub struct BloomBlock([u64; WORDS_PER_BLOCK]);
 
-impl Block {
-    /// The bit of word `word`, from the highest bits down.
+impl BloomBlock {
+    /// Index of the bit in word number `word`, from consecutive hash bits, the highest first.
     #[inline(always)]
-    fn bit(hash: u64, word: usize) -> u64 {
-        (hash.wrapping_mul(SPREAD) >> (u64::BITS - BITS * (word as u32 + 1))) & u64::from(u64::BITS - 1)
+    fn bit_index(hash: u64, word: usize) -> u64 {
+        (hash.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - HASH_BITS_PER_WORD * (word as u32 + 1)))
+            & u64::from(u64::BITS - 1)
     }
 
     #[inline(always)]
     fn add(&mut self, hash: u64) {
         for (word, bits) in self.0.iter_mut().enumerate() {
-            *bits |= 1 << Block::bit(hash, word);
+            *bits |= 1 << BloomBlock::bit_index(hash, word);
         }
     }
 
-    /// All bits of another one, too.
+    /// Sets all bits that are set in another block.
     #[inline(always)]
-    fn join(&mut self, other: &Block) {
+    fn union_with(&mut self, other: &BloomBlock) {
         self.0.iter_mut().zip(other.0).for_each(|(bits, others)| *bits |= others);
     }
 
-    /// Whether every word has its bit.
+    /// Whether every word has the bit of this hash.
     #[inline(always)]
-    fn has(&self, hash: u64) -> bool {
+    fn may_contain(&self, hash: u64) -> bool {
         let mut missing = 0;
         for (word, bits) in self.0.iter().enumerate() {
-            missing |= (1 << Block::bit(hash, word)) & !bits;
+            missing |= (1 << BloomBlock::bit_index(hash, word)) & !bits;
         }
         missing == 0
     }
 }
 
-/// Where the blocks of groups lie: one group's after the other's, of all but the last the same number.
+/// Layout of the filter: the blocks of each group, one group after the other. All groups but the last have the same
+/// number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// Blocks for each page; 0 for no filter.
-    pub each: u64,
+pub struct FilterLayout {
+    /// Blocks per page; 0 for no filter.
+    pub blocks_per_page: u64,
     /// Pages of the table.
     pub pages: u64,
 }
 
-impl Layout {
-    /// So many blocks for each of so many pages.
-    pub fn new(each: u64, pages: u64) -> Layout {
-        Layout { each, pages }
+impl FilterLayout {
+    /// Creates a layout with `each` filter blocks per page for a table of `pages` pages.
+    pub fn new(each: u64, pages: u64) -> FilterLayout {
+        FilterLayout { blocks_per_page: each, pages }
     }
 
-    /// Blocks for each page, with so many bits for each of its entries.
-    pub fn each(per_page: usize, bits: u32) -> u64 {
+    /// Number of blocks per page that gives `bits` bits per entry.
+    pub fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
 
-    /// Groups that have blocks.
-    pub fn groups(&self) -> u64 {
-        if self.each == 0 { 0 } else { self.pages.div_ceil(GROUP) }
+    /// Number of groups with blocks.
+    pub fn num_groups(&self) -> u64 {
+        if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
     }
 
-    /// Of these so many have room in so many bytes.
-    fn fit(&self, bytes: u64) -> u64 {
-        bytes.checked_div(self.full() * size_of::<Block>() as u64).unwrap_or(0).min(self.groups())
+    /// Number of groups whose blocks fit in `bytes` bytes.
+    fn groups_in_memory(&self, bytes: u64) -> u64 {
+        bytes
+            .checked_div(self.blocks_per_full_group() * size_of::<BloomBlock>() as u64)
+            .unwrap_or(0)
+            .min(self.num_groups())
     }
 
     /// The pages of a group.
-    pub(crate) fn pages_of(&self, group: u64) -> std::ops::Range<u64> {
-        group * GROUP..self.pages.min((group + 1) * GROUP)
+    pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
+        group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
     }
 
-    /// Blocks of a group that has all of its pages.
-    pub fn full(&self) -> u64 {
-        self.each * GROUP
+    /// Blocks of a group with all its pages.
+    pub fn blocks_per_full_group(&self) -> u64 {
+        self.blocks_per_page * PAGES_PER_FILTER_GROUP
     }
 
-    /// Blocks of a group: in the last one, as of the next power of two of pages, so that those of a whole group can be folded.
-    pub fn of(&self, group: u64) -> u64 {
-        let pages = self.pages_of(group);
-        self.each * (pages.end - pages.start).next_power_of_two()
+    /// Blocks of a group. The last group has as many as for the next power of two of its pages, so that the blocks of
+    /// a full group can be folded to this number.
+    pub fn blocks_of_group(&self, group: u64) -> u64 {
+        let pages = self.pages_of_group(group);
+        self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
     }
 
-    /// All blocks.
-    pub fn blocks(&self) -> u64 {
-        match self.groups().checked_sub(1) {
-            Some(last) => last * self.full() + self.of(last),
+    /// Total number of filter blocks of the table.
+    pub fn num_blocks(&self) -> u64 {
+        match self.num_groups().checked_sub(1) {
+            Some(last) => last * self.blocks_per_full_group() + self.blocks_of_group(last),
             None => 0,
         }
     }
 
-    /// The block of a hash in a group, counted from the first group's.
+    /// Index, among the blocks of all groups, of the filter block that a key with this hash uses in page group
+    /// `group`.
     #[inline(always)]
-    pub fn block(&self, group: usize, hash: u64) -> usize {
-        let own = if group as u64 + 1 == self.groups() { self.of(group as u64) } else { self.full() };
-        group * self.full() as usize + below(hash, own as usize)
+    pub fn block_index(&self, group: usize, hash: u64) -> usize {
+        let own = if group as u64 + 1 == self.num_groups() {
+            self.blocks_of_group(group as u64)
+        } else {
+            self.blocks_per_full_group()
+        };
+        group * self.blocks_per_full_group() as usize + map_hash_to_range(hash, own as usize)
     }
 }
 
-/// The blocks of groups that are full or being filled, by several threads if need be. A bit is set whoever sets it, so that the order of keys does not show.
+/// The blocks of all groups while the table is written, by one or several threads. Setting bits commutes, so the
+/// result does not depend on the order of keys.
 #[derive(Debug)]
-pub(crate) struct Groups {
-    /// Blocks of a group.
-    full: usize,
-    /// Of the first groups those that have come; none of those that memory has no room for.
-    kept: Vec<Mutex<Vec<Block>>>,
+pub(crate) struct FilterGroups {
+    /// Blocks of a full group.
+    blocks_per_full_group: usize,
+    /// Blocks of the first groups; empty for a group without keys so far. Groups that do not fit in memory are
+    /// missing.
+    kept: Vec<Mutex<Vec<BloomBlock>>>,
 }
 
-impl Groups {
-    /// For the groups of up to so many pages, as many of the first as `bytes` have room for.
-    pub fn new(most: Layout, bytes: u64) -> Groups {
-        let kept = (0..most.fit(bytes)).map(|_| Mutex::default()).collect();
-        Groups { full: most.full() as usize, kept }
+impl FilterGroups {
+    /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages
+    /// in memory, as many as fit in `bytes` bytes.
+    pub fn new(most: FilterLayout, bytes: u64) -> FilterGroups {
+        let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
+        FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, kept }
     }
 
-    /// Bytes of the blocks of so many pages at most, when there are so many.
-    pub fn memory(most: Layout, bytes: u64) -> u64 {
-        let each = most.full() * size_of::<Block>() as u64 + size_of::<Mutex<Vec<Block>>>() as u64;
-        most.fit(bytes) * each
+    /// Maximum memory in bytes of the stored groups, given the memory limit `bytes`.
+    pub fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
+        let each =
+            most.blocks_per_full_group() * size_of::<BloomBlock>() as u64 + size_of::<Mutex<Vec<BloomBlock>>>() as u64;
+        most.groups_in_memory(bytes) * each
     }
 
-    /// For one thread.
-    pub fn filling(&self) -> Filling {
-        Filling { group: 0, any: false, blocks: vec![Block::zeroed(); self.full] }
+    /// Creates a builder for one thread.
+    pub fn new_builder(&self) -> FilterGroupBuilder {
+        FilterGroupBuilder { group: 0, is_dirty: false, blocks: vec![BloomBlock::zeroed(); self.blocks_per_full_group] }
     }
 
-    /// The blocks of a group, if they were kept, of which so many are wanted.
-    pub fn take(&mut self, group: u64, blocks: u64) -> Option<Vec<Block>> {
+    /// Takes the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored.
+    pub fn take_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
         let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut kept = mem::take(kept);
-        fold(&mut kept, blocks as usize);
+        fold_blocks(&mut kept, blocks as usize);
         Some(kept)
     }
 }
 
-/// What one thread adds to a group.
+/// Builds the filter blocks of one page group at a time, for one thread.
 #[derive(Debug)]
-pub struct Filling {
+pub struct FilterGroupBuilder {
     group: u64,
-    /// Whether anything was added.
-    any: bool,
-    blocks: Vec<Block>,
+    /// Whether any key was added to the group.
+    is_dirty: bool,
+    blocks: Vec<BloomBlock>,
 }
 
-impl Filling {
-    /// Goes on with the keys of this page, counted from 0.
+impl FilterGroupBuilder {
+    /// Starts a page (numbered from 0). Stores the blocks if the page belongs to the next group.
     #[inline]
-    pub fn page(&mut self, groups: &Groups, page: u64) {
-        if page / GROUP != self.group {
-            self.hand_over(groups);
-            self.group = page / GROUP;
+    pub fn start_page(&mut self, groups: &FilterGroups, page: u64) {
+        if page / PAGES_PER_FILTER_GROUP != self.group {
+            self.merge_into_groups(groups);
+            self.group = page / PAGES_PER_FILTER_GROUP;
         }
     }
 
-    /// Adds keys of the page.
+    /// Adds keys of the current page.
     #[inline]
-    pub fn add(&mut self, keys: &[u64]) {
+    pub fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
         if blocks.is_empty() {
             return;
         }
-        self.any = true;
-        widest(
+        self.is_dirty = true;
+        run_with_widest_simd(
             #[inline(always)]
             || {
                 for &key in keys {
-                    let hash = hash(key);
-                    blocks[below(hash, blocks.len())].add(hash);
+                    let hash = hash_key(key);
+                    blocks[map_hash_to_range(hash, blocks.len())].add(hash);
                 }
             },
         );
     }
 
-    /// Adds a key of the page.
+    /// Adds one key of the current page.
     #[inline]
-    pub(crate) fn add_one(&mut self, key: u64) {
-        let (hash, all) = (hash(key), self.blocks.len());
-        if let Some(block) = self.blocks.get_mut(below(hash, all)) {
+    pub(crate) fn add_key(&mut self, key: u64) {
+        let (hash, all) = (hash_key(key), self.blocks.len());
+        if let Some(block) = self.blocks.get_mut(map_hash_to_range(hash, all)) {
             block.add(hash);
-            self.any = true;
+            self.is_dirty = true;
         }
     }
 
-    /// Hands over what was added.
-    pub fn hand_over(&mut self, groups: &Groups) {
-        if !mem::take(&mut self.any) {
+    /// Merges the added keys into the stored groups and clears the builder.
+    pub fn merge_into_groups(&mut self, groups: &FilterGroups) {
+        if !mem::take(&mut self.is_dirty) {
             return;
         }
         if let Some(kept) = groups.kept.get(self.group as usize) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.is_empty() {
-                *kept = mem::replace(&mut self.blocks, vec![Block::zeroed(); groups.full]);
+                *kept = mem::replace(&mut self.blocks, vec![BloomBlock::zeroed(); groups.blocks_per_full_group]);
                 return;
             }
-            kept.iter_mut().zip(&self.blocks).for_each(|(block, more)| block.join(more));
+            kept.iter_mut().zip(&self.blocks).for_each(|(block, more)| block.union_with(more));
         }
-        self.blocks.fill(Block::zeroed());
+        self.blocks.fill(BloomBlock::zeroed());
     }
 
-    /// The blocks of what was added, of which so many are wanted.
-    pub fn folded(mut self, blocks: u64) -> Vec<Block> {
-        fold(&mut self.blocks, blocks as usize);
+    /// Returns the filter blocks of the added keys, folded to `blocks` blocks.
+    pub fn into_folded_blocks(mut self, blocks: u64) -> Vec<BloomBlock> {
+        fold_blocks(&mut self.blocks, blocks as usize);
         self.blocks
     }
 }
 
-/// Makes so many blocks of a power of two times as many: a hash belongs to the same ones as if it had been so few from the beginning ([`below`]).
-fn fold(blocks: &mut Vec<Block>, wanted: usize) {
+/// Folds blocks to `wanted` blocks, a power of two times fewer. A hash then belongs to the same block as if there had
+/// been `wanted` blocks from the start (see [`map_hash_to_range`]).
+fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
     let together = blocks.len().checked_div(wanted).unwrap_or(1);
     if together > 1 {
         for to in 0..wanted {
             let (first, others) = (blocks[to * together], to * together + 1..(to + 1) * together);
             let joined = blocks[others].iter().fold(first, |mut all, block| {
-                all.join(block);
+                all.union_with(block);
                 all
             });
             blocks[to] = joined;
@@ -245,31 +262,32 @@ fn fold(blocks: &mut Vec<Block>, wanted: usize) {
     }
 }
 
-/// Asks for a block.
+/// Prefetches a block.
 #[inline(always)]
-pub fn fetch(blocks: &[Block], block: usize) {
+pub fn prefetch_block(blocks: &[BloomBlock], block: usize) {
     if let Some(block) = blocks.get(block) {
         prefetch(block);
     }
 }
 
-/// For each hash, whose block is known, whether a key of it may be there. A filter without blocks knows nothing.
-pub fn sieve(blocks: &[Block], places: &[usize], hashes: &[u64], may: &mut [bool]) {
-    widest(
+/// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether its filter block, number
+/// `places[i]`, has all bits of the hash. Sets all to true if `blocks` is empty.
+pub fn test_keys_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
+    run_with_widest_simd(
         #[inline(always)]
-        || sieve_scalar(blocks, places, hashes, may),
+        || filter_keys_scalar(blocks, places, hashes, may),
     );
 }
 
-/// [`sieve`], whatever the processor.
+/// Does what [`test_keys_with_filter`] does, compiled for the instruction set of the caller.
 #[inline(always)]
-fn sieve_scalar(blocks: &[Block], places: &[usize], hashes: &[u64], may: &mut [bool]) {
+fn filter_keys_scalar(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     if blocks.is_empty() {
         may.fill(true);
         return;
     }
     for ((&hash, &place), may) in hashes.iter().zip(places).zip(may) {
-        *may = blocks[place].has(hash);
+        *may = blocks[place].may_contain(hash);
     }
 }
 
@@ -277,45 +295,48 @@ fn sieve_scalar(blocks: &[Block], places: &[usize], hashes: &[u64], may: &mut [b
 mod tests {
     use super::*;
 
-    fn may_have(blocks: &[Block], place: usize, key: u64) -> bool {
+    fn may_have(blocks: &[BloomBlock], place: usize, key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
-        sieve_scalar(blocks, &[place], &[hash(key)], &mut plain);
-        sieve(blocks, &[place], &[hash(key)], &mut native);
+        filter_keys_scalar(blocks, &[place], &[hash_key(key)], &mut plain);
+        test_keys_with_filter(blocks, &[place], &[hash_key(key)], &mut native);
         assert_eq!(plain, native);
         plain[0]
     }
 
-    /// Keys as different as neighbouring numbers, and as sorted k-mers that share all but their ends.
+    /// Keys of two kinds: consecutive numbers, and sorted k-mers that share all but their ends.
     fn keys(n: u64) -> impl Iterator<Item = u64> {
         (0..n).map(|i| if i % 2 == 0 { i } else { i << 40 })
     }
 
-    /// The blocks of a table of these keys, so many to a page, by so many threads with so much memory for them.
+    /// Filter blocks of a table with these keys, built by several threads with a memory limit.
     fn made(
         keys: &[u64],
         per_page: usize,
         each: u64,
         threads: usize,
         bytes: u64,
-    ) -> (Layout, Vec<Option<Vec<Block>>>) {
-        let layout = Layout::new(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = Groups::new(Layout::new(each, layout.pages + 1000), bytes);
+    ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
+        let layout = FilterLayout::new(each, keys.len().div_ceil(per_page) as u64);
+        let mut groups = FilterGroups::new(FilterLayout::new(each, layout.pages + 1000), bytes);
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let groups = &groups;
                 scope.spawn(move || {
-                    let mut filling = groups.filling();
+                    let mut filling = groups.new_builder();
                     for (page, keys) in keys.chunks(per_page).enumerate().skip(thread).step_by(threads) {
-                        filling.page(groups, page as u64);
+                        filling.start_page(groups, page as u64);
                         let (one, others) = keys.split_first().unwrap();
-                        filling.add_one(*one);
-                        filling.add(others);
+                        filling.add_key(*one);
+                        filling.add_keys(others);
                     }
-                    filling.hand_over(groups);
+                    filling.merge_into_groups(groups);
                 });
             }
         });
-        (layout, (0..layout.groups()).map(|group| groups.take(group, layout.of(group))).collect())
+        (
+            layout,
+            (0..layout.num_groups()).map(|group| groups.take_group(group, layout.blocks_of_group(group))).collect(),
+        )
     }
 
     #[test]
@@ -324,11 +345,12 @@ mod tests {
         let own: Vec<u64> = keys(n).collect();
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
             for per_page in [454, 100_000, 7] {
-                let (layout, groups) = made(&own, per_page, Layout::each(per_page, bits), 1, u64::MAX);
-                let blocks: Vec<Block> = groups.into_iter().flat_map(Option::unwrap).collect();
-                assert_eq!(blocks.len() as u64, layout.blocks());
-                let group = |i: usize| i / per_page / GROUP as usize;
-                let has = |i: usize, key: u64| may_have(&blocks, layout.block(group(i), hash(key)), key);
+                let (layout, groups) =
+                    made(&own, per_page, FilterLayout::compute_blocks_per_page(per_page, bits), 1, u64::MAX);
+                let blocks: Vec<BloomBlock> = groups.into_iter().flat_map(Option::unwrap).collect();
+                assert_eq!(blocks.len() as u64, layout.num_blocks());
+                let group = |i: usize| i / per_page / PAGES_PER_FILTER_GROUP as usize;
+                let has = |i: usize, key: u64| may_have(&blocks, layout.block_index(group(i), hash_key(key)), key);
                 assert!(own.iter().enumerate().all(|(i, &key)| has(i, key)));
                 let wrong = (0..own.len()).filter(|&i| has(i, (1 << 63) | i as u64)).count();
                 assert!((wrong as f64) < most * n as f64, "{bits} bits, {per_page}: {wrong} of {n}");
@@ -343,7 +365,7 @@ mod tests {
             let (layout, plain) = made(&own, per_page, 3, 1, u64::MAX);
             assert!(plain.iter().all(Option::is_some));
             for (threads, room) in [(3, 1 << 40), (1, 2), (3, 2), (2, 0)] {
-                let (_, other) = made(&own, per_page, 3, threads, room * layout.full() * 64);
+                let (_, other) = made(&own, per_page, 3, threads, room * layout.blocks_per_full_group() * 64);
                 for (group, (a, b)) in plain.iter().zip(&other).enumerate() {
                     let kept = (group as u64) < room;
                     assert_eq!(b.is_some(), kept, "{threads} threads, room for {room}, group {group}");
@@ -357,27 +379,27 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = Groups::new(Layout::new(11, 64), u64::MAX);
-            let mut filling = groups.filling();
-            filling.add(&own);
-            let folded = filling.folded(11 * pages);
-            let mut plain = vec![Block::zeroed(); 11 * pages as usize];
-            own.iter().for_each(|&key| plain[below(hash(key), 11 * pages as usize)].add(hash(key)));
+            let groups = FilterGroups::new(FilterLayout::new(11, 64), u64::MAX);
+            let mut filling = groups.new_builder();
+            filling.add_keys(&own);
+            let folded = filling.into_folded_blocks(11 * pages);
+            let mut plain = vec![BloomBlock::zeroed(); 11 * pages as usize];
+            own.iter().for_each(|&key| plain[map_hash_to_range(hash_key(key), 11 * pages as usize)].add(hash_key(key)));
             assert!(folded == plain, "{pages}");
         }
     }
 
     #[test]
     fn without_blocks_every_key_may_be_there() {
-        fetch(&[], 3);
+        prefetch_block(&[], 3);
         assert!(may_have(&[], 0, 3));
-        assert_eq!((Layout::new(0, 70).blocks(), Layout::new(11, 0).blocks()), (0, 0));
-        assert_eq!((Layout::new(11, 1).blocks(), Layout::new(11, 64).blocks()), (11, 704));
-        assert_eq!((Layout::new(11, 65).blocks(), Layout::new(11, 67).blocks()), (715, 748));
-        let groups = Groups::new(Layout::new(0, 70), u64::MAX);
-        let mut filling = groups.filling();
-        filling.add(&[3]);
-        filling.add_one(4);
-        filling.hand_over(&groups);
+        assert_eq!((FilterLayout::new(0, 70).num_blocks(), FilterLayout::new(11, 0).num_blocks()), (0, 0));
+        assert_eq!((FilterLayout::new(11, 1).num_blocks(), FilterLayout::new(11, 64).num_blocks()), (11, 704));
+        assert_eq!((FilterLayout::new(11, 65).num_blocks(), FilterLayout::new(11, 67).num_blocks()), (715, 748));
+        let groups = FilterGroups::new(FilterLayout::new(0, 70), u64::MAX);
+        let mut filling = groups.new_builder();
+        filling.add_keys(&[3]);
+        filling.add_key(4);
+        filling.merge_into_groups(&groups);
     }
 }

@@ -1,130 +1,131 @@
-//! The bytes of a table: header, pages of entries, where the other parts lie. `docs/formats/table.md` describes them all.
+//! The file format of a table: header, pages of entries, and sections. Documented in `docs/formats/table.md`.
 
 use std::hash::Hasher;
 
 use bytemuck::{Pod, Zeroable};
 use twox_hash::XxHash3_64;
 
-use crate::error::Part;
-use crate::filter::{self, Layout};
+use crate::error::TablePart;
+use crate::filter::{self, FilterLayout};
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
 
 /// Bytes of a page, the unit of reading.
-pub const PAGE: usize = 4096;
-/// Bytes of a page before its checksum.
-const CHECKED: usize = PAGE - 8;
+pub const PAGE_BYTES: usize = 4096;
+/// Bytes of a page that its checksum covers.
+const CHECKSUMMED_BYTES: usize = PAGE_BYTES - 8;
 /// Bytes of a key.
-pub const KEY: usize = 8;
-/// The largest value: one entry fills a page.
-pub const MAX_VALUE: usize = CHECKED - KEY;
-/// The longest note in a header.
-pub const MAX_NOTE: usize = 2048;
-/// The version that is written.
-pub const VERSION: u32 = 2;
-/// The one before, which is read too, but for its filter: that was one for all pages.
-const ONE_FILTER: u32 = 1;
+pub const KEY_BYTES: usize = 8;
+/// Maximum size of a value in bytes: one entry then fills a page.
+pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
+/// Maximum size of the note in a header, in bytes.
+pub const MAX_NOTE_BYTES: usize = 2048;
+/// Format version that is written.
+pub const TABLE_FORMAT_VERSION: u32 = 2;
+/// Format version with a single filter for all pages. It is still read, but without its filter.
+const SINGLE_FILTER_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
-/// Where the note starts.
-const NOTE: usize = 192;
+/// Byte offset of the note in the header.
+const NOTE_OFFSET: usize = 192;
 
-/// A page's bytes, where a disk may write them directly.
+/// One page, aligned for direct I/O.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(4096))]
-pub struct Page(pub [u8; PAGE]);
+pub struct Page(pub [u8; PAGE_BYTES]);
 
 impl Page {
-    /// The checksum over all bytes before it. The page's number goes into it, so a page in another's place does not pass.
+    /// Checksum of the page's bytes before the checksum field. The page number is part of it, so a page at a wrong
+    /// place is detected.
     fn checksum(&self, number: u64) -> u64 {
-        XxHash3_64::oneshot_with_seed(number, &self.0[..CHECKED])
+        XxHash3_64::oneshot_with_seed(number, &self.0[..CHECKSUMMED_BYTES])
     }
 
-    /// Writes the checksum.
-    pub fn seal(&mut self, number: u64) {
+    /// Writes the checksum of page number `number` into the page.
+    pub fn write_checksum(&mut self, number: u64) {
         let checksum = self.checksum(number);
-        self.0[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
+        self.0[CHECKSUMMED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Whether the checksum fits.
-    pub fn whole(&self, number: u64) -> bool {
-        self.0[CHECKED..] == self.checksum(number).to_le_bytes()
+    /// Whether the checksum is that of page number `number`.
+    pub fn has_valid_checksum(&self, number: u64) -> bool {
+        self.0[CHECKSUMMED_BYTES..] == self.checksum(number).to_le_bytes()
     }
 }
 
-/// Checksum of a part that is not made of pages.
+/// Running checksum of a section, which is not made of pages.
 #[derive(Default)]
-pub struct Checksum(XxHash3_64);
+pub struct SectionChecksum(XxHash3_64);
 
-impl Checksum {
-    /// Goes on with these bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
+impl SectionChecksum {
+    /// Adds bytes to the checksum.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
 
-    /// The checksum of all of them.
-    pub fn finish(&self) -> u64 {
+    /// The checksum of all bytes added so far.
+    pub fn checksum(&self) -> u64 {
         self.0.finish()
     }
 }
 
-/// How entries lie in a page: the keys in order, then the values in order.
+/// Layout of entries in a page: first all keys in order, then all values in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// Bytes of a value.
-    pub value: usize,
-    /// Entries of a full page; all pages but the last are full.
-    pub per_page: usize,
+pub struct PageLayout {
+    /// Size of a value in bytes.
+    pub value_bytes: usize,
+    /// Entries per full page. All pages but the last are full.
+    pub entries_per_page: usize,
 }
 
-impl Shape {
-    /// For values of so many bytes, at most [`MAX_VALUE`].
-    pub fn new(value: usize) -> Shape {
-        Shape { value, per_page: CHECKED / (KEY + value) }
+impl PageLayout {
+    /// Layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
+    pub fn new(value: usize) -> PageLayout {
+        PageLayout { value_bytes: value, entries_per_page: CHECKSUMMED_BYTES / (KEY_BYTES + value) }
     }
 
-    /// Pages of so many entries.
-    pub fn pages(&self, entries: u64) -> u64 {
-        entries.div_ceil(self.per_page as u64)
+    /// Number of pages that `entries` entries need.
+    pub fn count_pages(&self, entries: u64) -> u64 {
+        entries.div_ceil(self.entries_per_page as u64)
     }
 
-    /// Entries in page `page`, counted from 0, of a table of so many.
-    pub(crate) fn in_page(&self, page: u64, entries: u64) -> usize {
-        let before = page * self.per_page as u64;
-        (entries - before).min(self.per_page as u64) as usize
+    /// Number of entries on page `page` (from 0) of a table with `entries` entries.
+    pub(crate) fn entries_in_page(&self, page: u64, entries: u64) -> usize {
+        let before = page * self.entries_per_page as u64;
+        (entries - before).min(self.entries_per_page as u64) as usize
     }
 
-    /// The keys of a page with so many entries.
-    pub fn keys<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
-        bytemuck::cast_slice(&page.0[..entries * KEY])
+    /// The keys of a page with this number of entries.
+    pub fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
+        bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
 
-    /// The value of an entry of a page.
-    pub(crate) fn value_of<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
-        let start = self.per_page * KEY + entry * self.value;
-        &page.0[start..start + self.value]
+    /// The value of entry number `entry` of a page.
+    pub(crate) fn value_of_entry<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
+        let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
+        &page.0[start..start + self.value_bytes]
     }
 
-    /// The values of a page with so many entries, one after the other.
-    pub fn values<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
-        &page.0[self.per_page * KEY..][..entries * self.value]
+    /// All values of a page with this number of entries, concatenated.
+    pub fn values_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
+        &page.0[self.entries_per_page * KEY_BYTES..][..entries * self.value_bytes]
     }
 
-    /// Writes entries that follow one another into a page, from entry `first` on.
+    /// Writes consecutive entries into a page, starting at entry number `first`.
     #[inline]
-    pub(crate) fn put_all(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
+    pub(crate) fn write_entries(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
         let bytes: &[u8] = bytemuck::cast_slice(keys);
-        page.0[first * KEY..][..bytes.len()].copy_from_slice(bytes);
-        page.0[self.per_page * KEY + first * self.value..][..values.len()].copy_from_slice(values);
+        page.0[first * KEY_BYTES..][..bytes.len()].copy_from_slice(bytes);
+        page.0[self.entries_per_page * KEY_BYTES + first * self.value_bytes..][..values.len()].copy_from_slice(values);
     }
 
-    /// Writes an entry into a page.
+    /// Writes one entry into a page.
     #[inline]
-    pub fn put(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {
-        page.0[entry * KEY..][..KEY].copy_from_slice(&key.to_le_bytes());
-        let start = self.per_page * KEY + entry * self.value;
-        let room = &mut page.0[start..start + self.value];
-        // What has a usual length is moved without a call.
+    pub fn write_entry(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {
+        page.0[entry * KEY_BYTES..][..KEY_BYTES].copy_from_slice(&key.to_le_bytes());
+        let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
+        let room = &mut page.0[start..start + self.value_bytes];
+        // Common sizes are copied without a function call.
         match value.len() {
             4 => room[..4].copy_from_slice(&value[..4]),
             8 => room[..8].copy_from_slice(&value[..8]),
@@ -133,169 +134,174 @@ impl Shape {
     }
 }
 
-/// A part after the pages: where it starts, how long it is, what its checksum is.
+/// A section after the pages: offset, length and checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Section {
-    /// Its first byte, a multiple of [`PAGE`].
+pub struct FileSection {
+    /// Offset of the first byte, a multiple of [`PAGE_BYTES`].
     pub offset: u64,
-    /// Its length in bytes, without what fills its last page.
+    /// Length in bytes, without the padding of the last page.
     pub bytes: u64,
-    /// Checksum of its bytes.
+    /// Checksum of the section's bytes.
     pub checksum: u64,
 }
 
-impl Section {
-    /// The first byte of a page that is free after it.
-    pub fn end(&self) -> u64 {
-        self.offset + self.bytes.next_multiple_of(PAGE as u64)
+impl FileSection {
+    /// Offset of the first page after the section.
+    pub fn end_offset(&self) -> u64 {
+        self.offset + self.bytes.next_multiple_of(PAGE_BYTES as u64)
     }
 }
 
-/// What the first page says.
+/// Content of the header page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
-    /// How entries lie in pages.
-    pub shape: Shape,
-    /// How many there are.
+pub struct TableHeader {
+    /// Layout of entries in pages.
+    pub page_layout: PageLayout,
+    /// Number of entries.
     pub entries: u64,
-    /// The smallest key; 0 when there is none.
-    pub first: u64,
-    /// The largest key; 0 when there is none.
-    pub last: u64,
-    /// First key of each page.
-    pub index: Section,
-    /// Blocks of the filter.
-    pub filter: Section,
-    /// How many of them there are for each page; `None` in a table of the version before.
-    pub(crate) filter_each: Option<u64>,
-    /// Keys, then values of the hot entries.
-    pub hot: Section,
-    /// What the caller wants to find again.
+    /// Smallest key; 0 in an empty table.
+    pub first_key: u64,
+    /// Largest key; 0 in an empty table.
+    pub last_key: u64,
+    /// Section with the first key of each page.
+    pub index: FileSection,
+    /// Section with the blocks of the Bloom filter.
+    pub filter: FileSection,
+    /// Filter blocks per page. `None` in a table of format version 1.
+    pub(crate) filter_blocks_per_page: Option<u64>,
+    /// Section with the keys, then the values of the hot entries.
+    pub hot: FileSection,
+    /// Note stored by the writer.
     pub note: Vec<u8>,
 }
 
-/// Why a first page is not understood.
+/// Why a header page is rejected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Misfit {
-    /// It is no table.
-    Magic,
-    /// It is one of this version.
+pub(crate) enum HeaderError {
+    /// The file is not a table.
+    NotATable,
+    /// The table has this unsupported format version.
     Version(u32),
-    /// Something does not fit.
+    /// A field is inconsistent with the others.
     Damaged(&'static str),
 }
 
-impl Header {
-    /// Pages of entries.
-    pub fn pages(&self) -> u64 {
-        self.shape.pages(self.entries)
+impl TableHeader {
+    /// Number of pages of entries.
+    pub fn num_pages(&self) -> u64 {
+        self.page_layout.count_pages(self.entries)
     }
 
-    /// Bytes of the whole file.
+    /// Length of the whole file in bytes.
     pub fn file_bytes(&self) -> u64 {
-        self.hot.end()
+        self.hot.end_offset()
     }
 
-    /// Where the blocks of the filter lie; a filter of none where it cannot be used.
-    pub fn layout(&self) -> Layout {
-        Layout::new(self.filter_each.unwrap_or(0), self.pages())
+    /// Layout of the filter blocks. It has no blocks if the filter cannot be used.
+    pub fn filter_layout(&self) -> FilterLayout {
+        FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), self.num_pages())
     }
 
-    /// Hot entries.
-    pub fn hot_entries(&self) -> u64 {
-        self.hot.bytes / (KEY + self.shape.value) as u64
+    /// Number of hot entries.
+    pub fn num_hot_entries(&self) -> u64 {
+        self.hot.bytes / (KEY_BYTES + self.page_layout.value_bytes) as u64
     }
 
-    /// The page that says so.
-    pub fn page(&self) -> Page {
+    /// Encodes the header as a page.
+    pub fn to_page(&self) -> Page {
         let mut page = Page::zeroed();
         let mut put = |at: usize, bytes: &[u8]| page.0[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
-        let version = if self.filter_each.is_some() { VERSION } else { ONE_FILTER };
-        let words = [version, PAGE as u32, self.shape.value as u32, self.shape.per_page as u32];
+        let version = if self.filter_blocks_per_page.is_some() { TABLE_FORMAT_VERSION } else { SINGLE_FILTER_VERSION };
+        let words =
+            [version, PAGE_BYTES as u32, self.page_layout.value_bytes as u32, self.page_layout.entries_per_page as u32];
         put(8, bytemuck::cast_slice(&words));
-        let section = |part: &Section| [part.offset, part.bytes, part.checksum];
+        let section = |part: &FileSection| [part.offset, part.bytes, part.checksum];
         let [index, filter, hot] = [&self.index, &self.filter, &self.hot].map(section);
-        put(24, bytemuck::cast_slice(&[self.entries, self.pages(), self.first, self.last]));
+        put(24, bytemuck::cast_slice(&[self.entries, self.num_pages(), self.first_key, self.last_key]));
         put(56, bytemuck::cast_slice(&[index, filter, hot]));
-        put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_each.unwrap_or(0)]));
-        put(NOTE, &self.note);
-        page.seal(0);
+        put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_blocks_per_page.unwrap_or(0)]));
+        put(NOTE_OFFSET, &self.note);
+        page.write_checksum(0);
         page
     }
 
-    /// What a page says, if it is a header and everything in it fits together.
-    pub fn parse(page: &Page) -> Result<Header, Misfit> {
+    /// Decodes a header page and checks that all fields are consistent.
+    pub fn parse(page: &Page) -> Result<TableHeader, HeaderError> {
         let word = |at: usize| u64::from_le_bytes(page.0[at..at + 8].try_into().expect("8 bytes"));
         let half = |at: usize| u32::from_le_bytes(page.0[at..at + 4].try_into().expect("4 bytes"));
         if page.0[..8] != MAGIC {
-            return Err(Misfit::Magic);
+            return Err(HeaderError::NotATable);
         }
-        if !matches!(half(8), VERSION | ONE_FILTER) {
-            return Err(Misfit::Version(half(8)));
+        if !matches!(half(8), TABLE_FORMAT_VERSION | SINGLE_FILTER_VERSION) {
+            return Err(HeaderError::Version(half(8)));
         }
-        let fits = |fits: bool, what| if fits { Ok(()) } else { Err(Misfit::Damaged(what)) };
-        fits(page.whole(0), "its checksum is another")?;
-        fits(half(12) as usize == PAGE, "pages are not of 4096 bytes")?;
-        fits(half(16) as usize <= MAX_VALUE, "values are too large")?;
-        let shape = Shape::new(half(16) as usize);
-        fits(half(20) as usize == shape.per_page, "entries in a page do not follow from their size")?;
-        let section = |at| Section { offset: word(at), bytes: word(at + 8), checksum: word(at + 16) };
+        let fits = |fits: bool, what| if fits { Ok(()) } else { Err(HeaderError::Damaged(what)) };
+        fits(page.has_valid_checksum(0), "its checksum does not match")?;
+        fits(half(12) as usize == PAGE_BYTES, "pages are not of 4096 bytes")?;
+        fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
+        let shape = PageLayout::new(half(16) as usize);
+        fits(half(20) as usize == shape.entries_per_page, "the number of entries per page does not match their size")?;
+        let section = |at| FileSection { offset: word(at), bytes: word(at + 8), checksum: word(at + 16) };
         let note = word(128);
-        fits(note <= MAX_NOTE as u64, "the note is too long")?;
-        let header = Header {
-            shape,
+        fits(note <= MAX_NOTE_BYTES as u64, "the note is too long")?;
+        let header = TableHeader {
+            page_layout: shape,
             entries: word(24),
-            first: word(40),
-            last: word(48),
+            first_key: word(40),
+            last_key: word(48),
             index: section(56),
             filter: section(80),
-            filter_each: (half(8) == VERSION).then(|| word(136)),
+            filter_blocks_per_page: (half(8) == TABLE_FORMAT_VERSION).then(|| word(136)),
             hot: section(104),
-            note: page.0[NOTE..NOTE + note as usize].to_vec(),
+            note: page.0[NOTE_OFFSET..NOTE_OFFSET + note as usize].to_vec(),
         };
         fits(header.entries < 1 << 56, "there are too many entries")?;
-        fits(word(32) == header.pages(), "pages do not follow from entries")?;
-        fits(header.first <= header.last, "the smallest key is above the largest")?;
+        fits(word(32) == header.num_pages(), "the number of pages does not match the number of entries")?;
+        fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
-        fits(index.offset == (1 + header.pages()) * PAGE as u64, "the index is elsewhere")?;
-        fits(index.bytes == header.pages() * KEY as u64, "the index has another length")?;
+        fits(index.offset == (1 + header.num_pages()) * PAGE_BYTES as u64, "the index has a wrong offset")?;
+        fits(index.bytes == header.num_pages() * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
-        fits(filter.offset == index.end() && filter.bytes.is_multiple_of(64), "the filter is elsewhere")?;
-        fits(header.filter_each.is_none_or(|each| each <= filter::MOST), "the filter has too many blocks")?;
-        let blocks = header.filter_each.map_or(filter.bytes / 64, |_| header.layout().blocks());
-        fits(filter.bytes == blocks * 64, "the filter has another length")?;
-        fits(hot.offset == filter.end(), "the hot entries are elsewhere")?;
-        fits(hot.bytes.is_multiple_of((KEY + shape.value) as u64), "the hot entries have another length")?;
-        fits(header.hot_entries() <= header.entries, "there are more hot entries than entries")?;
+        fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;
+        fits(
+            header.filter_blocks_per_page.is_none_or(|each| each <= filter::MAX_FILTER_BLOCKS_PER_PAGE),
+            "the filter has too many blocks",
+        )?;
+        let blocks = header.filter_blocks_per_page.map_or(filter.bytes / 64, |_| header.filter_layout().num_blocks());
+        fits(filter.bytes == blocks * 64, "the filter has a wrong length")?;
+        fits(hot.offset == filter.end_offset(), "the hot entries have a wrong offset")?;
+        fits(hot.bytes.is_multiple_of((KEY_BYTES + shape.value_bytes) as u64), "the hot entries have a wrong length")?;
+        fits(header.num_hot_entries() <= header.entries, "there are more hot entries than entries")?;
         Ok(header)
     }
 }
 
-/// A page of entries as an error names it: pages of the file count the header.
-pub fn part(page: u64) -> Part {
-    Part::Page(page + 1)
+/// Names a page of entries in error messages. `page` counts from 0 without the header page; the number in
+/// [`TablePart::Page`] includes it.
+pub fn table_part_of_page(page: u64) -> TablePart {
+    TablePart::Page(page + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        let shape = Shape::new(128);
-        let pages = shape.pages(1000);
-        let index = Section { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
-        let filter = Section { offset: index.end(), bytes: 64 * 3 * 64, checksum: 2 };
-        let hot = Section { offset: filter.end(), bytes: 136 * 7, checksum: 3 };
+    fn header() -> TableHeader {
+        let shape = PageLayout::new(128);
+        let pages = shape.count_pages(1000);
+        let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
+        let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
+        let hot = FileSection { offset: filter.end_offset(), bytes: 136 * 7, checksum: 3 };
         let note = b"k 31".to_vec();
-        Header {
-            shape,
+        TableHeader {
+            page_layout: shape,
             entries: 1000,
-            first: 5,
-            last: u64::MAX,
+            first_key: 5,
+            last_key: u64::MAX,
             index,
             filter,
-            filter_each: Some(3),
+            filter_blocks_per_page: Some(3),
             hot,
             note,
         }
@@ -304,70 +310,70 @@ mod tests {
     #[test]
     fn a_header_says_what_it_was_told() {
         let header = header();
-        assert_eq!(Header::parse(&header.page()), Ok(header.clone()));
-        assert_eq!((header.pages(), header.hot_entries()), (34, 7));
+        assert_eq!(TableHeader::parse(&header.to_page()), Ok(header.clone()));
+        assert_eq!((header.num_pages(), header.num_hot_entries()), (34, 7));
         assert_eq!(header.file_bytes(), (1 + 34 + 1 + 3 + 1) * 4096);
-        let before = Header { filter_each: None, ..header };
-        assert_eq!(Header::parse(&before.page()), Ok(before.clone()));
-        assert_eq!(before.layout().blocks(), 0);
+        let before = TableHeader { filter_blocks_per_page: None, ..header };
+        assert_eq!(TableHeader::parse(&before.to_page()), Ok(before.clone()));
+        assert_eq!(before.filter_layout().num_blocks(), 0);
     }
 
     #[test]
     fn no_bit_of_a_header_may_change() {
-        let page = header().page();
-        for bit in 0..PAGE * 8 {
+        let page = header().to_page();
+        for bit in 0..PAGE_BYTES * 8 {
             let mut other = page;
             other.0[bit / 8] ^= 1 << (bit % 8);
-            let said = Header::parse(&other);
+            let said = TableHeader::parse(&other);
             match bit / 8 {
-                0..8 => assert_eq!(said, Err(Misfit::Magic)),
-                8..12 => assert!(matches!(said, Err(Misfit::Version(_)))),
-                _ => assert!(matches!(said, Err(Misfit::Damaged(_))), "bit {bit}: {said:?}"),
+                0..8 => assert_eq!(said, Err(HeaderError::NotATable)),
+                8..12 => assert!(matches!(said, Err(HeaderError::Version(_)))),
+                _ => assert!(matches!(said, Err(HeaderError::Damaged(_))), "bit {bit}: {said:?}"),
             }
         }
     }
 
-    /// With a good checksum, as a wrong program would write it.
+    /// The checksum is valid, as a faulty writer would leave it.
     #[test]
     fn parts_have_to_fit_together() {
         for (at, what) in [
             (12, "pages are not of 4096 bytes"),
             (17, "values are too large"),
-            (20, "entries in a page do not follow from their size"),
+            (20, "the number of entries per page does not match their size"),
             (31, "there are too many entries"),
-            (32, "pages do not follow from entries"),
+            (32, "the number of pages does not match the number of entries"),
             (54, "the smallest key is above the largest"),
-            (56, "the index is elsewhere"),
-            (64, "the index has another length"),
+            (56, "the index has a wrong offset"),
+            (64, "the index has a wrong length"),
             (95, "a part is too long"),
-            (81, "the filter is elsewhere"),
-            (104, "the hot entries are elsewhere"),
-            (89, "the filter has another length"),
+            (81, "the filter has a wrong offset"),
+            (104, "the hot entries have a wrong offset"),
+            (89, "the filter has a wrong length"),
             (136, "the filter has too many blocks"),
-            (112, "the hot entries have another length"),
+            (112, "the hot entries have a wrong length"),
             (130, "the note is too long"),
         ] {
-            let mut page = Header { first: u64::MAX, ..header() }.page();
+            let mut page = TableHeader { first_key: u64::MAX, ..header() }.to_page();
             page.0[at] ^= 0xff;
-            page.seal(0);
-            assert_eq!(Header::parse(&page), Err(Misfit::Damaged(what)), "byte {at}");
+            page.write_checksum(0);
+            assert_eq!(TableHeader::parse(&page), Err(HeaderError::Damaged(what)), "byte {at}");
         }
     }
 
     #[test]
     fn whole_entries_fill_a_page() {
         for (value, per_page) in [(0, 511), (1, 454), (8, 255), (128, 30), (2036, 2), (2037, 1), (4080, 1)] {
-            let shape = Shape::new(value);
-            assert_eq!(shape.per_page, per_page);
+            let shape = PageLayout::new(value);
+            assert_eq!(shape.entries_per_page, per_page);
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];
             for entry in 0..per_page {
-                shape.put(&mut page, entry, u64::MAX - entry as u64, &bytes);
+                shape.write_entry(&mut page, entry, u64::MAX - entry as u64, &bytes);
             }
-            page.seal(3);
-            assert!(page.whole(3) && !page.whole(4));
-            assert_eq!(shape.keys(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));
-            assert_eq!(shape.value_of(&page, per_page - 1), bytes);
+            page.write_checksum(3);
+            assert!(page.has_valid_checksum(3) && !page.has_valid_checksum(4));
+            assert_eq!(shape.keys_of_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));
+            assert_eq!(shape.value_of_entry(&page, per_page - 1), bytes);
         }
     }
 }

@@ -1,110 +1,114 @@
-//! Key → page, in memory: a tree whose nodes are cache lines.
+//! Index from keys to pages: a search tree in memory whose nodes are cache lines.
 //!
-//! The lowest level is the first key of each page, each level above is every eighth of the one below, and a node's place follows from its
-//! number, so there are no pointers (the multilevel index of cadenelli2019, section 5.2.2, with nodes of 8 keys instead of 64). Keys that are
-//! looked up together go down the levels together, and each step's lines are asked for one level ahead.
+//! The lowest level has the first key of each page; each level above has every eighth key of the level below. The
+//! position of a node follows from its number, so there are no pointers (the multilevel index of cadenelli2019,
+//! section 5.2.2, with nodes of 8 instead of 64 keys). Keys that are looked up in one batch descend together, and the
+//! cache lines of each step are prefetched one level ahead.
 
 use std::ops::Range;
 
-use genuma_machine::placement::{self, Placed, Placement};
+use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 use genuma_machine::processor::prefetch;
 
-use crate::filter::GROUP;
+use crate::filter::PAGES_PER_FILTER_GROUP;
 
-/// Keys of a node: a cache line of 64 bytes.
-const NODE: usize = 8;
-/// Levels below that of groups of pages.
-const BELOW: usize = 2;
-const _: () = assert!((NODE * NODE) as u64 == GROUP);
-/// Keys that go down together.
-pub const TOGETHER: usize = 16;
+/// Keys per node: a cache line of 64 bytes.
+const KEYS_PER_NODE: usize = 8;
+/// Number of levels below the level of page groups.
+const LEVELS_BELOW_GROUPS: usize = 2;
+const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == PAGES_PER_FILTER_GROUP);
+/// Number of keys that descend together.
+pub const KEYS_PER_BATCH: usize = 16;
 
-/// First keys of pages, and the levels above.
+/// The index: first keys of all pages, and the levels above.
 #[derive(Debug)]
-pub struct Index {
-    /// All levels, the top first; each is filled up to whole nodes.
-    keys: Placed<u64>,
-    /// Where each level starts, and how many keys it has.
+pub struct PageIndex {
+    /// Keys of all levels, the top first. Each level is padded to whole nodes.
+    keys: PlacedSlice<u64>,
+    /// Start and number of keys of each level.
     levels: Vec<(usize, usize)>,
 }
 
-impl Index {
-    /// Room for the first keys of so many pages, at least one; `fill` writes them.
+impl PageIndex {
+    /// Builds the index for `pages` pages, at least one. `fill` writes the first key of each page.
     ///
     /// # Errors
-    /// What `fill` returns, or no memory where it was asked for.
+    /// The error of `fill`, or no memory on the requested nodes.
     pub fn new<E: From<placement::Error>>(
         pages: usize,
-        placement: &Placement,
+        placement: &MemoryPlacement,
         fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
-    ) -> Result<Index, E> {
+    ) -> Result<PageIndex, E> {
         let mut lens = vec![pages];
-        while lens[lens.len() - 1] > NODE {
-            lens.push(lens[lens.len() - 1].div_ceil(NODE));
+        while lens[lens.len() - 1] > KEYS_PER_NODE {
+            lens.push(lens[lens.len() - 1].div_ceil(KEYS_PER_NODE));
         }
         let mut levels = Vec::new();
         let mut start = 0;
         for &len in lens.iter().rev() {
             levels.push((start, len));
-            start += len.next_multiple_of(NODE);
+            start += len.next_multiple_of(KEYS_PER_NODE);
         }
-        let mut keys: Placed<u64> = Placed::zeroed(start, placement)?;
+        let mut keys: PlacedSlice<u64> = PlacedSlice::new_zeroed(start, placement)?;
         let (start, len) = levels[levels.len() - 1];
         fill(&mut keys[start..start + len])?;
         for level in (0..levels.len()).rev() {
             let (start, len) = levels[level];
-            keys[start + len..start + len.next_multiple_of(NODE)].fill(u64::MAX);
+            keys[start + len..start + len.next_multiple_of(KEYS_PER_NODE)].fill(u64::MAX);
             if level > 0 {
                 let (above, _) = levels[level - 1];
-                for (node, first) in (start..start + len).step_by(NODE).enumerate() {
+                for (node, first) in (start..start + len).step_by(KEYS_PER_NODE).enumerate() {
                     keys[above + node] = keys[first];
                 }
             }
         }
-        Ok(Index { keys, levels })
+        Ok(PageIndex { keys, levels })
     }
 
-    /// First keys of the pages.
+    /// First key of each page.
     pub fn first_keys(&self) -> &[u64] {
         let (start, len) = self.levels[self.levels.len() - 1];
         &self.keys[start..start + len]
     }
 
-    /// Bytes in memory.
-    pub fn bytes(&self) -> usize {
+    /// Memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..])
     }
 
-    /// Of [`GROUP`] pages each, the last group whose first key is not above the key, for up to [`TOGETHER`] keys, none of them below the first page's.
+    /// Finds for up to [`KEYS_PER_BATCH`] keys the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is at most
+    /// the key. No key may be below the first page's first key.
     #[inline(always)]
-    pub fn groups(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
+    pub fn find_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         groups.fill(0);
-        self.descend(0..self.levels.len().saturating_sub(BELOW), keys, groups);
+        self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
 
-    /// The last page whose first key is not above the key, for such keys whose groups are known: these become pages.
+    /// Finds the last page whose first key is at most the key. `groups` has the result of [`PageIndex::find_groups`]
+    /// for these keys and is replaced by page numbers.
     #[inline(always)]
-    pub fn pages(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
-        self.descend(self.levels.len().saturating_sub(BELOW)..self.levels.len(), keys, groups);
+    pub fn find_pages(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+        self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
     }
 
-    /// Goes down some levels: what was a place above the first becomes one in the last.
+    /// Descends some levels. Positions in the level above the first become positions in the last of these levels.
     #[inline(always)]
-    fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; TOGETHER]) {
-        assert!(keys.len() <= TOGETHER);
+    fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; KEYS_PER_BATCH]) {
+        assert!(keys.len() <= KEYS_PER_BATCH);
         for level in levels {
             let (start, len) = self.levels[level];
             let next = self.levels.get(level + 1);
             for (&key, place) in keys.iter().zip(&mut *places) {
-                let node = &self.keys[start + *place * NODE..][..NODE];
-                // A bit for each instead of a search: nothing to mispredict, and one comparison where vectors are wide.
+                let node = &self.keys[start + *place * KEYS_PER_NODE..][..KEYS_PER_NODE];
+                // One bit per key instead of a search: no branch mispredictions, and one comparison with wide
+                // vectors.
                 let bit = |(i, &first): (usize, &u64)| u8::from(first <= key) << i;
                 let bits = node.iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit);
                 let below = bits.count_ones() as usize;
-                // The largest key is not below what fills the last node.
-                *place = (*place * NODE + below - 1).min(len - 1);
+                // The largest key is not below the padding of the last node.
+                *place = (*place * KEYS_PER_NODE + below - 1).min(len - 1);
                 if let Some(&(start, _)) = next {
-                    prefetch(&self.keys[start + *place * NODE]);
+                    prefetch(&self.keys[start + *place * KEYS_PER_NODE]);
                 }
             }
         }
@@ -113,17 +117,17 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use genuma_machine::placement::{Pages, Policy};
+    use genuma_machine::placement::{MemoryPolicy, PageSize};
 
     use super::*;
 
-    fn index(firsts: &[u64]) -> Index {
-        let placement = Placement { policy: Policy::Local, pages: Pages::Base };
+    fn index(firsts: &[u64]) -> PageIndex {
+        let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
         let fill = |keys: &mut [u64]| {
             keys.copy_from_slice(firsts);
             Ok::<(), placement::Error>(())
         };
-        Index::new(firsts.len(), &placement, fill).unwrap()
+        PageIndex::new(firsts.len(), &placement, fill).unwrap()
     }
 
     #[test]
@@ -134,11 +138,11 @@ mod tests {
             assert_eq!(index.first_keys(), firsts);
             let asked = firsts.iter().flat_map(|&first| [first.max(4) - 1, first, first + 1]);
             let asked: Vec<u64> = asked.chain([u64::MAX - 1, u64::MAX]).collect();
-            for keys in asked.chunks(TOGETHER) {
-                let mut groups = [0; TOGETHER];
-                index.groups(keys, &mut groups);
+            for keys in asked.chunks(KEYS_PER_BATCH) {
+                let mut groups = [0; KEYS_PER_BATCH];
+                index.find_groups(keys, &mut groups);
                 let mut found = groups;
-                index.pages(keys, &mut found);
+                index.find_pages(keys, &mut found);
                 for (i, &key) in keys.iter().enumerate() {
                     let page = firsts.partition_point(|&first| first <= key) - 1;
                     assert_eq!((groups[i], found[i]), (page / 64, page), "{pages} pages, {key}");
@@ -150,8 +154,8 @@ mod tests {
     #[test]
     fn the_largest_key_may_start_a_page() {
         let index = index(&[0, 9, u64::MAX]);
-        let mut found = [0; TOGETHER];
-        index.pages(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
+        let mut found = [0; KEYS_PER_BATCH];
+        index.find_pages(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
         assert_eq!(found[..5], [0, 0, 1, 1, 2]);
     }
 }

@@ -1,38 +1,40 @@
-//! Immutable sorted tables on flash: key → value of a fixed size, looked up at random at the device's own rate.
+//! Immutable sorted key-value tables on flash (SSD). Values have a fixed size. Random lookups run at the full rate of
+//! the device.
 //!
-//! [`TableWriter`] takes entries in order of their keys. [`Table`] keeps in memory what tells absent keys, the entries that are looked up
-//! most, and in which page any other is; a [`Reader`] looks up many keys at once, with many reads under way, and [`Cached`] remembers what was found. Every page carries a checksum:
-//! a damaged one is an error, never a wrong answer. The design is that of cadenelli2019, chapter 5; `docs/flash.md` tells what
-//! was measured, `docs/formats/table.md` what the bytes mean.
+//! [`TableWriter`] takes entries in ascending key order. [`Table`] keeps in memory a Bloom filter, the hot entries,
+//! and an index that maps keys to pages. A [`TableReader`] looks up many keys at once with many reads in flight.
+//! [`CachedTable`] also caches results. Every page has a checksum, so damage gives an error, never a wrong result.
+//! The design is that of cadenelli2019, chapter 5. `docs/flash.md` has measurements, `docs/formats/table.md` the file
+//! format.
 
 mod error;
 mod hash;
 mod filter;
-mod hot;
+mod hot_entries;
 mod format;
 mod file;
-mod sink;
+mod file_writer;
 mod writer;
-mod together;
+mod parallel_writer;
 mod index;
 mod table;
-mod sift;
+mod in_memory_lookup;
 mod queue;
 mod reader;
-mod answers;
-mod cached;
-mod entries;
+mod lookup_results;
+mod cached_table;
+mod entry_reader;
 mod scan;
 
-pub use answers::Answers;
-pub use cached::Cached;
-pub use entries::Entries;
-pub use error::{Error, Part};
-pub use format::{MAX_NOTE, MAX_VALUE};
-pub use queue::Access;
-pub use reader::Reader;
-pub use scan::{Piece, Raw, Scan, Walk};
-pub use sift::Counted;
-pub use table::{Options, Resident, Table};
-pub use together::{Hand, Together};
-pub use writer::{Spec, TableWriter, Written};
+pub use cached_table::CachedTable;
+pub use entry_reader::EntryReader;
+pub use error::{Error, TablePart};
+pub use format::{MAX_NOTE_BYTES, MAX_VALUE_BYTES};
+pub use in_memory_lookup::LookupCounts;
+pub use lookup_results::LookupResults;
+pub use parallel_writer::{KeyRangeWriter, ParallelTableWriter};
+pub use queue::PageAccess;
+pub use reader::TableReader;
+pub use scan::{EntryBatch, EntryBatchReader, TableScan, UncheckedPages};
+pub use table::{Table, TableMemoryBytes, TableOptions};
+pub use writer::{TableSpec, TableSummary, TableWriter};

@@ -1,4 +1,5 @@
-//! Entries of a table in order, some pages at a time, with nothing of it in memory but these: for whoever goes through many tables at once.
+//! Reads the entries of a table in order, some pages at a time, with little memory: for going through many tables at
+//! once.
 
 use std::fs::File;
 use std::ops::Range;
@@ -6,146 +7,146 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
-use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
+use genuma_machine::placement::{self, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
 
-use crate::error::{Error, Part};
+use crate::error::{Error, TablePart};
 use crate::file;
-use crate::format::{self, Header, KEY, PAGE, Page};
+use crate::format::{self, KEY_BYTES, PAGE_BYTES, Page, TableHeader};
+use crate::parallel_writer::is_strictly_ascending;
 use crate::table::read_header;
-use crate::together::rise;
 
-/// Entries that lie one after the other in a table. Use one again and again: it keeps its memory.
+/// Consecutive entries of a table. Reuse it for many batches: it keeps its memory.
 #[derive(Debug, Clone)]
-pub struct Piece<V> {
-    /// Their keys, which rise.
+pub struct EntryBatch<V> {
+    /// Keys, in ascending order.
     pub keys: Vec<u64>,
-    /// Their values, one after the other.
+    /// Values, concatenated.
     pub values: Vec<V>,
 }
 
-impl<V> Piece<V> {
-    /// Forgets all.
-    pub fn clear(&mut self) {
+impl<V> EntryBatch<V> {
+    /// Removes all entries.
+    pub fn remove_all_entries(&mut self) {
         self.keys.clear();
         self.values.clear();
     }
 }
 
-impl<V> Default for Piece<V> {
+impl<V> Default for EntryBatch<V> {
     fn default() -> Self {
-        Piece { keys: Vec::new(), values: Vec::new() }
+        EntryBatch { keys: Vec::new(), values: Vec::new() }
     }
 }
 
-/// Pages of a table as they lie in its file. Use it again and again.
+/// Pages of a table as stored in the file. Reuse it: it keeps its memory.
 #[derive(Debug)]
-pub struct Raw {
-    pages: Placed<Page>,
-    /// Number of the first in the table.
-    first: u64,
-    full: usize,
+pub struct UncheckedPages {
+    pages: PlacedSlice<Page>,
+    /// Number of the first page in the table.
+    first_page: u64,
+    num_pages: usize,
 }
 
-impl Raw {
-    /// Room for so many pages (4096 bytes each).
+impl UncheckedPages {
+    /// Allocates a buffer of `pages` pages (4096 bytes each).
     ///
     /// # Errors
     /// There is no memory.
-    pub fn new(pages: usize) -> Result<Raw, placement::Error> {
-        let at = Placement { policy: Policy::Local, pages: Pages::Base };
-        Ok(Raw { pages: Placed::zeroed(pages, &at)?, first: 0, full: 0 })
+    pub fn new(pages: usize) -> Result<UncheckedPages, placement::Error> {
+        let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
+        Ok(UncheckedPages { pages: PlacedSlice::new_zeroed(pages, &at)?, first_page: 0, num_pages: 0 })
     }
 }
 
-/// A table whose pages are read in order, or some of them, by any number of threads. Only the header is read when it is opened; each page is checked when
-/// it is unpacked: by its checksum, by the index, and by its keys, which rise and lie before those of the next page. Filter and hot entries are neither read
-/// nor checked.
+/// A table whose pages are read in order, or some of them, by any number of threads. Opening reads only the header.
+/// Each page is checked when it is unpacked: its checksum, the index, and that its keys ascend and are below those of
+/// the next page. Filter and hot entries are neither read nor checked.
 #[derive(Debug)]
-pub struct Scan {
+pub struct TableScan {
     path: PathBuf,
-    header: Header,
-    /// Open for whole pages.
-    file: File,
-    /// Open for whatever is small.
-    plain: File,
-    /// The kernel's cache has it: pages are read from there.
-    cached: bool,
+    header: TableHeader,
+    /// The file opened for direct I/O of whole pages.
+    direct_file: File,
+    /// The file opened for buffered reads of small parts.
+    buffered_file: File,
+    /// Whether the file is in the page cache; then pages are read through the cache.
+    is_cached: bool,
 }
 
-impl Scan {
+impl TableScan {
     /// Opens a table.
     ///
     /// # Errors
-    /// When the file is no table, is of another version, or has another length than it should.
-    pub fn open(path: impl AsRef<Path>) -> Result<Scan, Error> {
+    /// When the file is not a table, has an unsupported version, or a wrong length.
+    pub fn open(path: impl AsRef<Path>) -> Result<TableScan, Error> {
         let path = path.as_ref().to_path_buf();
         let opened = |source| Error::Open { path: path.clone(), source };
         let plain = File::open(&path).map_err(opened)?;
         let header = read_header(&path, &plain)?;
-        let file = file::open_direct(&path).map_err(opened)?;
-        let cached = file::is_cached(&plain, header.file_bytes() / PAGE as u64);
-        Ok(Scan { path, header, file, plain, cached })
+        let file = file::open_for_direct_reading(&path).map_err(opened)?;
+        let cached = file::is_in_page_cache(&plain, header.file_bytes() / PAGE_BYTES as u64);
+        Ok(TableScan { path, header, direct_file: file, buffered_file: plain, is_cached: cached })
     }
 
-    /// The table.
+    /// Path of the table.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Entries of the table.
+    /// Number of entries.
     pub fn len(&self) -> u64 {
         self.header.entries
     }
 
-    /// Whether it has none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of each value.
+    /// Size of each value in bytes.
     pub fn value_bytes(&self) -> usize {
-        self.header.shape.value
+        self.header.page_layout.value_bytes
     }
 
-    /// The smallest and the largest key.
-    pub fn range(&self) -> Option<(u64, u64)> {
-        (!self.is_empty()).then_some((self.header.first, self.header.last))
+    /// Smallest and largest key. `None` for an empty table.
+    pub fn min_and_max_key(&self) -> Option<(u64, u64)> {
+        (!self.is_empty()).then_some((self.header.first_key, self.header.last_key))
     }
 
-    /// What the writer wanted to be found again.
+    /// The note stored by the writer.
     pub fn note(&self) -> &[u8] {
         &self.header.note
     }
 
-    /// Pages of entries.
-    pub fn pages(&self) -> u64 {
-        self.header.pages()
+    /// Number of pages of entries.
+    pub fn num_pages(&self) -> u64 {
+        self.header.num_pages()
     }
 
-    /// Entries of each page but the last.
-    pub fn per_page(&self) -> u64 {
-        self.header.shape.per_page as u64
+    /// Entries per page; the last page may have fewer.
+    pub fn entries_per_page(&self) -> u64 {
+        self.header.page_layout.entries_per_page as u64
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.header.file_bytes()
     }
 
-    /// Hot entries.
-    pub fn hot_entries(&self) -> u64 {
-        self.header.hot_entries()
+    /// Number of hot entries.
+    pub fn num_hot_entries(&self) -> u64 {
+        self.header.num_hot_entries()
     }
 
-    /// The page on which a key is if it is there: the last one whose first key is not above it.
+    /// Finds the page that has `key` if the table has it: the last page whose first key is at most `key`.
     ///
     /// # Errors
-    /// When the index cannot be read. Its checksum is not looked at: where it is damaged this is another page.
-    pub fn page_of(&self, key: u64) -> Result<u64, Error> {
-        let (mut low, mut high) = (0, self.pages());
+    /// When the index cannot be read. The checksum of the index is not checked: a damaged index gives a wrong page.
+    pub fn find_page(&self, key: u64) -> Result<u64, Error> {
+        let (mut low, mut high) = (0, self.num_pages());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.first_key(middle)? <= key {
+            if self.read_first_key(middle)? <= key {
                 low = middle;
             } else {
                 high = middle;
@@ -154,21 +155,22 @@ impl Scan {
         Ok(low)
     }
 
-    /// The first key of a page, as the index has it.
+    /// Reads the first key of a page from the index.
     ///
     /// # Errors
-    /// When the index cannot be read. Its checksum is not looked at.
-    pub fn first_key(&self, page: u64) -> Result<u64, Error> {
+    /// When the index cannot be read. The checksum of the index is not checked.
+    pub fn read_first_key(&self, page: u64) -> Result<u64, Error> {
         let mut key = [0];
         self.read_index(page, &mut key)?;
         Ok(key[0])
     }
 
-    /// Adds the first keys of pages, as the index has them, to `keys`.
+    /// Reads the first keys of pages from the index and appends them to `keys`.
     ///
     /// # Errors
-    /// When the index cannot be read, or they do not rise. Its checksum is not looked at: unpacking pages shows whether these are their first keys.
-    pub fn first_keys(&self, pages: Range<u64>, keys: &mut Vec<u64>) -> Result<(), Error> {
+    /// When the index cannot be read, or the keys do not ascend. The checksum of the index is not checked: unpacking
+    /// the pages shows whether these are their first keys.
+    pub fn read_first_keys(&self, pages: Range<u64>, keys: &mut Vec<u64>) -> Result<(), Error> {
         if pages.is_empty() {
             return Ok(());
         }
@@ -176,102 +178,109 @@ impl Scan {
         keys.resize(from + (pages.end - pages.start) as usize, 0);
         self.read_index(pages.start, &mut keys[from..])?;
         let what = "its keys are not in order";
-        let damaged = || Error::Damaged { path: self.path.clone(), part: Part::Index, what };
-        if rise(&keys[from.saturating_sub(1)..]) { Ok(()) } else { Err(damaged()) }
+        let damaged = || Error::Damaged { path: self.path.clone(), part: TablePart::Index, what };
+        if is_strictly_ascending(&keys[from.saturating_sub(1)..]) { Ok(()) } else { Err(damaged()) }
     }
 
     fn read_index(&self, page: u64, keys: &mut [u64]) -> Result<(), Error> {
-        let at = self.header.index.offset + page * KEY as u64;
-        let unread = |source| Error::Read { path: self.path.clone(), part: Part::Index, source };
-        self.plain.read_exact_at(bytemuck::cast_slice_mut(keys), at).map_err(unread)
+        let at = self.header.index.offset + page * KEY_BYTES as u64;
+        let unread = |source| Error::Read { path: self.path.clone(), part: TablePart::Index, source };
+        self.buffered_file.read_exact_at(bytemuck::cast_slice_mut(keys), at).map_err(unread)
     }
 
-    /// Reads pages as they are.
+    /// Reads pages without checking them.
     ///
     /// # Errors
     /// When they cannot be read.
     ///
     /// # Panics
-    /// When there is no room for so many.
-    pub fn read(&self, pages: Range<u64>, raw: &mut Raw) -> Result<(), Error> {
-        raw.first = pages.start;
-        raw.full = pages.end.saturating_sub(pages.start) as usize;
-        if raw.full == 0 {
+    /// When the buffer has fewer pages.
+    pub fn read_pages(&self, pages: Range<u64>, raw: &mut UncheckedPages) -> Result<(), Error> {
+        raw.first_page = pages.start;
+        raw.num_pages = pages.end.saturating_sub(pages.start) as usize;
+        if raw.num_pages == 0 {
             return Ok(());
         }
-        let file = if self.cached { &self.plain } else { &self.file };
-        file::read_pages(&self.path, file, &mut raw.pages[..raw.full], pages.start)
+        let file = if self.is_cached { &self.buffered_file } else { &self.direct_file };
+        file::read_pages(&self.path, file, &mut raw.pages[..raw.num_pages], pages.start)
     }
 
-    /// Goes through all entries from the first on, so many pages (one at least) at a time.
+    /// Goes through all entries in key order, `pages` pages (at least one) at a time.
     ///
     /// # Errors
     /// There is no memory for the pages.
-    pub fn walk(&self, pages: usize) -> Result<Walk<'_>, Error> {
-        let pages = (pages.max(1) as u64).min(self.pages().max(1));
-        let memory = |source| Error::Memory { path: self.path.clone(), source };
-        let raw = Raw::new(pages as usize).map_err(memory)?;
-        Ok(Walk { scan: self, raw, pages, next: 0, firsts: Vec::new() })
+    pub fn read_entry_batches(&self, pages: usize) -> Result<EntryBatchReader<'_>, Error> {
+        let pages = (pages.max(1) as u64).min(self.num_pages().max(1));
+        let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
+        let raw = UncheckedPages::new(pages as usize).map_err(memory)?;
+        Ok(EntryBatchReader { scan: self, raw, pages_per_batch: pages, next_page: 0, page_first_keys: Vec::new() })
     }
 
-    /// Checks pages that were read and adds their entries to `piece`. `firsts` has the first keys of these pages as the index has them, and of the page
-    /// after them if there is one.
+    /// Checks pages that were read and appends their entries to `piece`. `firsts` has the first keys of these pages
+    /// according to the index, and that of the page after them if there is one.
     ///
     /// # Errors
-    /// When a page is damaged, or the index.
+    /// When a page or the index is damaged.
     ///
     /// # Panics
-    /// When values of `V` do not fit into the table's values without a rest, or `firsts` has other keys than it should.
-    pub fn unpack<V: Pod>(&self, raw: &Raw, firsts: &[u64], piece: &mut Piece<V>) -> Result<(), Error> {
-        let shape = self.header.shape;
-        for (at, (page, number)) in raw.pages[..raw.full].iter().zip(raw.first..).enumerate() {
-            let entries = shape.in_page(number, self.header.entries);
-            let keys = shape.keys(page, entries);
-            let what = if !page.whole(number + 1) {
-                "its checksum is another"
+    /// When the size of the table's values is not a multiple of the size of `V`, or `firsts` has too few keys.
+    pub fn unpack_entries<V: Pod>(
+        &self,
+        raw: &UncheckedPages,
+        firsts: &[u64],
+        piece: &mut EntryBatch<V>,
+    ) -> Result<(), Error> {
+        let shape = self.header.page_layout;
+        for (at, (page, number)) in raw.pages[..raw.num_pages].iter().zip(raw.first_page..).enumerate() {
+            let entries = shape.entries_in_page(number, self.header.entries);
+            let keys = shape.keys_of_page(page, entries);
+            let what = if !page.has_valid_checksum(number + 1) {
+                "its checksum does not match"
             } else if keys[0] != firsts[at] {
-                "its first key is not that of the index"
-            } else if !(rise(keys) && firsts.get(at + 1).is_none_or(|next| keys[entries - 1] < *next)) {
+                "its first key differs from the index"
+            } else if !(is_strictly_ascending(keys) && firsts.get(at + 1).is_none_or(|next| keys[entries - 1] < *next))
+            {
                 "its keys are not in order"
             } else {
                 piece.keys.extend_from_slice(keys);
-                piece.values.extend_from_slice(bytemuck::cast_slice(shape.values(page, entries)));
+                piece.values.extend_from_slice(bytemuck::cast_slice(shape.values_of_page(page, entries)));
                 continue;
             };
-            return Err(Error::Damaged { path: self.path.clone(), part: format::part(number), what });
+            return Err(Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what });
         }
         Ok(())
     }
 }
 
-/// A way through a table.
+/// Reads all entries of a table in key order, a batch of pages at a time.
 #[derive(Debug)]
-pub struct Walk<'s> {
-    scan: &'s Scan,
-    raw: Raw,
-    /// Pages at a time.
-    pages: u64,
-    /// The page that comes next.
-    next: u64,
-    firsts: Vec<u64>,
+pub struct EntryBatchReader<'s> {
+    scan: &'s TableScan,
+    raw: UncheckedPages,
+    /// Pages per batch.
+    pages_per_batch: u64,
+    /// Number of the next page.
+    next_page: u64,
+    page_first_keys: Vec<u64>,
 }
 
-impl Walk<'_> {
-    /// Puts the entries of the next pages into `piece` in place of what it has: none when there are no more.
+impl EntryBatchReader<'_> {
+    /// Replaces the content of `piece` by the entries of the next pages. At the end of the table `piece` becomes
+    /// empty.
     ///
     /// # Errors
-    /// As for [`Scan::read`] and [`Scan::unpack`].
+    /// As for [`TableScan::read_pages`] and [`TableScan::unpack_entries`].
     ///
     /// # Panics
-    /// As [`Scan::unpack`] does.
-    pub fn next<V: Pod>(&mut self, piece: &mut Piece<V>) -> Result<(), Error> {
-        piece.clear();
-        let all = self.scan.pages();
-        let end = (self.next + self.pages).min(all);
-        self.firsts.clear();
-        self.scan.first_keys(self.next..(end + 1).min(all), &mut self.firsts)?;
-        self.scan.read(self.next..end, &mut self.raw)?;
-        self.next = end;
-        self.scan.unpack(&self.raw, &self.firsts, piece)
+    /// As for [`TableScan::unpack_entries`].
+    pub fn next_batch<V: Pod>(&mut self, piece: &mut EntryBatch<V>) -> Result<(), Error> {
+        piece.remove_all_entries();
+        let all = self.scan.num_pages();
+        let end = (self.next_page + self.pages_per_batch).min(all);
+        self.page_first_keys.clear();
+        self.scan.read_first_keys(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
+        self.scan.read_pages(self.next_page..end, &mut self.raw)?;
+        self.next_page = end;
+        self.scan.unpack_entries(&self.raw, &self.page_first_keys, piece)
     }
 }

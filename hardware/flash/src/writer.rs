@@ -1,349 +1,377 @@
-//! Entries in order of keys → a table on flash.
+//! Writes a table from entries in key order.
 
 use std::fs::File;
 use std::path::Path;
 
-use genuma_machine::placement::{Pages, Placed, Placement, Policy};
-use genuma_work::publish::Partial;
+use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
+use genuma_work::publish::PartialFile;
 
 use crate::Error;
 use crate::file;
-use crate::filter::{Block, Filling, GROUP, Groups, Layout};
-use crate::format::{self, Header, KEY, MAX_NOTE, MAX_VALUE, PAGE, Page, Section, Shape};
-use crate::hot::{Chooser, Hot};
-use crate::sink::Sink;
+use crate::file_writer::TableFileWriter;
+use crate::filter::{BloomBlock, FilterGroupBuilder, FilterGroups, FilterLayout, PAGES_PER_FILTER_GROUP};
+use crate::format::{
+    self, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageLayout, TableHeader,
+};
+use crate::hot_entries::{HotEntries, HotEntrySelector};
 
-/// What a table is to be.
+/// Specification of a table to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
-    /// Bytes of every value: 0 to [`MAX_VALUE`].
+pub struct TableSpec {
+    /// Size of every value in bytes: 0 to [`MAX_VALUE_BYTES`].
     pub value_bytes: usize,
-    /// How many entries there will be at most.
-    pub entries: u64,
-    /// Bits of the filter for each entry, up to 64; 0 for no filter. With 12 some 3 absent keys in 1000 are not told.
+    /// Maximum number of entries.
+    pub max_entries: u64,
+    /// Bits of the Bloom filter per entry, up to 64; 0 for no filter. With 12 bits about 3 of 1000 absent keys are
+    /// not detected.
     pub filter_bits: u32,
-    /// Entries that are read without touching flash: those of the largest weights. 0 for none.
+    /// Number of hot entries, which are found without reading flash: the entries of the largest weights. 0 for none.
     pub hot_entries: usize,
-    /// Of so many entries that have come one is hot at most.
-    pub hot_one_in: u64,
-    /// Up to [`MAX_NOTE`] bytes that the reader finds again.
+    /// Limits the number of hot entries to the number of entries divided by this value.
+    pub min_entries_per_hot_entry: u64,
+    /// A note of up to [`MAX_NOTE_BYTES`] bytes that the reader can retrieve.
     pub note: Vec<u8>,
-    /// Bytes of memory to write in. They do not show in the table: where a filter is too large for them, the pages of the groups that have no room are
-    /// read again.
-    pub memory: u64,
+    /// Memory budget for writing, in bytes. It does not affect the result: if the filter does not fit, the pages of
+    /// the groups that do not fit are read again.
+    pub memory_bytes: u64,
 }
 
-impl Spec {
-    /// For at most `entries` entries with values of `value_bytes`: a filter of 12 bits a key, no hot entries, no note, any memory.
-    pub fn new(value_bytes: usize, entries: u64) -> Spec {
+impl TableSpec {
+    /// Specification for at most `entries` entries with values of `value_bytes` bytes: a filter of 12 bits per key,
+    /// no hot entries, no note, unlimited memory.
+    pub fn new(value_bytes: usize, entries: u64) -> TableSpec {
         let (filter_bits, hot_entries, hot_one_in, note, memory) = (12, 0, 1, Vec::new(), u64::MAX);
-        Spec { value_bytes, entries, filter_bits, hot_entries, hot_one_in, note, memory }
+        TableSpec {
+            value_bytes,
+            max_entries: entries,
+            filter_bits,
+            hot_entries,
+            min_entries_per_hot_entry: hot_one_in,
+            note,
+            memory_bytes: memory,
+        }
     }
 
-    /// Bytes of memory that writing takes at most, beyond [`Spec::memory`] only where that is too little for the first keys of pages,
-    /// candidates for hot entries, 2 MiB to write from, 256 KiB to read into, and the group of pages whose filter is being made.
-    pub fn held(&self) -> u64 {
-        self.beside_filter() + Groups::memory(self.layout(), self.for_filter())
+    /// Maximum memory in bytes that writing takes. It exceeds [`TableSpec::memory_bytes`] only if that is too little
+    /// for the first keys of pages, the candidates for hot entries, 2 MiB of write buffers, 256 KiB of read buffer,
+    /// and the filter of one group of pages.
+    pub fn max_memory_bytes(&self) -> u64 {
+        self.non_filter_bytes() + FilterGroups::max_memory_bytes(self.max_filter_layout(), self.filter_memory_bytes())
     }
 
-    fn shape(&self) -> Shape {
-        Shape::new(self.value_bytes.min(MAX_VALUE))
+    fn shape(&self) -> PageLayout {
+        PageLayout::new(self.value_bytes.min(MAX_VALUE_BYTES))
     }
 
-    /// Of the filter when as many entries come as may.
-    pub(crate) fn layout(&self) -> Layout {
+    /// Layout of the filter with the maximum number of entries.
+    pub(crate) fn max_filter_layout(&self) -> FilterLayout {
         let shape = self.shape();
-        Layout::new(Layout::each(shape.per_page, self.filter_bits), shape.pages(self.entries))
+        FilterLayout::new(
+            FilterLayout::compute_blocks_per_page(shape.entries_per_page, self.filter_bits),
+            shape.count_pages(self.max_entries),
+        )
     }
 
-    fn beside_filter(&self) -> u64 {
-        let index = self.shape().pages(self.entries) * KEY as u64;
-        let chosen = Chooser::memory(self.hot_entries, self.shape().value);
-        let group = self.layout().full() * size_of::<Block>() as u64;
-        index + chosen + Sink::MEMORY + GROUP * PAGE as u64 + group
+    fn non_filter_bytes(&self) -> u64 {
+        let index = self.shape().count_pages(self.max_entries) * KEY_BYTES as u64;
+        let chosen = HotEntrySelector::max_memory_bytes(self.hot_entries, self.shape().value_bytes);
+        let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
+        index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + PAGES_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
     }
 
-    /// Bytes of memory to make the filter in.
-    fn for_filter(&self) -> u64 {
-        self.memory.saturating_sub(self.beside_filter())
+    /// Memory in bytes for building the filter.
+    fn filter_memory_bytes(&self) -> u64 {
+        self.memory_bytes.saturating_sub(self.non_filter_bytes())
     }
 
-    /// Says what is impossible about it.
+    /// Checks that the specification is possible.
     fn check(&self, path: &Path) -> Result<(), Error> {
-        let what = if self.value_bytes > MAX_VALUE {
-            format!("values of {} bytes, a page has room for {MAX_VALUE}", self.value_bytes)
-        } else if self.note.len() > MAX_NOTE {
-            format!("a note of {} bytes, the header has room for {MAX_NOTE}", self.note.len())
-        } else if self.hot_entries > Hot::MOST {
-            format!("{} hot entries, the most are {}", self.hot_entries, Hot::MOST)
+        let what = if self.value_bytes > MAX_VALUE_BYTES {
+            format!("values of {} bytes, a page has room for {MAX_VALUE_BYTES}", self.value_bytes)
+        } else if self.note.len() > MAX_NOTE_BYTES {
+            format!("a note of {} bytes, the header has room for {MAX_NOTE_BYTES}", self.note.len())
+        } else if self.hot_entries > HotEntries::MAX_ENTRIES {
+            format!("{} hot entries, the most are {}", self.hot_entries, HotEntries::MAX_ENTRIES)
         } else if self.filter_bits > 64 {
             format!("a filter of {} bits a key, the most are 64", self.filter_bits)
-        } else if self.entries >= 1 << 48 {
-            format!("{} entries, the most are {}", self.entries, (1_u64 << 48) - 1)
+        } else if self.max_entries >= 1 << 48 {
+            format!("{} entries, the most are {}", self.max_entries, (1_u64 << 48) - 1)
         } else {
             return Ok(());
         };
-        Err(Error::Spec { path: path.to_path_buf(), what })
+        Err(Error::InvalidSpec { path: path.to_path_buf(), what })
     }
 }
 
-/// What was written.
+/// Sizes of a finished table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// Entries.
+pub struct TableSummary {
+    /// Number of entries.
     pub entries: u64,
-    /// Pages of entries.
+    /// Number of pages of entries.
     pub pages: u64,
-    /// Hot entries.
-    pub hot: u64,
-    /// Bytes of the file.
-    pub bytes: u64,
+    /// Number of hot entries.
+    pub hot_entries: u64,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
 }
 
-/// Writes a table as a partial file, which gets its final name when it is published. Dropped before, it is removed.
+/// Writes a table as a partial file, which gets its final name when it is published. If the writer is dropped before,
+/// the partial file is removed.
 ///
 /// ```
-/// use genuma_flash::{Options, Spec, Table, TableWriter};
+/// use genuma_flash::{Table, TableOptions, TableSpec, TableWriter};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("counts.table");
-/// let mut writer = TableWriter::create(&path, Spec::new(2, 1000))?;
+/// let mut writer = TableWriter::create(&path, TableSpec::new(2, 1000))?;
 /// for key in 0..1000_u64 {
-///     writer.push(key * key, &(key as u16).to_le_bytes(), 0)?;
+///     writer.push_entry(key * key, &(key as u16).to_le_bytes(), 0)?;
 /// }
-/// writer.finish()?;
+/// writer.finish_and_publish()?;
 ///
-/// let table = Table::open(&path, &Options::default())?;
-/// assert_eq!(table.reader(64)?.get(81)?, Some(&[9, 0][..]));
+/// let table = Table::open(&path, &TableOptions::default())?;
+/// assert_eq!(table.new_reader(64)?.get(81)?, Some(&[9, 0][..]));
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct TableWriter {
-    pub(crate) sink: Sink,
-    pub(crate) spec: Spec,
-    pub(crate) shape: Shape,
+    pub(crate) file_writer: TableFileWriter,
+    pub(crate) spec: TableSpec,
+    pub(crate) shape: PageLayout,
     pub(crate) entries: u64,
-    /// Those of them on the page that is being filled.
-    pub(crate) on_page: usize,
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    pub(crate) firsts: Vec<u64>,
-    pub(crate) groups: Groups,
-    pub(crate) filling: Filling,
-    pub(crate) chooser: Chooser,
+    /// Number of entries on the current page.
+    pub(crate) entries_on_page: usize,
+    pub(crate) first_key: u64,
+    pub(crate) last_key: u64,
+    pub(crate) page_first_keys: Vec<u64>,
+    pub(crate) filter_groups: FilterGroups,
+    pub(crate) filter_builder: FilterGroupBuilder,
+    pub(crate) hot_selector: HotEntrySelector,
 }
 
 impl TableWriter {
-    /// Starts writing what will be `path`.
+    /// Starts writing the future table `path`.
     ///
     /// # Errors
-    /// When `spec` is impossible, there is not enough memory, or the file cannot be made.
-    pub fn create(path: impl AsRef<Path>, spec: Spec) -> Result<TableWriter, Error> {
+    /// When `spec` is impossible, there is not enough memory, or the file cannot be created.
+    pub fn create(path: impl AsRef<Path>, spec: TableSpec) -> Result<TableWriter, Error> {
         let path = path.as_ref();
         spec.check(path)?;
-        let shape = Shape::new(spec.value_bytes);
-        let groups = Groups::new(spec.layout(), spec.for_filter());
-        let filling = groups.filling();
-        let chooser = Chooser::new(spec.hot_entries, spec.value_bytes);
-        let mut sink = Sink::create(path)?;
-        // The header's place; what it says is known at the end.
-        sink.page();
-        sink.next_page()?;
+        let shape = PageLayout::new(spec.value_bytes);
+        let groups = FilterGroups::new(spec.max_filter_layout(), spec.filter_memory_bytes());
+        let filling = groups.new_builder();
+        let chooser = HotEntrySelector::new(spec.hot_entries, spec.value_bytes);
+        let mut sink = TableFileWriter::create(path)?;
+        // Reserves the header page; its content is known at the end.
+        sink.current_page();
+        sink.finish_page()?;
         Ok(TableWriter {
-            sink,
+            file_writer: sink,
             spec,
             shape,
             entries: 0,
-            on_page: 0,
-            first: 0,
-            last: 0,
-            firsts: Vec::new(),
-            groups,
-            filling,
-            chooser,
+            entries_on_page: 0,
+            first_key: 0,
+            last_key: 0,
+            page_first_keys: Vec::new(),
+            filter_groups: groups,
+            filter_builder: filling,
+            hot_selector: chooser,
         })
     }
 
-    /// Adds an entry. `weight` is how often it will be looked up, in any unit: the heaviest become hot entries, those of weight 0 never.
+    /// Adds an entry. `weight` is the expected number of lookups in any unit: the entries with the largest weights
+    /// become hot entries, those of weight 0 never.
     ///
     /// # Errors
-    /// When the key does not follow the one before, the value has another size, there are more entries than announced, or
-    /// the disk is full.
-    pub fn push(&mut self, key: u64, value: &[u8], weight: u64) -> Result<(), Error> {
+    /// When the key is not above the one before, the value has another size, there are more entries than specified,
+    /// or the disk is full.
+    pub fn push_entry(&mut self, key: u64, value: &[u8], weight: u64) -> Result<(), Error> {
         let entry = self.entries;
-        if value.len() != self.shape.value {
-            let (given, wanted) = (value.len(), self.shape.value);
-            return Err(Error::Value { path: self.sink.path().to_owned(), entry, given, wanted });
+        if value.len() != self.shape.value_bytes {
+            let (given, wanted) = (value.len(), self.shape.value_bytes);
+            return Err(Error::WrongValueSize { path: self.file_writer.path().to_owned(), entry, given, wanted });
         }
-        if entry == self.spec.entries {
-            return Err(Error::TooMany { path: self.sink.path().to_owned(), most: entry });
+        if entry == self.spec.max_entries {
+            return Err(Error::TooManyEntries { path: self.file_writer.path().to_owned(), most: entry });
         }
         if entry == 0 {
-            self.first = key;
-        } else if key <= self.last {
-            return Err(Error::Order { path: self.sink.path().to_owned(), entry, key, before: self.last });
+            self.first_key = key;
+        } else if key <= self.last_key {
+            return Err(Error::KeysOutOfOrder {
+                path: self.file_writer.path().to_owned(),
+                entry,
+                key,
+                before: self.last_key,
+            });
         }
-        let place = self.on_page;
+        let place = self.entries_on_page;
         if place == 0 {
             self.begin_page(key);
         }
-        self.filling.add_one(key);
-        self.shape.put(self.sink.page(), place, key, value);
-        self.on_page += 1;
-        self.last = key;
+        self.filter_builder.add_key(key);
+        self.shape.write_entry(self.file_writer.current_page(), place, key, value);
+        self.entries_on_page += 1;
+        self.last_key = key;
         self.entries += 1;
-        self.chooser.offer(key, value, weight);
-        if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
+        self.hot_selector.offer_entry(key, value, weight);
+        if self.entries_on_page == self.shape.entries_per_page { self.end_page() } else { Ok(()) }
     }
 
-    /// Adds entries whose values lie one after the other, faster than one by one; `weight` says how often the one of that number will be looked up, as
-    /// for [`TableWriter::push`].
+    /// Adds entries with concatenated values, faster than one by one. `weight` returns the weight of the entry with
+    /// this index, as for [`TableWriter::push_entry`].
     ///
     /// # Errors
-    /// As for [`TableWriter::push`]; those before the wrong one may have been added.
-    pub fn push_all(
-        &mut self,
-        keys: &[u64],
-        values: &[u8],
-        weight: impl Fn(usize) -> u64,
-    ) -> Result<(), Error> {
-        let value = self.shape.value;
+    /// As for [`TableWriter::push_entry`]. Entries before the invalid one may have been added.
+    pub fn push_entries(&mut self, keys: &[u64], values: &[u8], weight: impl Fn(usize) -> u64) -> Result<(), Error> {
+        let value = self.shape.value_bytes;
         if values.len() != keys.len() * value {
             let (entry, wanted) = (self.entries, keys.len() * value);
-            let path = self.sink.path().to_owned();
-            return Err(Error::Value { path, entry, given: values.len(), wanted });
+            let path = self.file_writer.path().to_owned();
+            return Err(Error::WrongValueSize { path, entry, given: values.len(), wanted });
         }
         let [Some(&first), Some(&last)] = [keys.first(), keys.last()] else { return Ok(()) };
-        let follow = self.entries == 0 || first > self.last;
-        let room = self.entries + keys.len() as u64 <= self.spec.entries;
+        let follow = self.entries == 0 || first > self.last_key;
+        let room = self.entries + keys.len() as u64 <= self.spec.max_entries;
         if !(follow && room && keys.is_sorted_by(|a, b| a < b)) {
-            // One of them is wrong, and said to be.
-            let each = |(entry, &key): (usize, &u64)| {
-                self.push(key, &values[entry * value..][..value], weight(entry))
-            };
+            // One of the entries is invalid: adding them one by one finds it.
+            let each =
+                |(entry, &key): (usize, &u64)| self.push_entry(key, &values[entry * value..][..value], weight(entry));
             return keys.iter().enumerate().try_for_each(each);
         }
         let (mut keys_left, mut values_left) = (keys, values);
         while let Some(&next) = keys_left.first() {
-            let now = keys_left.len().min(self.shape.per_page - self.on_page);
+            let now = keys_left.len().min(self.shape.entries_per_page - self.entries_on_page);
             let (page_keys, keys_after) = keys_left.split_at(now);
             let (page_values, values_after) = values_left.split_at(now * value);
-            if self.on_page == 0 {
+            if self.entries_on_page == 0 {
                 self.begin_page(next);
             }
-            self.filling.add(page_keys);
-            self.shape.put_all(self.sink.page(), self.on_page, page_keys, page_values);
-            self.on_page += now;
-            if self.on_page == self.shape.per_page {
+            self.filter_builder.add_keys(page_keys);
+            self.shape.write_entries(self.file_writer.current_page(), self.entries_on_page, page_keys, page_values);
+            self.entries_on_page += now;
+            if self.entries_on_page == self.shape.entries_per_page {
                 self.end_page()?;
             }
             (keys_left, values_left) = (keys_after, values_after);
         }
         if self.entries == 0 {
-            self.first = first;
+            self.first_key = first;
         }
-        self.last = last;
+        self.last_key = last;
         self.entries += keys.len() as u64;
         for (entry, &key) in keys.iter().enumerate() {
-            self.chooser.offer(key, &values[entry * value..][..value], weight(entry));
+            self.hot_selector.offer_entry(key, &values[entry * value..][..value], weight(entry));
         }
         Ok(())
     }
 
-    /// Begins a page with this key.
+    /// Begins a page whose first key is `key`.
     pub(crate) fn begin_page(&mut self, key: u64) {
-        self.filling.page(&self.groups, self.firsts.len() as u64);
-        self.firsts.push(key);
+        self.filter_builder.start_page(&self.filter_groups, self.page_first_keys.len() as u64);
+        self.page_first_keys.push(key);
     }
 
-    /// Gives the page its checksum.
+    /// Writes the page's checksum and goes on to the next page.
     fn end_page(&mut self) -> Result<(), Error> {
-        let number = self.sink.page_number();
-        self.sink.page().seal(number);
-        self.on_page = 0;
-        self.sink.next_page()
+        let number = self.file_writer.current_page_number();
+        self.file_writer.current_page().write_checksum(number);
+        self.entries_on_page = 0;
+        self.file_writer.finish_page()
     }
 
-    /// Writes all that is left, brings everything to the disk and gives the file its final name, replacing what had it.
+    /// Writes everything that is left, syncs the file and publishes it under its final name, replacing an older
+    /// table.
     ///
     /// # Errors
-    /// When the disk is full or refuses; the partial file is then removed.
-    pub fn finish(self) -> Result<Written, Error> {
-        let (written, table) = self.complete()?;
+    /// When the disk is full or writing fails. The partial file is then removed.
+    pub fn finish_and_publish(self) -> Result<TableSummary, Error> {
+        let (written, table) = self.finish_unpublished()?;
         table.publish()?;
         Ok(written)
     }
 
-    /// Writes index, filter, hot entries and header: what is left to be done is to publish.
+    /// Writes index, filter, hot entries and header. The returned file has yet to be published.
     ///
     /// # Errors
-    /// When the disk is full or refuses; the partial file is then removed.
-    pub fn complete(mut self) -> Result<(Written, Partial), Error> {
-        if self.on_page > 0 {
+    /// When the disk is full or writing fails. The partial file is then removed.
+    pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
+        if self.entries_on_page > 0 {
             self.end_page()?;
         }
-        let index = self.sink.section(&[bytemuck::cast_slice(&self.firsts)])?;
-        let layout = Layout { pages: self.firsts.len() as u64, ..self.spec.layout() };
+        let index = self.file_writer.write_section(&[bytemuck::cast_slice(&self.page_first_keys)])?;
+        let layout = FilterLayout { pages: self.page_first_keys.len() as u64, ..self.spec.max_filter_layout() };
         let filter = self.write_filter(layout)?;
-        let most = self.entries / self.spec.hot_one_in.max(1);
-        let (keys, values) = self.chooser.finish(most.min(self.spec.hot_entries as u64) as usize);
-        let hot = self.sink.section(&[bytemuck::cast_slice(&keys), &values])?;
-        let (first, last, note) = (self.first, self.last, self.spec.note);
-        let (shape, entries, filter_each) = (self.shape, self.entries, Some(layout.each));
-        let header = Header { shape, entries, first, last, index, filter, filter_each, hot, note };
-        let table = self.sink.finish(&header.page())?;
-        let (entries, pages, hot) = (header.entries, header.pages(), header.hot_entries());
-        Ok((Written { entries, pages, hot, bytes: header.file_bytes() }, table))
+        let most = self.entries / self.spec.min_entries_per_hot_entry.max(1);
+        let (keys, values) = self.hot_selector.into_selected_entries(most.min(self.spec.hot_entries as u64) as usize);
+        let hot = self.file_writer.write_section(&[bytemuck::cast_slice(&keys), &values])?;
+        let (first, last, note) = (self.first_key, self.last_key, self.spec.note);
+        let (shape, entries, filter_each) = (self.shape, self.entries, Some(layout.blocks_per_page));
+        let header = TableHeader {
+            page_layout: shape,
+            entries,
+            first_key: first,
+            last_key: last,
+            index,
+            filter,
+            filter_blocks_per_page: filter_each,
+            hot,
+            note,
+        };
+        let table = self.file_writer.finish_with_header(&header.to_page())?;
+        let (entries, pages, hot) = (header.entries, header.num_pages(), header.num_hot_entries());
+        Ok((TableSummary { entries, pages, hot_entries: hot, file_bytes: header.file_bytes() }, table))
     }
 
-    /// Writes the filter. That of a group for which memory had no room is made of its pages in the file.
-    fn write_filter(&mut self, layout: Layout) -> Result<Section, Error> {
-        self.filling.hand_over(&self.groups);
-        let (mut part, mut again) = (self.sink.part(), None);
-        for group in 0..layout.groups() {
-            let blocks = match self.groups.take(group, layout.of(group)) {
+    /// Writes the filter. Groups that did not fit in memory are rebuilt from their pages in the file.
+    fn write_filter(&mut self, layout: FilterLayout) -> Result<FileSection, Error> {
+        self.filter_builder.merge_into_groups(&self.filter_groups);
+        let (mut part, mut again) = (self.file_writer.begin_section(), None);
+        for group in 0..layout.num_groups() {
+            let blocks = match self.filter_groups.take_group(group, layout.blocks_of_group(group)) {
                 Some(blocks) => blocks,
                 None => {
                     let (file, pages) = match &mut again {
                         Some(again) => again,
-                        none => none.insert(self.begin_again()?),
+                        none => none.insert(self.open_for_rereading()?),
                     };
-                    self.make_again(layout, group, file, pages)?
+                    self.rebuild_filter_group(layout, group, file, pages)?
                 }
             };
-            self.sink.put(&mut part, bytemuck::cast_slice(&blocks))?;
+            self.file_writer.append_to_section(&mut part, bytemuck::cast_slice(&blocks))?;
         }
-        self.sink.end_part(&part)
+        self.file_writer.end_section(&part)
     }
 
-    /// To read pages again: the file, and room for a group.
-    fn begin_again(&mut self) -> Result<(File, Placed<Page>), Error> {
-        let file = self.sink.written()?;
-        let at = Placement { policy: Policy::Local, pages: Pages::Base };
-        let path = self.sink.path();
-        let memory = |source| Error::Memory { path: path.to_path_buf(), source };
-        Ok((file, Placed::zeroed(GROUP as usize, &at).map_err(memory)?))
+    /// Prepares for reading pages again: opens the file and allocates a buffer for one group.
+    fn open_for_rereading(&mut self) -> Result<(File, PlacedSlice<Page>), Error> {
+        let file = self.file_writer.reopen_for_reading()?;
+        let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
+        let path = self.file_writer.path();
+        let memory = |source| Error::NotEnoughMemory { path: path.to_path_buf(), source };
+        Ok((file, PlacedSlice::new_zeroed(PAGES_PER_FILTER_GROUP as usize, &at).map_err(memory)?))
     }
 
-    /// The blocks of a group, of its pages in the file.
-    fn make_again(
+    /// Rebuilds the filter blocks of a group from its pages in the file.
+    fn rebuild_filter_group(
         &mut self,
-        layout: Layout,
+        layout: FilterLayout,
         group: u64,
         file: &File,
         pages: &mut [Page],
-    ) -> Result<Vec<Block>, Error> {
-        let (path, own) = (self.sink.path(), layout.pages_of(group));
+    ) -> Result<Vec<BloomBlock>, Error> {
+        let (path, own) = (self.file_writer.path(), layout.pages_of_group(group));
         let pages = &mut pages[..(own.end - own.start) as usize];
         file::read_pages(path, file, pages, own.start)?;
-        let mut filling = self.groups.filling();
+        let mut filling = self.filter_groups.new_builder();
         for (page, number) in pages.iter().zip(own) {
-            if !page.whole(number + 1) {
-                let (path, part) = (path.to_path_buf(), format::part(number));
-                return Err(Error::Damaged { path, part, what: "its checksum is another" });
+            if !page.has_valid_checksum(number + 1) {
+                let (path, part) = (path.to_path_buf(), format::table_part_of_page(number));
+                return Err(Error::Damaged { path, part, what: "its checksum does not match" });
             }
-            filling.add(self.shape.keys(page, self.shape.in_page(number, self.entries)));
+            filling.add_keys(self.shape.keys_of_page(page, self.shape.entries_in_page(number, self.entries)));
         }
-        Ok(filling.folded(layout.of(group)))
+        Ok(filling.into_folded_blocks(layout.blocks_of_group(group)))
     }
 }

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-use genuma_flash::{Access, Answers, Error, Options, Spec, Table, TableWriter};
+use genuma_flash::{Error, LookupResults, PageAccess, Table, TableOptions, TableSpec, TableWriter};
 use tempfile::TempDir;
 
 /// Names the case for the process that is started again.
@@ -36,7 +36,7 @@ fn forbid(calls: &[libc::c_long]) {
 #[test]
 fn other_ways_are_taken_where_one_is_forbidden() {
     let both = [libc::SYS_io_uring_setup, libc::SYS_io_setup];
-    let cases = [("io_uring", &both[..1], Access::Aio), ("all", &both[..], Access::Pread)];
+    let cases = [("io_uring", &both[..1], PageAccess::LinuxAio), ("all", &both[..], PageAccess::Pread)];
     let Ok(case) = std::env::var(CASE) else {
         for (case, ..) in cases {
             let child = Command::new(std::env::current_exe().unwrap())
@@ -53,23 +53,23 @@ fn other_ways_are_taken_where_one_is_forbidden() {
     let (_, calls, expected) = cases.into_iter().find(|(name, ..)| *name == case).unwrap();
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.table");
-    let mut writer = TableWriter::create(&path, Spec::new(8, 10_000)).unwrap();
-    (0..10_000_u64).for_each(|key| writer.push(key * 2, &key.to_le_bytes(), 0).unwrap());
-    writer.finish().unwrap();
+    let mut writer = TableWriter::create(&path, TableSpec::new(8, 10_000)).unwrap();
+    (0..10_000_u64).for_each(|key| writer.push_entry(key * 2, &key.to_le_bytes(), 0).unwrap());
+    writer.finish_and_publish().unwrap();
     forbid(calls);
 
-    let table = Table::open(&path, &Options::default()).unwrap();
-    let mut reader = table.reader(32).unwrap();
+    let table = Table::open(&path, &TableOptions::default()).unwrap();
+    let mut reader = table.new_reader(32).unwrap();
     assert_eq!(reader.access(), expected);
     let asked: Vec<u64> = (0..20_000).rev().collect();
-    let mut answers = Answers::new();
+    let mut answers = LookupResults::new();
     reader.get_many(&asked, &mut answers).unwrap();
     for (key, answer) in asked.iter().zip(answers.iter()) {
         assert_eq!(answer, (key % 2 == 0).then_some(&(key / 2).to_le_bytes()[..]));
     }
 
-    // Who asks for a way that is forbidden is told.
-    let table = Table::open(&path, &Options { access: Access::Ring, ..Options::default() }).unwrap();
-    let said = table.reader(1).unwrap_err();
-    assert!(matches!(said, Error::Refused { way: "io_uring", .. }), "{said}");
+    // Requesting an access that is not permitted is an error.
+    let table = Table::open(&path, &TableOptions { access: PageAccess::IoUring, ..TableOptions::default() }).unwrap();
+    let said = table.new_reader(1).unwrap_err();
+    assert!(matches!(said, Error::AccessRefused { way: "io_uring", .. }), "{said}");
 }

@@ -5,26 +5,28 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use genuma_flash::{Answers, Error, Options, Part, Piece, Raw, Scan, Spec, Table, TableWriter};
+use genuma_flash::{
+    EntryBatch, Error, LookupResults, Table, TableOptions, TablePart, TableScan, TableSpec, TableWriter, UncheckedPages,
+};
 use tempfile::TempDir;
 
-/// Keys at odd distances, and values that tell them.
+/// Keys at odd distances, and values that identify them.
 fn entries(n: u64) -> (Vec<u64>, Vec<u32>) {
     let keys: Vec<u64> = (0..n).map(|i| i * 1000 + i * i % 97).collect();
     let values = keys.iter().map(|&key| (key % 1009) as u32).collect();
     (keys, values)
 }
 
-fn write(path: &Path, spec: Spec, keys: &[u64], values: &[u32], at_once: usize) {
+fn write(path: &Path, spec: TableSpec, keys: &[u64], values: &[u32], at_once: usize) {
     let mut writer = TableWriter::create(path, spec).unwrap();
     for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once)) {
         let weight = |entry: usize| u64::from(values[entry]);
         match keys {
-            [key] => writer.push(*key, &values[0].to_le_bytes(), weight(0)).unwrap(),
-            _ => writer.push_all(keys, bytemuck::cast_slice(values), weight).unwrap(),
+            [key] => writer.push_entry(*key, &values[0].to_le_bytes(), weight(0)).unwrap(),
+            _ => writer.push_entries(keys, bytemuck::cast_slice(values), weight).unwrap(),
         }
     }
-    writer.finish().unwrap();
+    writer.finish_and_publish().unwrap();
 }
 
 #[test]
@@ -33,42 +35,42 @@ fn pieces_hold_all_entries() {
     let path = folder.path().join("t");
     for n in [0, 1, 340, 341, 5000] {
         let (keys, values) = entries(n);
-        write(&path, Spec::new(4, n), &keys, &values, 777);
+        write(&path, TableSpec::new(4, n), &keys, &values, 777);
         for pages in [1, 3, 100] {
-            let scan = Scan::open(&path).unwrap();
+            let scan = TableScan::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
-            let (mut found, mut piece) = (Piece::<u32>::default(), Piece::default());
-            let mut walk = scan.walk(pages).unwrap();
+            let (mut found, mut piece) = (EntryBatch::<u32>::default(), EntryBatch::default());
+            let mut walk = scan.read_entry_batches(pages).unwrap();
             loop {
-                walk.next(&mut piece).unwrap();
+                walk.next_batch(&mut piece).unwrap();
                 if piece.keys.is_empty() {
                     break;
                 }
-                assert!(piece.keys.len() as u64 <= pages as u64 * scan.per_page());
+                assert!(piece.keys.len() as u64 <= pages as u64 * scan.entries_per_page());
                 found.keys.extend(&piece.keys);
                 found.values.extend(&piece.values);
             }
             assert!(found.keys == keys && found.values == values, "{n} entries by {pages}");
         }
     }
-    let scan = Scan::open(&path).unwrap();
+    let scan = TableScan::open(&path).unwrap();
     let (keys, _) = entries(5000);
-    let (mut piece, mut raw) = (Piece::<u32>::default(), Raw::new(1).unwrap());
+    let (mut piece, mut raw) = (EntryBatch::<u32>::default(), UncheckedPages::new(1).unwrap());
     for key in [0, keys[339], keys[340], keys[340] + 1, keys[4999], u64::MAX] {
-        let page = scan.page_of(key).unwrap();
-        piece.clear();
-        scan.read(page..page + 1, &mut raw).unwrap();
-        scan.unpack(&raw, &[scan.first_key(page).unwrap()], &mut piece).unwrap();
+        let page = scan.find_page(key).unwrap();
+        piece.remove_all_entries();
+        scan.read_pages(page..page + 1, &mut raw).unwrap();
+        scan.unpack_entries(&raw, &[scan.read_first_key(page).unwrap()], &mut piece).unwrap();
         let place = keys.partition_point(|&other| other <= key).max(1) - 1;
         assert!(piece.keys.contains(&keys[place]), "{key} is not where {page} says");
-        assert_eq!(scan.first_key(page).unwrap(), piece.keys[0]);
+        assert_eq!(scan.read_first_key(page).unwrap(), piece.keys[0]);
     }
 }
 
-/// Writes entries cut into stretches of `sizes`, over and over, by so many threads.
+/// Writes entries cut into stretches of `sizes`, repeated, by several threads.
 fn together(
     path: &Path,
-    spec: Spec,
+    spec: TableSpec,
     keys: &[u64],
     values: &[u32],
     sizes: &[usize],
@@ -86,9 +88,9 @@ fn together(
     }
     let mut writer = TableWriter::create(path, spec)?;
     let next = AtomicUsize::new(0);
-    writer.together(|table| {
+    writer.write_in_parallel(|table| {
         let work = || {
-            let mut hand = table.hand().unwrap();
+            let mut hand = table.new_key_range_writer().unwrap();
             loop {
                 let number = next.fetch_add(1, Relaxed);
                 let Some(range) = stretches.get(number).cloned() else { break };
@@ -96,15 +98,15 @@ fn together(
                 let run = |range: Range<usize>| (&keys[range.clone()], bytemuck::cast_slice(&values[range]));
                 let runs: [(&[u64], &[u8]); 2] = [run(range.start..middle), run(middle..range.end)];
                 let weight = |value: &[u8]| u64::from(u32::from_le_bytes(value.try_into().unwrap()));
-                if !hand.add(number as u64, &runs, weight) {
+                if !hand.add_key_range(number as u64, &runs, weight) {
                     return;
                 }
             }
-            hand.finish();
+            hand.finish_thread();
         };
         std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     })?;
-    writer.finish().map(drop)
+    writer.finish_and_publish().map(drop)
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn several_threads_write_what_one_does() {
     for n in [0, 1, 339, 340, 341, 5000, 200_000] {
         let (keys, values) = entries(n);
         for memory in [0, u64::MAX] {
-            let spec = Spec { hot_entries: 60, memory, ..Spec::new(4, n) };
+            let spec = TableSpec { hot_entries: 60, memory_bytes: memory, ..TableSpec::new(4, n) };
             write(&one, spec.clone(), &keys, &values, 340);
             let whole = fs::read(&one).unwrap();
             for sizes in [&[1_000_000][..], &[340], &[1, 0, 339, 341], &[90_000, 7, 1000], &[3]] {
@@ -135,14 +137,14 @@ fn several_threads_are_told_what_is_wrong() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     let (mut keys, values) = entries(5000);
-    let most = together(&path, Spec::new(4, 4000), &keys, &values, &[700], 2);
-    assert!(matches!(most, Err(Error::TooMany { most: 4000, .. })), "{most:?}");
+    let most = together(&path, TableSpec::new(4, 4000), &keys, &values, &[700], 2);
+    assert!(matches!(most, Err(Error::TooManyEntries { most: 4000, .. })), "{most:?}");
     // Within a run, where two runs meet, and where two stretches do.
     for wrong in [1500, 933, 1400] {
         let right = std::mem::replace(&mut keys[wrong], 5);
-        let order = together(&path, Spec::new(4, 5000), &keys, &values, &[700], 2);
+        let order = together(&path, TableSpec::new(4, 5000), &keys, &values, &[700], 2);
         assert!(
-            matches!(order, Err(Error::Order { entry, key: 5, .. }) if entry == wrong as u64),
+            matches!(order, Err(Error::KeysOutOfOrder { entry, key: 5, .. }) if entry == wrong as u64),
             "{wrong}: {order:?}"
         );
         keys[wrong] = right;
@@ -156,20 +158,23 @@ fn many_at_once_are_written_as_one_by_one() {
     let paths = [1, 2, 340, 1021, 5000].map(|at_once| {
         let path = folder.path().join(at_once.to_string());
         let (keys, values) = entries(5000);
-        let spec = Spec { hot_entries: 60, note: b"x".to_vec(), ..Spec::new(4, 5000) };
+        let spec = TableSpec { hot_entries: 60, note: b"x".to_vec(), ..TableSpec::new(4, 5000) };
         write(&path, spec, &keys, &values, at_once);
         path
     });
     let [first, others @ ..] = paths.map(|path| fs::read(path).unwrap());
     assert!(others.iter().all(|other| *other == first));
 
-    let mut writer = TableWriter::create(folder.path().join("wrong"), Spec::new(4, 5)).unwrap();
-    let mut push = |keys: &[u64]| writer.push_all(keys, &vec![0; 4 * keys.len()], |_| 0);
+    let mut writer = TableWriter::create(folder.path().join("wrong"), TableSpec::new(4, 5)).unwrap();
+    let mut push = |keys: &[u64]| writer.push_entries(keys, &vec![0; 4 * keys.len()], |_| 0);
     push(&[5, 6]).unwrap();
-    assert!(matches!(push(&[6, 7]), Err(Error::Order { entry: 2, key: 6, before: 6, .. })));
-    assert!(matches!(push(&[7, 9, 8]), Err(Error::Order { entry: 4, key: 8, before: 9, .. })));
-    assert!(matches!(push(&[10, 11]), Err(Error::TooMany { most: 5, .. })));
-    assert!(matches!(writer.push_all(&[12], &[0; 5], |_| 0), Err(Error::Value { given: 5, wanted: 4, .. })));
+    assert!(matches!(push(&[6, 7]), Err(Error::KeysOutOfOrder { entry: 2, key: 6, before: 6, .. })));
+    assert!(matches!(push(&[7, 9, 8]), Err(Error::KeysOutOfOrder { entry: 4, key: 8, before: 9, .. })));
+    assert!(matches!(push(&[10, 11]), Err(Error::TooManyEntries { most: 5, .. })));
+    assert!(matches!(
+        writer.push_entries(&[12], &[0; 5], |_| 0),
+        Err(Error::WrongValueSize { given: 5, wanted: 4, .. })
+    ));
 }
 
 #[test]
@@ -180,21 +185,21 @@ fn a_filter_knows_all_keys_whatever_was_announced() {
     let absent: Vec<u64> = keys.iter().map(|key| key + 500).collect();
     let mut whole = None;
     for most in [60_000, 60_001, 500_000] {
-        // No room, room for the first of three groups of pages (32 KiB of blocks, beside 2 MiB to write from, 256 KiB to read into and one such group), for all.
+        // Memory for no filter group, for the first of three groups (32 KiB of blocks, in addition to 2 MiB of write
+        // buffers, 256 KiB of read buffer and one group), and for all.
         for memory in [0, (2 << 20) + ((256 + 32 + 48) << 10), u64::MAX] {
-            write(&path, Spec { memory, ..Spec::new(4, most) }, &keys, &values, 4096);
+            write(&path, TableSpec { memory_bytes: memory, ..TableSpec::new(4, most) }, &keys, &values, 4096);
             let bytes = fs::read(&path).unwrap();
             assert!(*whole.get_or_insert_with(|| bytes.clone()) == bytes, "{most} announced, {memory} bytes");
-            let table = Table::open(&path, &Options::default()).unwrap();
-            let mut answers = Answers::new();
+            let table = Table::open(&path, &TableOptions::default()).unwrap();
+            let mut answers = LookupResults::new();
             table.get_many(&keys, 1, 16, &mut answers).unwrap();
-            let all =
-                answers.iter().zip(&values).all(|(found, value)| found == Some(&value.to_le_bytes()[..]));
+            let all = answers.iter().zip(&values).all(|(found, value)| found == Some(&value.to_le_bytes()[..]));
             assert!(all, "{most} announced, {memory} bytes");
-            let mut reader = table.reader(16).unwrap();
+            let mut reader = table.new_reader(16).unwrap();
             reader.get_many(&absent, &mut answers).unwrap();
             assert!(answers.iter().all(|found| found.is_none()));
-            let told = reader.counted().told_absent;
+            let told = reader.counts().known_absent;
             assert!(told > 59_400, "{most} announced: {told} of 60000 told absent");
         }
     }
@@ -206,15 +211,15 @@ fn of_so_many_entries_that_come_one_is_hot_at_most() {
     let path = folder.path().join("t");
     let (keys, values) = entries(5000);
     for (hot_one_in, hot) in [(1, 60), (100, 50), (1000, 5), (9000, 0)] {
-        let spec = Spec { hot_entries: 60, hot_one_in, ..Spec::new(4, 20_000) };
+        let spec = TableSpec { hot_entries: 60, min_entries_per_hot_entry: hot_one_in, ..TableSpec::new(4, 20_000) };
         let mut writer = TableWriter::create(&path, spec).unwrap();
-        writer.push_all(&keys, bytemuck::cast_slice(&values), |entry| 1 + entry as u64).unwrap();
-        assert_eq!(writer.finish().unwrap().hot, hot);
-        let table = Table::open(&path, &Options::default()).unwrap();
-        let mut reader = table.reader(1).unwrap();
+        writer.push_entries(&keys, bytemuck::cast_slice(&values), |entry| 1 + entry as u64).unwrap();
+        assert_eq!(writer.finish_and_publish().unwrap().hot_entries, hot);
+        let table = Table::open(&path, &TableOptions::default()).unwrap();
+        let mut reader = table.new_reader(1).unwrap();
         // The heaviest are the last.
-        reader.get_many(&keys[5000 - hot as usize..], &mut Answers::new()).unwrap();
-        assert_eq!((reader.counted().hot, reader.counted().pages), (hot, 0));
+        reader.get_many(&keys[5000 - hot as usize..], &mut LookupResults::new()).unwrap();
+        assert_eq!((reader.counts().hot_hits, reader.counts().pages_read), (hot, 0));
     }
 }
 
@@ -223,14 +228,14 @@ fn damaged_pages_are_found() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     let (keys, values) = entries(3000);
-    write(&path, Spec::new(4, 3000), &keys, &values, 500);
+    write(&path, TableSpec::new(4, 3000), &keys, &values, 500);
     let whole = fs::read(&path).unwrap();
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let scan = Scan::open(&path)?;
-        let (mut walk, mut piece) = (scan.walk(2)?, Piece::<u32>::default());
+        let scan = TableScan::open(&path)?;
+        let (mut walk, mut piece) = (scan.read_entry_batches(2)?, EntryBatch::<u32>::default());
         loop {
-            walk.next(&mut piece)?;
+            walk.next_batch(&mut piece)?;
             if piece.keys.is_empty() {
                 return Ok::<(), Error>(());
             }
@@ -242,20 +247,20 @@ fn damaged_pages_are_found() {
         bytes[byte] ^= 1 << (byte % 8);
         let page = byte as u64 / 4096;
         let found = said(&bytes).unwrap_err();
-        assert!(matches!(found, Error::Damaged { part: Part::Page(n), .. } if n == page), "{byte}: {found}");
+        assert!(matches!(found, Error::Damaged { part: TablePart::Page(n), .. } if n == page), "{byte}: {found}");
     }
     // The index, which is page 10: the keys of both are right, but not the same.
     let mut bytes = whole.clone();
     bytes[10 * 4096 + 16] ^= 1;
     assert!(
-        matches!(said(&bytes), Err(Error::Damaged { part: Part::Page(3), what, .. }) if what.contains("index"))
+        matches!(said(&bytes), Err(Error::Damaged { part: TablePart::Page(3), what, .. }) if what.contains("index"))
     );
     bytes[10 * 4096 + 22] ^= 1;
-    assert!(matches!(said(&bytes), Err(Error::Damaged { part: Part::Index, .. })));
+    assert!(matches!(said(&bytes), Err(Error::Damaged { part: TablePart::Index, .. })));
     // A page in another's place.
     let mut bytes = whole.clone();
     bytes.copy_within(2 * 4096..3 * 4096, 3 * 4096);
-    assert!(matches!(said(&bytes), Err(Error::Damaged { part: Part::Page(3), .. })));
-    assert!(matches!(said(&whole[..whole.len() - 4096]), Err(Error::Length { .. })));
+    assert!(matches!(said(&bytes), Err(Error::Damaged { part: TablePart::Page(3), .. })));
+    assert!(matches!(said(&whole[..whole.len() - 4096]), Err(Error::WrongFileLength { .. })));
     assert!(matches!(said(b"something else"), Err(Error::NotATable { .. })));
 }

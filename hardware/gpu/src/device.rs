@@ -1,6 +1,8 @@
-//! A device in use: programs compiled for it, lanes of work, memory. The only place that calls into the library to do work.
+//! An open OpenCL device: compiled programs, command queues and buffers. Only this module makes OpenCL calls that do
+//! work.
 //!
-//! `unsafe` is for the binding's calls, whose buffers and kernels could be of other devices: here they are of the lane that made them.
+//! `unsafe` is needed for calls of the binding, which cannot check that buffers and kernels belong to the same
+//! context. Here they belong to the queue that created them.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,342 +20,342 @@ use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, 
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_device_id};
 
-use crate::{Described, Error, Trial};
+use crate::{DeviceDescription, DeviceTestSettings, Error};
 
-/// Something of the library's that is let go, unless the device is lost: then a driver may answer anything, or nothing.
+/// An OpenCL object that is released when dropped, unless the device is lost: then the driver may hang or crash on
+/// any call.
 #[derive(Debug)]
-struct Held<T> {
-    thing: ManuallyDrop<T>,
-    lost: Arc<AtomicBool>,
+struct DeviceResource<T> {
+    resource: ManuallyDrop<T>,
+    is_device_lost: Arc<AtomicBool>,
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for DeviceResource<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.thing
+        &self.resource
     }
 }
 
-impl<T> DerefMut for Held<T> {
+impl<T> DerefMut for DeviceResource<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.thing
+        &mut self.resource
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for DeviceResource<T> {
     fn drop(&mut self) {
-        if !self.lost.load(Relaxed) {
-            // SAFETY: it is not used again.
-            unsafe { ManuallyDrop::drop(&mut self.thing) };
+        if !self.is_device_lost.load(Relaxed) {
+            // SAFETY: the object is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.resource) };
         }
     }
 }
 
-/// Programs that are compiled, by their sources and options.
-type Programs = HashMap<(String, String), Arc<Held<Program>>>;
+/// Compiled programs by their source and compiler options.
+type CompiledPrograms = HashMap<(String, String), Arc<DeviceResource<Program>>>;
 
-/// A device in use.
+/// An open OpenCL device.
 #[derive(Debug)]
 pub struct Device {
-    described: Described,
-    memory: u64,
-    trial: Trial,
-    lost: Arc<AtomicBool>,
-    context: Held<Context>,
+    description: DeviceDescription,
+    usable_memory_bytes: u64,
+    test_settings: DeviceTestSettings,
+    is_lost: Arc<AtomicBool>,
+    context: DeviceResource<Context>,
     id: usize,
-    programs: Mutex<Programs>,
-    /// Where it is a part of a device.
-    _part: Option<Held<SubDevice>>,
+    programs: Mutex<CompiledPrograms>,
+    /// The sub-device, if this device is a part of a device.
+    _part: Option<DeviceResource<SubDevice>>,
 }
 
 impl Device {
-    /// Opens a device, or all that a trial makes of it.
+    /// Opens a device. Returns one device, or several sub-devices if the test settings ask for them.
     ///
     /// # Errors
-    /// The driver refuses.
-    pub fn open(described: &Described, trial: &Trial) -> Result<Vec<Arc<Self>>, Error> {
+    /// The driver cannot create the context.
+    pub fn open(described: &DeviceDescription, trial: &DeviceTestSettings) -> Result<Vec<Arc<Self>>, Error> {
         let whole = opencl3::device::Device::new(described.id as cl_device_id);
-        let parts = trial.split.unwrap_or(1);
+        let parts = trial.sub_devices.unwrap_or(1);
         if parts == 1 {
-            return Ok(vec![Self::with(described, trial, None, described.name.clone())?]);
+            return Ok(vec![Self::open_one(described, trial, None, described.name.clone())?]);
         }
-        // CL_DEVICE_PARTITION_EQUALLY: so many units each, which may make more devices than are wanted.
-        let units = (described.units / parts).max(1);
+        // CL_DEVICE_PARTITION_EQUALLY takes the number of units per sub-device, which may give more sub-devices than
+        // requested.
+        let units = (described.compute_units / parts).max(1);
         let cut = whole.create_sub_devices(&[0x1086, units as isize, 0]).unwrap_or_default();
         let mut cut: Vec<Option<SubDevice>> = cut.into_iter().map(Some).take(parts as usize).collect();
         cut.resize_with(parts as usize, || None);
         let name = |i: usize| format!("{}, part {}", described.name, i + 1);
-        cut.into_iter().enumerate().map(|(i, part)| Self::with(described, trial, part, name(i))).collect()
+        cut.into_iter().enumerate().map(|(i, part)| Self::open_one(described, trial, part, name(i))).collect()
     }
 
-    fn with(
-        described: &Described,
-        trial: &Trial,
+    fn open_one(
+        described: &DeviceDescription,
+        trial: &DeviceTestSettings,
         part: Option<SubDevice>,
         name: String,
     ) -> Result<Arc<Self>, Error> {
-        let described = Described { name, ..described.clone() };
-        let id = part.as_ref().map_or(described.id, |part| part.id() as usize);
+        let description = DeviceDescription { name, ..described.clone() };
+        let id = part.as_ref().map_or(description.id, |part| part.id() as usize);
         let device = opencl3::device::Device::new(id as cl_device_id);
-        let context = Context::from_device(&device).map_err(|why| call(&described, "opening it", &why))?;
+        let context = Context::from_device(&device).map_err(|why| driver_error(&description, "opening it", &why))?;
         let lost = Arc::new(AtomicBool::new(false));
-        let hold = |thing| Held { thing: ManuallyDrop::new(thing), lost: lost.clone() };
-        // A tenth is for the driver and for who else uses it.
-        let usable = described.memory / 10 * 9;
+        let hold = |thing| DeviceResource { resource: ManuallyDrop::new(thing), is_device_lost: lost.clone() };
+        // A tenth of the memory is left to the driver and to other programs.
+        let usable = description.global_memory_bytes / 10 * 9;
         Ok(Arc::new(Self {
-            memory: trial.memory.map_or(usable, |limit| limit.min(usable)),
-            trial: trial.clone(),
+            usable_memory_bytes: trial.memory_limit_bytes.map_or(usable, |limit| limit.min(usable)),
+            test_settings: trial.clone(),
             context: hold(context),
             id,
             programs: Mutex::default(),
-            _part: part.map(|part| Held { thing: ManuallyDrop::new(part), lost: lost.clone() }),
-            lost,
-            described,
+            _part: part.map(|part| DeviceResource { resource: ManuallyDrop::new(part), is_device_lost: lost.clone() }),
+            is_lost: lost,
+            description,
         }))
     }
 
-    /// What its driver says of it.
-    pub fn described(&self) -> &Described {
-        &self.described
+    /// Properties of the device as reported by the driver.
+    pub fn description(&self) -> &DeviceDescription {
+        &self.description
     }
 
-    /// Bytes that may be used of its memory.
-    pub fn memory(&self) -> u64 {
-        self.memory
+    /// Bytes of device memory that may be used: nine tenths of the global memory, or the test limit.
+    pub fn usable_memory_bytes(&self) -> u64 {
+        self.usable_memory_bytes
     }
 
-    /// Whether threads are to leave to it what it can do.
-    pub fn is_alone(&self) -> bool {
-        self.trial.alone
+    /// Whether threads leave all work that the device can do to the device (a test setting).
+    pub fn is_exclusive(&self) -> bool {
+        self.test_settings.is_exclusive
     }
 
-    /// Whether a call has failed.
+    /// Whether the device is lost: an earlier call has failed.
     pub fn is_lost(&self) -> bool {
-        self.lost.load(Relaxed)
+        self.is_lost.load(Relaxed)
     }
 
-    /// A lane of work, beside others.
+    /// Creates a command queue, which runs concurrently with other queues of the device.
     ///
     /// # Errors
-    /// The device fails.
-    pub fn lane(self: &Arc<Self>) -> Result<Lane, Error> {
-        // SAFETY: the device is the context's.
-        let queue = self.call("making a queue", || unsafe {
+    /// An OpenCL call fails.
+    pub fn create_queue(self: &Arc<Self>) -> Result<DeviceQueue, Error> {
+        // SAFETY: the device belongs to the context.
+        let queue = self.call_driver("making a queue", || unsafe {
             CommandQueue::create(&self.context, self.id as cl_device_id, 0)
         })?;
-        Ok(Lane { queue: self.hold(queue), device: self.clone() })
+        Ok(DeviceQueue { queue: self.hold(queue), device: self.clone() })
     }
 
-    /// A program, compiled when it is asked for the first time.
-    fn program(&self, source: &str, options: &str) -> Result<Arc<Held<Program>>, Error> {
+    /// Returns a compiled program. Compiles it on first use.
+    fn compile_program(&self, source: &str, options: &str) -> Result<Arc<DeviceResource<Program>>, Error> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (source.to_owned(), options.to_owned());
         if let Some(program) = programs.get(&key) {
             return Ok(program.clone());
         }
-        self.usable("compiling")?;
-        let program =
-            Program::create_and_build_from_source(&self.context, source, options).map_err(|log| {
-                self.lost.store(true, Relaxed);
-                let log =
-                    log.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ");
-                Error::Program { device: self.described.name.clone(), log }
-            })?;
+        self.check_usable("compiling")?;
+        let program = Program::create_and_build_from_source(&self.context, source, options).map_err(|log| {
+            self.is_lost.store(true, Relaxed);
+            let log = log.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ");
+            Error::CompilationFailed { device: self.description.name.clone(), log }
+        })?;
         let program = Arc::new(self.hold(program));
         programs.insert(key, program.clone());
         Ok(program)
     }
 
-    fn hold<T>(&self, thing: T) -> Held<T> {
-        Held { thing: ManuallyDrop::new(thing), lost: self.lost.clone() }
+    fn hold<T>(&self, thing: T) -> DeviceResource<T> {
+        DeviceResource { resource: ManuallyDrop::new(thing), is_device_lost: self.is_lost.clone() }
     }
 
-    /// That the device is there, and no trial makes it fail now.
-    fn usable(&self, what: &'static str) -> Result<(), Error> {
+    /// Checks that the device is not lost, and that the test settings do not make the current call fail.
+    fn check_usable(&self, what: &'static str) -> Result<(), Error> {
         if self.is_lost() {
-            return Err(Error::Lost { device: self.described.name.clone() });
+            return Err(Error::DeviceLost { device: self.description.name.clone() });
         }
-        if self.trial.fails() {
-            self.lost.store(true, Relaxed);
-            let why = "a failure made for a trial".into();
-            return Err(Error::Call { device: self.described.name.clone(), what, why });
+        if self.test_settings.should_fail_now() {
+            self.is_lost.store(true, Relaxed);
+            let why = "a failure injected by the test settings".into();
+            return Err(Error::DriverCallFailed { device: self.description.name.clone(), what, why });
         }
         Ok(())
     }
 
-    /// Makes a call; one that fails loses the device.
-    fn call<T>(&self, what: &'static str, call: impl FnOnce() -> Result<T, ClError>) -> Result<T, Error> {
-        self.usable(what)?;
+    /// Makes an OpenCL call. If it fails, the device counts as lost.
+    fn call_driver<T>(&self, what: &'static str, call: impl FnOnce() -> Result<T, ClError>) -> Result<T, Error> {
+        self.check_usable(what)?;
         call().map_err(|why| {
-            self.lost.store(true, Relaxed);
-            self::call(&self.described, what, &why)
+            self.is_lost.store(true, Relaxed);
+            self::driver_error(&self.description, what, &why)
         })
     }
 }
 
-fn call(device: &Described, what: &'static str, why: &ClError) -> Error {
-    Error::Call { device: device.name.clone(), what, why: format!("{why} ({})", why.0) }
+fn driver_error(device: &DeviceDescription, what: &'static str, why: &ClError) -> Error {
+    Error::DriverCallFailed { device: device.name.clone(), what, why: format!("{why} ({})", why.0) }
 }
 
-/// Memory of a device, in bytes, of one lane.
+/// A buffer in device memory, used with one queue.
 #[derive(Debug)]
-pub struct Memory {
-    buffer: Held<Buffer<u8>>,
+pub struct DeviceBuffer {
+    buffer: DeviceResource<Buffer<u8>>,
     bytes: usize,
 }
 
-impl Memory {
-    /// How many there are.
+impl DeviceBuffer {
+    /// Size in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Whether the size is 0.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 }
 
-/// Memory of the host that the driver has pinned, so that the device copies from and to it by itself.
+/// A buffer in host memory that the driver has pinned, so that the device can copy from and to it directly (DMA).
 #[derive(Debug)]
-pub struct Staging {
-    at: *mut u8,
+pub struct PinnedHostBuffer {
+    address: *mut u8,
     bytes: usize,
-    // The mapping goes with the buffer.
-    _buffer: Held<Buffer<u8>>,
+    // The mapping is valid as long as the buffer exists.
+    _buffer: DeviceResource<Buffer<u8>>,
 }
 
-// SAFETY: it owns its bytes, which nobody else has a pointer to.
-unsafe impl Send for Staging {}
+// SAFETY: the value owns its bytes; nothing else has a pointer to them.
+unsafe impl Send for PinnedHostBuffer {}
 
-impl Deref for Staging {
+impl Deref for PinnedHostBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the driver mapped so many bytes there, until the buffer goes.
-        unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
+        // SAFETY: the driver mapped this many bytes at the address, until the buffer is released.
+        unsafe { std::slice::from_raw_parts(self.address, self.bytes) }
     }
 }
 
-impl DerefMut for Staging {
+impl DerefMut for PinnedHostBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and it is borrowed alone.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
+        // SAFETY: see above; `&mut self` makes this the only borrow.
+        unsafe { std::slice::from_raw_parts_mut(self.address, self.bytes) }
     }
 }
 
-/// A kernel of a lane.
+/// A kernel (device function) of a compiled program.
 #[derive(Debug)]
-pub struct Kernel {
-    kernel: Held<opencl3::kernel::Kernel>,
-    _program: Arc<Held<Program>>,
+pub struct DeviceKernel {
+    kernel: DeviceResource<opencl3::kernel::Kernel>,
+    _program: Arc<DeviceResource<Program>>,
 }
 
 /// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
-pub enum Arg<'a> {
-    /// `__global` memory.
-    Memory(&'a Memory),
-    /// `uint`.
+pub enum KernelArg<'a> {
+    /// A `__global` buffer.
+    Buffer(&'a DeviceBuffer),
+    /// A `uint`.
     U32(u32),
-    /// `ulong`.
+    /// A `ulong`.
     U64(u64),
 }
 
-/// A queue of work of a device: what is asked for is done one after the other, beside other lanes.
+/// An in-order command queue of a device. Queues run concurrently with each other.
 #[derive(Debug)]
-pub struct Lane {
-    queue: Held<CommandQueue>,
+pub struct DeviceQueue {
+    queue: DeviceResource<CommandQueue>,
     device: Arc<Device>,
 }
 
-impl Lane {
-    /// Its device.
+impl DeviceQueue {
+    /// The device of this queue.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Takes memory of the device, of undefined content.
+    /// Allocates device memory with undefined content.
     ///
     /// # Errors
-    /// There is not so much, or the device fails.
-    pub fn memory(&self, bytes: usize) -> Result<Memory, Error> {
-        let buffer = self.buffer(CL_MEM_READ_WRITE, bytes)?;
-        Ok(Memory { buffer, bytes })
+    /// There is not enough memory, or an OpenCL call fails.
+    pub fn allocate_buffer(&self, bytes: usize) -> Result<DeviceBuffer, Error> {
+        let buffer = self.create_buffer(CL_MEM_READ_WRITE, bytes)?;
+        Ok(DeviceBuffer { buffer, bytes })
     }
 
-    fn buffer(&self, flags: u64, bytes: usize) -> Result<Held<Buffer<u8>>, Error> {
-        // SAFETY: the buffer gets no pointer of ours.
-        let made = self.device.call("taking memory", || unsafe {
+    fn create_buffer(&self, flags: u64, bytes: usize) -> Result<DeviceResource<Buffer<u8>>, Error> {
+        // SAFETY: the buffer gets no host pointer.
+        let made = self.device.call_driver("taking memory", || unsafe {
             Buffer::create(&self.device.context, flags, bytes, std::ptr::null_mut())
         })?;
         Ok(self.device.hold(made))
     }
 
-    /// Takes pinned memory of the host, of undefined content.
+    /// Allocates pinned host memory with undefined content.
     ///
     /// # Errors
-    /// There is not so much, or the device fails.
-    pub fn staging(&self, bytes: usize) -> Result<Staging, Error> {
-        let buffer = self.buffer(CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes)?;
+    /// There is not enough memory, or an OpenCL call fails.
+    pub fn allocate_pinned_buffer(&self, bytes: usize) -> Result<PinnedHostBuffer, Error> {
+        let buffer = self.create_buffer(CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes)?;
         let mut at: *mut c_void = std::ptr::null_mut();
-        self.device.call("mapping memory", || {
+        self.device.call_driver("mapping memory", || {
             let flags = CL_MAP_READ | CL_MAP_WRITE;
-            // SAFETY: the whole of a buffer of this context; the call waits until it is mapped.
+            // SAFETY: the whole of a buffer of this context is mapped; the call waits until it is mapped.
             unsafe { self.queue.enqueue_map_buffer(&buffer, CL_BLOCKING, flags, 0, bytes, &mut at, &[]) }
         })?;
-        Ok(Staging { at: at.cast(), bytes, _buffer: buffer })
+        Ok(PinnedHostBuffer { address: at.cast(), bytes, _buffer: buffer })
     }
 
-    /// Copies bytes to the start of a device's memory, and waits until they are there.
+    /// Copies `bytes` to the start of a device buffer. Waits until they are copied.
     ///
     /// # Errors
-    /// The device fails.
+    /// An OpenCL call fails.
     ///
     /// # Panics
-    /// If there are more than the memory has.
-    pub fn write(&self, to: &mut Memory, bytes: &[u8]) -> Result<(), Error> {
+    /// If `bytes` is longer than the buffer.
+    pub fn copy_to_device(&self, to: &mut DeviceBuffer, bytes: &[u8]) -> Result<(), Error> {
         assert!(bytes.len() <= to.bytes, "more bytes than the device's memory has");
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: it fits, and the call waits until the bytes are read.
+        // SAFETY: the bytes fit, and the call waits until they are read.
         let write = || unsafe { self.queue.enqueue_write_buffer(&mut to.buffer, CL_BLOCKING, 0, bytes, &[]) };
-        self.device.call("copying to it", write).map(drop)
+        self.device.call_driver("copying to it", write).map(drop)
     }
 
-    /// Copies the first bytes of a device's memory, and waits until they are here.
+    /// Copies the first bytes of a device buffer to `bytes`. Waits until they are copied.
     ///
     /// # Errors
-    /// The device fails.
+    /// An OpenCL call fails.
     ///
     /// # Panics
-    /// If the memory has fewer.
-    pub fn read(&self, from: &Memory, bytes: &mut [u8]) -> Result<(), Error> {
+    /// If `bytes` is longer than the buffer.
+    pub fn copy_from_device(&self, from: &DeviceBuffer, bytes: &mut [u8]) -> Result<(), Error> {
         assert!(bytes.len() <= from.bytes, "more bytes than the device's memory has");
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: it fits, and the call waits until the bytes are written.
+        // SAFETY: the bytes fit, and the call waits until they are written.
         let read = || unsafe { self.queue.enqueue_read_buffer(&from.buffer, CL_BLOCKING, 0, bytes, &[]) };
-        self.device.call("copying from it", read).map(drop)
+        self.device.call_driver("copying from it", read).map(drop)
     }
 
-    /// Sets the first `words` words of 4 bytes, when all before is done.
+    /// Enqueues filling the first `words` 4-byte words of a buffer with `word`.
     ///
     /// # Errors
-    /// The device fails.
+    /// An OpenCL call fails.
     ///
     /// # Panics
-    /// If the memory has fewer.
-    pub fn fill(&self, memory: &mut Memory, word: u32, words: usize) -> Result<(), Error> {
+    /// If the buffer is shorter.
+    pub fn fill_words(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
         assert!(words * 4 <= memory.bytes, "more bytes than the device's memory has");
         let pattern = word.to_ne_bytes();
-        // The binding takes the pattern's type for the buffer's.
+        // The binding would derive the pattern size from the element type of the buffer.
         let fill = || {
             let (queue, buffer) = (self.queue.get(), memory.buffer.get());
-            // SAFETY: the queue and the buffer are of one context, and it fits; the pattern is copied by the call.
+            // SAFETY: queue and buffer belong to one context, and the words fit. The call copies the pattern.
             let event = unsafe {
                 opencl3::command_queue::enqueue_fill_buffer(
                     queue,
@@ -368,61 +370,62 @@ impl Lane {
             };
             event.map(opencl3::event::Event::new).map_err(ClError)
         };
-        self.device.call("clearing memory", fill).map(drop)
+        self.device.call_driver("clearing memory", fill).map(drop)
     }
 
-    /// A kernel of a program, which is compiled once a device with these options.
+    /// Creates a kernel of a program. The program is compiled once per device and options.
     ///
     /// # Errors
-    /// The driver cannot compile it, or the device fails.
-    pub fn kernel(&self, source: &str, options: &str, name: &str) -> Result<Kernel, Error> {
-        let program = self.device.program(source, options)?;
-        let kernel =
-            self.device.call("making a kernel", || opencl3::kernel::Kernel::create(&program, name))?;
-        Ok(Kernel { kernel: self.device.hold(kernel), _program: program })
+    /// The program does not compile, or an OpenCL call fails.
+    pub fn create_kernel(&self, source: &str, options: &str, name: &str) -> Result<DeviceKernel, Error> {
+        let program = self.device.compile_program(source, options)?;
+        let kernel = self.device.call_driver("making a kernel", || opencl3::kernel::Kernel::create(&program, name))?;
+        Ok(DeviceKernel { kernel: self.device.hold(kernel), _program: program })
     }
 
-    /// Starts a kernel of `groups` work-groups of `size` items each, when all before is done.
+    /// Enqueues a kernel with `groups` work-groups of `size` work-items each.
     ///
     /// # Errors
-    /// The device fails.
+    /// An OpenCL call fails.
     ///
     /// # Safety
-    /// The arguments are those that the kernel has, and with them it stays within the memory it is given.
-    pub unsafe fn start(
+    /// Number and types of the arguments must be those of the kernel, and with them the kernel must stay within its
+    /// buffers.
+    pub unsafe fn start_kernel(
         &self,
-        kernel: &Kernel,
-        args: &[Arg<'_>],
+        kernel: &DeviceKernel,
+        args: &[KernelArg<'_>],
         groups: usize,
         size: usize,
     ) -> Result<(), Error> {
         if groups == 0 {
             return Ok(());
         }
-        self.device.call("starting a kernel", || {
+        self.device.call_driver("starting a kernel", || {
             for (at, arg) in (0u32..).zip(args) {
-                // SAFETY: the caller vouches for number and types.
+                // SAFETY: the caller guarantees number and types of the arguments.
                 unsafe {
                     match arg {
-                        Arg::Memory(memory) => kernel.kernel.set_arg(at, &memory.buffer.get()),
-                        Arg::U32(n) => kernel.kernel.set_arg(at, n),
-                        Arg::U64(n) => kernel.kernel.set_arg(at, n),
+                        KernelArg::Buffer(memory) => kernel.kernel.set_arg(at, &memory.buffer.get()),
+                        KernelArg::U32(n) => kernel.kernel.set_arg(at, n),
+                        KernelArg::U64(n) => kernel.kernel.set_arg(at, n),
                     }?;
                 }
             }
             let (all, none) = (groups * size, std::ptr::null());
-            // SAFETY: one dimension, whose sizes are read by the call; the caller vouches for the kernel.
+            // SAFETY: the range has one dimension, whose sizes the call reads; the caller guarantees the kernel's
+            // accesses.
             unsafe { self.queue.enqueue_nd_range_kernel(kernel.kernel.get(), 1, none, &all, &size, &[]) }
         })?;
-        // What is not sent off waits until somebody waits for it.
-        self.device.call("starting a kernel", || self.queue.flush())
+        // Without a flush the commands are not submitted until someone waits for them.
+        self.device.call_driver("starting a kernel", || self.queue.flush())
     }
 
-    /// Waits until all is done.
+    /// Waits until all enqueued commands are done.
     ///
     /// # Errors
-    /// The device fails.
-    pub fn wait(&self) -> Result<(), Error> {
-        self.device.call("waiting for it", || self.queue.finish())
+    /// An OpenCL call fails.
+    pub fn wait_until_done(&self) -> Result<(), Error> {
+        self.device.call_driver("waiting for it", || self.queue.finish())
     }
 }

@@ -1,41 +1,41 @@
-//! What can go wrong with a device.
+//! Errors of OpenCL devices.
 
-/// Why a device cannot be used, or not any more.
+/// Why a device cannot be used, or can no longer be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A call of the library failed.
+    /// An OpenCL call failed.
     #[error("{device}: {what} failed: {why}")]
-    Call {
+    DriverCallFailed {
         /// Name of the device.
         device: String,
-        /// What was done.
+        /// What the call was for.
         what: &'static str,
-        /// What the library says.
+        /// Error of the OpenCL library.
         why: String,
     },
-    /// A program could not be made for the device.
+    /// The driver could not compile a program.
     #[error("{device}: its driver cannot compile the kernels: {log}")]
-    Program {
+    CompilationFailed {
         /// Name of the device.
         device: String,
-        /// First line of what the compiler says.
+        /// First lines of the compiler log.
         log: String,
     },
-    /// The device lacks something.
+    /// The device lacks a required feature.
     #[error("{device}: {what}")]
-    Unfit {
+    UnsuitableDevice {
         /// Name of the device.
         device: String,
-        /// What it lacks.
+        /// The missing feature.
         what: String,
     },
-    /// A device was lost by an earlier error.
-    #[error("{device} was lost")]
-    Lost {
+    /// An earlier error made the device unusable.
+    #[error("{device} is lost after an earlier error")]
+    DeviceLost {
         /// Name of the device.
         device: String,
     },
-    /// The environment variable for trials is not understood.
+    /// The environment variable with the test settings is malformed.
     #[error("{0}")]
-    Trial(String),
+    InvalidTestSettings(String),
 }

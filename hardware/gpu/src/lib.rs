@@ -1,19 +1,19 @@
-//! Devices that OpenCL drives, without anything of what is done on them: which there are, how much memory they have and on which node they
-//! hang ([`find`]), how fast they are ([`rates()`]), and programs run on them ([`Device`], [`Lane`]).
+//! OpenCL devices, independent of what is computed on them: finds them with their memory and NUMA node
+//! ([`find_devices`]), measures their speed ([`measure_device_rates`]), and runs kernels ([`Device`], [`DeviceQueue`]).
 //!
-//! The library is loaded when it is asked for the first time, by name (`libOpenCL.so.1`): nothing is needed to build, and a machine without it has no
-//! devices, and says so. Everything that can fail returns an [`Error`]; after the first one a device counts as lost, and what
-//! it held is left alone, since a driver that has lost its device may not even let go of things.
+//! The OpenCL library (`libOpenCL.so.1`) is loaded at run time on first use. So building needs no library, and a
+//! machine without it has no devices. Every call that can fail returns an [`Error`]. After the first error a device
+//! counts as lost and its resources are not released, because a lost driver may hang.
 
 mod error;
-mod trial;
-mod node;
-mod found;
+mod test_settings;
+mod pci_node;
+mod discovery;
 mod device;
 mod rates;
 
-pub use device::{Arg, Device, Kernel, Lane, Memory, Staging};
+pub use device::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, KernelArg, PinnedHostBuffer};
+pub use discovery::{DeviceDescription, DeviceKind, DiscoveredDevices, find_devices, has_device_files};
 pub use error::Error;
-pub use found::{Described, Found, Kind, find, has_device_files};
-pub use rates::{Rates, rates};
-pub use trial::Trial;
+pub use rates::{DeviceRates, measure_device_rates};
+pub use test_settings::DeviceTestSettings;

@@ -1,6 +1,6 @@
-//! How fast a device is: copies to it and from it, and changes at random places of its memory.
+//! Measures the speed of a device: copies to and from it, and atomic updates at random places of its memory.
 //!
-//! `unsafe` is for starting a kernel: it is given the table whose size it is told.
+//! `unsafe` is needed to start a kernel, which must get a buffer of the stated size.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -8,42 +8,48 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::{Arg, Device, Error};
+use crate::{Device, Error, KernelArg};
 
-/// Best of a few repetitions.
+/// Measured rates of a device, the best of a few repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rates {
-    /// Pinned memory of the host to the device, GB/s.
-    pub to_gbs: f64,
-    /// And back, GB/s.
-    pub from_gbs: f64,
-    /// Atomic changes of 64-bit words at random places of a table, millions a second.
-    pub random_mops: f64,
-    /// Bytes of the table, and of what was copied.
+pub struct DeviceRates {
+    /// Bandwidth of copies from pinned host memory to the device, in GB/s.
+    #[serde(rename = "to_gbs")]
+    pub copy_to_device_gbs: f64,
+    /// Bandwidth of copies from the device to pinned host memory, in GB/s.
+    #[serde(rename = "from_gbs")]
+    pub copy_from_device_gbs: f64,
+    /// Rate of atomic updates of 64-bit words at random places of a table, in millions per second.
+    #[serde(rename = "random_mops")]
+    pub atomic_updates_mops: f64,
+    /// Size in bytes of the table and of each copy.
     pub bytes: u64,
 }
 
-/// Bytes that are copied, and of the table; less where the device has less.
-const MOST: u64 = 64 << 20;
+/// Maximum bytes of the table and of each copy. Less is used on devices with less memory.
+const MAX_TABLE_BYTES: u64 = 64 << 20;
 const REPETITIONS: u32 = 3;
-const ITEMS: usize = 1 << 14;
-const GROUP: usize = 64;
+const WORK_ITEMS: usize = 1 << 14;
+const WORK_GROUP_SIZE: usize = 64;
 
-/// Measures a device, which takes a fraction of a second and the time of a compilation.
+/// Measures a device. Takes a fraction of a second plus the compilation of a kernel.
 ///
 /// # Errors
-/// The device fails, or has no 64-bit atomics.
-pub fn rates(device: &Arc<Device>) -> Result<Rates, Error> {
-    if !device.described().atomics {
+/// An OpenCL call fails, or the device has no 64-bit atomics.
+pub fn measure_device_rates(device: &Arc<Device>) -> Result<DeviceRates, Error> {
+    if !device.description().has_int64_atomics {
         let what = "it has no 64-bit atomics (cl_khr_int64_base_atomics)".into();
-        return Err(Error::Unfit { device: device.described().name.clone(), what });
+        return Err(Error::UnsuitableDevice { device: device.description().name.clone(), what });
     }
-    let most = MOST.min(device.memory() / 4).min(device.described().largest).max(1 << 16);
+    let most = MAX_TABLE_BYTES
+        .min(device.usable_memory_bytes() / 4)
+        .min(device.description().max_allocation_bytes)
+        .max(1 << 16);
     let bits = most.ilog2() - 3;
     let bytes = 8usize << bits;
-    let lane = device.lane()?;
-    let (mut table, mut staging) = (lane.memory(bytes)?, lane.staging(bytes)?);
-    let kernel = lane.kernel(include_str!("rates.cl"), "", "scattered")?;
+    let lane = device.create_queue()?;
+    let (mut table, mut staging) = (lane.allocate_buffer(bytes)?, lane.allocate_pinned_buffer(bytes)?);
+    let kernel = lane.create_kernel(include_str!("rates.cl"), "", "scattered")?;
     staging.fill(0);
     let mut best = [f64::INFINITY; 3];
     let mut timed = |which: usize, work: &mut dyn FnMut() -> Result<(), Error>| {
@@ -52,24 +58,24 @@ pub fn rates(device: &Arc<Device>) -> Result<Rates, Error> {
         best[which] = best[which].min(start.elapsed().as_secs_f64().max(1e-9));
         Ok::<(), Error>(())
     };
-    // As many as take a processor some hundredths of a second.
+    // Updates per work-item: enough for some hundredths of a second.
     let steps = 256u32;
     for _ in 0..REPETITIONS {
-        timed(0, &mut || lane.write(&mut table, &staging))?;
+        timed(0, &mut || lane.copy_to_device(&mut table, &staging))?;
         timed(1, &mut || {
-            let args = [Arg::Memory(&table), Arg::U32(bits), Arg::U32(steps)];
-            // SAFETY: the kernel has these arguments, and places of `bits` bits lie within the table.
-            unsafe { lane.start(&kernel, &args, ITEMS / GROUP, GROUP)? };
-            lane.wait()
+            let args = [KernelArg::Buffer(&table), KernelArg::U32(bits), KernelArg::U32(steps)];
+            // SAFETY: the kernel has these arguments, and indices of `bits` bits are within the table.
+            unsafe { lane.start_kernel(&kernel, &args, WORK_ITEMS / WORK_GROUP_SIZE, WORK_GROUP_SIZE)? };
+            lane.wait_until_done()
         })?;
-        timed(2, &mut || lane.read(&table, &mut staging))?;
+        timed(2, &mut || lane.copy_from_device(&table, &mut staging))?;
     }
     let [to, random, from] = best;
     let all = bytes as f64;
-    Ok(Rates {
-        to_gbs: all / to / 1e9,
-        from_gbs: all / from / 1e9,
-        random_mops: f64::from(steps) * ITEMS as f64 / random / 1e6,
+    Ok(DeviceRates {
+        copy_to_device_gbs: all / to / 1e9,
+        copy_from_device_gbs: all / from / 1e9,
+        atomic_updates_mops: f64::from(steps) * WORK_ITEMS as f64 / random / 1e6,
         bytes: bytes as u64,
     })
 }

@@ -3,16 +3,17 @@
 //!     cargo run -p genuma-machine --example placement
 
 use genuma_machine::placement::{
-    Error, Pages, Placed, Placement, Policy, Replicated, Scoped, pin, residence_of,
+    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, pin,
+    query_slice_residence,
 };
 use genuma_machine::topology::Sysfs;
-use genuma_machine::{IdSet, Source};
+use genuma_machine::{IdSet, TopologySource};
 
 /// Elements of a table of 64 MiB.
 const LEN: usize = 8 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let nodes = Sysfs::new().topology()?.memory_nodes();
+    let nodes = Sysfs::new().topology()?.allowed_memory_nodes();
     tables(&nodes)?;
     copies(&nodes)?;
     foreign_memory(&nodes)?;
@@ -23,17 +24,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Memory of our own.
 fn tables(nodes: &IdSet) -> Result<(), Error> {
     let policies = [
-        Policy::Local,
-        Policy::Bind(nodes.iter().take(1).collect()),
-        Policy::Interleave(nodes.clone()),
-        Policy::Weighted(nodes.iter().zip([3, 1].into_iter().cycle()).collect()),
-        Policy::KernelWeighted(nodes.clone()),
-        Policy::PreferredMany(nodes.clone()),
+        MemoryPolicy::Local,
+        MemoryPolicy::Bind(nodes.iter().take(1).collect()),
+        MemoryPolicy::Interleave(nodes.clone()),
+        MemoryPolicy::Weighted(nodes.iter().zip([3, 1].into_iter().cycle()).collect()),
+        MemoryPolicy::KernelWeighted(nodes.clone()),
+        MemoryPolicy::PreferredMany(nodes.clone()),
     ];
     for policy in policies {
-        for pages in [Pages::Base, Pages::Transparent] {
-            let table: Placed<u64> = Placed::zeroed(LEN, &Placement { policy: policy.clone(), pages })?;
-            println!("{}; really {}", table.verify()?, table.placement());
+        for pages in [PageSize::Base, PageSize::Transparent] {
+            let table: PlacedSlice<u64> =
+                PlacedSlice::new_zeroed(LEN, &MemoryPlacement { policy: policy.clone(), page_size: pages })?;
+            println!("{}; really {}", table.verify_placement()?, table.actual_placement());
         }
     }
     Ok(())
@@ -42,27 +44,27 @@ fn tables(nodes: &IdSet) -> Result<(), Error> {
 /// A copy of a table per node: a reader gets its own node's.
 fn copies(nodes: &IdSet) -> Result<(), Error> {
     let table: Vec<u32> = (0..1 << 20).collect();
-    let copies = Replicated::of_slice(&table, nodes, Pages::Transparent)?;
-    for (_, copy) in copies.iter() {
-        println!("copy: {}", copy.verify()?);
+    let copies = ReplicatedPerNode::from_slice(&table, nodes, PageSize::Transparent)?;
+    for (_, copy) in copies.iter_copies() {
+        println!("copy: {}", copy.verify_placement()?);
     }
-    println!("the nearest to this thread ends with {:?}", copies.local().last());
+    println!("the nearest to this thread ends with {:?}", copies.nearest_copy().last());
     Ok(())
 }
 
 /// Memory that somebody else's code allocates.
 fn foreign_memory(nodes: &IdSet) -> Result<(), Error> {
-    let spread = Scoped::new(&Policy::Interleave(nodes.clone()))?;
+    let spread = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(nodes.clone()))?;
     let index = vec![1_u8; 64 << 20];
-    println!("foreign memory under {}: {}", spread.policy(), residence_of(&index)?);
+    println!("foreign memory under {}: {}", spread.actual_policy(), query_slice_residence(&index)?);
     Ok(())
 }
 
 /// This thread on each CPU in turn.
 fn threads() -> Result<(), Error> {
-    for cpu in pin::allowed().iter() {
-        let _pinned = pin::to_cpu(cpu)?;
-        let pin::Here { cpu: on, node } = pin::here();
+    for cpu in pin::allowed_cpus().iter() {
+        let _pinned = pin::pin_to_cpu(cpu)?;
+        let pin::ThreadLocation { cpu: on, node } = pin::current_location();
         println!("asked for CPU {cpu}: on CPU {on} of node {node}");
     }
     Ok(())

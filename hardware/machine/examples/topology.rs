@@ -6,25 +6,25 @@
 
 use std::path::Path;
 
-use genuma_machine::topology::{Error, Recorded, Synthetic, Sysfs};
-use genuma_machine::{Source, Topology};
+use genuma_machine::topology::{Error, RecordedMachine, SyntheticMachine, Sysfs};
+use genuma_machine::{Topology, TopologySource};
 
 fn topology(of: Option<String>) -> Result<Topology, Error> {
-    let source: Box<dyn Source> = match of {
+    let source: Box<dyn TopologySource> = match of {
         None => Box::new(Sysfs::new()),
-        Some(file) if Path::new(&file).exists() => Box::new(Recorded::open(Path::new(&file))?),
-        Some(description) => Box::new(description.parse::<Synthetic>()?),
+        Some(file) if Path::new(&file).exists() => Box::new(RecordedMachine::open(Path::new(&file))?),
+        Some(description) => Box::new(description.parse::<SyntheticMachine>()?),
     };
     source.topology()
 }
 
 fn main() -> Result<(), Error> {
     let topology = topology(std::env::args().nth(1))?;
-    print!("{}", topology.table());
+    print!("{}", topology.format_table());
     println!(
         "memory may be placed on nodes {}, threads on nodes {}",
-        topology.memory_nodes(),
-        topology.cpu_nodes()
+        topology.allowed_memory_nodes(),
+        topology.allowed_cpu_nodes()
     );
     Ok(())
 }

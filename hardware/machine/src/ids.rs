@@ -1,4 +1,4 @@
-//! Sets of CPU or node numbers, written as the kernel writes them: `0-3,8`.
+//! Sets of CPU or NUMA node numbers in the kernel's list format, for example `0-3,8`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,21 +6,22 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest number a set may hold: beyond what any kernel is built for, small enough to list.
-const LARGEST: u32 = 1 << 16;
+/// Exclusive upper limit of the numbers in an [`IdSet`]. Larger than any kernel's CPU count, small enough to
+/// enumerate.
+const ID_LIMIT: u32 = 1 << 16;
 
-/// A set of CPU or node numbers, in rising order. Text and JSON form: `0-3,8`.
+/// A set of CPU or NUMA node numbers, sorted. Text and JSON form: `0-3,8`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IdSet(BTreeSet<u32>);
 
-/// Text that is no list of numbers.
+/// Error: a text is not a list of CPU or node numbers. Holds the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no list of numbers such as 0-3,8")]
-pub struct NotAList(String);
+#[error("'{0}' is not a list of numbers such as 0-3,8")]
+pub struct ParseIdSetError(String);
 
 impl IdSet {
-    /// The set with nothing in it.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -30,43 +31,43 @@ impl IdSet {
         self.0.contains(&id)
     }
 
-    /// Adds `id`.
+    /// Adds `id` to the set.
     pub fn insert(&mut self, id: u32) {
         self.0.insert(id);
     }
 
-    /// The numbers, in rising order.
+    /// Iterates over the numbers in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + '_ {
         self.0.iter().copied()
     }
 
-    /// How many numbers there are.
+    /// Number of elements in the set.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The smallest number.
-    pub fn first(&self) -> Option<u32> {
+    /// The smallest number in the set, `None` if the set is empty.
+    pub fn smallest(&self) -> Option<u32> {
         self.0.first().copied()
     }
 
     /// The numbers that are in both sets.
-    pub fn and(&self, other: &IdSet) -> IdSet {
+    pub fn intersection(&self, other: &IdSet) -> IdSet {
         IdSet(self.0.intersection(&other.0).copied().collect())
     }
 
-    /// The numbers of this set that `other` lacks.
-    pub fn without(&self, other: &IdSet) -> IdSet {
+    /// The numbers of this set that are not in `other`.
+    pub fn difference(&self, other: &IdSet) -> IdSet {
         IdSet(self.0.difference(&other.0).copied().collect())
     }
 
-    /// Whether all numbers of this set are in `other`.
-    pub fn within(&self, other: &IdSet) -> bool {
+    /// Whether every number of this set is also in `other`.
+    pub fn is_subset(&self, other: &IdSet) -> bool {
         self.0.is_subset(&other.0)
     }
 }
@@ -90,22 +91,22 @@ impl From<IdSet> for String {
 }
 
 impl TryFrom<String> for IdSet {
-    type Error = NotAList;
+    type Error = ParseIdSetError;
 
-    fn try_from(text: String) -> Result<Self, NotAList> {
+    fn try_from(text: String) -> Result<Self, ParseIdSetError> {
         text.parse()
     }
 }
 
 impl FromStr for IdSet {
-    type Err = NotAList;
+    type Err = ParseIdSetError;
 
-    /// Reads the kernel's list format (`Documentation/admin-guide/cputopology.rst`); empty text is the empty set.
-    fn from_str(text: &str) -> Result<Self, NotAList> {
-        let wrong = || NotAList(text.trim().to_owned());
+    /// Parses the kernel's list format (`Documentation/admin-guide/cputopology.rst`). Empty text gives the empty set.
+    fn from_str(text: &str) -> Result<Self, ParseIdSetError> {
+        let invalid = || ParseIdSetError(text.trim().to_owned());
         let number = |word: &str| match word.trim().parse::<u32>() {
-            Ok(id) if id < LARGEST => Ok(id),
-            _ => Err(wrong()),
+            Ok(id) if id < ID_LIMIT => Ok(id),
+            _ => Err(invalid()),
         };
         let mut set = BTreeSet::new();
         for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
@@ -114,7 +115,7 @@ impl FromStr for IdSet {
                 None => (number(part)?, number(part)?),
             };
             if last < first {
-                return Err(wrong());
+                return Err(invalid());
             }
             set.extend(first..=last);
         }
@@ -159,16 +160,16 @@ mod tests {
     #[test]
     fn what_is_no_list_is_refused() {
         for text in ["x", "1-", "-1", "3-1", "1,,2", "0-99999999", "1 2"] {
-            assert_eq!(text.parse::<IdSet>(), Err(NotAList(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<IdSet>(), Err(ParseIdSetError(text.to_owned())), "{text}");
         }
     }
 
     #[test]
     fn sets_are_cut_and_compared() {
         let (a, b) = (IdSet::from([0, 1, 2, 5]), IdSet::from([1, 5, 9]));
-        assert_eq!(a.and(&b), IdSet::from([1, 5]));
-        assert_eq!(a.without(&b), IdSet::from([0, 2]));
-        assert!(a.and(&b).within(&b) && !a.within(&b));
-        assert_eq!((a.first(), a.len(), IdSet::new().is_empty()), (Some(0), 4, true));
+        assert_eq!(a.intersection(&b), IdSet::from([1, 5]));
+        assert_eq!(a.difference(&b), IdSet::from([0, 2]));
+        assert!(a.intersection(&b).is_subset(&b) && !a.is_subset(&b));
+        assert_eq!((a.smallest(), a.len(), IdSet::new().is_empty()), (Some(0), 4, true));
     }
 }

@@ -1,7 +1,8 @@
-//! A machine's memory: what there is, and putting data and threads where they belong.
+//! Machine topology, memory placement and thread affinity on Linux.
 //!
-//! [`topology`] tells what a machine is made of; [`placement`] pins threads, places memory under a policy and asks the kernel
-//! afterwards where the pages are; [`processor`] asks for cache lines and wide vectors.
+//! [`topology`] reads CPUs, caches and NUMA nodes. [`placement`] pins threads, allocates memory under a memory policy
+//! and asks the kernel on which nodes the pages are. [`processor`] prefetches cache lines and selects SIMD
+//! instruction sets.
 mod ids;
 mod sys;
 pub mod processor;
@@ -9,4 +10,4 @@ pub mod topology;
 pub mod placement;
 
 pub use ids::IdSet;
-pub use topology::{Source, Topology};
+pub use topology::{Topology, TopologySource};

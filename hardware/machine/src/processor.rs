@@ -1,63 +1,65 @@
-//! What the processor can do and safe Rust cannot ask for: fetching a line ahead, and instructions that not every processor has.
+//! Processor features that need `unsafe`: cache prefetching and running code compiled for SIMD instruction sets that
+//! only some processors have.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
 
-/// Asks for the cache line that `place` starts in.
+/// Prefetches the cache line that holds the first byte of `value` into all cache levels.
 #[inline(always)]
-pub fn prefetch<T>(place: &T) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that shows, whatever the address.
+    // SAFETY: a prefetch has no observable effect, whatever the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = value;
 }
 
-/// Whether two places start in one cache line of 64 bytes.
+/// Whether both values start in the same 64-byte cache line.
 #[inline(always)]
-pub fn in_one_line<T>(one: &T, other: &T) -> bool {
+pub fn share_cache_line<T>(one: &T, other: &T) -> bool {
     (std::ptr::from_ref(one).addr() ^ std::ptr::from_ref(other).addr()) < 64
 }
 
-/// Sets of instructions, each with all of those before it.
+/// Instruction sets, ordered: each set includes all sets before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-// Other processors have the first only.
+// Processors other than x86-64 have `Baseline` only.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-enum Set {
-    /// What every processor of the kind has: SSE2 on x86-64, NEON on arm64.
-    Plain,
-    /// AVX2, and bits counted.
+enum InstructionSet {
+    /// What every processor of the architecture has: SSE2 on x86-64, NEON on arm64.
+    Baseline,
+    /// AVX2, BMI1, BMI2, POPCNT and LZCNT.
     Avx2,
-    /// AVX-512 as of 2017 (Skylake).
+    /// AVX-512 F, BW, VL and DQ (Intel Skylake, 2017).
     Avx512,
-    /// AVX-512 as of 2019 (Ice Lake, Zen 4): bits counted and bytes moved in vectors.
-    Avx512Bits,
+    /// AVX-512 with VPOPCNTDQ, BITALG, VBMI and VBMI2 (Intel Ice Lake 2019, AMD Zen 4): per-lane bit counts and byte
+    /// permutations.
+    Avx512Vbmi,
 }
 
-/// A set of vector instructions that this processor has: loops are compiled for each.
+/// A SIMD instruction set that this processor supports. [`SimdLevel::run_at_level`] runs a closure compiled for the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Vectors(Set);
+pub struct SimdLevel(InstructionSet);
 
-impl Vectors {
-    /// All that this processor has, the narrowest first.
-    pub fn all() -> &'static [Vectors] {
-        static ALL: OnceLock<Vec<Vectors>> = OnceLock::new();
+impl SimdLevel {
+    /// All instruction sets that this processor supports, the narrowest first.
+    pub fn available_levels() -> &'static [SimdLevel] {
+        static ALL: OnceLock<Vec<SimdLevel>> = OnceLock::new();
         ALL.get_or_init(|| {
             #[allow(unused_mut)]
-            let mut all = vec![Vectors(Set::Plain)];
+            let mut all = vec![SimdLevel(InstructionSet::Baseline)];
             #[cfg(target_arch = "x86_64")]
             {
                 use std::arch::is_x86_feature_detected as has;
                 if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt") {
-                    all.push(Vectors(Set::Avx2));
+                    all.push(SimdLevel(InstructionSet::Avx2));
                     if has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq") {
-                        all.push(Vectors(Set::Avx512));
+                        all.push(SimdLevel(InstructionSet::Avx512));
                         let bits = has!("avx512vpopcntdq") && has!("avx512bitalg");
                         if bits && has!("avx512vbmi") && has!("avx512vbmi2") {
-                            all.push(Vectors(Set::Avx512Bits));
+                            all.push(SimdLevel(InstructionSet::Avx512Vbmi));
                         }
                     }
                 }
@@ -66,14 +68,15 @@ impl Vectors {
         })
     }
 
-    /// The widest that this processor has.
-    pub fn widest() -> Vectors {
-        Vectors::all()[Vectors::all().len() - 1]
+    /// The widest instruction set that this processor supports.
+    pub fn widest_available() -> SimdLevel {
+        SimdLevel::available_levels()[SimdLevel::available_levels().len() - 1]
     }
 
-    /// Does `work` with these. What it calls has to be `#[inline(always)]`, and so has the closure itself, to be made for them.
+    /// Runs `work` compiled for this instruction set. The closure and every function it calls must be
+    /// `#[inline(always)]`, otherwise they are compiled for the baseline.
     #[inline]
-    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+    pub fn run_at_level<T>(self, work: impl FnOnce() -> T) -> T {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
@@ -86,16 +89,16 @@ impl Vectors {
             }
             #[target_feature(enable = "avx512vpopcntdq,avx512bitalg,avx512vbmi,avx512vbmi2")]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            fn avx512_bits<T>(work: impl FnOnce() -> T) -> T {
+            fn avx512_vbmi<T>(work: impl FnOnce() -> T) -> T {
                 work()
             }
-            // SAFETY: the processor has these instructions, as only what `all` found is ever made.
+            // SAFETY: the processor has these instructions, because only `available_levels` creates a `SimdLevel`.
             unsafe {
                 match self.0 {
-                    Set::Plain => {}
-                    Set::Avx2 => return avx2(work),
-                    Set::Avx512 => return avx512(work),
-                    Set::Avx512Bits => return avx512_bits(work),
+                    InstructionSet::Baseline => {}
+                    InstructionSet::Avx2 => return avx2(work),
+                    InstructionSet::Avx512 => return avx512(work),
+                    InstructionSet::Avx512Vbmi => return avx512_vbmi(work),
                 }
             }
         }
@@ -103,8 +106,8 @@ impl Vectors {
     }
 }
 
-/// Does `work` with the widest vectors there are, as [`Vectors::run`] does.
+/// Runs `work` compiled for the widest instruction set of this processor. See [`SimdLevel::run_at_level`].
 #[inline]
-pub fn widest(work: impl FnOnce()) {
-    Vectors::widest().run(work);
+pub fn run_with_widest_simd(work: impl FnOnce()) {
+    SimdLevel::widest_available().run_at_level(work);
 }

@@ -11,7 +11,8 @@ use std::process::Command;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::{
-    Error, Pages, Placed, Placement, Policy, Replicated, Scoped, pin, residence_of,
+    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, pin,
+    query_slice_residence,
 };
 
 /// Nodes this process may take memory from.
@@ -20,26 +21,27 @@ fn usable() -> IdSet {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"));
     let with_memory = std::fs::read_to_string("/sys/devices/system/node/has_memory");
     let list = |text: &str| text.parse::<IdSet>().expect("a list");
-    list(allowed.unwrap_or("0")).and(&list(&with_memory.unwrap_or("0".to_owned())))
+    list(allowed.unwrap_or("0")).intersection(&list(&with_memory.unwrap_or("0".to_owned())))
 }
 
 /// Every policy over all nodes.
-fn policies() -> [Policy; 6] {
+fn policies() -> [MemoryPolicy; 6] {
     let nodes = usable();
     [
-        Policy::Local,
-        Policy::Bind(nodes.clone()),
-        Policy::Interleave(nodes.clone()),
-        Policy::Weighted(nodes.iter().zip([3, 1].into_iter().cycle()).collect()),
-        Policy::KernelWeighted(nodes.clone()),
-        Policy::PreferredMany(nodes),
+        MemoryPolicy::Local,
+        MemoryPolicy::Bind(nodes.clone()),
+        MemoryPolicy::Interleave(nodes.clone()),
+        MemoryPolicy::Weighted(nodes.iter().zip([3, 1].into_iter().cycle()).collect()),
+        MemoryPolicy::KernelWeighted(nodes.clone()),
+        MemoryPolicy::PreferredMany(nodes),
     ]
 }
 
 /// Every policy in every kind of pages.
-fn placements() -> impl Iterator<Item = Placement> {
-    let pages = [Pages::Base, Pages::Transparent, Pages::Huge(2 << 20)];
-    let with = move |policy: Policy| pages.map(|pages| Placement { policy: policy.clone(), pages });
+fn placements() -> impl Iterator<Item = MemoryPlacement> {
+    let pages = [PageSize::Base, PageSize::Transparent, PageSize::Huge(2 << 20)];
+    let with =
+        move |policy: MemoryPolicy| pages.map(|pages| MemoryPlacement { policy: policy.clone(), page_size: pages });
     policies().into_iter().flat_map(with)
 }
 
@@ -47,28 +49,28 @@ fn placements() -> impl Iterator<Item = Placement> {
 fn slices_of_any_length_are_zero_and_keep_what_is_written() {
     for asked in placements() {
         for len in [0, 1, 511, 512, 513, 300_001] {
-            let mut placed: Placed<u64> = Placed::zeroed(len, &asked).expect("memory");
+            let mut placed: PlacedSlice<u64> = PlacedSlice::new_zeroed(len, &asked).expect("memory");
             assert!(placed.len() == len && placed.iter().all(|&number| number == 0), "{asked}");
             placed.iter_mut().zip(1..).for_each(|(at, number)| *at = number);
             assert_eq!(placed.iter().sum::<u64>(), len as u64 * (len as u64 + 1) / 2);
-            let found = placed.residence().expect("an answer");
-            let bytes = found.present() * found.page;
-            let (needed, page) = (len as u64 * 8, found.page);
-            assert!(found.absent == 0 && bytes >= needed && bytes < needed + page, "{asked} {len}: {found}");
-            assert!(found.nodes.keys().all(|&node| usable().contains(node)), "{found}");
-            let verdict = placed.verify().expect("an answer");
-            assert!(verdict.fits, "{verdict}");
-            let copy = Placed::copy_of(&placed, &asked).expect("memory");
+            let found = placed.query_residence().expect("an answer");
+            let bytes = found.present_pages() * found.page_bytes;
+            let (needed, page) = (len as u64 * 8, found.page_bytes);
+            assert!(found.absent_pages == 0 && bytes >= needed && bytes < needed + page, "{asked} {len}: {found}");
+            assert!(found.pages_by_node.keys().all(|&node| usable().contains(node)), "{found}");
+            let verdict = placed.verify_placement().expect("an answer");
+            assert!(verdict.is_as_requested, "{verdict}");
+            let copy = PlacedSlice::from_slice(&placed, &asked).expect("memory");
             assert_eq!(copy[..], placed[..]);
         }
-        let nothing: Placed<()> = Placed::zeroed(usize::MAX, &asked).expect("nothing");
-        assert_eq!((nothing.len(), nothing.residence().expect("an answer").present()), (usize::MAX, 0));
+        let nothing: PlacedSlice<()> = PlacedSlice::new_zeroed(usize::MAX, &asked).expect("nothing");
+        assert_eq!((nothing.len(), nothing.query_residence().expect("an answer").present_pages()), (usize::MAX, 0));
     }
 }
 
 #[test]
 fn placed_memory_is_sent_and_shared() {
-    let mut placed: Placed<u32> = Placed::zeroed(10_000, &Policy::Local.into()).expect("memory");
+    let mut placed: PlacedSlice<u32> = PlacedSlice::new_zeroed(10_000, &MemoryPolicy::Local.into()).expect("memory");
     std::thread::scope(|scope| {
         let (left, right) = placed.split_at_mut(5000);
         scope.spawn(|| left.fill(1));
@@ -82,23 +84,23 @@ fn placed_memory_is_sent_and_shared() {
 fn more_than_there_is_is_an_error() {
     for asked in placements() {
         for len in [1 << 40, usize::MAX / 8, usize::MAX] {
-            let error = Placed::<u64>::zeroed(len, &asked).expect_err("too much");
-            assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+            let error = PlacedSlice::<u64>::new_zeroed(len, &asked).expect_err("too much");
+            assert!(matches!(error, Error::NotEnoughMemory { .. }), "{error}");
             assert!(error.to_string().contains(" do not fit: "), "{error}");
         }
     }
-    let asked = Placement { policy: Policy::Local, pages: Pages::Huge(12345) };
-    assert!(matches!(Placed::<u8>::zeroed(5, &asked), Err(Error::HugePageSize { bytes: 12345 })));
+    let asked = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Huge(12345) };
+    assert!(matches!(PlacedSlice::<u8>::new_zeroed(5, &asked), Err(Error::InvalidHugePageSize { bytes: 12345 })));
 }
 
 #[test]
 fn nodes_that_are_not_there_are_refused_on_one_node_too() {
     for policy in [
-        Policy::Bind([0, 900].into()),
-        Policy::Weighted([(0, 1), (900, 2)].into()),
-        Policy::PreferredMany([900].into()),
+        MemoryPolicy::Bind([0, 900].into()),
+        MemoryPolicy::Weighted([(0, 1), (900, 2)].into()),
+        MemoryPolicy::PreferredMany([900].into()),
     ] {
-        let said = Scoped::new(&policy).expect_err("no such node").to_string();
+        let said = ScopedMemoryPolicy::new(&policy).expect_err("no such node").to_string();
         let usable = usable();
         assert_eq!(
             said,
@@ -109,22 +111,22 @@ fn nodes_that_are_not_there_are_refused_on_one_node_too() {
 
 #[test]
 fn residence_counts_the_pages_a_slice_lies_in() {
-    let placed: Placed<u8> = Placed::zeroed(10 * 4096, &Policy::Local.into()).expect("memory");
-    let page = placed.residence().expect("an answer").page as usize;
-    let pages = |slice: &[u8]| residence_of(slice).expect("an answer").present();
+    let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(10 * 4096, &MemoryPolicy::Local.into()).expect("memory");
+    let page = placed.query_residence().expect("an answer").page_bytes as usize;
+    let pages = |slice: &[u8]| query_slice_residence(slice).expect("an answer").present_pages();
     assert_eq!((pages(&placed[..0]), pages(&placed[..1]), pages(&placed[page - 1..page + 1])), (0, 1, 2));
     let untouched = vec![0_u8; 64 << 20];
-    let found = residence_of(&untouched).expect("an answer");
-    assert!(found.absent > found.present(), "{found}");
+    let found = query_slice_residence(&untouched).expect("an answer");
+    assert!(found.absent_pages > found.present_pages(), "{found}");
 }
 
 #[test]
 fn a_thread_is_pinned_and_let_go() {
-    let before = pin::allowed();
+    let before = pin::allowed_cpus();
     for cpu in before.iter() {
-        let pinned = pin::to_cpu(cpu).expect("a CPU");
-        assert_eq!((pin::here().cpu, pinned.cpus()), (cpu, &IdSet::from([cpu])));
-        assert_eq!(pin::allowed(), before);
+        let pinned = pin::pin_to_cpu(cpu).expect("a CPU");
+        assert_eq!((pin::current_location().cpu, pinned.cpus()), (cpu, &IdSet::from([cpu])));
+        assert_eq!(pin::allowed_cpus(), before);
     }
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("status");
     assert!(status.contains(&format!("Cpus_allowed_list:\t{before}\n")), "{status}");
@@ -133,17 +135,16 @@ fn a_thread_is_pinned_and_let_go() {
 #[test]
 fn copies_are_made_in_order_and_a_panic_is_passed_on() {
     let mut order = Vec::new();
-    let copies = Replicated::new(&usable(), |node| {
+    let copies = ReplicatedPerNode::new(&usable(), |node| {
         order.push(node);
         Ok::<_, Error>(vec![node; 3])
     });
     let copies = copies.expect("copies");
     assert_eq!(order.into_iter().collect::<IdSet>(), usable());
-    assert!(copies.iter().all(|(node, copy)| copy[..] == [node; 3]));
-    assert!(usable().contains(copies.local()[0]));
-    let panicked = std::panic::catch_unwind(|| {
-        Replicated::new(&usable(), |_| -> Result<u8, Error> { panic!("not made") })
-    });
+    assert!(copies.iter_copies().all(|(node, copy)| copy[..] == [node; 3]));
+    assert!(usable().contains(copies.nearest_copy()[0]));
+    let panicked =
+        std::panic::catch_unwind(|| ReplicatedPerNode::new(&usable(), |_| -> Result<u8, Error> { panic!("not made") }));
     let why = panicked.expect_err("a panic");
     assert_eq!(why.downcast_ref::<&str>(), Some(&"not made"));
 }
@@ -152,21 +153,21 @@ fn copies_are_made_in_order_and_a_panic_is_passed_on() {
 fn policies_and_verdicts_are_written_and_read() {
     for asked in placements() {
         let text = serde_json::to_string(&asked).expect("text");
-        assert_eq!(serde_json::from_str::<Placement>(&text).expect("a placement"), asked, "{text}");
+        assert_eq!(serde_json::from_str::<MemoryPlacement>(&text).expect("a placement"), asked, "{text}");
     }
-    let weighted = Placement::from(Policy::Weighted(BTreeMap::from([(0, 3), (4, 1)])));
+    let weighted = MemoryPlacement::from(MemoryPolicy::Weighted(BTreeMap::from([(0, 3), (4, 1)])));
     let text = serde_json::to_string(&weighted).expect("text");
     assert_eq!(text, r#"{"policy":{"weighted":{"0":3,"4":1}},"pages":"base"}"#);
     assert_eq!(weighted.to_string(), "weighted 0:3,4:1, base pages");
-    let huge = Placement { policy: Policy::Interleave([0, 1, 2].into()), pages: Pages::Huge(2 << 20) };
+    let huge =
+        MemoryPlacement { policy: MemoryPolicy::Interleave([0, 1, 2].into()), page_size: PageSize::Huge(2 << 20) };
     assert_eq!(huge.to_string(), "interleave 0-2, huge pages of 2 MiB");
 }
 
 /// Runs another of this program's tests alone in a process of its own.
 fn alone(test: &str) {
     let program = std::env::current_exe().expect("this program");
-    let run =
-        Command::new(program).args(["--ignored", "--exact", test, "--nocapture"]).output().expect("a run");
+    let run = Command::new(program).args(["--ignored", "--exact", test, "--nocapture"]).output().expect("a run");
     let said = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
@@ -175,10 +176,7 @@ fn alone(test: &str) {
 fn is_alone() -> bool {
     let alone = std::env::var_os("GENUMA_ALONE").is_some();
     if !alone {
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: this runs in a process of its own that another test starts"
-        );
+        let _ = writeln!(std::io::stderr(), "skipped: this runs in a process of its own that another test starts");
     }
     alone
 }
@@ -193,7 +191,7 @@ fn one_node_is_said_once() {
     alone("said_once");
 }
 
-/// What is logged once about placement and once about pages.
+/// Messages that are logged once about placement and once about page sizes.
 fn warnings(about: &str) -> usize {
     logged::warnings().iter().filter(|warning| warning.starts_with(about)).count()
 }
@@ -207,17 +205,17 @@ fn forbidden() {
     logged::start();
     seccomp::forbid(seccomp::PLACING);
     for asked in placements() {
-        let placed = Placed::copy_of(&vec![7_u64; 1 << 20], &asked).expect("memory");
-        assert_eq!(placed.placement().policy, Policy::Local);
+        let placed = PlacedSlice::from_slice(&vec![7_u64; 1 << 20], &asked).expect("memory");
+        assert_eq!(placed.actual_placement().policy, MemoryPolicy::Local);
         assert!(placed.iter().all(|&number| number == 7));
-        let verdict = placed.verify().expect("numa_maps answers");
-        assert!(verdict.found.absent == 0 && (verdict.fits || usable().len() > 1), "{verdict}");
+        let verdict = placed.verify_placement().expect("numa_maps answers");
+        assert!(verdict.residence.absent_pages == 0 && (verdict.is_as_requested || usable().len() > 1), "{verdict}");
     }
-    let pinned = pin::to_cpu(pin::allowed().first().expect("a CPU")).expect("a guard");
-    assert_eq!(pinned.cpus(), &pin::allowed());
-    let scoped = Scoped::new(&Policy::Interleave(usable())).expect("a guard");
-    assert_eq!(scoped.policy(), &Policy::Local);
-    assert!(residence_of(&[1_u8; 5000]).is_err());
+    let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest().expect("a CPU")).expect("a guard");
+    assert_eq!(pinned.cpus(), &pin::allowed_cpus());
+    let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(usable())).expect("a guard");
+    assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
+    assert!(query_slice_residence(&[1_u8; 5000]).is_err());
     assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
     assert!(logged::warnings().len() <= 2, "{:?}", logged::warnings());
 }
@@ -231,10 +229,10 @@ fn said_once() {
     logged::start();
     for _ in 0..2 {
         for policy in policies() {
-            let placed: Placed<u8> = Placed::zeroed(100, &policy.into()).expect("memory");
-            assert!(placed.verify().expect("an answer").fits);
+            let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(100, &policy.into()).expect("memory");
+            assert!(placed.verify_placement().expect("an answer").is_as_requested);
         }
-        drop(Scoped::new(&Policy::Bind(usable())).expect("a guard"));
+        drop(ScopedMemoryPolicy::new(&MemoryPolicy::Bind(usable())).expect("a guard"));
     }
     // On several nodes there is nothing to say.
     assert_eq!(logged::warnings().len(), usize::from(usable().len() == 1), "{:?}", logged::warnings());

@@ -13,11 +13,8 @@ fn all_pass(test: &str, guest: &Guest, inside: &str, tables: &[&[Check]]) {
     let name = program.file_name().expect("its name").to_string_lossy();
     let command = format!("GENUMA_GUEST=1 ./{name} --ignored --exact {inside} --nocapture");
     let Some(outcome) = guest.run(test, &[&program], &command) else { return };
-    let said: Vec<&str> = outcome
-        .output
-        .lines()
-        .filter(|line| line.starts_with("ok ") || line.starts_with("FAILED "))
-        .collect();
+    let said: Vec<&str> =
+        outcome.output.lines().filter(|line| line.starts_with("ok ") || line.starts_with("FAILED ")).collect();
     let expected: Vec<String> =
         tables.iter().flat_map(|table| table.iter()).map(|check| format!("ok {}", check.0)).collect();
     assert!(expected.len() > 5, "the tables of checks are empty");

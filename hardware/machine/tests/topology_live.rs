@@ -1,11 +1,11 @@
-//! This machine's topology beside what other tools say of it.
+//! Compares this machine's topology with the output of other tools.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::Command;
 
-use genuma_machine::topology::{Recorded, Sysfs};
-use genuma_machine::{IdSet, Source, Topology};
+use genuma_machine::topology::{RecordedMachine, Sysfs};
+use genuma_machine::{IdSet, Topology, TopologySource};
 
 fn here() -> Topology {
     Sysfs::new().topology().expect("this machine can be read")
@@ -42,7 +42,7 @@ fn lscpu_says_the_same_of_cpus() {
     assert_eq!(topology.cpus.iter().map(|cpu| (cpu.id, cpu.node)).collect::<BTreeMap<_, _>>(), nodes);
     for siblings in cores.values() {
         for cpu in siblings.iter() {
-            assert_eq!(&topology.cpu(cpu).expect("a CPU").siblings, siblings);
+            assert_eq!(&topology.find_cpu(cpu).expect("a CPU").siblings, siblings);
         }
     }
 }
@@ -58,7 +58,7 @@ fn numactl_says_the_same_of_nodes() {
         };
         let node = node.parse().expect("a node");
         let cpus: IdSet = cpus.split_whitespace().map(|cpu| cpu.parse::<u32>().expect("a CPU")).collect();
-        assert_eq!(topology.node(node).map(|node| &node.cpus), Some(&cpus));
+        assert_eq!(topology.find_node(node).map(|node| &node.cpus), Some(&cpus));
         nodes.insert(node);
     }
     assert_eq!(topology.nodes.iter().map(|node| node.id).collect::<IdSet>(), nodes);
@@ -69,22 +69,22 @@ fn the_standard_library_finds_as_many_cpus() {
     let allowed = here().allowed;
     // It takes affinity and quotas of control groups into account.
     let expected = allowed
-        .cpu_time
+        .cpu_time_limit_cpus
         .map_or(allowed.cpus.len(), |time| allowed.cpus.len().min((time.floor() as usize).max(1)));
     assert_eq!(std::thread::available_parallelism().expect("a number").get(), expected);
 }
 
 #[test]
 fn a_recording_of_this_machine_tells_the_same() {
-    let recorded = Recorded::of(&Sysfs::new());
+    let recorded = RecordedMachine::record_system(&Sysfs::new());
     let text = recorded.to_text();
-    let again = Recorded::parse("a recording", &text).expect("a recording");
+    let again = RecordedMachine::parse("a recording", &text).expect("a recording");
     assert_eq!(again.to_text(), text);
     let steady = |mut topology: Topology| {
         topology.origin.clear();
         // Both change from moment to moment; so does the kernel's count of a node whose memory it prepares late.
-        topology.nodes.iter_mut().for_each(|node| node.free = 0);
-        topology.missing.retain(|sentence| !sentence.contains("/proc/meminfo of"));
+        topology.nodes.iter_mut().for_each(|node| node.free_bytes = 0);
+        topology.missing_notes.retain(|sentence| !sentence.contains("/proc/meminfo of"));
         topology
     };
     assert_eq!(steady(again.topology().expect("a topology")), steady(here()));
@@ -108,9 +108,9 @@ fn files_and_their_recording_tell_the_same() {
             std::fs::write(&file, format!("{text}\n")).expect("a file");
         }
     }
-    let mut recorded = Recorded::parse("x", text).expect("a recording").topology().expect("a topology");
+    let mut recorded = RecordedMachine::parse("x", text).expect("a recording").topology().expect("a topology");
     recorded.origin = "this machine".to_owned();
-    let files = Sysfs::at(folder.path());
+    let files = Sysfs::with_root(folder.path());
     assert_eq!(files.topology().expect("a topology"), recorded);
-    assert_eq!(Recorded::of(&files).to_text(), text);
+    assert_eq!(RecordedMachine::record_system(&files).to_text(), text);
 }

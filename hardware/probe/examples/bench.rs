@@ -1,13 +1,12 @@
-//! The probe's triad and chase alone, for `bench/probe.sh` to hold beside the same in C.
+//! The probe's triad kernel and pointer chase alone, for a comparison with the same in C by `bench/probe.sh`.
 //!
 //! `bench triad THREADS BYTES REPETITIONS` prints GB/s of each repetition over three arrays of so many bytes,
-//! `bench chase BYTES LOADS REPETITIONS` prints ns a load; both on huge pages of CPU 0's node.
 
-use genuma_machine::topology::Source;
-use genuma_probe::backend::Backend;
-use genuma_probe::native::Native;
-use genuma_probe::plan::{Chase, Part, Stream};
-use genuma_probe::profile::{Kernel, PageKind, Spot};
+use genuma_machine::topology::TopologySource;
+use genuma_probe::backend::MeasurementBackend;
+use genuma_probe::local_machine::LocalMachine;
+use genuma_probe::plan::{BandwidthJob, LatencyJob, ResultSection};
+use genuma_probe::profile::{BandwidthKernel, BufferPageKind, MemoryLocation};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -16,29 +15,29 @@ fn main() -> Result<(), Failure> {
     let numbers: Vec<u64> = words.iter().skip(1).map(|word| word.parse()).collect::<Result<_, _>>()?;
     let topology = genuma_machine::topology::Sysfs::new().topology()?;
     let node = topology.cpus.first().ok_or("no CPU")?.node;
-    let mut machine = Native::new(&topology);
+    let mut machine = LocalMachine::new(&topology);
     let results = match (words.first().map(String::as_str), &numbers[..]) {
-        (Some("triad"), &[threads, bytes, repetitions]) => machine.stream(&Stream {
-            kernel: Kernel::Triad,
+        (Some("triad"), &[threads, bytes, repetitions]) => machine.measure_bandwidth(&BandwidthJob {
+            kernel: BandwidthKernel::Triad,
             cpu_node: Some(node),
             cpus: topology.allowed.cpus.iter().take(threads as usize).collect(),
-            memory: Spot::Node(node),
-            pages: PageKind::Huge,
-            bytes: 3 * bytes,
+            memory: MemoryLocation::Node(node),
+            pages: BufferPageKind::Huge,
+            arrays_bytes: 3 * bytes,
             repetitions: repetitions as u32,
-            part: Part::Bandwidth,
+            result_section: ResultSection::Bandwidth,
         })?,
-        (Some("chase"), &[bytes, loads, repetitions]) => machine.chase(&Chase {
+        (Some("chase"), &[bytes, loads, repetitions]) => machine.measure_latency(&LatencyJob {
             cpu: 0,
             cpu_node: node,
             memory_node: node,
-            pages: PageKind::Huge,
+            pages: BufferPageKind::Huge,
             // A huge page at least, as in C.
-            buffer: bytes.max(4 << 20),
-            bytes,
-            dram: true,
-            warm_up: bytes / 64,
-            loads,
+            buffer_bytes: bytes.max(4 << 20),
+            chain_bytes: bytes,
+            is_dram: true,
+            warm_up_loads: bytes / 64,
+            loads_per_repetition: loads,
             repetitions: repetitions as u32,
         })?,
         _ => {
@@ -48,7 +47,7 @@ fn main() -> Result<(), Failure> {
     for result in results {
         println!("{result:.4}");
     }
-    for remark in machine.remarks() {
+    for remark in machine.warnings() {
         eprintln!("{remark}");
     }
     Ok(())

@@ -1,67 +1,68 @@
-//! What measures: the machine itself ([`crate::native`]), or one whose numbers are given ([`crate::model`]).
+//! Interface of measurement backends: the local machine ([`crate::local_machine`]) or a simulated one
+//! ([`crate::simulated_machine`]).
 
 use genuma_machine::placement;
 
-use crate::plan::{Chase, Loaded, Stream};
+use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
 use crate::profile::BufferCheck;
 
-/// Something that carries out the jobs of a plan.
-pub trait Backend {
-    /// ns a load, one number a repetition.
+/// Carries out the measurement jobs of a plan.
+pub trait MeasurementBackend {
+    /// Measures the latency of dependent loads. Returns nanoseconds per load, one number per repetition.
     ///
     /// # Errors
     /// The buffer cannot be placed, or the thread not pinned.
-    fn chase(&mut self, job: &Chase) -> Result<Vec<f64>, Error>;
+    fn measure_latency(&mut self, job: &LatencyJob) -> Result<Vec<f64>, Error>;
 
-    /// GB/s of all threads together, one number a repetition.
+    /// Measures memory bandwidth. Returns the GB/s of all threads together, one number per repetition.
     ///
     /// # Errors
     /// The arrays cannot be placed, or a thread not pinned.
-    fn stream(&mut self, job: &Stream) -> Result<Vec<f64>, Error>;
+    fn measure_bandwidth(&mut self, job: &BandwidthJob) -> Result<Vec<f64>, Error>;
 
-    /// For each of the job's pauses, one number pair a repetition.
+    /// Measures latency under load. Returns one list per injector pause of the job, with one sample per repetition.
     ///
     /// # Errors
     /// A buffer cannot be placed, or a thread not pinned.
-    fn loaded(&mut self, job: &Loaded) -> Result<Vec<Vec<UnderLoad>>, Error>;
+    fn measure_loaded_latency(&mut self, job: &LoadedLatencyJob) -> Result<Vec<Vec<LoadedLatencySample>>, Error>;
 
-    /// Where the buffers were, of all jobs so far.
-    fn buffers(&self) -> Vec<BufferCheck>;
+    /// On which nodes the buffers of all jobs so far were, compared with the request.
+    fn buffer_checks(&self) -> Vec<BufferCheck>;
 
-    /// What was not as it should be, of all jobs so far, one sentence each.
-    fn remarks(&self) -> Vec<String>;
+    /// Problems in all jobs so far, one sentence each.
+    fn warnings(&self) -> Vec<String>;
 
-    /// Instruction set of the kernels.
-    fn instructions(&self) -> &'static str;
+    /// Name of the instruction set that the bandwidth kernels use.
+    fn instruction_set(&self) -> &'static str;
 
-    /// Seconds since some moment before the first job.
+    /// Seconds since a fixed time before the first job.
     fn clock_s(&self) -> f64;
 }
 
-/// One repetition of a point of a loaded curve.
+/// One repetition of one point of a loaded latency curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UnderLoad {
-    /// GB/s of all injectors together; 0 when they rest.
+pub struct LoadedLatencySample {
+    /// Read bandwidth of all injector threads together in GB/s; 0 when they are idle.
     pub(crate) injected_gbs: f64,
-    /// ns a load of the thread that chases.
-    pub(crate) load_ns: f64,
+    /// Latency of the pointer-chasing thread in nanoseconds per load.
+    pub(crate) latency_ns: f64,
 }
 
-/// Why a job was not done.
+/// Why a measurement job failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Memory or threads cannot be where they should.
+    /// Memory could not be placed or a thread could not be pinned.
     #[error(transparent)]
     Placement(#[from] placement::Error),
-    /// A ring without lines.
-    #[error("a ring of {bytes} bytes in a buffer of {buffer} has no lines")]
-    NoRing {
-        /// Bytes of the ring.
+    /// The pointer chain has no cache lines.
+    #[error("a pointer chain of {bytes} bytes in a buffer of {buffer} bytes has no cache lines")]
+    EmptyPointerChain {
+        /// Size of the pointer chain in bytes.
         bytes: u64,
-        /// Bytes of the buffer.
+        /// Size of the buffer in bytes.
         buffer: u64,
     },
-    /// A thread ended by a panic.
+    /// A measuring thread panicked.
     #[error("a measuring thread ended unexpectedly: run again with RUST_BACKTRACE=1 and report it")]
-    Thread,
+    ThreadPanicked,
 }

@@ -1,120 +1,122 @@
-//! Plan → measurements → profile.
+//! Carries out a measurement plan and builds the machine profile.
 
 use std::collections::BTreeMap;
 
 use genuma_machine::topology::CacheKind;
 use genuma_machine::{IdSet, Topology};
 
-use crate::backend::{Backend, Error as JobError, UnderLoad};
-use crate::levels::levels;
-use crate::plan::{Chase, Job, Loaded, Part, Plan, Stream};
+use crate::backend::{Error as JobError, LoadedLatencySample, MeasurementBackend};
+use crate::memory_levels::find_memory_levels;
+use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob, MeasurementJob, MeasurementPlan, ResultSection};
 use crate::profile::{
-    Bandwidth, ContentionCurve, ContentionPoint, Effort, FORMAT, Kernel, Latency, LatencyCurve, LatencyPoint,
-    LoadedCurve, LoadedPoint, MachineProfile, Measured, PageKind, PairLatency, Spot, Theory, Unit, VERSION,
+    BandwidthKernel, BandwidthMeasurement, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
+    LatencyMeasurements, LatencyPoint, LoadedLatencyCurve, LoadedLatencyPoint, MachineProfile, Measurement,
+    MeasurementEffort, MeasurementUnit, MemoryLocation, NodePairLatency, PROFILE_FORMAT_NAME, PROFILE_FORMAT_VERSION,
+    TheoreticalBandwidth,
 };
 
-/// Largest weight of a node: finer shares are within the noise of measuring.
-const LARGEST_WEIGHT: f64 = 8.0;
+/// Maximum interleave weight of a node. Chosen: finer proportions are within the measurement noise.
+const MAX_NODE_WEIGHT: f64 = 8.0;
 
-/// Seconds after which measuring may be late.
-const PATIENCE_S: f64 = 10.0;
-/// Measuring is late when it took so many times what was expected.
-const LATE: f64 = 2.0;
-/// Repetitions of everything while measuring is late.
-const LATE_REPETITIONS: u32 = 3;
+/// Minimum elapsed seconds before measuring can count as slow. Chosen.
+const MIN_SECONDS_BEFORE_LATE: f64 = 10.0;
+/// Measuring counts as slow when it took more than this many times the expected time. Chosen.
+const MAX_SLOWDOWN: f64 = 2.0;
+/// Repetitions of each job while measuring is slow. Chosen.
+const REPETITIONS_WHEN_LATE: u32 = 3;
 
-/// What is known of a machine besides what is measured.
+/// What is known about a machine without measuring.
 #[derive(Debug, Clone)]
-pub struct Machine {
-    /// What it is made of.
+pub struct MachineDescription {
+    /// Topology of the machine.
     pub topology: Topology,
-    /// What its memory modules promise.
-    pub theory: Theory,
-    /// Its name.
+    /// Theoretical bandwidth of the memory modules.
+    pub theory: TheoreticalBandwidth,
+    /// Host name.
     pub host: Option<String>,
-    /// Seconds since 1970-01-01 UTC.
-    pub now: Option<u64>,
+    /// Time of the measurement, in seconds since 1970-01-01 UTC.
+    pub unix_time_s: Option<u64>,
 }
 
-/// How far measuring is.
+/// Progress of the measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// What is measured next, in words.
-    pub job: String,
-    /// Seconds that the jobs before it were expected to take.
+pub struct MeasurementProgress {
+    /// Description of the job that is measured next.
+    pub next_job: String,
+    /// Expected duration in seconds of the jobs that are done.
     pub done_s: f64,
-    /// Seconds that all jobs are expected to take.
-    pub all_s: f64,
+    /// Expected duration in seconds of all jobs.
+    pub total_s: f64,
 }
 
-/// Why there is no profile.
+/// Why there is no machine profile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No latency of DRAM or no bandwidth could be measured.
+    /// Not a single DRAM latency, or not a single bandwidth, could be measured.
     #[error("nothing could be measured: {0}")]
-    Nothing(String),
+    NothingMeasured(String),
 }
 
-/// Carries out a plan. A job that cannot be done is told in the profile's `missing`.
+/// Carries out a plan and returns the profile. `watch` is called before each job. A job that fails is noted in the
+/// profile's `missing`.
 ///
 /// # Errors
-/// Not one latency or not one bandwidth could be measured.
+/// Not a single latency, or not a single bandwidth, could be measured.
 pub fn measure(
-    machine: Machine,
-    plan: &Plan,
-    backend: &mut dyn Backend,
-    watch: &mut dyn FnMut(&Progress),
+    machine: MachineDescription,
+    plan: &MeasurementPlan,
+    backend: &mut dyn MeasurementBackend,
+    watch: &mut dyn FnMut(&MeasurementProgress),
 ) -> Result<MachineProfile, Error> {
     let begin = backend.clock_s();
     let all_s = plan.expected_s();
     let mut done_s = 0.0;
-    let mut book = Book::default();
-    for (job, seconds) in plan.timed_jobs() {
-        watch(&Progress { job: words(job), done_s, all_s });
+    let mut book = Measurements::default();
+    for (job, seconds) in plan.jobs_with_expected_seconds() {
+        watch(&MeasurementProgress { next_job: describe_job(job), done_s, total_s: all_s });
         let elapsed_s = backend.clock_s() - begin;
-        let late = elapsed_s > PATIENCE_S && elapsed_s > LATE * done_s;
+        let late = elapsed_s > MIN_SECONDS_BEFORE_LATE && elapsed_s > MAX_SLOWDOWN * done_s;
         if late {
-            book.miss(format!(
-                "measuring was slower than expected, so some of it was repeated {LATE_REPETITIONS} times only: other programs run here"
+            book.note_missing(format!(
+                "measuring was slower than expected, so some jobs were repeated only {REPETITIONS_WHEN_LATE} times: other programs are running"
             ));
         }
-        let job = &if late { shortened(job) } else { job.clone() };
-        if let Err(error) = book.enter(job, backend) {
-            book.miss(format!("{}: {error}", words(job)));
+        let job = &if late { with_fewer_repetitions(job) } else { job.clone() };
+        if let Err(error) = book.run_job(job, backend) {
+            book.note_missing(format!("{}: {error}", describe_job(job)));
         }
         done_s += seconds;
     }
-    watch(&Progress { job: "done".into(), done_s: all_s, all_s });
-    if book.latency.pairs.is_empty() || book.bandwidth.is_empty() {
-        return Err(Error::Nothing(book.missing.first().cloned().unwrap_or_else(|| "an empty plan".into())));
+    watch(&MeasurementProgress { next_job: "done".into(), done_s: all_s, total_s: all_s });
+    if book.latency.node_pairs.is_empty() || book.bandwidth.is_empty() {
+        return Err(Error::NothingMeasured(book.missing.first().cloned().unwrap_or_else(|| "an empty plan".into())));
     }
-    let Machine { topology, theory, host, now } = machine;
-    let caches = data_caches(&topology);
+    let MachineDescription { topology, theory, host, unix_time_s: now } = machine;
+    let caches = data_cache_bytes(&topology);
     let whole = book.latency.curves.iter().find(|curve| curve.points.len() > 2);
-    let found = whole.map(|curve| levels(curve, &caches)).unwrap_or_default();
+    let found = whole.map(|curve| find_memory_levels(curve, &caches)).unwrap_or_default();
     for (level, bytes) in caches.iter().enumerate() {
         if !found.iter().any(|l| l.cache_bytes == Some(*bytes)) {
-            book.miss(format!("no plateau of the latency curve fits L{} of {} KiB", level + 1, bytes >> 10));
+            book.note_missing(format!("no plateau of the latency curve fits L{} of {} KiB", level + 1, bytes >> 10));
         }
     }
-    book.latency.levels = found;
-    let mut missing = topology.missing.clone();
-    missing
-        .extend(theory.unknown_because.iter().map(|why| format!("theoretical bandwidth is unknown: {why}")));
+    book.latency.memory_levels = found;
+    let mut missing = topology.missing_notes.clone();
+    missing.extend(theory.unknown_because.iter().map(|why| format!("theoretical bandwidth is unknown: {why}")));
     missing.extend(plan.missing.iter().cloned());
-    missing.extend(backend.remarks());
+    missing.extend(backend.warnings());
     missing.extend(book.missing);
     Ok(MachineProfile {
-        format: FORMAT.into(),
-        version: VERSION,
+        format: PROFILE_FORMAT_NAME.into(),
+        version: PROFILE_FORMAT_VERSION,
         made_by: format!("genuma {}", env!("CARGO_PKG_VERSION")),
         made_at: now,
         host,
-        effort: Effort {
+        effort: MeasurementEffort {
             plan: plan.name.clone(),
             expected_s: all_s,
             took_s: backend.clock_s() - begin,
-            instructions: backend.instructions().into(),
+            instructions: backend.instruction_set().into(),
         },
         topology,
         theory,
@@ -122,26 +124,26 @@ pub fn measure(
         bandwidth: book.bandwidth,
         loaded: book.loaded,
         contention: book.contention,
-        buffers: backend.buffers(),
+        buffers: backend.buffer_checks(),
         devices: Vec::new(),
         missing,
     })
 }
 
-/// A job with few repetitions.
-fn shortened(job: &Job) -> Job {
+/// Copy of a job with few repetitions.
+fn with_fewer_repetitions(job: &MeasurementJob) -> MeasurementJob {
     let mut job = job.clone();
     let repetitions = match &mut job {
-        Job::Chase(chase) => &mut chase.repetitions,
-        Job::Stream(stream) => &mut stream.repetitions,
-        Job::Loaded(loaded) => &mut loaded.chase.repetitions,
+        MeasurementJob::Latency(chase) => &mut chase.repetitions,
+        MeasurementJob::Bandwidth(stream) => &mut stream.repetitions,
+        MeasurementJob::LoadedLatency(loaded) => &mut loaded.latency_job.repetitions,
     };
-    *repetitions = LATE_REPETITIONS.min(*repetitions);
+    *repetitions = REPETITIONS_WHEN_LATE.min(*repetitions);
     job
 }
 
-/// Sizes of the data caches that a CPU sees, nearest first.
-fn data_caches(topology: &Topology) -> Vec<u64> {
+/// Sizes in bytes of the data caches of a CPU, nearest first.
+fn data_cache_bytes(topology: &Topology) -> Vec<u64> {
     let mut by_level = BTreeMap::new();
     for cache in topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
         by_level.entry(cache.level).or_insert(cache.bytes);
@@ -149,129 +151,135 @@ fn data_caches(topology: &Topology) -> Vec<u64> {
     by_level.into_values().collect()
 }
 
-/// The measurements so far.
+/// The measurements taken so far.
 #[derive(Default)]
-struct Book {
-    latency: Latency,
-    bandwidth: Vec<Bandwidth>,
-    loaded: Vec<LoadedCurve>,
+struct Measurements {
+    latency: LatencyMeasurements,
+    bandwidth: Vec<BandwidthMeasurement>,
+    loaded: Vec<LoadedLatencyCurve>,
     contention: Vec<ContentionCurve>,
     missing: Vec<String>,
 }
 
-impl Book {
-    fn enter(&mut self, job: &Job, backend: &mut dyn Backend) -> Result<(), JobError> {
+impl Measurements {
+    fn run_job(&mut self, job: &MeasurementJob, backend: &mut dyn MeasurementBackend) -> Result<(), JobError> {
         match job {
-            Job::Chase(job) => {
-                let times = backend.chase(job)?;
-                self.chase(job, &times);
+            MeasurementJob::Latency(job) => {
+                let times = backend.measure_latency(job)?;
+                self.add_latency(job, &times);
             }
-            Job::Stream(job) => {
-                let job = Stream { memory: self.weighed(&job.memory), ..job.clone() };
-                let rates = backend.stream(&job)?;
-                self.stream(&job, &rates);
+            MeasurementJob::Bandwidth(job) => {
+                let job = BandwidthJob { memory: self.with_measured_weights(&job.memory), ..job.clone() };
+                let rates = backend.measure_bandwidth(&job)?;
+                self.add_bandwidth(&job, &rates);
             }
-            Job::Loaded(job) => {
-                let points = backend.loaded(job)?;
-                self.load(job, &points);
+            MeasurementJob::LoadedLatency(job) => {
+                let points = backend.measure_loaded_latency(job)?;
+                self.add_loaded_latency(job, &points);
             }
         }
         Ok(())
     }
 
-    fn miss(&mut self, what: String) {
+    fn note_missing(&mut self, what: String) {
         if !self.missing.contains(&what) {
             self.missing.push(what);
         }
     }
 
-    /// Repetitions summed up; what is no quantity is missed.
-    fn sum_up(&mut self, unit: Unit, repetitions: &[f64], job: &Job) -> Option<Measured> {
-        let measured = Measured::of(unit, repetitions);
+    /// Summarises repetitions. Notes missing data and returns `None` if a repetition is not a positive number.
+    fn summarize(&mut self, unit: MeasurementUnit, repetitions: &[f64], job: &MeasurementJob) -> Option<Measurement> {
+        let measured = Measurement::from_repetitions(unit, repetitions);
         if measured.is_none() {
-            self.miss(format!("{}: the clock told no time", words(job)));
+            self.note_missing(format!("{}: the clock did not advance", describe_job(job)));
         }
         measured
     }
 
-    fn chase(&mut self, job: &Chase, times: &[f64]) {
-        let Some(latency) = self.sum_up(Unit::Nanoseconds, times, &Job::Chase(job.clone())) else { return };
-        let Chase { cpu_node, memory_node, pages, bytes, .. } = *job;
+    fn add_latency(&mut self, job: &LatencyJob, times: &[f64]) {
+        let Some(latency) = self.summarize(MeasurementUnit::Nanoseconds, times, &MeasurementJob::Latency(job.clone()))
+        else {
+            return;
+        };
+        let LatencyJob { cpu_node, memory_node, pages, chain_bytes: bytes, .. } = *job;
         let of_job = |curve: &&mut LatencyCurve| {
             (curve.cpu_node, curve.memory_node, curve.pages) == (cpu_node, memory_node, pages)
         };
         let point = LatencyPoint { bytes, latency };
         match self.latency.curves.iter_mut().find(of_job) {
             Some(curve) => curve.points.push(point),
-            None => {
-                self.latency.curves.push(LatencyCurve { cpu_node, memory_node, pages, points: vec![point] })
-            }
+            None => self.latency.curves.push(LatencyCurve { cpu_node, memory_node, pages, points: vec![point] }),
         }
-        if job.dram {
-            self.latency.pairs.push(PairLatency { cpu_node, memory_node, pages, bytes, latency });
+        if job.is_dram {
+            self.latency.node_pairs.push(NodePairLatency { cpu_node, memory_node, pages, bytes, latency });
         }
     }
 
-    fn stream(&mut self, job: &Stream, rates: &[f64]) {
-        let Some(total) = self.sum_up(Unit::GigabytesPerSecond, rates, &Job::Stream(job.clone())) else {
+    fn add_bandwidth(&mut self, job: &BandwidthJob, rates: &[f64]) {
+        let Some(total) =
+            self.summarize(MeasurementUnit::GigabytesPerSecond, rates, &MeasurementJob::Bandwidth(job.clone()))
+        else {
             return;
         };
         let cpus: IdSet = job.cpus.iter().copied().collect();
         let threads = u32::try_from(job.cpus.len()).unwrap_or(u32::MAX);
-        let Stream { kernel, cpu_node, pages, bytes, .. } = *job;
+        let BandwidthJob { kernel, cpu_node, pages, arrays_bytes: bytes, .. } = *job;
         let memory = job.memory.clone();
-        if job.part == Part::Bandwidth {
-            self.bandwidth.push(Bandwidth { kernel, cpu_node, memory, pages, threads, cpus, bytes, total });
+        if job.result_section == ResultSection::Bandwidth {
+            self.bandwidth.push(BandwidthMeasurement { kernel, cpu_node, memory, pages, threads, cpus, bytes, total });
             return;
         }
-        let per_thread = total.divided(f64::from(threads));
+        let per_thread = total.divide_by(f64::from(threads));
         let point = ContentionPoint { threads, cpus, total, per_thread };
-        let of_job = |curve: &&mut ContentionCurve| {
-            (curve.kernel, &curve.memory, curve.pages) == (kernel, &memory, pages)
-        };
+        let of_job =
+            |curve: &&mut ContentionCurve| (curve.kernel, &curve.memory, curve.pages) == (kernel, &memory, pages);
         match self.contention.iter_mut().find(of_job) {
             Some(curve) => curve.points.push(point),
             None => self.contention.push(ContentionCurve { kernel, memory, pages, points: vec![point] }),
         }
     }
 
-    fn load(&mut self, job: &Loaded, points: &[Vec<UnderLoad>]) {
-        let Chase { cpu_node, memory_node, pages, .. } = job.chase;
-        let injectors: IdSet = job.injectors.iter().copied().collect();
-        let mut curve = LoadedCurve { cpu_node, memory_node, pages, injectors, points: Vec::new() };
+    fn add_loaded_latency(&mut self, job: &LoadedLatencyJob, points: &[Vec<LoadedLatencySample>]) {
+        let LatencyJob { cpu_node, memory_node, pages, .. } = job.latency_job;
+        let injectors: IdSet = job.injector_cpus.iter().copied().collect();
+        let mut curve = LoadedLatencyCurve { cpu_node, memory_node, pages, injectors, points: Vec::new() };
         for (pause, repetitions) in job.pauses.iter().zip(points) {
-            let times: Vec<f64> = repetitions.iter().map(|r| r.load_ns).collect();
+            let times: Vec<f64> = repetitions.iter().map(|r| r.latency_ns).collect();
             let rates: Vec<f64> = repetitions.iter().map(|r| r.injected_gbs).collect();
-            let Some(latency) = self.sum_up(Unit::Nanoseconds, &times, &Job::Loaded(job.clone())) else {
+            let Some(latency) =
+                self.summarize(MeasurementUnit::Nanoseconds, &times, &MeasurementJob::LoadedLatency(job.clone()))
+            else {
                 continue;
             };
-            let injected = Measured::of(Unit::GigabytesPerSecond, &rates);
-            // A point whose injectors did nothing although they should tells nothing.
+            let injected = Measurement::from_repetitions(MeasurementUnit::GigabytesPerSecond, &rates);
+            // A point is dropped if its injectors measured no bandwidth although they should run.
             if pause.is_none() == injected.is_none() {
-                curve.points.push(LoadedPoint { pause: *pause, injected, latency });
+                curve.points.push(LoadedLatencyPoint { pause: *pause, injected, latency });
             }
         }
         self.loaded.push(curve);
     }
 
-    /// Puts measured weights where the plan has 1 for all: in proportion to the best read bandwidth of each node's memory.
-    fn weighed(&self, memory: &Spot) -> Spot {
-        let Spot::Weighted(nodes) = memory else { return memory.clone() };
+    /// Replaces the placeholder weights of the plan by weights in proportion to the highest measured read bandwidth
+    /// of each node's memory.
+    fn with_measured_weights(&self, memory: &MemoryLocation) -> MemoryLocation {
+        let MemoryLocation::Weighted(nodes) = memory else { return memory.clone() };
         let best = |node: u32| {
-            let reads =
-                self.bandwidth.iter().filter(|b| b.kernel == Kernel::Read && b.memory == Spot::Node(node));
+            let reads = self
+                .bandwidth
+                .iter()
+                .filter(|b| b.kernel == BandwidthKernel::Read && b.memory == MemoryLocation::Node(node));
             reads.map(|b| b.total.median).fold(0.0, f64::max)
         };
         let rates: BTreeMap<u32, f64> = nodes.keys().map(|node| (*node, best(*node))).collect();
-        Spot::Weighted(weights(&rates))
+        MemoryLocation::Weighted(integer_weights(&rates))
     }
 }
 
-/// Small whole numbers in proportion to rates; 1 for a node without a rate.
-pub fn weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
+/// Small integer weights in proportion to the bandwidths `rates`; 1 for a node without a rate.
+pub fn integer_weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
     let fastest = rates.values().copied().fold(0.0, f64::max);
-    let share =
-        |rate: f64| if fastest > 0.0 { (rate / fastest * LARGEST_WEIGHT).round().max(1.0) } else { 1.0 };
+    let share = |rate: f64| if fastest > 0.0 { (rate / fastest * MAX_NODE_WEIGHT).round().max(1.0) } else { 1.0 };
     let weights: BTreeMap<u32, u32> = rates.iter().map(|(node, rate)| (*node, share(*rate) as u32)).collect();
     let common = weights.values().copied().fold(0, greatest_common_divisor).max(1);
     weights.into_iter().map(|(node, weight)| (node, weight / common)).collect()
@@ -281,25 +289,27 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// A job in words, for progress and for what is missing.
-fn words(job: &Job) -> String {
-    let pages = |pages: PageKind| if pages == PageKind::Base { "base pages" } else { "huge pages" };
+/// Description of a job for progress messages and for notes about missing data.
+fn describe_job(job: &MeasurementJob) -> String {
+    let pages = |pages: BufferPageKind| if pages == BufferPageKind::Base { "base pages" } else { "huge pages" };
     match job {
-        Job::Chase(c) => format!("latency, node {} to {}, {}", c.cpu_node, c.memory_node, pages(c.pages)),
-        Job::Stream(s) => {
-            let what = if s.part == Part::Bandwidth { "bandwidth" } else { "contention" };
+        MeasurementJob::Latency(c) => format!("latency, node {} to {}, {}", c.cpu_node, c.memory_node, pages(c.pages)),
+        MeasurementJob::Bandwidth(s) => {
+            let what = if s.result_section == ResultSection::Bandwidth { "bandwidth" } else { "contention" };
             let kernel = format!("{:?}", s.kernel).to_lowercase();
-            format!("{what}, {kernel}, {} threads, {}", s.cpus.len(), place(&s.memory))
+            format!("{what}, {kernel}, {} threads, {}", s.cpus.len(), describe_memory(&s.memory))
         }
-        Job::Loaded(l) => format!("loaded latency, node {} to {}", l.chase.cpu_node, l.chase.memory_node),
+        MeasurementJob::LoadedLatency(l) => {
+            format!("loaded latency, node {} to {}", l.latency_job.cpu_node, l.latency_job.memory_node)
+        }
     }
 }
 
-fn place(spot: &Spot) -> String {
+fn describe_memory(spot: &MemoryLocation) -> String {
     match spot {
-        Spot::Node(node) => format!("node {node}"),
-        Spot::Interleaved(nodes) => format!("interleaved {nodes}"),
-        Spot::Weighted(_) => "weighted".into(),
-        Spot::Local => "local".into(),
+        MemoryLocation::Node(node) => format!("node {node}"),
+        MemoryLocation::Interleaved(nodes) => format!("interleaved {nodes}"),
+        MemoryLocation::Weighted(_) => "weighted".into(),
+        MemoryLocation::Local => "local".into(),
     }
 }

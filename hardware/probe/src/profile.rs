@@ -1,354 +1,378 @@
-//! What was measured: the types behind `machine.json`. Every field and unit is in `docs/formats/machine.md`.
+//! The types of a machine profile, `machine.json`. Every field and unit is documented in `docs/formats/machine.md`.
 
 use std::collections::BTreeMap;
 
 use genuma_machine::{IdSet, Topology};
 use serde::{Deserialize, Serialize};
 
-/// Word in the field `format` of every profile.
-pub const FORMAT: &str = "genuma-machine";
-/// Version of the format that this crate writes, and the only one it reads.
-pub const VERSION: u32 = 1;
+/// Value of the field `format` of every profile.
+pub const PROFILE_FORMAT_NAME: &str = "genuma-machine";
+/// Version of the profile format that this crate writes, and the only one it reads.
+pub const PROFILE_FORMAT_VERSION: u32 = 1;
 
-/// A machine's memory as measured: topology, theory, latency, bandwidth, loaded latency, contention.
+/// A machine profile: topology and measured memory performance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineProfile {
-    /// [`FORMAT`].
+    /// Always [`PROFILE_FORMAT_NAME`].
     pub format: String,
-    /// [`VERSION`].
+    /// Always [`PROFILE_FORMAT_VERSION`].
     pub version: u32,
-    /// Program and version that wrote this.
+    /// Program and version that wrote the profile.
     pub made_by: String,
-    /// When measuring began, seconds since 1970-01-01 UTC; absent when the clock cannot be read.
+    /// Time when measuring began, in seconds since 1970-01-01 UTC. `None` if the clock cannot be read.
     pub made_at: Option<u64>,
-    /// Name of the machine; absent when it has none.
+    /// Host name. `None` if the machine has none.
     pub host: Option<String>,
-    /// How it was measured.
-    pub effort: Effort,
-    /// What the machine is made of, as seen when measuring began.
+    /// How much was measured, and how long it took.
+    pub effort: MeasurementEffort,
+    /// Topology of the machine when measuring began.
     pub topology: Topology,
-    /// What the memory modules promise.
-    pub theory: Theory,
-    /// Latency of an idle machine.
-    pub latency: Latency,
-    /// Bandwidth, one entry a kernel, place and number of threads.
-    pub bandwidth: Vec<Bandwidth>,
-    /// Latency under load.
-    pub loaded: Vec<LoadedCurve>,
-    /// What is left to each thread when many use the same memory.
+    /// Theoretical bandwidth of the memory modules.
+    pub theory: TheoreticalBandwidth,
+    /// Memory latency of the idle machine.
+    pub latency: LatencyMeasurements,
+    /// Bandwidth, one entry per kernel, memory location and number of threads.
+    pub bandwidth: Vec<BandwidthMeasurement>,
+    /// Memory latency under load.
+    pub loaded: Vec<LoadedLatencyCurve>,
+    /// Bandwidth per thread when many threads use the same memory.
     pub contention: Vec<ContentionCurve>,
-    /// Where the measured buffers were asked to be, and where the kernel said they were.
+    /// Requested and actual locations of the measured buffers.
     pub buffers: Vec<BufferCheck>,
-    /// Devices beside the CPUs; profiles made before they were looked for have none.
+    /// GPUs and other devices. Empty in profiles of versions that did not measure devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceProfile>,
-    /// What could not be measured or read, and what was done instead, one sentence each.
+    /// What could not be measured or read, and what was used instead, one sentence each.
     pub missing: Vec<String>,
 }
 
-/// A device beside the CPUs.
+/// A GPU or another OpenCL device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
-    /// Name.
+    /// Device name.
     pub name: String,
-    /// `gpu`, `accelerator`, `cpu` or `other`.
+    /// Device type: `gpu`, `accelerator`, `cpu` or `other`.
     pub kind: String,
-    /// Driver and its version.
+    /// Name and version of the driver.
     pub driver: String,
-    /// Bytes of its memory.
-    pub memory: u64,
-    /// Node on which it hangs, if the kernel knows.
-    pub node: Option<u32>,
-    /// Copies of pinned memory to it, GB/s.
-    pub to_gbs: f64,
-    /// Copies from it, GB/s.
-    pub from_gbs: f64,
-    /// Atomic changes of 64-bit words at random places of its memory, millions a second.
-    pub random_mops: f64,
+    /// Device memory in bytes.
+    #[serde(rename = "memory")]
+    pub memory_bytes: u64,
+    /// NUMA node that the device is attached to. `None` if the kernel does not report it.
+    #[serde(rename = "node")]
+    pub numa_node: Option<u32>,
+    /// Bandwidth of copies from pinned host memory to the device, in GB/s.
+    #[serde(rename = "to_gbs")]
+    pub copy_to_device_gbs: f64,
+    /// Bandwidth of copies from the device to pinned host memory, in GB/s.
+    #[serde(rename = "from_gbs")]
+    pub copy_from_device_gbs: f64,
+    /// Rate of atomic updates of 64-bit words at random places of device memory, in millions per second.
+    #[serde(rename = "random_mops")]
+    pub atomic_updates_mops: f64,
 }
 
-/// How much was measured.
+/// How much was measured, and how long it took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Effort {
-    /// `quick`, `full`, or another plan's name.
+pub struct MeasurementEffort {
+    /// Name of the plan: `quick`, `full` or another.
     pub plan: String,
-    /// Seconds that the plan was expected to take.
+    /// Expected duration in seconds.
     pub expected_s: f64,
-    /// Seconds that it took.
+    /// Actual duration in seconds.
     pub took_s: f64,
-    /// Instruction set of the kernels: `scalar`, `avx2`, `avx512`.
+    /// Instruction set of the bandwidth kernels: `scalar`, `avx2`, `avx512`.
     pub instructions: String,
 }
 
-/// A quantity measured several times. The unit is [`Measured::unit`].
+/// A quantity measured several times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// What the numbers are.
-    pub unit: Unit,
-    /// The middle of the repetitions.
+pub struct Measurement {
+    /// Unit of the values.
+    pub unit: MeasurementUnit,
+    /// Median of the repetitions.
     pub median: f64,
-    /// The smallest.
+    /// Smallest repetition.
     pub min: f64,
-    /// The largest.
+    /// Largest repetition.
     pub max: f64,
-    /// Median of the distances from the median: half of the repetitions lie within it.
-    pub mad: f64,
-    /// How often it was measured.
+    /// Median absolute deviation from the median.
+    #[serde(rename = "mad")]
+    pub median_absolute_deviation: f64,
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
-/// Unit of a quantity.
+/// Unit of a measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Unit {
-    /// Nanoseconds for one access.
+pub enum MeasurementUnit {
+    /// Nanoseconds per memory access.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// 1e9 bytes a second.
+    /// 10^9 bytes per second.
     #[serde(rename = "GB/s")]
     GigabytesPerSecond,
 }
 
-/// The pages behind a buffer.
+/// Page kind of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PageKind {
-    /// The machine's smallest, usually 4 KiB.
+pub enum BufferPageKind {
+    /// Base pages, usually 4 KiB.
     Base,
     /// Transparent huge pages, usually 2 MiB.
     Huge,
 }
 
-/// What the memory modules promise, as the firmware (SMBIOS) describes them.
+/// Theoretical memory bandwidth according to the firmware's description of the memory modules (SMBIOS).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Theory {
-    /// Channels in use × transfers a second × bytes a transfer, in 1e9 bytes a second, for the whole machine; absent when unknown.
+pub struct TheoreticalBandwidth {
+    /// Channels in use × transfers per second × bytes per transfer of the whole machine, in GB/s. `None` if unknown.
     pub peak_gbs: Option<f64>,
-    /// Memory channels in use; absent when unknown.
+    /// Number of memory channels in use. `None` if unknown.
     pub channels: Option<u32>,
-    /// The modules that are plugged in.
+    /// Installed memory modules.
     pub modules: Vec<MemoryModule>,
-    /// Why the peak is unknown, one sentence; absent when it is known.
+    /// Why the theoretical bandwidth is unknown, one sentence. `None` if it is known.
     pub unknown_because: Option<String>,
 }
 
-/// A memory module (SMBIOS type 17).
+/// An installed memory module (SMBIOS type 17).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryModule {
-    /// Its slot, as the board names it.
+    /// Name of the slot on the board.
     pub locator: String,
-    /// Its bank or channel, as the board names it.
+    /// Name of the bank or channel on the board.
     pub bank: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Million transfers a second at which it runs; absent when the firmware does not say.
-    pub mts: Option<u32>,
-    /// Bits of data in a transfer, without those for error correction; absent when the firmware does not say.
-    pub width: Option<u32>,
+    /// Configured speed in million transfers per second. `None` if the firmware does not report it.
+    #[serde(rename = "mts")]
+    pub megatransfers_per_s: Option<u32>,
+    /// Data bits per transfer, without error correction bits. `None` if the firmware does not report them.
+    #[serde(rename = "width")]
+    pub width_bits: Option<u32>,
 }
 
 /// Latency of dependent loads on an idle machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Latency against the size of the chased buffer: complete for local memory, for remote memory perhaps only large sizes.
+pub struct LatencyMeasurements {
+    /// Latency by chain size: complete curves for local memory, for remote memory perhaps only large sizes.
     pub curves: Vec<LatencyCurve>,
-    /// The steps of the first complete curve on huge pages, or on base pages without them: caches, then DRAM.
-    pub levels: Vec<Level>,
-    /// Latency of DRAM for each pair of nodes and kind of pages.
-    pub pairs: Vec<PairLatency>,
+    /// Memory levels (caches, then DRAM) found in the first complete curve: on huge pages, or on base pages without
+    /// huge pages.
+    #[serde(rename = "levels")]
+    pub memory_levels: Vec<MemoryLevel>,
+    /// DRAM latency of each pair of nodes and page kind.
+    #[serde(rename = "pairs")]
+    pub node_pairs: Vec<NodePairLatency>,
 }
 
-/// Latency against the size of the chased buffer.
+/// Latency by size of the pointer chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCurve {
-    /// Node of the thread.
+    /// NUMA node of the thread.
     pub cpu_node: u32,
-    /// Node of the memory.
+    /// NUMA node of the memory.
     pub memory_node: u32,
-    /// Pages of the buffer.
-    pub pages: PageKind,
-    /// By rising size.
+    /// Page kind of the buffer.
+    pub pages: BufferPageKind,
+    /// Points, in ascending order of the chain size.
     pub points: Vec<LatencyPoint>,
 }
 
 /// One point of a [`LatencyCurve`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyPoint {
-    /// Bytes chased over.
+    /// Size of the pointer chain in bytes.
     pub bytes: u64,
-    /// ns a load.
-    pub latency: Measured,
+    /// Nanoseconds per load.
+    pub latency: Measurement,
 }
 
-/// A plateau of the latency curve.
+/// A level of the memory hierarchy: a plateau of the latency curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Level {
-    /// `L1`, `L2`, …, `DRAM`.
+pub struct MemoryLevel {
+    /// `L1`, `L2`, …, `DRAM`, or `step N` for a plateau that belongs to no cache.
     pub name: String,
-    /// Smallest chased buffer on the plateau, bytes.
+    /// Smallest chain size on the plateau in bytes.
     pub from_bytes: u64,
-    /// Largest chased buffer on the plateau, bytes.
+    /// Largest chain size on the plateau in bytes.
     pub to_bytes: u64,
-    /// Size of the cache as the kernel tells it, bytes; absent for DRAM, and when no cache of the topology fits.
+    /// Size of the cache in bytes according to the kernel. `None` for DRAM, and when no cache of the topology fits.
     pub cache_bytes: Option<u64>,
-    /// ns a load, on the plateau's flattest part.
-    pub latency: Measured,
+    /// Nanoseconds per load at the flattest point of the plateau; for DRAM at the largest chain.
+    pub latency: Measurement,
 }
 
-/// Latency of DRAM from one node's CPUs to one node's memory.
+/// DRAM latency from the CPUs of one node to the memory of one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PairLatency {
-    /// Node of the thread.
+pub struct NodePairLatency {
+    /// NUMA node of the thread.
     pub cpu_node: u32,
-    /// Node of the memory.
+    /// NUMA node of the memory.
     pub memory_node: u32,
-    /// Pages of the buffer.
-    pub pages: PageKind,
-    /// Bytes chased over.
+    /// Page kind of the buffer.
+    pub pages: BufferPageKind,
+    /// Size of the pointer chain in bytes.
     pub bytes: u64,
-    /// ns a load.
-    pub latency: Measured,
+    /// Nanoseconds per load.
+    pub latency: Measurement,
 }
 
-/// What a bandwidth thread does with its part of the memory.
+/// Kernel that a thread of a bandwidth measurement runs on its share of the arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kernel {
-    /// STREAM: `c = a`; 16 bytes an element are counted.
+pub enum BandwidthKernel {
+    /// STREAM copy: `c = a`; counts 16 bytes per element.
     Copy,
-    /// STREAM: `b = q c`; 16 bytes.
+    /// STREAM scale: `b = q c`; counts 16 bytes per element.
     Scale,
-    /// STREAM: `c = a + b`; 24 bytes.
+    /// STREAM add: `c = a + b`; counts 24 bytes per element.
     Add,
-    /// STREAM: `a = b + q c`; 24 bytes.
+    /// STREAM triad: `a = b + q c`; counts 24 bytes per element.
     Triad,
-    /// Sum of `a`; 8 bytes.
+    /// Sum of `a`; counts 8 bytes per element.
     Read,
-    /// `a = q`; 8 bytes.
+    /// Fill: `a = q`; counts 8 bytes per element.
     Write,
-    /// `a = q` past the caches (non-temporal stores); 8 bytes.
+    /// Fill with non-temporal stores, which bypass the caches: `a = q`; counts 8 bytes per element.
     WriteNt,
-    /// Copy past the caches; 16 bytes.
+    /// Copy with non-temporal stores, which bypass the caches: `c = a`; counts 16 bytes per element.
     CopyNt,
-    /// Independent reads of cache lines in random order; 64 bytes each.
+    /// Independent reads of cache lines in random order; counts 64 bytes per read.
     Random,
-    /// A byte in every 1009 is read and written, the array taken as a ring (lenis2018, eq. 3.3); 64 bytes each (eq. 3.4).
+    /// Increments one byte in every 1009 of the array, taken as a ring (lenis2018, eq. 3.3); counts 64 bytes per
+    /// access (eq. 3.4).
     Strided,
 }
 
-/// Where the memory of several threads lies.
+/// Location of the memory that several threads use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Spot {
-    /// On one node.
+pub enum MemoryLocation {
+    /// On one NUMA node.
     Node(u32),
-    /// Page by page over these nodes.
+    /// Interleaved page by page over these nodes.
     Interleaved(IdSet),
-    /// Page by page over nodes in proportion to weights, node to weight.
+    /// Interleaved page by page over nodes in proportion to weights (node to weight).
     Weighted(BTreeMap<u32, u32>),
-    /// Each thread's on its own node.
+    /// Each thread's memory on the thread's own node.
     Local,
 }
 
-/// Bandwidth of some threads together.
+/// Measured bandwidth of several threads together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bandwidth {
-    /// What they do.
-    pub kernel: Kernel,
-    /// Their node; absent when they are on several.
+pub struct BandwidthMeasurement {
+    /// The kernel that the threads ran.
+    pub kernel: BandwidthKernel,
+    /// NUMA node of the threads. `None` if they are on several nodes.
     pub cpu_node: Option<u32>,
-    /// Where their memory lies.
-    pub memory: Spot,
-    /// Pages of the memory.
-    pub pages: PageKind,
-    /// How many threads there are, each on a CPU of its own.
+    /// Location of the memory.
+    pub memory: MemoryLocation,
+    /// Page kind of the memory.
+    pub pages: BufferPageKind,
+    /// Number of threads, each on its own CPU.
     pub threads: u32,
-    /// Their CPUs.
+    /// CPUs of the threads.
     pub cpus: IdSet,
-    /// Bytes that all threads together go over once, all arrays counted.
+    /// Bytes of all arrays that the threads together go through once.
     pub bytes: u64,
-    /// GB/s of all threads together; bytes are counted as STREAM does, without the lines a store fetches first.
-    pub total: Measured,
+    /// Bandwidth of all threads together in GB/s. Bytes are counted as in STREAM, without the cache lines that a
+    /// store fetches first.
+    pub total: Measurement,
 }
 
-/// Latency of one thread against what others make of traffic at the same time.
+/// Latency of one thread by the memory traffic of other threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadedCurve {
-    /// Node of all threads.
+pub struct LoadedLatencyCurve {
+    /// NUMA node of all threads.
     pub cpu_node: u32,
-    /// Node of all memory.
+    /// NUMA node of all memory.
     pub memory_node: u32,
-    /// Pages of all memory.
-    pub pages: PageKind,
-    /// CPUs that make the traffic.
+    /// Page kind of all memory.
+    pub pages: BufferPageKind,
+    /// CPUs of the threads that generate traffic.
     pub injectors: IdSet,
-    /// By growing rate.
-    pub points: Vec<LoadedPoint>,
+    /// Points, in ascending order of the traffic.
+    pub points: Vec<LoadedLatencyPoint>,
 }
 
-/// One point of a [`LoadedCurve`].
+/// One point of a [`LoadedLatencyCurve`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LoadedPoint {
-    /// Idle steps of an injector after each KiB it reads; absent when injectors rest altogether.
+pub struct LoadedLatencyPoint {
+    /// Idle loop iterations of an injector thread after each KiB it reads. `None` if the injectors are idle.
     pub pause: Option<u32>,
-    /// GB/s of all injectors together; absent when they rest.
-    pub injected: Option<Measured>,
-    /// ns a load of the thread that chases.
-    pub latency: Measured,
+    /// Read bandwidth of all injector threads together in GB/s. `None` if they are idle.
+    pub injected: Option<Measurement>,
+    /// Latency of the pointer-chasing thread in nanoseconds per load.
+    pub latency: Measurement,
 }
 
-/// Bandwidth as more and more threads join.
+/// Bandwidth by number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContentionCurve {
-    /// What the threads do.
-    pub kernel: Kernel,
-    /// Where their memory lies: on one node, or spread.
-    pub memory: Spot,
-    /// Pages of the memory.
-    pub pages: PageKind,
-    /// By rising number of threads.
+    /// The kernel that the threads ran.
+    pub kernel: BandwidthKernel,
+    /// Location of the memory: one node or several.
+    pub memory: MemoryLocation,
+    /// Page kind of the memory.
+    pub pages: BufferPageKind,
+    /// Points, in ascending order of the number of threads.
     pub points: Vec<ContentionPoint>,
 }
 
 /// One point of a [`ContentionCurve`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContentionPoint {
-    /// How many threads there are.
+    /// Number of threads.
     pub threads: u32,
-    /// Their CPUs: one hardware thread of each core first, the cores of the memory's node first.
+    /// CPUs of the threads: one hardware thread of each core first, the cores of the memory's node first.
     pub cpus: IdSet,
-    /// GB/s of all threads together.
-    pub total: Measured,
-    /// GB/s of the average thread: `total / threads`.
-    pub per_thread: Measured,
+    /// Bandwidth of all threads together in GB/s.
+    pub total: Measurement,
+    /// Mean bandwidth per thread in GB/s: `total / threads`.
+    pub per_thread: Measurement,
 }
 
-/// Where a measured buffer was asked to be, and where it was.
+/// Requested and actual location of the measured buffers of one policy and page kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BufferCheck {
-    /// The policy asked for, in words.
-    pub asked: String,
-    /// Pages of the buffer.
-    pub pages: PageKind,
-    /// Bytes of all buffers placed this way.
+    /// The requested memory policy as text.
+    #[serde(rename = "asked")]
+    pub requested_policy: String,
+    /// Page kind of the buffers.
+    #[serde(rename = "pages")]
+    pub page_kind: BufferPageKind,
+    /// Bytes of all buffers placed with this policy and page kind.
     pub bytes: u64,
-    /// Bytes found on each node; empty when the kernel does not tell.
-    pub found: BTreeMap<u32, u64>,
-    /// Whether the kernel confirms what was asked; absent when it does not tell.
-    pub as_asked: Option<bool>,
+    /// Bytes found on each node. Empty if the kernel does not report it.
+    #[serde(rename = "found")]
+    pub bytes_by_node: BTreeMap<u32, u64>,
+    /// Whether the buffers are where they were requested. `None` if the kernel does not report it.
+    #[serde(rename = "as_asked")]
+    pub is_as_requested: Option<bool>,
 }
 
 impl MachineProfile {
-    /// ns of a load from `memory_node`'s DRAM by a CPU of `cpu_node`; huge pages before base pages.
-    pub fn latency_between(&self, cpu_node: u32, memory_node: u32) -> Option<&Measured> {
-        let pairs = self.latency.pairs.iter();
+    /// Latency in nanoseconds per load from a CPU of `cpu_node` to DRAM of `memory_node`; on huge pages if measured,
+    /// else on base pages.
+    pub fn dram_latency_between(&self, cpu_node: u32, memory_node: u32) -> Option<&Measurement> {
+        let pairs = self.latency.node_pairs.iter();
         let of_pair = pairs.filter(|pair| pair.cpu_node == cpu_node && pair.memory_node == memory_node);
         of_pair.max_by_key(|pair| pair.pages).map(|pair| &pair.latency)
     }
 
-    /// GB/s of `kernel` by the most threads of `cpu_node` that were measured on `memory_node`'s memory.
-    pub fn bandwidth_between(&self, kernel: Kernel, cpu_node: u32, memory_node: u32) -> Option<&Bandwidth> {
+    /// Bandwidth of `kernel` from `cpu_node` to memory of `memory_node`, with the largest number of threads that was
+    /// measured.
+    pub fn bandwidth_between(
+        &self,
+        kernel: BandwidthKernel,
+        cpu_node: u32,
+        memory_node: u32,
+    ) -> Option<&BandwidthMeasurement> {
         let of_pair = self.bandwidth.iter().filter(|b| {
-            b.kernel == kernel && b.cpu_node == Some(cpu_node) && b.memory == Spot::Node(memory_node)
+            b.kernel == kernel && b.cpu_node == Some(cpu_node) && b.memory == MemoryLocation::Node(memory_node)
         });
         of_pair.max_by_key(|b| b.threads)
     }

@@ -2,50 +2,56 @@
 
 use std::path::Path;
 
-use genuma_machine::topology::{Cache, CacheKind, Source, Synthetic, Transparent};
+use genuma_machine::topology::{CacheKind, CpuCache, SyntheticMachine, TopologySource, TransparentHugePageMode};
 use genuma_machine::{IdSet, Topology};
-use genuma_probe::check::Error;
-use genuma_probe::measure::{Machine, Progress, measure, weights};
-use genuma_probe::model::Model;
-use genuma_probe::plan::{Plan, Wish};
-use genuma_probe::profile::{Kernel, MachineProfile, PageKind, Spot, Theory};
+use genuma_probe::measure::{MachineDescription, MeasurementProgress, integer_weights, measure};
+use genuma_probe::plan::{MeasurementPlan, PlanOptions};
+use genuma_probe::profile::{BandwidthKernel, BufferPageKind, MachineProfile, MemoryLocation, TheoreticalBandwidth};
+use genuma_probe::profile_io::Error;
+use genuma_probe::simulated_machine::SimulatedMachine;
 use serde_json::{Value, json};
 
 fn topology(description: &str) -> Topology {
-    let synthetic: Synthetic = description.parse().expect("a description");
+    let synthetic: SyntheticMachine = description.parse().expect("a description");
     let mut topology = synthetic.topology().expect("a topology");
-    topology.transparent = Some(Transparent::Madvise);
+    topology.transparent_huge_pages = Some(TransparentHugePageMode::Madvise);
     let all: IdSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
     for (level, bytes) in [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)] {
-        let cache = Cache { level, kind: CacheKind::Unified, bytes, line: 64, cpus: all.clone() };
+        let cache = CpuCache { level, kind: CacheKind::Unified, bytes, line_bytes: 64, cpus: all.clone() };
         topology.caches.push(cache);
     }
     topology
 }
 
-fn machine(topology: &Topology) -> Machine {
-    let theory = Theory { unknown_because: Some("it is made up".into()), ..Theory::default() };
-    Machine { topology: topology.clone(), theory, host: Some("model".into()), now: Some(1_800_000_000) }
+fn machine(topology: &Topology) -> MachineDescription {
+    let theory =
+        TheoreticalBandwidth { unknown_because: Some("it is made up".into()), ..TheoreticalBandwidth::default() };
+    MachineDescription {
+        topology: topology.clone(),
+        theory,
+        host: Some("model".into()),
+        unix_time_s: Some(1_800_000_000),
+    }
 }
 
-fn profile(description: &str, wish: &Wish) -> MachineProfile {
+fn profile(description: &str, wish: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
-    let plan = Plan::new(&topology, wish).expect("a plan");
-    measure(machine(&topology), &plan, &mut Model::new(topology), &mut |_| {}).expect("a profile")
+    let plan = MeasurementPlan::new(&topology, wish).expect("a plan");
+    measure(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile")
 }
 
 #[test]
 fn a_profile_tells_what_the_machine_is() {
-    let profile = profile("2 nodes x 8 cores, 64 GiB", &Wish::full());
+    let profile = profile("2 nodes x 8 cores, 64 GiB", &PlanOptions::full_plan());
     // The model: 100 ns local, distance 16 of 10 to the other node of the pair.
-    let latency = |c, m| profile.latency_between(c, m).expect("a pair").median;
+    let latency = |c, m| profile.dram_latency_between(c, m).expect("a pair").median;
     assert_eq!((latency(0, 0), latency(1, 1)), (100.0, 100.0));
     assert!((latency(0, 1) - 160.0).abs() < 1e-9);
     // 8 threads of 12 GB/s on a node of 100 GB/s; the other node's come through slower.
-    let triad = |c, m| profile.bandwidth_between(Kernel::Triad, c, m).expect("a pair");
+    let triad = |c, m| profile.bandwidth_between(BandwidthKernel::Triad, c, m).expect("a pair");
     assert_eq!((triad(0, 0).total.median, triad(0, 0).threads), (96.0, 8));
     assert!((triad(0, 1).total.median - 60.0).abs() < 1e-9);
-    let names: Vec<_> = profile.latency.levels.iter().map(|l| (l.name.as_str(), l.latency.median)).collect();
+    let names: Vec<_> = profile.latency.memory_levels.iter().map(|l| (l.name.as_str(), l.latency.median)).collect();
     assert_eq!(names, [("L1", 1.5), ("L2", 5.0), ("L3", 20.0), ("DRAM", 100.0)]);
     assert_eq!(profile.host.as_deref(), Some("model"));
     assert!(profile.missing.iter().any(|m| m == "theoretical bandwidth is unknown: it is made up"));
@@ -53,9 +59,9 @@ fn a_profile_tells_what_the_machine_is() {
 
 #[test]
 fn contention_and_loaded_latency_are_curves() {
-    let profile = profile("2 nodes x 8 cores, 64 GiB", &Wish::full());
-    for memory in [Spot::Node(0), Spot::Node(1), Spot::Interleaved(IdSet::from([0, 1]))] {
-        for kernel in [Kernel::Read, Kernel::Random, Kernel::Strided] {
+    let profile = profile("2 nodes x 8 cores, 64 GiB", &PlanOptions::full_plan());
+    for memory in [MemoryLocation::Node(0), MemoryLocation::Node(1), MemoryLocation::Interleaved(IdSet::from([0, 1]))] {
+        for kernel in [BandwidthKernel::Read, BandwidthKernel::Random, BandwidthKernel::Strided] {
             let of = |c: &&_| -> bool {
                 let c: &genuma_probe::profile::ContentionCurve = c;
                 c.kernel == kernel && c.memory == memory
@@ -67,12 +73,12 @@ fn contention_and_loaded_latency_are_curves() {
             assert!((last.per_thread.median * 16.0 - last.total.median).abs() < 1e-9);
         }
     }
-    let total = |memory: &Spot| {
-        let curve = profile.contention.iter().find(|c| c.kernel == Kernel::Read && c.memory == *memory);
+    let total = |memory: &MemoryLocation| {
+        let curve = profile.contention.iter().find(|c| c.kernel == BandwidthKernel::Read && c.memory == *memory);
         curve.expect("a curve").points.last().expect("points").total.median
     };
     // One node's memory is busy with 16 threads; spread memory is not.
-    assert!(total(&Spot::Interleaved(IdSet::from([0, 1]))) > 1.4 * total(&Spot::Node(0)));
+    assert!(total(&MemoryLocation::Interleaved(IdSet::from([0, 1]))) > 1.4 * total(&MemoryLocation::Node(0)));
     let loaded = profile.loaded.iter().find(|l| (l.cpu_node, l.memory_node) == (0, 0)).expect("a curve");
     let first = loaded.points.first().expect("points");
     assert_eq!((first.injected, first.latency.median), (None, 100.0));
@@ -81,9 +87,8 @@ fn contention_and_loaded_latency_are_curves() {
 
 #[test]
 fn weights_follow_the_measured_bandwidth() {
-    let rates = |rates: &[f64]| {
-        weights(&(0..).zip(rates.iter().copied()).collect()).into_values().collect::<Vec<_>>()
-    };
+    let rates =
+        |rates: &[f64]| integer_weights(&(0..).zip(rates.iter().copied()).collect()).into_values().collect::<Vec<_>>();
     assert_eq!(rates(&[100.0, 100.0]), [1, 1]);
     assert_eq!(rates(&[200.0, 50.0]), [4, 1]);
     assert_eq!(rates(&[300.0, 100.0, 0.0]), [8, 3, 1]);
@@ -91,11 +96,11 @@ fn weights_follow_the_measured_bandwidth() {
     // Node 1 is reached at 60 GB/s at most once its own CPUs may not be used.
     let mut topology = topology("2 nodes x 8 cores, 64 GiB");
     topology.allowed.cpus = (0..8).collect();
-    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
+    let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let profile =
-        measure(machine(&topology), &plan, &mut Model::new(topology), &mut |_| {}).expect("a profile");
+        measure(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
     let weighted = profile.bandwidth.iter().find_map(|b| match &b.memory {
-        Spot::Weighted(weights) => Some(weights.clone()),
+        MemoryLocation::Weighted(weights) => Some(weights.clone()),
         _ => None,
     });
     assert_eq!(weighted, Some([(0, 8), (1, 5)].into()));
@@ -104,14 +109,14 @@ fn weights_follow_the_measured_bandwidth() {
 #[test]
 fn progress_goes_from_nothing_to_all() {
     let topology = topology("2 nodes x 2 cores, 16 GiB");
-    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
-    let mut seen: Vec<Progress> = Vec::new();
-    let mut model = Model::new(topology.clone());
+    let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
+    let mut seen: Vec<MeasurementProgress> = Vec::new();
+    let mut model = SimulatedMachine::new(topology.clone());
     let profile = measure(machine(&topology), &plan, &mut model, &mut |p| seen.push(p.clone()));
     assert_eq!((seen.len(), seen[0].done_s), (plan.jobs.len() + 1, 0.0));
     assert!(seen.windows(2).all(|pair| pair[0].done_s <= pair[1].done_s));
     let last = seen.last().expect("progress");
-    assert_eq!((last.done_s, last.all_s), (plan.expected_s(), plan.expected_s()));
+    assert_eq!((last.done_s, last.total_s), (plan.expected_s(), plan.expected_s()));
     // The model's clock: a quarter of a second a job.
     assert_eq!(profile.expect("a profile").effort.took_s, plan.jobs.len() as f64 * 0.25);
 }
@@ -119,10 +124,10 @@ fn progress_goes_from_nothing_to_all() {
 #[test]
 fn a_slow_machine_is_measured_with_fewer_repetitions() {
     let topology = topology("1 nodes x 2 cores, 64 GiB");
-    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
+    let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let repetitions = |job_s: f64| {
-        let mut model = Model::new(topology.clone());
-        model.job_s = job_s;
+        let mut model = SimulatedMachine::new(topology.clone());
+        model.seconds_per_job = job_s;
         let profile = measure(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
         let said = profile.missing.iter().filter(|m| m.starts_with("measuring was slower")).count();
         let first = profile.latency.curves[0].points[0].latency.repetitions;
@@ -135,31 +140,32 @@ fn a_slow_machine_is_measured_with_fewer_repetitions() {
 
 #[test]
 fn huge_pages_are_preferred_where_both_were_measured() {
-    let profile = profile("1 nodes x 4 cores, 64 GiB", &Wish::quick());
-    let kinds: Vec<_> = profile.latency.pairs.iter().map(|p| (p.pages, p.latency.median)).collect();
-    assert_eq!(kinds, [(PageKind::Huge, 100.0), (PageKind::Base, 120.0)]);
-    assert_eq!(profile.latency_between(0, 0).expect("a pair").median, 100.0);
-    assert_eq!(profile.latency_between(0, 1), None);
+    let profile = profile("1 nodes x 4 cores, 64 GiB", &PlanOptions::quick_plan());
+    let kinds: Vec<_> = profile.latency.node_pairs.iter().map(|p| (p.pages, p.latency.median)).collect();
+    assert_eq!(kinds, [(BufferPageKind::Huge, 100.0), (BufferPageKind::Base, 120.0)]);
+    assert_eq!(profile.dram_latency_between(0, 0).expect("a pair").median, 100.0);
+    assert_eq!(profile.dram_latency_between(0, 1), None);
 }
 
 #[test]
 fn a_profile_is_read_as_it_was_written() {
-    let profile = profile("4 nodes x 4 cores, 2 threads, 64 GiB", &Wish::quick());
+    let profile = profile("4 nodes x 4 cores, 2 threads, 64 GiB", &PlanOptions::quick_plan());
     let mut text = Vec::new();
-    profile.write(&mut text).expect("memory takes it");
+    profile.write_json(&mut text).expect("memory takes it");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machine.json");
     std::fs::write(&path, &text).expect("a file");
-    assert!(MachineProfile::load(&path).expect("a profile") == profile);
+    assert!(MachineProfile::read_file(&path).expect("a profile") == profile);
     assert!(text.ends_with(b"}\n"));
 }
 
 /// A good profile's JSON, damaged, and the error it gives.
 #[track_caller]
 fn refused(damage: impl FnOnce(&mut Value)) -> String {
-    let mut json = serde_json::to_value(profile("2 nodes x 2 cores, 16 GiB", &Wish::quick())).expect("JSON");
+    let mut json =
+        serde_json::to_value(profile("2 nodes x 2 cores, 16 GiB", &PlanOptions::quick_plan())).expect("JSON");
     damage(&mut json);
-    match MachineProfile::parse(&json.to_string(), Path::new("m.json")) {
-        Err(error @ Error::Field { .. }) => error.to_string(),
+    match MachineProfile::parse_json(&json.to_string(), Path::new("m.json")) {
+        Err(error @ Error::InvalidField { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -212,15 +218,14 @@ fn a_damaged_field_is_named() {
 
 #[test]
 fn what_is_no_json_or_no_file_is_told() {
-    let parse =
-        |text: &str| MachineProfile::parse(text, Path::new("m.json")).expect_err("no profile").to_string();
+    let parse = |text: &str| MachineProfile::parse_json(text, Path::new("m.json")).expect_err("no profile").to_string();
     assert!(parse("").starts_with("m.json: no JSON: "));
     let mut whole = Vec::new();
-    profile("1 nodes x 2 cores, 16 GiB", &Wish::quick()).write(&mut whole).expect("memory takes it");
+    profile("1 nodes x 2 cores, 16 GiB", &PlanOptions::quick_plan()).write_json(&mut whole).expect("memory takes it");
     let whole = String::from_utf8(whole).expect("UTF-8");
     assert!(parse(&whole[..whole.len() / 2]).starts_with("m.json: no JSON: "), "a cut file");
     assert!(parse(&format!("{whole}x")).contains("no JSON"));
     assert!(parse("[1, 2]").contains("m.json"));
-    let missing = MachineProfile::load("/nonexistent/machine.json").expect_err("no file").to_string();
+    let missing = MachineProfile::read_file("/nonexistent/machine.json").expect_err("no file").to_string();
     assert!(missing.starts_with("/nonexistent/machine.json: cannot be read"), "{missing}");
 }

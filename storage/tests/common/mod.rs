@@ -1,4 +1,4 @@
-//! What the tests of depots share.
+//! Common functions of the tests of run stores.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -9,16 +9,16 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use genuma_storage::{Depot, Entry, Error};
+use genuma_storage::{Error, RunStore, StoredObject};
 
-/// Says that a test is skipped, and why, past the capture of what passing tests print.
+/// Prints that a test is skipped, and why, bypassing the output capture of passing tests.
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
-/// Bytes that differ everywhere, and with the seed.
+/// Pseudo-random bytes.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let step = |_| {
@@ -29,22 +29,22 @@ pub fn noise(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Publishes bytes under a name.
-pub fn put(depot: &Depot, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let draft = depot.draft(name)?;
-    fs::write(draft.path(), bytes).unwrap();
-    depot.publish(draft, name)
+pub fn publish_bytes(store: &RunStore, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let temp_object = store.create_temp_object(name)?;
+    fs::write(temp_object.path(), bytes).unwrap();
+    store.publish(temp_object, name)
 }
 
-/// The object of a name, which is there.
-pub fn entry(depot: &Depot, name: &str) -> Entry {
-    depot.find(name).unwrap().expect("the object is there")
+/// The object with this name, which must exist.
+pub fn find_object(store: &RunStore, name: &str) -> StoredObject {
+    store.find(name).unwrap().expect("the object is there")
 }
 
-/// The bytes of a range, by way of a local file.
-pub fn fetched(entry: &Entry, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
-    let fetched = entry.fetch(range.clone())?;
-    let bytes = fs::read(fetched.path()).unwrap();
-    let at = |byte: u64| (byte - fetched.start()) as usize;
+/// The bytes of a range, read from the local copy.
+pub fn fetch_bytes(object: &StoredObject, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
+    let fetch_bytes = object.fetch_range(range.clone())?;
+    let bytes = fs::read(fetch_bytes.path()).unwrap();
+    let at = |byte: u64| (byte - fetch_bytes.object_offset()) as usize;
     Ok(bytes[at(range.start)..at(range.end)].to_vec())
 }
 

@@ -1,4 +1,4 @@
-//! Stands between a client and a server, and does to some requests what networks and busy servers do.
+//! A proxy between client and server that injects faults of networks and busy servers.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,54 +6,54 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What becomes of a request.
+/// The fault to inject into a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// The server never sees it; this status is the answer.
+    /// The request is not forwarded; the answer is this status.
     Status(u16),
-    /// The server never sees it; the connection is closed.
+    /// The request is not forwarded; the connection is closed.
     Reset,
-    /// The server does it; the connection is closed instead of an answer.
+    /// The request is forwarded; the connection is closed without an answer.
     Lose,
     /// The connection is closed in the middle of the answer's body.
     Cut,
-    /// The answer's body is half of what it was, and says so.
+    /// The body of the answer is halved, with a matching length.
     Halve,
-    /// Nothing comes for so many milliseconds, then the connection is closed.
+    /// Nothing is sent for this number of milliseconds, then the connection is closed.
     Stall(u64),
-    /// The answer comes in a few pieces, with pauses.
+    /// The answer is sent in a few parts with pauses.
     Slow,
-    /// The object is told to have no more than so many bytes.
+    /// The answer claims that the object has at most this number of bytes.
     Shorten(u64),
 }
 
-/// A request, by its method and target.
+/// Method and target of a request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub method: String,
     pub target: String,
-    /// How many requests came before.
+    /// Number of earlier requests.
     pub number: usize,
 }
 
-type Rule = Box<dyn FnMut(&Asked) -> Fault + Send>;
+type Rule = Box<dyn FnMut(&ReceivedRequest) -> Fault + Send>;
 
 struct State {
     rule: Rule,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
 }
 
-/// Listens at `port`. What it started ends with the process.
+/// A proxy that listens at `port` until the process ends.
 pub struct Proxy {
     pub port: u16,
     state: Arc<Mutex<State>>,
 }
 
 impl Proxy {
-    /// In front of a server at a port of this machine.
-    pub fn before(server: u16, rule: impl FnMut(&Asked) -> Fault + Send + 'static) -> Proxy {
+    /// Starts a proxy in front of a server at a port of this machine.
+    pub fn before(server: u16, rule: impl FnMut(&ReceivedRequest) -> Fault + Send + 'static) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(State { rule: Box::new(rule), asked: Vec::new() }));
@@ -61,32 +61,32 @@ impl Proxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
-                // A client that goes away is not this side's trouble.
+                // A client that closes the connection is not an error of the proxy.
                 thread::spawn(move || drop(serve(client, server, &state)));
             }
         });
         Proxy { port, state }
     }
 
-    /// Does otherwise from now on.
-    pub fn follow(&self, rule: impl FnMut(&Asked) -> Fault + Send + 'static) {
+    /// Uses another rule from now on.
+    pub fn follow(&self, rule: impl FnMut(&ReceivedRequest) -> Fault + Send + 'static) {
         self.state.lock().unwrap().rule = Box::new(rule);
     }
 
-    /// All that was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// All requests so far.
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().asked.clone()
     }
 }
 
-/// One request and its answer, after which the connection is closed.
+/// Handles one request and its answer, and closes the connection.
 fn serve(mut client: TcpStream, server: u16, state: &Mutex<State>) -> io::Result<()> {
     let (head, body) = message(&mut client)?;
     let mut words = head.split(' ').map(str::to_owned);
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let fault = {
         let mut state = state.lock().unwrap();
-        let asked = Asked { method, target, number: state.asked.len() };
+        let asked = ReceivedRequest { method, target, number: state.asked.len() };
         state.asked.push(asked.clone());
         (state.rule)(&asked)
     };
@@ -95,10 +95,7 @@ fn serve(mut client: TcpStream, server: u16, state: &Mutex<State>) -> io::Result
             let text = "<Error><Code>Injected</Code><Message>by the proxy</Message></Error>";
             let text = if head.starts_with("HEAD ") { "" } else { text };
             let len = text.len();
-            return write!(
-                client,
-                "HTTP/1.1 {status} X\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{text}"
-            );
+            return write!(client, "HTTP/1.1 {status} X\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{text}");
         }
         Fault::Reset => return Ok(()),
         Fault::Stall(ms) => {

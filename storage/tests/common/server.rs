@@ -1,4 +1,4 @@
-//! A server that speaks like S3: moto, a mock of AWS's services in Python, in an environment of its own below the target folder.
+//! An S3-compatible server: moto, a mock of AWS services in Python, in a virtual environment in the target folder.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use genuma_storage::Options;
+use genuma_storage::BucketOptions;
 
 const PACKAGES: [&str; 3] = ["moto[s3]==5.2.5", "flask>=3,<4", "flask-cors>=6,<7"];
 
-/// Ends when its standard input does, whatever becomes of the test.
+/// Ends when its standard input is closed, so also if the test is killed.
 const SERVE: &str = "
 import sys
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
@@ -21,7 +21,7 @@ print(server.get_host_and_port()[1], flush=True)
 sys.stdin.read()
 ";
 
-/// A server that runs for as long as this lives.
+/// A server that runs until it is dropped.
 pub struct Server {
     child: Child,
     pub port: u16,
@@ -34,19 +34,19 @@ impl Drop for Server {
     }
 }
 
-/// The server of all tests of this process, or why there is none.
+/// The server for all tests of this process, or the reason why there is none.
 pub fn server() -> Result<&'static Server, &'static str> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     SERVER.get_or_init(|| Server::start(&[])).as_ref().map_err(String::as_str)
 }
 
 impl Server {
-    /// One with these variables, or why there is none.
+    /// Starts a server with these environment variables, or returns the reason of the failure.
     pub fn start(variables: &[(&str, &str)]) -> Result<Server, String> {
         let python = python()?;
         let mut child = Command::new(python)
             .args(["-c", SERVE])
-            // The parts of the tests are small.
+            // The tests use small parts.
             .env("S3_UPLOAD_PART_MIN_SIZE", "1")
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
@@ -68,14 +68,14 @@ impl Server {
         }
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub fn make(&self, bucket: &str) {
         let answer = plain(self.port, "PUT", &format!("/{bucket}"));
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 }
 
-/// Sends a request without a body, unsigned.
+/// Sends an unsigned request without a body.
 pub fn plain(port: u16, method: &str, target: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let head = "Host: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n";
@@ -85,24 +85,24 @@ pub fn plain(port: u16, method: &str, target: &str) -> String {
     answer
 }
 
-/// What a client needs to reach a server at a port of this machine. Parts are small and patience short.
-pub fn options(port: u16) -> Options {
+/// Options to use a server at a port of this machine, with small parts and short timeouts.
+pub fn options(port: u16) -> BucketOptions {
     let environment = [
         ("AWS_ACCESS_KEY_ID", "someone"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
         ("AWS_DEFAULT_REGION", "us-east-1"),
         ("AWS_ENDPOINT_URL", &format!("http://127.0.0.1:{port}")),
     ];
-    Options {
+    BucketOptions {
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
-        part: 64 << 10,
-        at_once: 4,
-        patience: std::time::Duration::from_secs(30),
-        silence: std::time::Duration::from_secs(5),
+        part_bytes: 64 << 10,
+        max_concurrent_requests: 4,
+        retry_timeout: std::time::Duration::from_secs(30),
+        read_timeout: std::time::Duration::from_secs(5),
     }
 }
 
-/// A Python that has moto; installed the first time.
+/// Path of a Python with moto, which is installed at the first call.
 fn python() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(folder).map_err(|e| e.to_string())?;
@@ -125,6 +125,6 @@ fn run(command: &mut Command) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("moto cannot be installed: {}", said.trim().lines().last().unwrap_or("pip says nothing")))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(format!("moto cannot be installed: {}", message.trim().lines().last().unwrap_or("pip says nothing")))
 }

@@ -1,21 +1,21 @@
 //! The simplex search of Nelder and Mead (1965), with their coefficients.
 
-/// Where `cost` is least near `start`: the cost and the place.
-pub(crate) fn minimise(cost: &dyn Fn(&[f64]) -> f64, start: &[f64]) -> (f64, Vec<f64>) {
-    let mut found = search(cost, start, STEP);
-    // A simplex may fold up before it is there.
+/// Finds a local minimum of `cost` near `start`. Returns the cost and the position.
+pub(crate) fn minimise_cost(cost: &dyn Fn(&[f64]) -> f64, start: &[f64]) -> (f64, Vec<f64>) {
+    let mut found = search_simplex(cost, start, FIRST_STEP);
+    // A simplex may collapse before it reaches the minimum: restart.
     for _ in 0..RESTARTS {
-        found = search(cost, &found.1, STEP / 2.0);
+        found = search_simplex(cost, &found.1, FIRST_STEP / 2.0);
     }
     found
 }
 
-const STEP: f64 = 0.7;
+const FIRST_STEP: f64 = 0.7;
 const RESTARTS: usize = 2;
-const ROUNDS: usize = 400;
-const CLOSE: f64 = 1e-5;
+const MAX_ROUNDS: usize = 400;
+const COST_TOLERANCE: f64 = 1e-5;
 
-fn search(cost: &dyn Fn(&[f64]) -> f64, start: &[f64], step: f64) -> (f64, Vec<f64>) {
+fn search_simplex(cost: &dyn Fn(&[f64]) -> f64, start: &[f64], step: f64) -> (f64, Vec<f64>) {
     let corner = |at: Vec<f64>| (cost(&at), at);
     let mut corners = vec![corner(start.to_vec())];
     for axis in 0..start.len() {
@@ -24,14 +24,13 @@ fn search(cost: &dyn Fn(&[f64]) -> f64, start: &[f64], step: f64) -> (f64, Vec<f
         corners.push(corner(at));
     }
     let last = start.len();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         corners.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if corners[last].0 - corners[0].0 <= CLOSE * (1.0 + corners[0].0.abs()) {
+        if corners[last].0 - corners[0].0 <= COST_TOLERANCE * (1.0 + corners[0].0.abs()) {
             break;
         }
-        let middle: Vec<f64> = (0..last)
-            .map(|axis| corners[..last].iter().map(|c| c.1[axis]).sum::<f64>() / last as f64)
-            .collect();
+        let middle: Vec<f64> =
+            (0..last).map(|axis| corners[..last].iter().map(|c| c.1[axis]).sum::<f64>() / last as f64).collect();
         let towards = |share: f64| {
             let at = middle.iter().zip(&corners[last].1).map(|(m, worst)| m + share * (m - worst)).collect();
             corner(at)
@@ -63,10 +62,10 @@ mod tests {
 
     #[test]
     fn finds_the_bottom_of_a_bent_valley() {
-        // Rosenbrock's (1960): flat along a curve, steep beside it.
+        // Rosenbrock's function (1960): flat along a curve, steep across it.
         let valley = |at: &[f64]| (1.0 - at[0]).powi(2) + 100.0 * (at[1] - at[0] * at[0]).powi(2);
-        let (cost, at) = minimise(&valley, &[-1.2, 1.0]);
+        let (cost, at) = minimise_cost(&valley, &[-1.2, 1.0]);
         assert!(cost < 1e-3 && (at[0] - 1.0).abs() < 0.05, "{at:?}");
-        assert_eq!(minimise(&valley, &[-1.2, 1.0]), (cost, at));
+        assert_eq!(minimise_cost(&valley, &[-1.2, 1.0]), (cost, at));
     }
 }

@@ -1,73 +1,77 @@
-//! Suffix array intervals of `bwa aln`: a header, then for each read a number and so many intervals.
+//! Parses the suffix array intervals of `bwa aln`: a header, then for each read the number of intervals and the
+//! intervals.
 //!
-//! Layout of bwa 0.7 (`bwtaln.h`, `gap_opt_t` and `bwt_aln1_t`): `SAI`, a byte 1, 16 words of 4 bytes, of which the 14th is the number of
-//! threads; an interval is 24 bytes.
+//! Layout of bwa 0.7 (`bwtaln.h`, `gap_opt_t` and `bwt_aln1_t`): `SAI`, a byte 1, 16 words of 4 bytes (the 14th is
+//! the number of threads); an interval has 24 bytes.
 
 use std::sync::Arc;
 
-use crate::deal::Batch;
+use crate::batching::InstanceBatch;
 
-use super::{Fault, Given, shown};
+use super::{AlignerOutputError, AssignedBatches, name_for_message};
 
 const MAGIC: &[u8] = b"SAI\x01";
-const HEADER: usize = 68;
-const THREADS: usize = 56;
-const INTERVAL: usize = 24;
-/// More intervals than any read has.
-const MOST: u32 = 1 << 26;
+const HEADER_BYTES: usize = 68;
+const THREADS_OFFSET: usize = 56;
+const INTERVAL_BYTES: usize = 24;
+/// Upper bound of the number of intervals of a read; more means an invalid file.
+const MAX_INTERVALS_PER_READ: u32 = 1 << 26;
 
-/// Takes the output of one process apart.
-pub(crate) struct Sai {
-    /// Threads of the plain run, which the header tells.
+/// Parser of the `.sai` output of one process.
+pub(crate) struct SaiParser {
+    /// Threads of the plain run, written to the header.
     threads: usize,
-    /// Bytes that are not taken yet.
+    /// Bytes that are not parsed yet.
     rest: Vec<u8>,
     header_done: bool,
     index: usize,
-    open: Option<Arc<Batch>>,
-    /// Reads of the open batch taken.
+    open: Option<Arc<InstanceBatch>>,
+    /// Number of parsed reads of the open batch.
     reads: u64,
-    /// Of those, so many are with the merger since an earlier process.
+    /// Number of reads of the open batch that an earlier process delivered.
     skip: u64,
 }
 
-impl Sai {
+impl SaiParser {
     pub fn new(threads: usize) -> Self {
-        Sai { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
+        SaiParser { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
     }
 
-    /// Takes what was read.
-    pub fn take(&mut self, bytes: &[u8], given: &impl Given) -> Result<(), Fault> {
+    /// Parses bytes read from the process.
+    pub fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
         if !self.header_done {
-            if self.rest.len() < HEADER {
+            if self.rest.len() < HEADER_BYTES {
                 return Ok(());
             }
             if !self.rest.starts_with(MAGIC) {
-                return Err(Fault::NoFormat { format: ".sai", what: "it starts otherwise".to_owned() });
+                return Err(AlignerOutputError::InvalidFormat {
+                    format: ".sai",
+                    what: "it does not start with the magic bytes".to_owned(),
+                });
             }
-            let mut header = self.rest[..HEADER].to_vec();
-            header[THREADS..THREADS + 4].copy_from_slice(&(self.threads as u32).to_le_bytes());
-            given.header(header)?;
-            (self.header_done, at) = (true, HEADER);
+            let mut header = self.rest[..HEADER_BYTES].to_vec();
+            header[THREADS_OFFSET..THREADS_OFFSET + 4].copy_from_slice(&(self.threads as u32).to_le_bytes());
+            given.accept_header(header)?;
+            (self.header_done, at) = (true, HEADER_BYTES);
         }
         let mut start = at;
         while let Some(head) = self.rest.get(at..at + 4) {
             let intervals = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-            if intervals > MOST {
+            if intervals > MAX_INTERVALS_PER_READ {
                 let what = format!("{intervals} intervals of one read");
-                return Err(Fault::NoFormat { format: ".sai", what });
+                return Err(AlignerOutputError::InvalidFormat { format: ".sai", what });
             }
-            let end = at + 4 + intervals as usize * INTERVAL;
+            let end = at + 4 + intervals as usize * INTERVAL_BYTES;
             if end > self.rest.len() {
                 break;
             }
             let batch = match &self.open {
                 Some(batch) => Arc::clone(batch),
                 None => {
-                    let batch = given.given(self.index).ok_or(Fault::Surplus)?;
-                    self.skip = batch.delivered() as u64;
+                    let batch = given.assigned_batch(self.index).ok_or(AlignerOutputError::TooManyRecords)?;
+                    self.skip = batch.delivered_templates() as u64;
                     self.open = Some(Arc::clone(&batch));
                     batch
                 }
@@ -77,8 +81,8 @@ impl Sai {
             if self.reads <= self.skip {
                 start = at;
             }
-            if self.reads == batch.reads() {
-                given.deliver(&batch, self.rest[start..at].to_vec(), true);
+            if self.reads == batch.wait_for_reads() {
+                given.deliver_records(&batch, self.rest[start..at].to_vec(), true);
                 (self.open, self.reads, start) = (None, 0, at);
                 self.index += 1;
             }
@@ -86,28 +90,32 @@ impl Sai {
         if let Some(batch) = &self.open
             && at > start
         {
-            batch.deliver(self.reads as usize);
-            given.deliver(batch, self.rest[start..at].to_vec(), false);
+            batch.set_delivered(self.reads as usize);
+            given.deliver_records(batch, self.rest[start..at].to_vec(), false);
         }
         self.rest.drain(..at);
         Ok(())
     }
 
-    /// Whether anything came.
-    pub fn answered(&self) -> bool {
+    /// Returns whether the process has written its header.
+    pub fn has_parsed_output(&self) -> bool {
         self.header_done
     }
 
-    /// The output has ended, and the process ended well.
-    pub fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
-        let open = self.open.take().or_else(|| given.given(self.index));
+    /// Checks that the output is complete, after the process ended successfully.
+    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+        let open = self.open.take().or_else(|| given.assigned_batch(self.index));
         match (self.rest.is_empty(), open) {
             (true, None) => Ok(()),
             (true, Some(batch)) => {
-                let first = batch.chunk(0).map_or_else(String::new, |chunk| shown(chunk.name(0)));
-                Err(Fault::Missing { templates: batch.reads() - self.reads, first })
+                let first = batch
+                    .wait_for_chunk(0)
+                    .map_or_else(String::new, |chunk| name_for_message(chunk.template_name_at(0)));
+                Err(AlignerOutputError::MissingRecords { templates: batch.wait_for_reads() - self.reads, first })
             }
-            (false, _) => Err(Fault::NoFormat { format: ".sai", what: "it ends within a read".to_owned() }),
+            (false, _) => {
+                Err(AlignerOutputError::InvalidFormat { format: ".sai", what: "it ends within a read".to_owned() })
+            }
         }
     }
 }

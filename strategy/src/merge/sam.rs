@@ -1,4 +1,4 @@
-//! SAM: lines to templates, templates to batches (SAM specification, sections 1.4 and 4).
+//! Parses SAM output: assigns lines to templates and templates to batches (SAM specification, sections 1.4 and 4).
 
 mod by_name;
 
@@ -6,145 +6,146 @@ mod line;
 
 use std::sync::Arc;
 
-use crate::deal::{Batch, Chunk};
+use crate::batching::{InstanceBatch, TextChunk};
 
-use super::{Fault, Given, shown};
-use by_name::ByName;
-use line::{Line, Sequences};
+use super::{AlignerOutputError, AssignedBatches, name_for_message};
+use by_name::NameMatcher;
+use line::{SamRecordLine, SequenceNames};
 
-/// Name of the reads that stand for those that an instance does not get.
-pub(crate) const PLACEHOLDER: &[u8] = b"x";
+/// Name of the placeholder reads that replace reads of other instances.
+pub(crate) const PLACEHOLDER_NAME: &[u8] = b"x";
 
-/// Bytes of records handed over at once.
-const PIECE: usize = 256 << 10;
+/// Minimum bytes of records that are delivered before a batch is complete.
+const MIN_DELIVERY_BYTES: usize = 256 << 10;
 
-/// Bytes of the longest header: several million sequences.
-const LONGEST_HEADER: usize = 256 << 20;
-/// Bytes of the longest line, and of all records of a template.
-const LONGEST: usize = 1 << 30;
+/// Maximum size of a header, bytes: several million sequences.
+const MAX_HEADER_BYTES: usize = 256 << 20;
+/// Maximum size of a line, and of all records of a template, bytes.
+const MAX_LINE_BYTES: usize = 1 << 30;
 
-/// Takes the output of one process apart.
-pub(crate) struct Sam {
-    /// Bytes that are no whole line yet.
+/// Parser of the SAM output of one process.
+pub(crate) struct SamParser {
+    /// Bytes of an incomplete line.
     rest: Vec<u8>,
     header: Option<Vec<u8>>,
-    sequences: Sequences,
-    records: Records,
+    sequences: SequenceNames,
+    records: RecordMatcher,
 }
 
-enum Records {
-    InOrder(InOrder),
-    ByName(ByName),
+enum RecordMatcher {
+    InOrder(OrderedMatcher),
+    ByName(NameMatcher),
 }
 
-impl Sam {
-    /// `in_order` if the process answers reads as it gets them; `numbered` if it is also given reads that stand for others.
+impl SamParser {
+    /// Creates a parser. `in_order`: the process answers reads in input order. `numbered`: it also gets placeholder
+    /// reads.
     pub fn new(in_order: bool, numbered: bool) -> Self {
         let records = match in_order {
-            true => Records::InOrder(InOrder { numbered, ..InOrder::default() }),
-            false => Records::ByName(ByName::default()),
+            true => RecordMatcher::InOrder(OrderedMatcher { numbered, ..OrderedMatcher::default() }),
+            false => RecordMatcher::ByName(NameMatcher::default()),
         };
-        Sam { rest: Vec::new(), header: Some(Vec::new()), sequences: Sequences::default(), records }
+        SamParser { rest: Vec::new(), header: Some(Vec::new()), sequences: SequenceNames::default(), records }
     }
 
-    /// Takes what was read.
-    pub fn take(&mut self, bytes: &[u8], given: &impl Given) -> Result<(), Fault> {
+    /// Parses bytes read from the process.
+    pub fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
             if self.rest.is_empty() {
-                self.line(&bytes[start..=end], given)?;
+                self.parse_line(&bytes[start..=end], given)?;
             } else {
                 let mut text = std::mem::take(&mut self.rest);
                 text.extend_from_slice(&bytes[start..=end]);
-                self.line(&text, given)?;
+                self.parse_line(&text, given)?;
                 text.clear();
                 self.rest = text;
             }
             start = end + 1;
         }
         self.rest.extend_from_slice(&bytes[start..]);
-        match self.rest.len() > LONGEST {
-            true => Err(endless("a line")),
+        match self.rest.len() > MAX_LINE_BYTES {
+            true => Err(endless_error("a line")),
             false => Ok(()),
         }
     }
 
-    fn line(&mut self, text: &[u8], given: &impl Given) -> Result<(), Fault> {
+    fn parse_line(&mut self, text: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         if let Some(header) = &mut self.header {
             if text.starts_with(b"@") {
                 header.extend_from_slice(text);
-                return match header.len() > LONGEST_HEADER {
-                    true => Err(endless("a header")),
+                return match header.len() > MAX_HEADER_BYTES {
+                    true => Err(endless_error("a header")),
                     false => Ok(()),
                 };
             }
             self.end_header(given)?;
         }
-        let line = Line::parse(text, &self.sequences)?;
+        let line = SamRecordLine::parse_record(text, &self.sequences)?;
         match &mut self.records {
-            Records::InOrder(records) => records.line(&line, given),
-            Records::ByName(records) => records.line(&line, given),
+            RecordMatcher::InOrder(records) => records.add_line(&line, given),
+            RecordMatcher::ByName(records) => records.add_line(&line, given),
         }
     }
 
-    fn end_header(&mut self, given: &impl Given) -> Result<(), Fault> {
+    fn end_header(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let Some(header) = self.header.take() else { return Ok(()) };
-        self.sequences = Sequences::of(&header)?;
-        given.header(header)
+        self.sequences = SequenceNames::from_header(&header)?;
+        given.accept_header(header)
     }
 
-    /// Whether records came.
-    pub fn answered(&self) -> bool {
+    /// Returns whether the process has written records.
+    pub fn has_parsed_output(&self) -> bool {
         self.header.is_none()
     }
 
-    /// The output has ended, and the process ended well.
-    pub fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+    /// Checks that the output is complete, after the process ended successfully.
+    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         if !self.rest.is_empty() {
-            return Err(Fault::NoFormat { format: "SAM", what: "it ends within a line".to_owned() });
+            return Err(AlignerOutputError::InvalidFormat { format: "SAM", what: "it ends within a line".to_owned() });
         }
         self.end_header(given)?;
         match &mut self.records {
-            Records::InOrder(records) => records.end(given),
-            Records::ByName(records) => records.end(given),
+            RecordMatcher::InOrder(records) => records.finish_parsing(given),
+            RecordMatcher::ByName(records) => records.finish_parsing(given),
         }
     }
 }
 
-fn endless(what: &str) -> Fault {
-    Fault::NoFormat { format: "SAM", what: format!("{what} that does not end") }
+fn endless_error(what: &str) -> AlignerOutputError {
+    AlignerOutputError::InvalidFormat { format: "SAM", what: format!("{what} that does not end") }
 }
 
-/// A batch that is being answered, and which of its templates is.
-struct Open {
-    batch: Arc<Batch>,
-    chunk: Arc<Chunk>,
-    /// Number of `chunk` in the batch.
+/// The batch whose records are being parsed, and the current template.
+struct OpenBatch {
+    batch: Arc<InstanceBatch>,
+    chunk: Arc<TextChunk>,
+    /// Index of `chunk` in the batch.
     chunks: usize,
-    /// Number of the template in `chunk`.
+    /// Index of the current template in `chunk`.
     at: usize,
-    /// The same in the batch.
+    /// Index of the current template in the batch.
     template: usize,
-    /// Templates whose records an earlier process delivered.
+    /// Number of templates whose records an earlier process delivered.
     skip: usize,
 }
 
-impl Open {
+impl OpenBatch {
     fn name(&self) -> &[u8] {
-        self.chunk.name(self.at)
+        self.chunk.template_name_at(self.at)
     }
 
-    /// Primary records of the template: its reads.
+    /// Returns the number of reads of the template, which is its number of primary records.
     fn reads(&self) -> u32 {
-        self.chunk.reads(self.at)
+        self.chunk.reads_of_template(self.at)
     }
 
-    /// Moves to the next template; false if there is none.
-    fn advance(&mut self) -> bool {
+    /// Moves to the next template. Returns `false` behind the last.
+    fn next_template(&mut self) -> bool {
         self.at += 1;
         self.template += 1;
-        if self.at == self.chunk.templates() {
-            let Some(chunk) = self.batch.chunk(self.chunks + 1) else { return false };
+        if self.at == self.chunk.num_templates() {
+            let Some(chunk) = self.batch.wait_for_chunk(self.chunks + 1) else { return false };
             (self.chunk, self.at) = (chunk, 0);
             self.chunks += 1;
         }
@@ -152,24 +153,24 @@ impl Open {
     }
 }
 
-/// Records in the order of the reads.
+/// Matches records that are in the order of the reads.
 #[derive(Default)]
-struct InOrder {
+struct OrderedMatcher {
     numbered: bool,
-    /// Batches opened.
+    /// Number of batches opened.
     index: usize,
-    open: Option<Open>,
-    /// Primary records of the open template so far.
+    open: Option<OpenBatch>,
+    /// Number of primary records of the current template so far.
     primaries: u32,
-    /// Reads that the process has counted.
+    /// Number of reads that the process has counted.
     counted: u64,
-    /// Lines of placeholders before the open batch.
+    /// Number of placeholder records before the open batch.
     placeholders: u64,
     out: Vec<u8>,
 }
 
-impl InOrder {
-    fn line(&mut self, line: &Line<'_>, given: &impl Given) -> Result<(), Fault> {
+impl OrderedMatcher {
+    fn add_line(&mut self, line: &SamRecordLine<'_>, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         if let Some(open) = &self.open
             && self.placeholders == 0
             && self.primaries == open.reads()
@@ -177,82 +178,88 @@ impl InOrder {
         {
             self.end_template(given);
         }
-        if self.open.is_none() && !self.open(given) {
-            return Err(Fault::Surplus);
+        if self.open.is_none() && !self.open_next_batch(given) {
+            return Err(AlignerOutputError::TooManyRecords);
         }
-        let Some(open) = &self.open else { return Err(Fault::Surplus) };
+        let Some(open) = &self.open else { return Err(AlignerOutputError::TooManyRecords) };
         if self.placeholders > 0 {
             self.placeholders -= 1;
-            return match line.name == PLACEHOLDER {
+            return match line.name == PLACEHOLDER_NAME {
                 true => Ok(()),
-                false => Err(Fault::Other { found: shown(line.name), expected: shown(PLACEHOLDER) }),
+                false => Err(AlignerOutputError::UnexpectedRead {
+                    found: name_for_message(line.name),
+                    expected: name_for_message(PLACEHOLDER_NAME),
+                }),
             };
         }
         if line.name != open.name() {
-            return Err(Fault::Other { found: shown(line.name), expected: shown(open.name()) });
+            return Err(AlignerOutputError::UnexpectedRead {
+                found: name_for_message(line.name),
+                expected: name_for_message(open.name()),
+            });
         }
         self.primaries += u32::from(line.primary);
         if open.template >= open.skip {
             self.out.extend_from_slice(line.text);
         }
-        match self.out.len() > LONGEST {
-            true => Err(endless("a template")),
+        match self.out.len() > MAX_LINE_BYTES {
+            true => Err(endless_error("a template")),
             false => Ok(()),
         }
     }
 
-    /// Opens the next batch; false if there is none.
-    fn open(&mut self, given: &impl Given) -> bool {
-        let Some(batch) = given.given(self.index) else { return false };
-        let Some(chunk) = batch.chunk(0) else { return false };
+    /// Opens the next batch. Returns `false` if there is none.
+    fn open_next_batch(&mut self, given: &impl AssignedBatches) -> bool {
+        let Some(batch) = given.assigned_batch(self.index) else { return false };
+        let Some(chunk) = batch.wait_for_chunk(0) else { return false };
         self.index += 1;
         if self.numbered {
-            self.placeholders = batch.first - self.counted;
+            self.placeholders = batch.first_read - self.counted;
         }
-        let skip = batch.delivered();
-        self.open = Some(Open { batch, chunk, chunks: 0, at: 0, template: 0, skip });
+        let skip = batch.delivered_templates();
+        self.open = Some(OpenBatch { batch, chunk, chunks: 0, at: 0, template: 0, skip });
         self.primaries = 0;
         true
     }
 
-    fn end_template(&mut self, given: &impl Given) {
+    fn end_template(&mut self, given: &impl AssignedBatches) {
         self.primaries = 0;
         let Some(open) = &mut self.open else { return };
-        if open.advance() {
-            if self.out.len() >= PIECE {
-                open.batch.deliver(open.template);
-                given.deliver(&open.batch, std::mem::take(&mut self.out), false);
+        if open.next_template() {
+            if self.out.len() >= MIN_DELIVERY_BYTES {
+                open.batch.set_delivered(open.template);
+                given.deliver_records(&open.batch, std::mem::take(&mut self.out), false);
             }
             return;
         }
         if self.numbered {
-            self.counted = open.batch.first + open.batch.reads();
+            self.counted = open.batch.first_read + open.batch.wait_for_reads();
         }
-        given.deliver(&open.batch, std::mem::take(&mut self.out), true);
+        given.deliver_records(&open.batch, std::mem::take(&mut self.out), true);
         self.open = None;
     }
 
-    fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+    fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         if let Some(open) = &self.open
             && self.placeholders == 0
             && self.primaries == open.reads()
         {
             self.end_template(given);
         }
-        if self.open.is_none() && !self.open(given) {
+        if self.open.is_none() && !self.open_next_batch(given) {
             return Ok(());
         }
         let Some(open) = &mut self.open else { return Ok(()) };
-        let first = shown(open.name());
+        let first = name_for_message(open.name());
         let mut templates = 1;
-        while open.advance() {
+        while open.next_template() {
             templates += 1;
         }
-        let others = (self.index..).map_while(|i| given.given(i)).map(|batch| templates_of(&batch));
-        Err(Fault::Missing { templates: templates + others.sum::<u64>(), first })
+        let others = (self.index..).map_while(|i| given.assigned_batch(i)).map(|batch| num_templates(&batch));
+        Err(AlignerOutputError::MissingRecords { templates: templates + others.sum::<u64>(), first })
     }
 }
 
-fn templates_of(batch: &Batch) -> u64 {
-    (0..).map_while(|i| batch.chunk(i)).map(|chunk| chunk.templates() as u64).sum()
+fn num_templates(batch: &InstanceBatch) -> u64 {
+    (0..).map_while(|i| batch.wait_for_chunk(i)).map(|chunk| chunk.num_templates() as u64).sum()
 }

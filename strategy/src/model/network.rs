@@ -1,33 +1,34 @@
-//! A closed network of threads that queue, solved by approximate mean value analysis.
+//! Solves a closed queueing network of threads by approximate mean value analysis.
 
 use std::collections::BTreeMap;
 
-/// What serves one thread at a time.
+/// A station that serves one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Station {
-    /// The memory of a node.
+pub(crate) enum ServiceStation {
+    /// Memory of a node.
     Bank(usize),
-    /// The way to a node's memory from another node's CPUs.
+    /// Path from the CPUs of one node to the memory of another.
     Path(usize, usize),
-    /// The lock of an instance.
+    /// Input/output lock of an instance.
     Lock(usize),
 }
 
 /// Threads of one instance on one node.
 #[derive(Debug, Clone)]
-pub struct Class {
-    /// How many; a mean may be no whole number.
+pub struct ThreadClass {
+    /// Number of threads; a mean that may be fractional.
     pub threads: f64,
-    /// Seconds that a read takes a thread where it never waits for another.
+    /// Time of a thread per read without waiting for other threads, s.
     pub(crate) think: f64,
-    /// Seconds of service that a read needs at each station.
-    pub(crate) visits: Vec<(Station, f64)>,
+    /// Service time per read at each station, s.
+    pub(crate) visits: Vec<(ServiceStation, f64)>,
 }
 
-/// Reads a second of all classes together.
+/// Returns the reads per second of all classes together.
 ///
-/// Schweitzer's approximation: who arrives at a station finds the mean queue there, his own class's without his own share.
-pub fn throughput(classes: &[Class]) -> f64 {
+/// Schweitzer's approximation: an arriving thread finds the mean queue of the station, without its own share of its
+/// own class.
+pub fn solve_throughput(classes: &[ThreadClass]) -> f64 {
     let mut numbers = BTreeMap::new();
     for (station, _) in classes.iter().flat_map(|class| &class.visits) {
         let next = numbers.len();
@@ -37,11 +38,11 @@ pub fn throughput(classes: &[Class]) -> f64 {
         .iter()
         .map(|class| class.visits.iter().map(|(station, service)| (numbers[station], *service)).collect())
         .collect();
-    let even = |(class, visits): (&Class, &Vec<_>)| vec![class.threads / visits.len() as f64; visits.len()];
+    let even = |(class, visits): (&ThreadClass, &Vec<_>)| vec![class.threads / visits.len() as f64; visits.len()];
     let mut queues: Vec<Vec<f64>> = classes.iter().zip(&visits).map(even).collect();
     let mut total = vec![0.0; numbers.len()];
     let mut reads = 0.0;
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         total.fill(0.0);
         for (queues, visits) in queues.iter().zip(&visits) {
             for (queue, (station, _)) in queues.iter().zip(visits) {
@@ -65,13 +66,13 @@ pub fn throughput(classes: &[Class]) -> f64 {
             }
             reads += rate;
         }
-        if (reads - before).abs() <= CLOSE * reads {
+        if (reads - before).abs() <= CONVERGENCE_TOLERANCE * reads {
             break;
         }
     }
     reads
 }
 
-const MOST_ROUNDS: usize = 500;
-/// Relative change of throughput at which a round is the last.
-const CLOSE: f64 = 1e-7;
+const MAX_ROUNDS: usize = 500;
+/// Relative change of the throughput at which the iteration stops.
+const CONVERGENCE_TOLERANCE: f64 = 1e-7;

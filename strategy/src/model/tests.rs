@@ -1,12 +1,15 @@
-//! What the model must obey whatever its numbers.
+//! Tests properties that the model must have for any parameters.
 
 use proptest::prelude::{Strategy as Any, *};
 
-use super::{Application, Infeasible, Machine, Memory, index_shares, load_seconds, predict};
-use crate::replay::servers;
+use super::{
+    ApplicationModel, InfeasibleStrategy, InstanceMemoryPolicy, MachineModel, index_shares_by_node,
+    predict_load_seconds, predict_run,
+};
+use crate::replay::published_servers;
 
-fn app() -> Application {
-    Application {
+fn app() -> ApplicationModel {
+    ApplicationModel {
         index_bytes: 4_000_000_000,
         private_bytes: 50 << 20,
         reads: 1e7,
@@ -18,16 +21,16 @@ fn app() -> Application {
     }
 }
 
-fn seconds(machine: &Machine, app: &Application, word: &str, threads: u32) -> f64 {
-    predict(machine, app, &word.parse().unwrap(), threads).unwrap().seconds
+fn seconds(machine: &MachineModel, app: &ApplicationModel, word: &str, threads: u32) -> f64 {
+    predict_run(machine, app, &word.parse().unwrap(), threads).unwrap().seconds
 }
 
-fn server(name: &str) -> Machine {
-    servers::machine(name).unwrap()
+fn server(name: &str) -> MachineModel {
+    published_servers::server_machine(name).unwrap()
 }
 
-/// A machine of one node, like each of `machine`'s.
-fn first_node(machine: &Machine) -> Machine {
+/// Returns a machine of one node like those of `machine`.
+fn first_node(machine: &MachineModel) -> MachineModel {
     let mut one = machine.clone();
     one.nodes.truncate(1);
     for table in [&mut one.latency_ns, &mut one.bandwidth_gbs] {
@@ -49,7 +52,7 @@ fn one_node_leaves_no_choice_of_memory() {
 #[test]
 fn a_lone_thread_waits_for_nobody() {
     let machine = first_node(&server("intel"));
-    let app = Application { index_bytes: 2_000_000_000, reads: 1000.0, handovers: 0.0, ..app() };
+    let app = ApplicationModel { index_bytes: 2_000_000_000, reads: 1000.0, handovers: 0.0, ..app() };
     let read = 200e-6 / 1.15 + 400.0 * 85e-9 + 400.0 * 500.0 / 16.7e9;
     let load = 2.0 / 2.0;
     let predicted = seconds(&machine, &app, "default", 1);
@@ -58,16 +61,10 @@ fn a_lone_thread_waits_for_nobody() {
 
 #[test]
 fn a_bank_gives_no_more_than_its_bandwidth() {
-    // No computing, endless threads: the first node's bank decides.
+    // No computing and many threads: the bank of the first node limits the time.
     let machine = server("amd");
-    let app = Application {
-        cpu: 1e-9,
-        touches: 1e4,
-        handovers: 0.0,
-        reads: 1e6,
-        index_bytes: 1_000_000_000,
-        ..app()
-    };
+    let app =
+        ApplicationModel { cpu: 1e-9, touches: 1e4, handovers: 0.0, reads: 1e6, index_bytes: 1_000_000_000, ..app() };
     let least = 1e6 * 1e4 * 500.0 / 11e9;
     let predicted = seconds(&machine, &app, "default", 64);
     assert!(predicted >= least && predicted < 1.3 * least + 1.0, "{predicted} {least}");
@@ -78,20 +75,20 @@ fn a_bank_gives_no_more_than_its_bandwidth() {
 #[test]
 fn what_does_not_fit_is_dropped_with_numbers() {
     let machine = server("amd");
-    let large = Application { index_bytes: 29_000_000_000, ..app() };
-    assert!(predict(&machine, &large, &"4xbind".parse().unwrap(), 64).is_ok());
-    let error = predict(&machine, &large, &"8xbind".parse().unwrap(), 64).unwrap_err();
+    let large = ApplicationModel { index_bytes: 29_000_000_000, ..app() };
+    assert!(predict_run(&machine, &large, &"4xbind".parse().unwrap(), 64).is_ok());
+    let error = predict_run(&machine, &large, &"8xbind".parse().unwrap(), 64).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "8xbind: an instance needs 29.4 GB and has 16.0 GB on its nodes; take fewer instances"
+        "8xbind: an instance needs 29.4 GB and has 16.0 GB on its nodes; use fewer instances"
     );
-    let error = predict(&machine, &app(), &"8xbind".parse().unwrap(), 4).unwrap_err();
-    assert!(matches!(error, Infeasible::Threads { threads: 4, .. }), "{error}");
+    let error = predict_run(&machine, &app(), &"8xbind".parse().unwrap(), 4).unwrap_err();
+    assert!(matches!(error, InfeasibleStrategy::Threads { threads: 4, .. }), "{error}");
     // Two instances share each node of the other server.
     assert!(
-        predict(
+        predict_run(
             &server("intel"),
-            &Application { index_bytes: 15_900_000_000, ..app() },
+            &ApplicationModel { index_bytes: 15_900_000_000, ..app() },
             &"8xbind".parse().unwrap(),
             64
         )
@@ -102,10 +99,10 @@ fn what_does_not_fit_is_dropped_with_numbers() {
 #[test]
 fn an_index_larger_than_a_bank_spills() {
     let machine = server("amd");
-    let shares = index_shares(
+    let shares = index_shares_by_node(
         &machine,
-        &Application { index_bytes: 29_000_000_000, ..app() },
-        Memory::Default,
+        &ApplicationModel { index_bytes: 29_000_000_000, ..app() },
+        InstanceMemoryPolicy::Default,
         &[0, 1, 2, 3],
         1,
     );
@@ -116,16 +113,16 @@ fn an_index_larger_than_a_bank_spills() {
 #[test]
 fn crowded_memory_sends_copies_to_the_disk() {
     let machine = server("amd");
-    let small = load_seconds(&machine, &app(), 8);
+    let small = predict_load_seconds(&machine, &app(), 8);
     assert_eq!(small, 4.0 / machine.load_gbs);
-    let large = Application { index_bytes: 29_000_000_000, ..app() };
-    assert_eq!(load_seconds(&machine, &large, 1), 29.0 / machine.load_gbs);
-    assert_eq!(load_seconds(&machine, &large, 2), 58.0 / machine.disk_gbs);
+    let large = ApplicationModel { index_bytes: 29_000_000_000, ..app() };
+    assert_eq!(predict_load_seconds(&machine, &large, 1), 29.0 / machine.load_gbs);
+    assert_eq!(predict_load_seconds(&machine, &large, 2), 58.0 / machine.disk_gbs);
 }
 
-fn any_app() -> impl Any<Value = Application> {
+fn any_app() -> impl Any<Value = ApplicationModel> {
     (1e-6..1e-3f64, 1.0..3000.0f64, 64.0..2000.0f64, 0.0..5.0f64, 1_000_000..13_000_000_000u64).prop_map(
-        |(cpu, touches, bytes_per_touch, handovers, index_bytes)| Application {
+        |(cpu, touches, bytes_per_touch, handovers, index_bytes)| ApplicationModel {
             cpu,
             touches,
             bytes_per_touch,
@@ -145,11 +142,11 @@ proptest! {
         let machine = server(if amd { "amd" } else { "intel" });
         let before = seconds(&machine, &app, word, 64);
         let scaled = |table: &[Vec<f64>], by: f64| table.iter().map(|row| row.iter().map(|x| x * by).collect()).collect();
-        let wider = Machine { bandwidth_gbs: scaled(&machine.bandwidth_gbs, by), ..machine.clone() };
+        let wider = MachineModel { bandwidth_gbs: scaled(&machine.bandwidth_gbs, by), ..machine.clone() };
         prop_assert!(seconds(&wider, &app, word, 64) <= before * (1.0 + 1e-5));
-        let nearer = Machine { latency_ns: scaled(&machine.latency_ns, 1.0 / by), ..machine.clone() };
+        let nearer = MachineModel { latency_ns: scaled(&machine.latency_ns, 1.0 / by), ..machine.clone() };
         prop_assert!(seconds(&nearer, &app, word, 64) <= before * (1.0 + 1e-5));
-        let faster = Machine { speed: machine.speed * by, ..machine.clone() };
+        let faster = MachineModel { speed: machine.speed * by, ..machine.clone() };
         prop_assert!(seconds(&faster, &app, word, 64) <= before * (1.0 + 1e-5));
     }
 
@@ -159,10 +156,10 @@ proptest! {
         for word in ["default", "interleave", "2xbind", "4xinterleave"] {
             let before = seconds(&machine, &app, word, 64);
             for more in [
-                Application { cpu: app.cpu * by, ..app },
-                Application { touches: app.touches * by, ..app },
-                Application { handovers: app.handovers * by, ..app },
-                Application { reads: app.reads * by, ..app },
+                ApplicationModel { cpu: app.cpu * by, ..app },
+                ApplicationModel { touches: app.touches * by, ..app },
+                ApplicationModel { handovers: app.handovers * by, ..app },
+                ApplicationModel { reads: app.reads * by, ..app },
             ] {
                 prop_assert!(seconds(&machine, &more, word, 64) >= before * (1.0 - 1e-5), "{}", word);
             }

@@ -1,28 +1,28 @@
-//! The page of an invented answer.
+//! Tests of the page with an invented advice.
 
-use genuma_strategy::advisor::{Advice, Considered, Refused, Stopped};
-use genuma_strategy::application::preset;
-use genuma_strategy::model::Prediction;
-use genuma_strategy::pilot::Verdict;
-use genuma_strategy::replay::servers;
+use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, StopReason};
+use genuma_strategy::aligner_presets::find_aligner_preset;
+use genuma_strategy::model::RunPrediction;
+use genuma_strategy::replay::published_servers;
+use genuma_strategy::trial_race::RaceVerdict;
 
 use super::*;
-use crate::report::testing::{assert_nested, chromium};
+use crate::report::testing::{assert_nested, run_chromium};
 
-fn case() -> Case {
-    Case {
+fn case() -> AdvisedRun {
+    AdvisedRun {
         aligner: "bwa mem".to_owned(),
         command: "bwa mem -t 64 <ref> & r1.fq r2.fq".to_owned(),
         threads: 64,
         source: "as measured".to_owned(),
-        machine: servers::machine("intel").expect("a server"),
-        application: preset("bwa mem").application(5_100_000_000, 22e6),
+        machine: published_servers::server_machine("intel").expect("a server"),
+        application: find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 22e6),
     }
 }
 
-fn considered(word: &str, seconds: f64, measured: &[f64]) -> Considered {
-    let predicted = Prediction { seconds, low: seconds / 1.2, high: seconds * 1.2 };
-    Considered { strategy: word.parse().expect("a strategy"), predicted, measured: measured.to_vec() }
+fn considered(word: &str, seconds: f64, measured: &[f64]) -> ConsideredStrategy {
+    let predicted = RunPrediction { seconds, low: seconds / 1.2, high: seconds * 1.2 };
+    ConsideredStrategy { strategy: word.parse().expect("a strategy"), predicted, measured: measured.to_vec() }
 }
 
 fn advice(word: &str) -> Advice {
@@ -30,25 +30,25 @@ fn advice(word: &str) -> Advice {
     let gain = if strategy == Strategy::PLAIN { 1.0 } else { 1.9 };
     Advice {
         strategy,
-        verdict: Verdict { strategy, gain, low: gain / 1.2, high: gain * 1.2 },
+        verdict: RaceVerdict { strategy, gain, low: gain / 1.2, high: gain * 1.2 },
         considered: vec![
             considered("4xbind", 120.0, &[131.0, 137.0]),
             considered("interleave", 200.0, &[]),
             considered("default", 260.0, &[255.0]),
         ],
-        refused: vec![Refused {
+        refused: vec![RefusedStrategy {
             strategy: "8xbind".parse().expect("a strategy"),
             why: "too <large>".to_owned(),
         }],
         budget_s: 20.0,
         spent_s: 12.0,
-        stopped: Stopped::Clear,
+        stopped: StopReason::Clear,
     }
 }
 
 #[test]
 fn the_page_says_what_was_found() {
-    let page = render(&case(), &advice("4xbind"));
+    let page = render_page(&case(), &advice("4xbind"));
     assert_nested(&page);
     for said in [
         "Run it with --strategy 4xbind: 1.90x the plain run",
@@ -66,28 +66,26 @@ fn the_page_says_what_was_found() {
 
 #[test]
 fn to_do_nothing_is_an_answer() {
-    let page = render(&case(), &advice("default"));
+    let page = render_page(&case(), &advice("default"));
     assert_nested(&page);
-    assert!(
-        page.contains("Do nothing: the plain run is the fastest of those tried.") && page.contains("no gain")
-    );
-    let untold = Prediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
+    assert!(page.contains("Do nothing: the plain run is the fastest of those tried.") && page.contains("no gain"));
+    let untold = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
     let mut unknown = advice("default");
     unknown.considered =
-        vec![Considered { predicted: untold, measured: vec![], ..unknown.considered[2].clone() }];
+        vec![ConsideredStrategy { predicted: untold, measured: vec![], ..unknown.considered[2].clone() }];
     unknown.refused.clear();
-    let page = render(&case(), &unknown);
+    let page = render_page(&case(), &unknown);
     assert_nested(&page);
-    assert!(page.contains("the plain run is the fastest, by the model alone."));
+    assert!(page.contains("the model predicts that the plain run is the fastest."));
 }
 
 #[test]
 fn a_browser_shows_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("advice.html");
-    std::fs::write(&page, render(&case(), &advice("4xbind"))).expect("a page");
+    std::fs::write(&page, render_page(&case(), &advice("4xbind"))).expect("a page");
     let url = format!("file://{}", page.display());
-    if let Some(seen) = chromium(folder.path(), &["--dump-dom"], &url) {
+    if let Some(seen) = run_chromium(folder.path(), &["--dump-dom"], &url) {
         assert!(seen.contains("How long each strategy takes") && seen.contains("</html>"), "{seen}");
     }
 }

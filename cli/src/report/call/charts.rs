@@ -1,97 +1,106 @@
-//! The plots of a call.
+//! The plots of the calls.
 
 use genuma_kmers::MAX_SAMPLES;
-use genuma_somatic::event::Class;
-use genuma_somatic::outcome::{Outcome, Reported};
+use genuma_somatic::call_summary::{CallSummary, ReportedEvent};
+use genuma_somatic::event::EventClass;
 
-use super::{name_of, tumours};
-use crate::report::markup::{counted, escape, grouped, short};
-use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
+use super::{sample_label, several_tumours};
+use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
+use crate::report::plot::{self, Axis, HorizontalBar, LegendKey, PlotArea, SMALL_PLOT, html_figure};
 
-/// The classes in the order they are shown.
-pub(crate) const CLASSES: [Class; 8] =
-    [Class::Snv, Class::Mnv, Class::Indel, Class::Del, Class::Ins, Class::Dup, Class::Inv, Class::Bnd];
+/// The classes in the order in which the page shows them.
+pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
+    EventClass::Snv,
+    EventClass::Mnv,
+    EventClass::Indel,
+    EventClass::Del,
+    EventClass::Ins,
+    EventClass::Dup,
+    EventClass::Inv,
+    EventClass::Bnd,
+];
 
 /// Classes of the samples in the style sheet.
-const SAMPLES: [&str; MAX_SAMPLES] =
+const SAMPLE_STYLES: [&str; MAX_SAMPLES] =
     ["normal", "tumour", "tumour t2", "tumour t3", "tumour t4", "tumour t5", "tumour t6", "tumour t7"];
-const SUBSTITUTION: Key<'static> = Key { style: "snv", name: "SNV, MNV" };
-const INDEL: Key<'static> = Key { style: "indel", name: "Indel" };
-const STRUCTURAL: Key<'static> = Key { style: "sv", name: "Structural" };
-const FILTERED: Key<'static> = Key { style: "filtered", name: "Filtered" };
+const SUBSTITUTION_KEY: LegendKey<'static> = LegendKey { style: "snv", name: "SNV, MNV" };
+const INDEL_KEY: LegendKey<'static> = LegendKey { style: "indel", name: "Indel" };
+const STRUCTURAL_KEY: LegendKey<'static> = LegendKey { style: "sv", name: "Structural" };
+const FILTERED_KEY: LegendKey<'static> = LegendKey { style: "filtered", name: "Filtered" };
 
-/// The key of a class.
-fn key(class: Class) -> Key<'static> {
+/// Legend entry of a class.
+fn class_key(class: EventClass) -> LegendKey<'static> {
     match class {
-        Class::Snv | Class::Mnv => SUBSTITUTION,
-        Class::Indel => INDEL,
-        _ => STRUCTURAL,
+        EventClass::Snv | EventClass::Mnv => SUBSTITUTION_KEY,
+        EventClass::Indel => INDEL_KEY,
+        _ => STRUCTURAL_KEY,
     }
 }
 
-/// The plots of a call.
-pub(crate) fn charts(outcome: &Outcome) -> String {
+/// Returns all plots of the calls.
+pub(crate) fn call_charts(outcome: &CallSummary) -> String {
     let calls = &outcome.calls;
     [
-        spectrum(outcome),
-        per_class(calls),
-        fractions(outcome),
-        both_samples(calls),
-        tumours_beside(outcome),
-        qualities(calls),
-        reasons(calls),
+        kmer_spectrum_chart(outcome),
+        class_chart(calls),
+        allele_fraction_charts(outcome),
+        tumour_normal_chart(calls),
+        tumour_comparison_charts(outcome),
+        quality_chart(calls),
+        filter_chart(calls),
     ]
     .concat()
 }
 
-fn passed(call: &Reported) -> bool {
+fn is_passed(call: &ReportedEvent) -> bool {
     call.filters.is_empty()
 }
 
-fn spectrum(outcome: &Outcome) -> String {
+fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
     let depths = &outcome.depths.kmer;
     let last = (depths.iter().copied().fold(0.0, f64::max) * 3.0).ceil().max(10.0);
     let shown = |sample: usize| outcome.spectra[sample].iter().take(last as usize + 1);
-    let keys: Vec<Key<'_>> = (0..depths.len().min(outcome.spectra.len()))
-        .map(|sample| Key { style: SAMPLES[sample], name: name_of(&outcome.samples, sample) })
+    let keys: Vec<LegendKey<'_>> = (0..depths.len().min(outcome.spectra.len()))
+        .map(|sample| LegendKey { style: SAMPLE_STYLES[sample], name: sample_label(&outcome.samples, sample) })
         .collect();
-    // The height of the peak that is not the errors'.
+    // Height of the peak of single-copy k-mers; error k-mers are left out.
     let peak = (0..keys.len())
         .flat_map(|s| shown(s).skip(((depths[s] * 0.4) as usize).max(2)))
         .max()
         .map_or(1.0, |&n| n.max(1) as f64);
-    let mut field = Field::new(
-        SMALL,
-        Axis::linear(last, "times a k-mer is seen", |n| grouped(n as u64)),
-        Axis::linear(peak * 1.3, "distinct k-mers", short),
+    let mut field = PlotArea::new(
+        SMALL_PLOT,
+        Axis::with_linear_scale(last, "occurrences of a k-mer", |n| group_thousands(n as u64)),
+        Axis::with_linear_scale(peak * 1.3, "distinct k-mers", format_with_si_prefix),
     );
     for (sample, &key) in keys.iter().enumerate() {
-        field.curve(key, shown(sample).enumerate().skip(1).map(|(m, &n)| (m as f64, n as f64)));
+        field.add_filled_curve(key, shown(sample).enumerate().skip(1).map(|(m, &n)| (m as f64, n as f64)));
     }
     for (sample, &key) in keys.iter().enumerate() {
-        field.mark(
+        field.add_vertical_line(
             key,
             depths[sample],
             &format!("{} {:.0}×", key.name.to_lowercase(), depths[sample]),
             sample as f64,
         );
     }
-    figure(
-        "How deep the samples were read",
-        "The peak is the depth at which each sample covers its genome. k-mers seen once or twice are mostly \
-         sequencing errors; they leave the plot at the top.",
+    html_figure(
+        "k-mer spectrum",
+        "The peak is the depth of single-copy sequence. k-mers that occur once or twice are mostly sequencing \
+         errors; they are clipped at the top.",
         &keys,
-        &field.finish("k-mer spectrum of the normal and the tumour"),
+        &field.into_svg("k-mer spectrum of the normal and the tumour"),
     )
 }
 
-/// Calls sorted into columns, one stack of keys each.
-fn stacks<'a>(
-    calls: impl Iterator<Item = &'a Reported>,
-    keys: &[Key<'static>],
+/// Sorts calls into columns, each a stack of counts by legend entry. `place` returns the position of a call, 0 to 1,
+/// and its legend entry.
+fn stack_calls<'a>(
+    calls: impl Iterator<Item = &'a ReportedEvent>,
+    keys: &[LegendKey<'static>],
     columns: usize,
-    place: impl Fn(&Reported) -> (f64, Key<'static>),
-) -> Vec<Vec<(Key<'static>, u64)>> {
+    place: impl Fn(&ReportedEvent) -> (f64, LegendKey<'static>),
+) -> Vec<Vec<(LegendKey<'static>, u64)>> {
     let mut stacks = vec![keys.iter().map(|&k| (k, 0)).collect::<Vec<_>>(); columns];
     for call in calls {
         let (at, key) = place(call);
@@ -103,133 +112,139 @@ fn stacks<'a>(
     stacks
 }
 
-fn highest(stacks: &[Vec<(Key<'static>, u64)>]) -> f64 {
+fn tallest_stack(stacks: &[Vec<(LegendKey<'static>, u64)>]) -> f64 {
     stacks.iter().map(|s| s.iter().map(|x| x.1).sum::<u64>()).max().unwrap_or(0).max(4) as f64
 }
 
-/// The allele fractions in the tumour, in each if there are several.
-fn fractions(outcome: &Outcome) -> String {
-    let calls = outcome.calls.iter().filter(|c| passed(c));
-    let several = tumours(outcome);
+/// Histogram of allele fractions in the tumour, or one histogram for each of several tumours.
+fn allele_fraction_charts(outcome: &CallSummary) -> String {
+    let calls = outcome.calls.iter().filter(|c| is_passed(c));
+    let several = several_tumours(outcome);
     if several.is_empty() {
-        return fractions_in("the tumour", calls, |c| c.tumour.fraction());
+        return allele_fraction_chart("the tumour", calls, |c| c.tumour.allele_fraction());
     }
     let of_one = |(t, name): (usize, &String)| {
         let own = calls.clone().filter(|c| c.tumours.get(t).is_some_and(|own| own.has));
-        fractions_in(name, own, |c| c.tumours[t].support.fraction())
+        allele_fraction_chart(name, own, |c| c.tumours[t].support.allele_fraction())
     };
     several.iter().enumerate().map(of_one).collect()
 }
 
-fn fractions_in<'a>(
+fn allele_fraction_chart<'a>(
     tumour: &str,
-    calls: impl Iterator<Item = &'a Reported>,
-    fraction: impl Fn(&Reported) -> f64,
+    calls: impl Iterator<Item = &'a ReportedEvent>,
+    fraction: impl Fn(&ReportedEvent) -> f64,
 ) -> String {
     const COLUMNS: usize = 40;
-    let keys = [SUBSTITUTION, INDEL, STRUCTURAL];
-    let stacks = stacks(calls, &keys, COLUMNS, |c| (fraction(c), key(c.class)));
-    let mut field = Field::new(
-        SMALL,
-        Axis::linear(1.0, "share of its read pairs with the change", |n| format!("{n:.1}")),
-        Axis::linear(highest(&stacks) * 1.08, "calls", |n| grouped(n as u64)),
+    let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
+    let stacks = stack_calls(calls, &keys, COLUMNS, |c| (fraction(c), class_key(c.class)));
+    let mut field = PlotArea::new(
+        SMALL_PLOT,
+        Axis::with_linear_scale(1.0, "allele fraction", |n| format!("{n:.1}")),
+        Axis::with_linear_scale(tallest_stack(&stacks) * 1.08, "calls", |n| group_thousands(n as u64)),
     );
-    field.columns(1.0 / COLUMNS as f64, &stacks);
-    figure(
-        &format!("Allele fractions in {}", escape(tumour)),
-        "PASS calls. Heterozygous changes of all tumour cells pile up at half the purity; subclones lie lower.",
+    field.add_stacked_columns(1.0 / COLUMNS as f64, &stacks);
+    html_figure(
+        &format!("Allele fractions in {}", escape_html(tumour)),
+        "PASS calls. Clonal heterozygous variants pile up at half the purity; subclonal variants are lower.",
         &keys,
-        &field.finish(&format!("Histogram of allele fractions in {tumour} of PASS calls by class")),
+        &field.into_svg(&format!("Histogram of allele fractions in {tumour} of PASS calls by class")),
     )
 }
 
-/// Of several tumours each after the first beside the first: each call that passes a point.
-fn tumours_beside(outcome: &Outcome) -> String {
-    let [first, others @ ..] = tumours(outcome) else { return String::new() };
+/// For several tumours: allele fractions in each further tumour against those in the first, one point for each call
+/// that passed.
+fn tumour_comparison_charts(outcome: &CallSummary) -> String {
+    let [first, others @ ..] = several_tumours(outcome) else { return String::new() };
     let tenths = |n: f64| format!("{n:.1}");
-    let beside = |(t, name): (usize, &String)| {
-        let [across, up] = [first, name].map(|name| format!("share in {name}"));
-        let mut field = Field::new(SMALL, Axis::linear(1.0, &across, tenths), Axis::linear(1.0, &up, tenths));
-        let keys = [SUBSTITUTION, INDEL, STRUCTURAL];
+    let compare_with_first = |(t, name): (usize, &String)| {
+        let [across, up] = [first, name].map(|name| format!("allele fraction in {name}"));
+        let mut field = PlotArea::new(
+            SMALL_PLOT,
+            Axis::with_linear_scale(1.0, &across, tenths),
+            Axis::with_linear_scale(1.0, &up, tenths),
+        );
+        let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
         for wanted in keys {
-            let of = |c: &&Reported| passed(c) && key(c.class).style == wanted.style;
-            let point = |c: &Reported| {
-                Some((c.tumours.first()?.support.fraction(), c.tumours.get(t + 1)?.support.fraction()))
+            let of = |c: &&ReportedEvent| is_passed(c) && class_key(c.class).style == wanted.style;
+            let point = |c: &ReportedEvent| {
+                Some((c.tumours.first()?.support.allele_fraction(), c.tumours.get(t + 1)?.support.allele_fraction()))
             };
-            field.points(wanted, outcome.calls.iter().filter(of).take(MOST_POINTS).filter_map(point));
+            field.add_points(wanted, outcome.calls.iter().filter(of).take(MAX_POINTS).filter_map(point));
         }
-        figure(
-            &format!("{} against {}", escape(first), escape(name)),
-            &drawn("PASS calls. Changes that only one of the two has lie on its axis.", &outcome.calls),
+        html_figure(
+            &format!("{} against {}", escape_html(first), escape_html(name)),
+            &points_caption("PASS calls. Variants of only one of the two tumours are on its axis.", &outcome.calls),
             &keys,
-            &field.finish(&format!("Share of reads with the change in {first} and {name}, one point a call")),
+            &field.into_svg(&format!("Allele fractions in {first} and {name}, one point per call")),
         )
     };
-    others.iter().enumerate().map(beside).collect()
+    others.iter().enumerate().map(compare_with_first).collect()
 }
 
-/// More points than this would only cover each other.
-const MOST_POINTS: usize = 5_000;
+/// Maximum number of points of a plot. More points would hide each other.
+const MAX_POINTS: usize = 5_000;
 
-/// What a picture of points says, and that not all calls may be points.
-fn drawn(what: &str, calls: &[Reported]) -> String {
+/// Caption of a scatter plot, with a note if only some of the calls are drawn.
+fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
     match calls.len() {
-        n if n > MOST_POINTS => format!(
-            "{what} Of {} calls, at most {} of a kind are drawn.",
-            grouped(n as u64),
-            grouped(MOST_POINTS as u64)
+        n if n > MAX_POINTS => format!(
+            "{what} Of {} calls at most {} of each kind are drawn.",
+            group_thousands(n as u64),
+            group_thousands(MAX_POINTS as u64)
         ),
         _ => what.to_owned(),
     }
 }
 
-/// Each call as a point: its share in the tumour against its share in the normal.
-fn both_samples(calls: &[Reported]) -> String {
+/// Allele fraction in the tumour against allele fraction in the normal, one point for each call.
+fn tumour_normal_chart(calls: &[ReportedEvent]) -> String {
     let tenths = |n: f64| format!("{n:.1}");
-    let mut field = Field::new(
-        SMALL,
-        Axis::linear(1.0, "share in the tumour", tenths),
-        Axis::linear(1.0, "share in the normal", tenths),
+    let mut field = PlotArea::new(
+        SMALL_PLOT,
+        Axis::with_linear_scale(1.0, "allele fraction in the tumour", tenths),
+        Axis::with_linear_scale(1.0, "allele fraction in the normal", tenths),
     );
-    let keys = [FILTERED, SUBSTITUTION, INDEL, STRUCTURAL];
+    let keys = [FILTERED_KEY, SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
     for wanted in keys {
-        let of = |c: &&Reported| if passed(c) { key(c.class) } else { FILTERED }.style == wanted.style;
-        field.points(
+        let of =
+            |c: &&ReportedEvent| if is_passed(c) { class_key(c.class) } else { FILTERED_KEY }.style == wanted.style;
+        field.add_points(
             wanted,
-            calls.iter().filter(of).take(MOST_POINTS).map(|c| (c.tumour.fraction(), c.normal.fraction())),
+            calls.iter().filter(of).take(MAX_POINTS).map(|c| (c.tumour.allele_fraction(), c.normal.allele_fraction())),
         );
     }
-    figure(
+    html_figure(
         "Tumour against normal",
-        &drawn(
-            "Somatic changes lie on the floor. What the normal has, too, is germline, or tumour in the normal.",
+        &points_caption(
+            "Somatic variants are at the bottom. Variants that the normal has too are germline, or from tumour cells in the normal.",
             calls,
         ),
-        &[SUBSTITUTION, INDEL, STRUCTURAL, FILTERED],
-        &field.finish("Share of reads with the change in tumour and normal, one point a call"),
+        &[SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY, FILTERED_KEY],
+        &field.into_svg("Allele fractions in tumour and normal, one point per call"),
     )
 }
 
-fn qualities(calls: &[Reported]) -> String {
+fn quality_chart(calls: &[ReportedEvent]) -> String {
     const COLUMNS: usize = 40;
-    let keys = [SUBSTITUTION, INDEL, STRUCTURAL, FILTERED];
+    let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY, FILTERED_KEY];
     let mut all: Vec<f64> = calls.iter().map(|c| c.quality).collect();
     all.sort_by(f64::total_cmp);
-    // The best hundredth share the last column.
+    // The best hundredth of the calls shares the last column.
     let top = all.get(all.len() * 99 / 100).copied().unwrap_or(0.0);
     let last = (top / 40.0).ceil().max(1.0) * 40.0;
-    let stacks = stacks(calls.iter(), &keys, COLUMNS, |c| {
-        (c.quality / last, if passed(c) { key(c.class) } else { FILTERED })
+    let stacks = stack_calls(calls.iter(), &keys, COLUMNS, |c| {
+        (c.quality / last, if is_passed(c) { class_key(c.class) } else { FILTERED_KEY })
     });
-    // The filtered calls of quality 0 may be many: they may leave the plot, the others not.
-    let rest = highest(&stacks[1..]);
-    let mut field = Field::new(
-        SMALL,
-        Axis::linear(last, "quality (Phred)", |n| grouped(n as u64)),
-        Axis::linear(highest(&stacks).min(rest * 1.6) * 1.08, "calls", |n| grouped(n as u64)),
+    // There can be very many filtered calls of quality 0. Only their column may be clipped.
+    let rest = tallest_stack(&stacks[1..]);
+    let mut field = PlotArea::new(
+        SMALL_PLOT,
+        Axis::with_linear_scale(last, "quality (Phred)", |n| group_thousands(n as u64)),
+        Axis::with_linear_scale(tallest_stack(&stacks).min(rest * 1.6) * 1.08, "calls", |n| group_thousands(n as u64)),
     );
     let most = field.y.to as u64;
-    let clipped: Vec<Vec<(Key<'static>, u64)>> = stacks
+    let clipped: Vec<Vec<(LegendKey<'static>, u64)>> = stacks
         .iter()
         .map(|stack| {
             let mut room = most;
@@ -243,70 +258,68 @@ fn qualities(calls: &[Reported]) -> String {
                 .collect()
         })
         .collect();
-    field.columns(last / COLUMNS as f64, &clipped);
+    field.add_stacked_columns(last / COLUMNS as f64, &clipped);
     let first: u64 = stacks[0].iter().map(|s| s.1).sum();
     let cut = if first > most {
-        format!(" The first column is cut off: it stands for {}.", counted(first, "call"))
+        format!(" The first column is clipped: it has {}.", format_count_with_noun(first, "call"))
     } else {
         String::new()
     };
-    figure(
-        "How sure the calls are",
-        &format!(
-            "Quality 20 is one chance in a hundred that the change is not somatic, 30 one in a thousand.{cut}"
-        ),
+    html_figure(
+        "Quality of the calls",
+        &format!("Quality 20 means a probability of 1 % that the change is not somatic, 30 of 0.1 %.{cut}"),
         &keys,
-        &field.finish("Histogram of call qualities, PASS by class and filtered"),
+        &field.into_svg("Histogram of call qualities, PASS by class and filtered"),
     )
 }
 
-/// Horizontal bars of counts, each with its parts, and their numbers written out.
-fn bars(rows: &[(String, Vec<(Key<'static>, u64)>)], described: &str) -> String {
-    let rows: Vec<Bar> = rows
+/// Horizontal bars of counts with the numbers as text.
+fn count_bars(rows: &[(String, Vec<(LegendKey<'static>, u64)>)], described: &str) -> String {
+    let rows: Vec<HorizontalBar> = rows
         .iter()
         .map(|(name, parts)| {
-            let numbers: Vec<String> = parts.iter().map(|p| grouped(p.1)).collect();
-            let part =
-                |&(key, n): &(Key<'static>, u64)| (key, n as f64, format!("{}: {}", key.name, grouped(n)));
-            Bar { name: name.clone(), parts: parts.iter().map(part).collect(), text: numbers.join(" + ") }
+            let numbers: Vec<String> = parts.iter().map(|p| group_thousands(p.1)).collect();
+            let part = |&(key, n): &(LegendKey<'static>, u64)| {
+                (key, n as f64, format!("{}: {}", key.name, group_thousands(n)))
+            };
+            HorizontalBar { name: name.clone(), parts: parts.iter().map(part).collect(), text: numbers.join(" + ") }
         })
         .collect();
-    // Room for the longest of the numbers.
+    // Width for the longest text.
     let letters = rows.iter().map(|bar| bar.text.len()).max().unwrap_or(0);
-    plot::bars(&rows, (122.0, (8.0 * letters as f64 + 8.0).max(96.0)), described)
+    plot::horizontal_bars(&rows, (122.0, (8.0 * letters as f64 + 8.0).max(96.0)), described)
 }
 
-fn per_class(calls: &[Reported]) -> String {
-    let rows: Vec<(String, Vec<(Key<'static>, u64)>)> = CLASSES
+fn class_chart(calls: &[ReportedEvent]) -> String {
+    let rows: Vec<(String, Vec<(LegendKey<'static>, u64)>)> = SHOWN_EVENT_CLASSES
         .into_iter()
         .map(|class| {
-            let count =
-                |pass: bool| calls.iter().filter(|c| c.class == class && passed(c) == pass).count() as u64;
-            (class.name().to_string(), vec![(key(class), count(true)), (FILTERED, count(false))])
+            let count = |pass: bool| calls.iter().filter(|c| c.class == class && is_passed(c) == pass).count() as u64;
+            (class.class_name().to_string(), vec![(class_key(class), count(true)), (FILTERED_KEY, count(false))])
         })
         .filter(|(_, parts)| parts.iter().any(|p| p.1 > 0))
         .collect();
-    figure(
-        "What was called",
-        "PASS calls in colour, filtered ones in grey after them.",
-        &[SUBSTITUTION, INDEL, STRUCTURAL, FILTERED],
-        &bars(&rows, "Number of calls by class, PASS and filtered"),
+    html_figure(
+        "Calls by class",
+        "PASS calls in colour, filtered calls in grey.",
+        &[SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY, FILTERED_KEY],
+        &count_bars(&rows, "Number of calls by class, PASS and filtered"),
     )
 }
 
-fn reasons(calls: &[Reported]) -> String {
-    let mut rows: Vec<(String, Vec<(Key<'static>, u64)>)> = Vec::new();
+fn filter_chart(calls: &[ReportedEvent]) -> String {
+    let mut rows: Vec<(String, Vec<(LegendKey<'static>, u64)>)> = Vec::new();
     for filter in calls.iter().flat_map(|c| &c.filters) {
         match rows.iter_mut().find(|r| r.0 == *filter) {
             Some(row) => row.1[0].1 += 1,
-            None => rows.push((filter.clone(), vec![(FILTERED, 1)])),
+            None => rows.push((filter.clone(), vec![(FILTERED_KEY, 1)])),
         }
     }
     rows.sort_by(|a, b| b.1[0].1.cmp(&a.1[0].1).then_with(|| a.0.cmp(&b.0)));
-    figure(
-        "Why calls were filtered",
+    html_figure(
+        "Calls by filter",
         "A call may fail several filters and is counted under each.",
         &[],
-        &bars(&rows, "Number of filtered calls by filter"),
+        &count_bars(&rows, "Number of filtered calls by filter"),
     )
 }

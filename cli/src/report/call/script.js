@@ -131,7 +131,7 @@
     const own = carries ? tumour : normal;
     const line = element("div", flags & 16 ? "line read copy" : "line read");
     const gutter = element("span", "gutter", flags & 8 ? "→" : "←");
-    gutter.title = (flags & 8 ? "runs with the contig" : "runs against the contig") + (flags & 16 ? "; PCR copy, not counted" : "");
+    gutter.title = (flags & 8 ? "forward on the contig" : "reverse on the contig") + (flags & 16 ? "; duplicate, not counted" : "");
     const box = element("span");
     box.style.marginLeft = `${from}ch`;
     line.append(gutter, box);
@@ -152,11 +152,11 @@
 
   const several = [...document.querySelectorAll("#table .tumour-column")].map((header) => header.textContent);
 
-  /** One sample by its number, the normal's 0. `pairs`: how many read pairs tell neither allele (not known), the normal's, the tumour's; `copies`: left out. */
+  /** One sample by its number, the normal's 0. `pairs`: numbers of read pairs that support neither allele (unknown), the normal's, the tumour's; `copies`: duplicates left out. */
   function side(picture, sample, pairs, copies) {
     const heading = sample ? several[sample - 1] || "Tumour" : "Normal";
     const support = `${pairs[2].toLocaleString("en")} of ${(pairs[1] + pairs[2]).toLocaleString("en")} read pairs have the change`
-      + (copies ? `; ${copies} PCR ${copies === 1 ? "copy" : "copies"} left out` : "");
+      + (copies ? `; ${copies} ${copies === 1 ? "duplicate" : "duplicates"} left out` : "");
     const [normalText, tumourText, from, to, rows] = picture;
     const box = element("section", `side ${sample ? "tumour" : "normal"}`);
     const title = element("h4", "", heading);
@@ -183,7 +183,7 @@
       line.append(element("span", "gutter", `${GROUPS[allele]}: ${number}`));
       reads.append(line, ...group.map((row) => readLine(whole, row)));
     }
-    if (mine.length === 0) reads.append(element("div", "line group", "  no reads tell"));
+    if (mine.length === 0) reads.append(element("div", "line group", "  no informative reads"));
     scroll.append(reads);
     box.append(title, scroll);
     return box;
@@ -204,8 +204,8 @@
     entry("is-n", "A", "the normal’s allele");
     entry("", "···", "agrees with its allele");
     entry("T", "T", "differs from it: an error, or a germline variant");
-    entry("", "→ ←", "runs with or against the contig");
-    box.append(element("span", "", "Faded: PCR copy, not counted"));
+    entry("", "→ ←", "forward or reverse on the contig");
+    box.append(element("span", "", "Faded: duplicate, not counted"));
     return box;
   }
 
@@ -244,7 +244,7 @@
       });
       box.append(sides, key());
     } else {
-      box.append(element("p", "note", "No picture of this call is kept in the report."));
+      box.append(element("p", "note", "The report has no picture of this call."));
     }
     cell.append(box);
     detail.append(cell);

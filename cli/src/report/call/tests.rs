@@ -1,50 +1,59 @@
-//! The page is well formed, harmless whatever its input, and works in a browser.
+//! Tests that the report is well-formed, escapes its input, and works in a browser.
 
-use genuma_pair::coverage::Covered;
-use genuma_pair::facts::PairFacts;
+use genuma_pair::contamination::Contamination;
+use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::interval::Estimate;
-use genuma_pair::library::facts::{CycleFacts, Library};
-use genuma_pair::marks::facts::{ContigFacts, Found, FoundIn, Karyotype, Screen};
-use genuma_pair::mixture::Contamination;
-use genuma_pair::tumour::Clone;
-use genuma_somatic::errors::{Learned, Substitution, Wrong};
-use genuma_somatic::event::Class;
-use genuma_somatic::genotype::{Own, Support};
+use genuma_pair::library::metrics::{CycleMetrics, LibraryMetrics};
+use genuma_pair::marker_kmers::karyotype_and_screen::{
+    ContigCopies, DetectedSequence, Karyotype, SampleDetection, ScreenResult,
+};
+use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::purity::PurityEstimate;
+use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, PileupRow, ReportedEvent};
+use genuma_somatic::candidate_kmer::KmerDepths;
+use genuma_somatic::event::EventClass;
+use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::outcome::{Other, Outcome, Picture, Reported, Row};
-use genuma_somatic::pipeline::Means;
-use genuma_somatic::screened::Screened;
-use genuma_somatic::select::Depths;
-use genuma_somatic::slippage::RepeatSlips;
-use genuma_somatic::unstable::Repeats;
-use genuma_work::clock::UnitCost;
+use genuma_somatic::msi::RepeatInstability;
+use genuma_somatic::pipeline::Resources;
+use genuma_somatic::screen_hits::ScreenHit;
+use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
+use genuma_somatic::slippage::RepeatSlippage;
+use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MOST_PICTURES, MOST_ROWS};
-use super::render;
-use crate::report::testing::{assert_nested, chromium};
+use super::calls::{MAX_READ_PICTURES, MAX_TABLE_ROWS};
+use super::render_page;
+use crate::report::testing::{assert_nested, run_chromium};
 
-fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> Row {
-    Row { sample, alternative, forward: from.is_multiple_of(2), copy: from == 3, from, cells: cells.into() }
+fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> PileupRow {
+    PileupRow {
+        sample,
+        supports_tumour_allele: alternative,
+        forward: from.is_multiple_of(2),
+        is_duplicate: from == 3,
+        start: from,
+        cells: cells.into(),
+    }
 }
 
 /// One SNV in the middle of `ACGTACGTACG`.
-fn snv() -> Reported {
-    Reported {
+fn snv() -> ReportedEvent {
+    ReportedEvent {
         id: "snv1".into(),
         chrom: "chr1".into(),
         pos: 12_345,
         other: None,
         alleles: ["C".into(), "T".into()],
-        class: Class::Snv,
+        class: EventClass::Snv,
         quality: 61.4,
         filters: Vec::new(),
-        normal: Support { reference: 30, reference_first_forward: 15, ..Support::default() },
-        tumour: Support { reference: 15, alternative: 14, forward: 8, copies: 1, ..Support::default() },
+        normal: AlleleSupport { reference: 30, reference_first_forward: 15, ..AlleleSupport::default() },
+        tumour: AlleleSupport { reference: 15, alternative: 14, forward: 8, copies: 1, ..AlleleSupport::default() },
         tumours: Vec::new(),
         contig: "tumour_7".into(),
-        picture: Picture {
+        picture: EventPileup {
             normal: "ACGTACGTACG".into(),
             tumour: "ACGTATGTACG".into(),
             change: (5, 6),
@@ -59,20 +68,19 @@ fn snv() -> Reported {
     }
 }
 
-fn learned() -> Learned {
-    let damage = |from, to, share| Substitution { sample: 1, first_forward: true, from, to, share };
-    Learned {
-        wrong: (2..42)
-            .map(|quality| Wrong { quality, share: 10f64.powf(-f64::from(quality) / 10.0) })
+fn learned() -> EstimatedErrorRates {
+    let damage = |from, to, share| SubstitutionRate { sample: 1, first_forward: true, from, to, share };
+    EstimatedErrorRates {
+        by_quality: (2..42)
+            .map(|quality| QualityErrorRate { quality, share: 10f64.powf(-f64::from(quality) / 10.0) })
             .collect(),
         substitutions: vec![damage('A', 'G', 2e-4), damage('C', 'T', 0.0123)],
-        slips: vec![RepeatSlips { unit: 1, copies: 12, reads: 900, shorter: 0.0071, longer: 0.002 }],
+        slippage: vec![RepeatSlippage { unit: 1, copies: 12, reads: 900, shorter: 0.0071, longer: 0.002 }],
     }
 }
 
-pub(crate) fn outcome(calls: Vec<Reported>) -> Outcome {
-    let spectrum: Vec<u64> =
-        (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
+pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
+    let spectrum: Vec<u64> = (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
     let unit = |name: &str| UnitCost {
         name: name.into(),
         wall_s: 8.5,
@@ -80,7 +88,7 @@ pub(crate) fn outcome(calls: Vec<Reported>) -> Outcome {
         peak_bytes: 334_000_000,
         resumed: name == "count",
     };
-    Outcome {
+    CallSummary {
         command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
         version: "0.1.0".into(),
         samples: vec!["NORMAL".into(), "TUMOR".into()],
@@ -88,20 +96,20 @@ pub(crate) fn outcome(calls: Vec<Reported>) -> Outcome {
         reference: Some("genome.fa".into()),
         panel: None,
         k: 31,
-        means: Means { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
+        resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
         units: vec![unit("count"), unit("assemble")],
         timeline: Timeline::default(),
         bases: vec![3_000_000, 3_100_000],
         spectra: vec![spectrum.clone(), spectrum],
-        depths: Depths { kmer: vec![30.0, 30.0], error_share: 0.05 },
+        depths: KmerDepths { kmer: vec![30.0, 30.0], error_share: 0.05 },
         libraries: Default::default(),
-        known: Default::default(),
-        portrait: Default::default(),
-        others: Vec::new(),
-        screened: Vec::new(),
+        known_sequences: Default::default(),
+        sample_summary: Default::default(),
+        other_tumours: Vec::new(),
+        screened_calls: Vec::new(),
         ledger: Ledger::default(),
         errors: learned(),
-        strangers: None,
+        genotype_mismatch_rate: None,
         sequences: vec![("chr1".into(), 100_000)],
         calls,
     }
@@ -111,137 +119,142 @@ fn estimate(value: f64) -> Estimate {
     Estimate { value, low: value * 0.75, high: value * 1.25 }
 }
 
-/// A pair that nothing speaks against.
-pub(crate) fn pair() -> PairFacts {
-    let foreign =
-        Some(Contamination { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
-    let covered = || Covered {
-        depth: 22.0,
+/// A pair without any finding.
+pub(crate) fn example_pair() -> PairSummary {
+    let foreign = Some(Contamination { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
+    let covered = || CoverageMetrics {
+        mean_depth: 22.0,
         unevenness: 0.2,
-        thin: 0.004,
-        by_gc: (5..25).map(|gc| (f64::from(gc) / 30.0, 1.1 - f64::from(gc) / 100.0)).collect(),
+        low_depth_share: 0.004,
+        depth_by_gc: (5..25).map(|gc| (f64::from(gc) / 30.0, 1.1 - f64::from(gc) / 100.0)).collect(),
     };
-    PairFacts {
-        share: 0.25,
+    PairSummary {
+        sampled_share: 0.25,
         roots: 1_000_000,
         identity: Identity {
             relation: Relation::Same,
-            excess: estimate(1e-5),
-            distance: Some(estimate(0.04)),
-            heterozygous: Some([9.5e-4, 9.8e-4]),
+            excess_mismatch_rate: estimate(1e-5),
+            genetic_distance: Some(estimate(0.04)),
+            heterozygosity: Some([9.5e-4, 9.8e-4]),
             sites: 1_234_567,
         },
         contamination: [foreign, foreign],
-        copies: [0.02, 0.02],
+        duplicate_share: [0.02, 0.02],
         coverage: [covered(), covered()],
-        wrong: [Some([1e-4; 6]); 2],
-        tumour: Some(Clone {
+        substitution_error_rates: [Some([1e-4; 6]); 2],
+        tumour: Some(PurityEstimate {
             purity: Some(Estimate { value: 0.64, low: 0.615, high: 0.67 }),
             ploidy: Some(estimate(2.4)),
-            lost: Some(0.06),
-            also: Vec::new(),
-            word: "as copies have it".into(),
+            loh_fraction: Some(0.06),
+            alternatives: Vec::new(),
+            note: "estimated from copy numbers".into(),
             segments: 23,
-            sites: 1_017,
+            heterozygous_sites: 1_017,
             changes: 239,
         }),
     }
 }
 
-fn library() -> Library {
-    let mut library = Library { pairs: 504_195, bases: 150_651_982, looked_at: 31_213, ..Library::default() };
+fn library() -> LibraryMetrics {
+    let mut library =
+        LibraryMetrics { pairs: 504_195, bases: 150_651_982, examined_pairs: 31_213, ..LibraryMetrics::default() };
     for (at, mate) in library.mates.iter_mut().enumerate() {
         mate.lengths = [30, 150, 150];
         mate.quality = Some(36.4 - at as f64);
         mate.q30 = Some(0.97);
-        let cycle = |i: usize| CycleFacts {
+        let cycle = |i: usize| CycleMetrics {
             quality: 37.0 - i as f64 / 50.0,
             errors: (i > 60).then_some(1e-5 * i as f64),
-            ..CycleFacts::default()
+            ..CycleMetrics::default()
         };
         mate.cycles = (0..150).map(cycle).collect();
     }
-    library.insert.longest_seen = 276;
-    library.insert.overlapping = Some(estimate(0.4));
+    library.insert.max_measurable = 276;
+    library.insert.overlapping_share = Some(estimate(0.4));
     library.insert.quantiles = [Some(180), Some(220), Some(260), None];
     library.insert.histogram = (0..28).map(|i| i * 20).collect();
-    library.duplicates.copied = Some(estimate(0.08));
-    library.duplicates.word = "some copies".into();
+    library.duplicates.pcr_duplicates = Some(estimate(0.08));
+    library.duplicates.note = "some duplicates".into();
     library.telomeres.per_million = Some(estimate(45.6));
     library.telomeres.motif = Some("TTAGGG".into());
     library
 }
 
-/// With all that samples can say of themselves.
-fn told(mut outcome: Outcome) -> Outcome {
+/// The outcome with all facts of the samples.
+fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.libraries.normal = library();
     outcome.libraries.tumor = library();
-    outcome.portrait.pair = Some(pair());
-    outcome.portrait.tumour_in_normal = Some(estimate(0.008));
-    outcome.portrait.spectrum = (0..96).collect();
-    outcome.portrait.burden = Some(estimate(4.2));
-    outcome.portrait.repeats =
-        Some(Repeats { tracts: 1_706, unseen: 12, unstable: 77, share: estimate(0.045) });
-    let contig = |name: &str, ratio, word: &str| ContigFacts {
+    outcome.sample_summary.pair = Some(example_pair());
+    outcome.sample_summary.tumour_in_normal = Some(estimate(0.008));
+    outcome.sample_summary.spectrum = (0..96).collect();
+    outcome.sample_summary.burden = Some(estimate(4.2));
+    outcome.sample_summary.repeats =
+        Some(RepeatInstability { tracts: 1_706, not_assessable: 12, unstable: 77, share: estimate(0.045) });
+    let contig = |name: &str, ratio, word: &str| ContigCopies {
         name: name.into(),
         bases: 900_000,
-        marks: 4_000,
-        relative: [Some(estimate(1.0)); 2],
-        ratio: Some(estimate(ratio)),
-        word: word.into(),
+        marker_kmers: 4_000,
+        relative_depth: [Some(estimate(1.0)); 2],
+        tumour_normal_ratio: Some(estimate(ratio)),
+        status: word.into(),
     };
-    outcome.known.karyotype = Some(Karyotype {
-        usual: [21.0, 21.0],
-        sex: ["female".into(), "not known: too few reads".into()],
-        y_lost: None,
-        mitochondria: [Some(estimate(400.0)), None],
-        changed: vec!["chr2".into()],
-        not_judged: 0,
-        contigs: vec![contig("chr1", 1.0, "as usual"), contig("chr2", 0.6, "lost")],
+    outcome.known_sequences.karyotype = Some(Karyotype {
+        autosome_depth: [21.0, 21.0],
+        sex: ["female".into(), "unknown: too few reads".into()],
+        y_loss: None,
+        mitochondrial_copies: [Some(estimate(400.0)), None],
+        changed_contigs: vec!["chr2".into()],
+        unassessed_contigs: 0,
+        contigs: vec![contig("chr1", 1.0, "unchanged"), contig("chr2", 0.6, "lost")],
     });
-    let found =
-        |reads, word: &str| FoundIn { breadth: 0.7, depth: 2.0, reads, per_million: 3.0, word: word.into() };
-    outcome.known.screen = Some(Screen {
+    let found = |reads, word: &str| SampleDetection {
+        breadth: 0.7,
+        depth: 2.0,
+        reads,
+        reads_per_million: 3.0,
+        note: word.into(),
+    };
+    outcome.known_sequences.screen = Some(ScreenResult {
         sequences: 9,
-        sought: 1.0,
-        not_told_apart: 1,
-        found: vec![Found {
+        searched_share: 1.0,
+        indistinguishable: 1,
+        detected: vec![DetectedSequence {
             name: "HPV16".into(),
             bases: 7_906,
-            marks: [4_000, 0],
-            like: Some("HPV31".into()),
-            samples: [found(0.0, "not there"), found(210.0, "there")],
+            marker_kmers: [4_000, 0],
+            most_similar: Some("HPV31".into()),
+            samples: [found(0.0, "not detected"), found(210.0, "detected")],
         }],
-        others: 7,
+        not_detected: 7,
     });
-    outcome.screened = vec![Screened {
+    outcome.screened_calls = vec![ScreenHit {
         id: "g7".into(),
         chrom: "chr2".into(),
         pos: 5_000,
         name: "HPV16".into(),
-        place: 1_200,
+        sequence_pos: 1_200,
         forward: false,
         kmers: [90, 100],
     }];
     outcome
 }
 
-fn calls() -> Vec<Reported> {
-    let mut filtered = Reported { id: "snv2".into(), pos: 23_456, quality: 3.0, ..snv() };
+fn calls() -> Vec<ReportedEvent> {
+    let mut filtered = ReportedEvent { id: "snv2".into(), pos: 23_456, quality: 3.0, ..snv() };
     filtered.filters = vec!["low_quality".into(), "germline".into()];
-    let deletion = Reported {
+    let deletion = ReportedEvent {
         id: "del1".into(),
         pos: 34_567,
         alleles: ["GACT".into(), "G".into()],
-        class: Class::Indel,
+        class: EventClass::Indel,
         ..snv()
     };
-    let junction = Reported {
+    let junction = ReportedEvent {
         id: "bnd1".into(),
         pos: 45_678,
         other: Some(("chr1".into(), 55_678)),
         alleles: ["N".into(), "N[chr1:55678[".into()],
-        class: Class::Bnd,
+        class: EventClass::Bnd,
         ..snv()
     };
     vec![snv(), filtered, deletion, junction]
@@ -249,7 +262,7 @@ fn calls() -> Vec<Reported> {
 
 #[test]
 fn the_page_says_what_was_found_and_what_it_cost() {
-    let html = render(&outcome(calls()));
+    let html = render_page(&example_summary(calls()));
     assert_nested(&html);
     for expected in [
         "3 somatic changes",
@@ -260,9 +273,9 @@ fn the_page_says_what_was_found_and_what_it_cost() {
         "−3 bp <code>ACT</code>",
         "to chr1:55,678 (10,000 bp)",
         "14 <span class=\"of\" data-pairs=\"14 29\">/ 29</span>",
-        "title=\"Quality under the threshold\">low_quality",
+        "title=\"Quality below the threshold\">low_quality",
         "334 MB",
-        "taken from an earlier run",
+        "resumed from an earlier run",
         "normal 30×",
     ] {
         assert!(html.contains(expected), "{expected} is missing");
@@ -270,29 +283,26 @@ fn the_page_says_what_was_found_and_what_it_cost() {
     assert_eq!(html.matches("<tr class=\"call\"").count(), 3);
     assert_eq!(html.matches("<tr class=\"call filtered\"").count(), 1);
     assert_eq!(html.matches("<figure>").count(), 6);
-    assert!(
-        !html.contains("{{") && !html.contains("NaN") && !html.contains("inf"),
-        "a value is not filled in"
-    );
+    assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf"), "a value is not filled in");
 }
 
 #[test]
 fn several_tumours_have_columns_and_a_menu() {
-    let own = |reference, alternative, has| Own {
-        support: Support { reference, alternative, copies: 3, ..Support::default() },
+    let own = |reference, alternative, has| TumourSupport {
+        support: AlleleSupport { reference, alternative, copies: 3, ..AlleleSupport::default() },
         has,
     };
     let mut shared = snv();
     shared.tumours = vec![own(38, 2, true), own(28, 12, true)];
     shared.picture.rows.push(read(2, Some(true), 1, "......"));
-    let private = Reported { id: "own".into(), tumours: vec![own(40, 0, false), own(20, 20, true)], ..snv() };
-    let mut outcome = outcome(vec![shared, private]);
+    let private = ReportedEvent { id: "own".into(), tumours: vec![own(40, 0, false), own(20, 20, true)], ..snv() };
+    let mut outcome = example_summary(vec![shared, private]);
     outcome.samples.push("relapse".into());
     outcome.inputs.push(vec!["r_1.fq".into()]);
     outcome.bases.push(2_000_000);
     outcome.spectra.push(outcome.spectra[1].clone());
     outcome.depths.kmer.push(20.0);
-    let html = render(&outcome);
+    let html = render_page(&outcome);
     assert_nested(&html);
     for expected in [
         "<dt>relapse</dt><dd>r_1.fq",
@@ -309,19 +319,19 @@ fn several_tumours_have_columns_and_a_menu() {
         assert!(html.contains(expected), "{expected} is missing");
     }
     assert_eq!(html.matches("tumour-column\" data-sort").count(), 2);
-    // A read of the second tumour with its allele: 1 + 2·2 + 32.
+    // A read of the second tumour with the tumour's allele: 1 + 2·2 + 32.
     assert!(html.contains("[37,1,\"6\"]"), "{html}");
 }
 
 #[test]
 fn an_empty_outcome_is_a_page_too() {
-    let mut empty = outcome(Vec::new());
+    let mut empty = example_summary(Vec::new());
     empty.spectra = vec![Vec::new(); 2];
     empty.depths.kmer = vec![0.0; 2];
     empty.sequences.clear();
     empty.reference = None;
     empty.units.clear();
-    let html = render(&empty);
+    let html = render_page(&empty);
     assert_nested(&html);
     assert!(html.contains("0 somatic changes"));
     assert!(!html.contains("NaN"));
@@ -331,20 +341,18 @@ fn an_empty_outcome_is_a_page_too() {
 fn hostile_names_stay_text() {
     const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{rows}}";
     let mut call = snv();
-    for text in
-        [&mut call.id, &mut call.chrom, &mut call.contig, &mut call.alleles[1], &mut call.picture.normal]
-    {
+    for text in [&mut call.id, &mut call.chrom, &mut call.contig, &mut call.alleles[1], &mut call.picture.normal] {
         *text = EVIL.into();
     }
     call.filters = vec![EVIL.into()];
     call.other = Some((EVIL.into(), 1));
-    let mut outcome = outcome(vec![call]);
+    let mut outcome = example_summary(vec![call]);
     for text in [&mut outcome.command, &mut outcome.version, &mut outcome.units[0].name] {
         *text = EVIL.into();
     }
     outcome.reference = Some(EVIL.into());
     outcome.inputs = vec![vec![EVIL.into()]; 2];
-    let html = render(&outcome);
+    let html = render_page(&outcome);
     assert_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
@@ -354,53 +362,53 @@ fn hostile_names_stay_text() {
 #[test]
 fn names_of_what_the_samples_are_like_stay_text() {
     const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{rows}}";
-    let mut outcome = told(outcome(calls()));
+    let mut outcome = with_sample_facts(example_summary(calls()));
     outcome.samples = vec!["NORMAL".into(), EVIL.into(), EVIL.into()];
-    let karyotype = outcome.known.karyotype.as_mut().unwrap();
-    for text in karyotype.sex.iter_mut().chain(&mut karyotype.changed) {
+    let karyotype = outcome.known_sequences.karyotype.as_mut().unwrap();
+    for text in karyotype.sex.iter_mut().chain(&mut karyotype.changed_contigs) {
         *text = EVIL.into();
     }
     karyotype.contigs.iter_mut().for_each(|contig| contig.name = EVIL.into());
-    let found = &mut outcome.known.screen.as_mut().unwrap().found[0];
-    found.like = Some(EVIL.into());
+    let found = &mut outcome.known_sequences.screen.as_mut().unwrap().detected[0];
+    found.most_similar = Some(EVIL.into());
     found.name = EVIL.into();
-    found.samples.iter_mut().for_each(|sample| sample.word = EVIL.into());
-    let call = &mut outcome.screened[0];
+    found.samples.iter_mut().for_each(|sample| sample.note = EVIL.into());
+    let call = &mut outcome.screened_calls[0];
     for text in [&mut call.id, &mut call.chrom, &mut call.name] {
         *text = EVIL.into();
     }
     for library in [&mut outcome.libraries.normal, &mut outcome.libraries.tumor] {
-        for text in [&mut library.telomeres.motif, &mut library.telomeres.of] {
+        for text in [&mut library.telomeres.motif, &mut library.telomeres.taxon] {
             *text = Some(EVIL.into());
         }
-        library.duplicates.word = EVIL.into();
+        library.duplicates.note = EVIL.into();
     }
-    let html = render(&outcome);
+    let html = render_page(&outcome);
     assert_nested(&html);
-    assert!(html.matches("x&quot;&gt;&lt;script&gt;").count() > 15, "all of them are told");
+    assert!(html.matches("x&quot;&gt;&lt;script&gt;").count() > 15, "all of them are shown");
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
 }
 
 #[test]
 fn the_samples_are_told_and_drawn() {
-    let outcome = told(outcome(calls()));
-    let html = render(&outcome);
+    let outcome = with_sample_facts(example_summary(calls()));
+    let html = render_page(&outcome);
     assert_nested(&html);
     for expected in [
-        "<b>Nothing speaks against this pair of samples</b>",
+        "<b>No problems found with this pair of samples</b>",
         "</svg>Good</span>",
-        "the same person",
+        "same person",
         "0.40\u{a0}% (0.00–\u{2060}0.80)",
         "64\u{a0}% (62–\u{2060}67)",
-        "not told: too few reads",
+        "unknown: too few reads",
         "<td>chr2</td>",
-        "many: microsatellites are unstable (MSI-high); 77 of 1,706",
-        "half up to 260",
-        "like HPV31",
+        "MSI-high; 77 of 1,706",
+        "median 260",
+        "similar to HPV31",
         "210 reads",
-        "7 sequences not there",
-        "the other strand; g7",
+        "7 sequences not detected",
+        "reverse strand; g7",
         "<title>A[C&gt;A]A: 0</title>",
         "<title>chr2: 0.60 (0.45–\u{2060}0.75), lost</title>",
     ] {
@@ -409,47 +417,47 @@ fn the_samples_are_told_and_drawn() {
     assert_eq!(html.matches("<figure>").count(), 6 + 6);
     assert!(html.matches("<svg").count() == html.matches("</svg>").count());
     assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf\""));
-    assert_eq!(html, render(&outcome), "the same each time");
+    assert_eq!(html, render_page(&outcome), "the same each time");
 }
 
 #[test]
 fn samples_that_say_nothing_are_not_drawn() {
-    let html = render(&outcome(calls()));
-    assert!(html.contains("Too little to tell whether the samples are a pair"));
-    assert!(html.contains("not told: the samples were not compared"));
-    for drawn in ["Depth by GC", "Insert size", "by cycle", "Copies of the contigs", "Substitutions by"] {
+    let html = render_page(&example_summary(calls()));
+    assert!(html.contains("Too little data to decide whether the samples are a matched pair"));
+    assert!(html.contains("unknown: the samples were not compared"));
+    for drawn in ["Depth by GC", "Insert size", "by cycle", "Depth of the contigs", "Mutational spectrum"] {
         assert!(!html.contains(drawn), "{drawn}");
     }
 }
 
 #[test]
 fn of_several_tumours_each_is_told_of() {
-    let mut outcome = told(outcome(calls()));
-    let one = render(&outcome);
+    let mut outcome = with_sample_facts(example_summary(calls()));
+    let one = render_page(&outcome);
     assert!(!one.contains("Normal and "));
     outcome.samples.push("<relapse>".into());
-    outcome.others = vec![Other {
+    outcome.other_tumours = vec![AdditionalTumour {
         sample: "<relapse>".into(),
         libraries: outcome.libraries.clone(),
-        portrait: outcome.portrait.clone(),
+        sample_summary: outcome.sample_summary.clone(),
     }];
-    let two = render(&outcome);
+    let two = render_page(&outcome);
     assert!(two.contains("Normal and TUMOR") && two.contains("Normal and &lt;relapse&gt;"));
     let count = |page: &str, what: &str| page.matches(what).count();
-    for (what, each) in [("class=\"verdict\"", 2), ("Another person's DNA", 2), ("burden", 2)] {
+    for (what, each) in [("class=\"verdict\"", 2), ("Contamination</th>", 2), ("burden", 2)] {
         assert!(count(&one, what) > 0, "{what}");
         assert!(
             count(&two, what) >= each * count(&one, what).min(1) && count(&two, what) > count(&one, what),
             "{what}"
         );
     }
-    // Contigs are those of the first alone.
+    // Contigs are known for the first tumour only.
     assert_eq!(count(&two, "Contigs gained"), count(&one, "Contigs gained"));
 }
 
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
-    let html = render(&outcome(calls()));
+    let html = render_page(&example_summary(calls()));
     for reference in ["http://", "https://", "src=", "@import", "url(//", "<iframe", "<object"] {
         assert!(!html.contains(reference), "{reference} in the page");
     }
@@ -460,17 +468,17 @@ fn nothing_is_loaded_from_elsewhere() {
 
 #[test]
 fn large_call_sets_keep_the_best() {
-    let call = |n: usize| Reported {
+    let call = |n: usize| ReportedEvent {
         id: format!("c{n}"),
         pos: n as u64,
         quality: n as f64,
         filters: if n.is_multiple_of(2) { vec!["germline".into()] } else { Vec::new() },
         ..snv()
     };
-    let html = render(&outcome((0..MOST_ROWS + 500).map(call).collect()));
-    assert_eq!(html.matches("<tr class=\"call").count(), MOST_ROWS);
-    assert_eq!(html.matches("<tr class=\"call\"").count(), MOST_ROWS / 2 + 250, "every PASS call");
-    assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MOST_PICTURES);
+    let html = render_page(&example_summary((0..MAX_TABLE_ROWS + 500).map(call).collect()));
+    assert_eq!(html.matches("<tr class=\"call").count(), MAX_TABLE_ROWS);
+    assert_eq!(html.matches("<tr class=\"call\"").count(), MAX_TABLE_ROWS / 2 + 250, "every PASS call");
+    assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MAX_READ_PICTURES);
     assert!(html.contains("500 more are in the VCF"));
     assert!(html.contains("8,000 in this table have none"));
     assert!(html.len() < 10_000_000, "{} bytes", html.len());
@@ -480,9 +488,9 @@ fn large_call_sets_keep_the_best() {
 fn a_browser_draws_the_reads_of_the_call_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");
-    std::fs::write(&path, render(&outcome(calls()))).unwrap();
+    std::fs::write(&path, render_page(&example_summary(calls()))).unwrap();
     let page = format!("file://{}#call-snv1", path.display());
-    let Some(dom) = chromium(folder.path(), &["--dump-dom"], &page) else { return };
+    let Some(dom) = run_chromium(folder.path(), &["--dump-dom"], &page) else { return };
     assert!(dom.contains("<html lang=\"en\" class=\"scripted\">"), "the script ran");
     assert!(dom.contains("3 of 4 calls shown"));
     assert_eq!(dom.matches("<tr class=\"call").count(), 4);
@@ -491,32 +499,25 @@ fn a_browser_draws_the_reads_of_the_call_asked_for() {
     assert_eq!(dom.matches("class=\"line allele\"").count(), 4, "two alleles in two samples");
     assert_eq!(dom.matches("<div class=\"line read").count(), 5);
     assert_eq!(dom.matches("<div class=\"line read copy\">").count(), 1);
-    assert_eq!(
-        dom.matches("<i class=\"is-t\">T</i>").count(),
-        4,
-        "two reads and the tumour's line on each side"
-    );
+    assert_eq!(dom.matches("<i class=\"is-t\">T</i>").count(), 4, "two reads and the tumour's line on each side");
     assert!(dom.contains("<i class=\"A\">A</i>"), "a base that differs");
-    assert!(dom.contains("14 of 29 read pairs have the change; 1 PCR copy left out"));
+    assert!(dom.contains("14 of 29 read pairs have the change; 1 duplicate left out"));
 
     let page = format!("file://{}#call-snv2", path.display());
-    let dom = chromium(folder.path(), &["--dump-dom"], &page).unwrap();
-    assert!(
-        dom.contains("<tr class=\"call filtered opened\" id=\"call-snv2\""),
-        "a filtered call can be asked for"
-    );
+    let dom = run_chromium(folder.path(), &["--dump-dom"], &page).unwrap();
+    assert!(dom.contains("<tr class=\"call filtered opened\" id=\"call-snv2\""), "a filtered call can be asked for");
     assert!(dom.contains("4 of 4 calls shown"));
 
     let picture = folder.path().join("report.png");
     let shot = format!("--screenshot={}", picture.display());
-    chromium(folder.path(), &[&shot, "--window-size=1400,2200"], &page).unwrap();
+    run_chromium(folder.path(), &[&shot, "--window-size=1400,2200"], &page).unwrap();
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
 }
 
 #[test]
 fn what_the_reads_get_wrong_is_told() {
-    let page = render(&outcome(calls()));
+    let page = render_page(&example_summary(calls()));
     for told in [
         "0.0079% at Q41",
         "C\u{a0}&gt;\u{a0}T 1.2% (tumour, F1R2); A\u{a0}&gt;\u{a0}G 0.020% (tumour, F1R2)",
@@ -524,6 +525,6 @@ fn what_the_reads_get_wrong_is_told() {
     ] {
         assert!(page.contains(told), "{told}");
     }
-    let nothing = Outcome { errors: Learned::default(), ..outcome(calls()) };
-    assert_eq!(render(&nothing).matches("too few to tell").count(), 3);
+    let nothing = CallSummary { errors: EstimatedErrorRates::default(), ..example_summary(calls()) };
+    assert_eq!(render_page(&nothing).matches("too few observations").count(), 3);
 }

@@ -1,96 +1,96 @@
-//! What the call used over time: processors, memory, bytes read and written, with the units as bands.
+//! Plots of the resources that the call used over time: CPU, memory, file I/O. The units are shown as bands.
 
-use genuma_work::timeline::{Sample, Timeline};
+use genuma_work::timeline::{Timeline, UsageSample};
 
-use crate::report::markup::{bytes, duration, short};
-use crate::report::plot::{Axis, Field, Key, SMALL, Size, figure};
+use crate::report::markup::{format_bytes, format_duration, format_with_si_prefix};
+use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, SMALL_PLOT, html_figure};
 
-/// Bytes have long ticks.
-const WIDE_TICKS: Size = Size { left: 80.0, ..SMALL };
+/// Plot size with a wide left margin for byte counts.
+const WIDE_TICK_PLOT: PlotSize = PlotSize { left: 80.0, ..SMALL_PLOT };
 
-const CPU: Key<'static> = Key { style: "cpu", name: "Cores busy" };
-const MEMORY: Key<'static> = Key { style: "memory", name: "Memory" };
-const READ: Key<'static> = Key { style: "read", name: "Read" };
-const WRITTEN: Key<'static> = Key { style: "written", name: "Written" };
+const CPU_KEY: LegendKey<'static> = LegendKey { style: "cpu", name: "Cores busy" };
+const MEMORY_KEY: LegendKey<'static> = LegendKey { style: "memory", name: "Memory" };
+const READ_KEY: LegendKey<'static> = LegendKey { style: "read", name: "Read" };
+const WRITTEN_KEY: LegendKey<'static> = LegendKey { style: "written", name: "Written" };
 
-/// Most points of a curve: more than that cannot be seen.
-const POINTS: usize = 300;
+/// Maximum number of points of a curve. More would not be visible.
+const MAX_POINTS: usize = 300;
 
-/// The plots, or nothing of a call that was too short for any.
-pub(crate) fn plots(timeline: &Timeline) -> String {
+/// Returns the plots, or an empty text if the call was too short.
+pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
     let samples = &timeline.samples;
-    let Some(end) = samples.last().map(|last| last.s).filter(|&s| s > 0.0 && samples.len() > 2) else {
+    let Some(end) = samples.last().map(|last| last.elapsed_s).filter(|&s| s > 0.0 && samples.len() > 2) else {
         return String::new();
     };
-    // Steps of one length: a rate over a moment says nothing.
-    let step = (end / POINTS as f64).max(1.0).min(end / 3.0);
-    let cores = rates(samples, step, |sample| sample.cpu_s);
-    let memory: Vec<(f64, f64)> = samples.iter().map(|s| (s.s, s.resident_bytes as f64)).collect();
-    let read = rates(samples, step, |sample| sample.read_bytes as f64);
-    let written = rates(samples, step, |sample| sample.written_bytes as f64);
-    let bands = bands(timeline, end);
-    let plot = |(key, label, write): (Key<'static>, &'static str, fn(f64) -> String),
-                curves: &[(Key, &Vec<(f64, f64)>)]| {
-        let most = curves.iter().flat_map(|curve| curve.1).map(|point| point.1).fold(1e-6, f64::max);
-        let across = Axis::linear(end, "time", duration);
-        let mut field = Field::new(WIDE_TICKS, across, Axis::linear(most * 1.15, label, write));
-        field.bands(&bands);
-        curves.iter().for_each(|(key, points)| field.curve(*key, points.iter().copied()));
-        field.finish(&format!("{} over time, by unit", key.name))
+    // Steps of equal length, because rates over short steps are noise.
+    let step = (end / MAX_POINTS as f64).max(1.0).min(end / 3.0);
+    let cores = rates_per_second(samples, step, |sample| sample.cpu_s);
+    let memory: Vec<(f64, f64)> = samples.iter().map(|s| (s.elapsed_s, s.resident_bytes as f64)).collect();
+    let read = rates_per_second(samples, step, |sample| sample.read_bytes as f64);
+    let written = rates_per_second(samples, step, |sample| sample.written_bytes as f64);
+    let bands = unit_bands(timeline, end);
+    let plot = |(key, label, write): (LegendKey<'static>, &'static str, fn(f64) -> String),
+                curves: &[(LegendKey, &Vec<(f64, f64)>)]| {
+        let max_value = curves.iter().flat_map(|curve| curve.1).map(|point| point.1).fold(1e-6, f64::max);
+        let across = Axis::with_linear_scale(end, "time", format_duration);
+        let mut field = PlotArea::new(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
+        field.add_bands(&bands);
+        curves.iter().for_each(|(key, points)| field.add_filled_curve(*key, points.iter().copied()));
+        field.into_svg(&format!("{} over time, by unit", key.name))
     };
     let last = samples[samples.len() - 1];
     let energy = timeline.energy_j.map_or_else(String::new, |j| {
-        format!(" The machine's processors took {:.3} kWh, {:.0} W.", j / 3.6e6, j / end)
+        format!(" The processors of the machine used {:.3} kWh ({:.0} W).", j / 3.6e6, j / end)
     });
     let peak = samples.iter().map(|sample| sample.resident_bytes).max().unwrap_or(0);
     [
-        figure(
+        html_figure(
             "Processors over time",
-            &format!("Cores busy; {} of CPU in all.{energy}", duration(last.cpu_s)),
+            &format!("Busy cores; {} of CPU time in total.{energy}", format_duration(last.cpu_s)),
             &[],
-            &plot((CPU, "cores busy", |n| format!("{n:.1}")), &[(CPU, &cores)]),
+            &plot((CPU_KEY, "cores busy", |n| format!("{n:.1}")), &[(CPU_KEY, &cores)]),
         ),
-        figure(
+        html_figure(
             "Memory over time",
-            &format!("Resident; {} at most.", bytes(peak)),
+            &format!("Resident memory; the peak is {}.", format_bytes(peak)),
             &[],
-            &plot((MEMORY, "bytes resident", short), &[(MEMORY, &memory)]),
+            &plot((MEMORY_KEY, "bytes resident", format_with_si_prefix), &[(MEMORY_KEY, &memory)]),
         ),
-        figure(
+        html_figure(
             "Files over time",
             &format!(
-                "{} read and {} written, of which the disk itself {} and {}.",
-                bytes(last.read_bytes),
-                bytes(last.written_bytes),
-                bytes(last.disk_read_bytes),
-                bytes(last.disk_written_bytes)
+                "{} read and {} written; {} and {} of these from and to the disk itself.",
+                format_bytes(last.read_bytes),
+                format_bytes(last.written_bytes),
+                format_bytes(last.disk_read_bytes),
+                format_bytes(last.disk_written_bytes)
             ),
-            &[READ, WRITTEN],
-            &plot((READ, "bytes a second", short), &[(READ, &read), (WRITTEN, &written)]),
+            &[READ_KEY, WRITTEN_KEY],
+            &plot((READ_KEY, "bytes per second", format_with_si_prefix), &[(READ_KEY, &read), (WRITTEN_KEY, &written)]),
         ),
     ]
     .concat()
 }
 
-/// From when to when each unit worked.
-fn bands(timeline: &Timeline, end: f64) -> Vec<(f64, f64, &str)> {
+/// Start, end and name of each unit, in seconds.
+fn unit_bands(timeline: &Timeline, end: f64) -> Vec<(f64, f64, &str)> {
     let units = &timeline.units;
-    let ends = units.iter().skip(1).map(|next| next.at.s).chain([end]);
-    units.iter().zip(ends).map(|(unit, until)| (unit.at.s, until, &unit.name[..])).collect()
+    let ends = units.iter().skip(1).map(|next| next.at.elapsed_s).chain([end]);
+    units.iter().zip(ends).map(|(unit, until)| (unit.at.elapsed_s, until, &unit.name[..])).collect()
 }
 
-/// What `of` a sample grew by a second, in steps of about `step` seconds.
-fn rates(samples: &[Sample], step: f64, of: impl Fn(&Sample) -> f64) -> Vec<(f64, f64)> {
+/// Increase per second of the quantity `of`, in steps of about `step` seconds.
+fn rates_per_second(samples: &[UsageSample], step: f64, of: impl Fn(&UsageSample) -> f64) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut from = &samples[0];
     for sample in samples {
-        let seconds = sample.s - from.s;
+        let seconds = sample.elapsed_s - from.elapsed_s;
         if seconds >= step * 0.9 {
             let rate = (of(sample) - of(from)).max(0.0) / seconds;
             if points.is_empty() {
-                points.push((from.s, rate));
+                points.push((from.elapsed_s, rate));
             }
-            points.push((sample.s, rate));
+            points.push((sample.elapsed_s, rate));
             from = sample;
         }
     }
@@ -101,32 +101,32 @@ fn rates(samples: &[Sample], step: f64, of: impl Fn(&Sample) -> f64) -> Vec<(f64
 mod tests {
     use super::*;
     use crate::report::testing::assert_nested;
-    use genuma_work::timeline::Began;
+    use genuma_work::timeline::UnitStart;
 
-    fn sample(s: f64) -> Sample {
+    fn sample(s: f64) -> UsageSample {
         let n = (s * 1e6) as u64;
-        Sample {
-            s,
+        UsageSample {
+            elapsed_s: s,
             cpu_s: 2.0 * s,
             resident_bytes: 1 << 30,
             read_bytes: n,
             written_bytes: n / 2,
-            ..Sample::default()
+            ..UsageSample::default()
         }
     }
 
     #[test]
     fn units_are_bands_and_rates_are_by_the_second() {
-        let samples: Vec<Sample> = (0..5000).map(|i| sample(f64::from(i))).collect();
-        let points = rates(&samples, 20.0, |sample| sample.cpu_s);
-        assert!(points.len() > 200 && points.len() < POINTS);
+        let samples: Vec<UsageSample> = (0..5000).map(|i| sample(f64::from(i))).collect();
+        let points = rates_per_second(&samples, 20.0, |sample| sample.cpu_s);
+        assert!(points.len() > 200 && points.len() < MAX_POINTS);
         assert!(points.iter().all(|point| (point.1 - 2.0).abs() < 1e-9));
-        let began = |name: &str, s| Began { name: name.into(), at: sample(s) };
+        let began = |name: &str, s| UnitStart { name: name.into(), at: sample(s) };
         let units = vec![began("count, partition 1 of 2", 0.0), began("<b>", 3000.0)];
-        let html = plots(&Timeline { units, samples, energy_j: Some(3.6e6) });
+        let html = timeline_plots(&Timeline { units, samples, energy_j: Some(3.6e6) });
         assert_nested(&html);
         assert_eq!(html.matches("<figure>").count(), 3);
-        for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "1.1 GB at most"] {
+        for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "the peak is 1.1 GB"] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(!html.contains("NaN"));
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_short_call_has_no_plots() {
-        assert_eq!(plots(&Timeline::default()), "");
+        assert_eq!(timeline_plots(&Timeline::default()), "");
         let samples = vec![sample(0.0), sample(0.0), sample(0.0)];
-        assert_eq!(plots(&Timeline { samples, ..Timeline::default() }), "");
+        assert_eq!(timeline_plots(&Timeline { samples, ..Timeline::default() }), "");
         let samples = [0.0, 0.1, 0.2, 0.3].map(sample).to_vec();
-        assert_nested(&plots(&Timeline { samples, ..Timeline::default() }));
+        assert_nested(&timeline_plots(&Timeline { samples, ..Timeline::default() }));
     }
 }

@@ -1,25 +1,26 @@
-//! Machines for tests. All of them are made up: shapes are those of machines that are sold, figures come from a simple model
-//! and were measured nowhere.
+//! Invented machines for tests. Their shapes are like real machines; their measurements come from a simple model.
 
 use std::collections::BTreeMap;
 
 use genuma_machine::IdSet;
 use genuma_machine::topology::{
-    Allowed, Cache, CacheKind, Cpu, Node, Recorded, Source, Synthetic, Topology, Transparent,
+    AllowedResources, CacheKind, Cpu, CpuCache, NumaNode, RecordedMachine, SyntheticMachine, Topology, TopologySource,
+    TransparentHugePageMode,
 };
 use genuma_probe::MachineProfile;
-use genuma_probe::measure::{Machine, measure};
-use genuma_probe::model::Model;
-use genuma_probe::plan::{Plan, Wish};
+use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{
-    Bandwidth, BufferCheck, ContentionCurve, ContentionPoint, Effort, FORMAT, Kernel, Latency, LatencyCurve,
-    LatencyPoint, Level, LoadedCurve, LoadedPoint, Measured, MemoryModule, PageKind, PairLatency, Spot,
-    Theory, Unit, VERSION,
+    BandwidthKernel, BandwidthMeasurement, BufferCheck, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
+    LatencyMeasurements, LatencyPoint, LoadedLatencyCurve, LoadedLatencyPoint, Measurement, MeasurementEffort,
+    MeasurementUnit, MemoryLevel, MemoryLocation, MemoryModule, NodePairLatency, PROFILE_FORMAT_NAME,
+    PROFILE_FORMAT_VERSION, TheoreticalBandwidth,
 };
+use genuma_probe::simulated_machine::SimulatedMachine;
 
-/// What a made-up machine is like.
+/// Shape of an invented machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct MachineShape {
     pub(crate) host: &'static str,
     pub(crate) sockets: u32,
     /// Nodes of a socket.
@@ -30,20 +31,20 @@ pub(crate) struct Shape {
     pub(crate) sharing: u32,
     /// Hardware threads of a core.
     pub(crate) threads: u32,
-    /// Nodes without cores.
+    /// Number of nodes without cores.
     pub(crate) memory_only: u32,
-    /// GiB of a node.
+    /// Memory of a node in GiB.
     pub(crate) gib: u64,
-    /// ns to local memory.
+    /// Latency of local memory in ns.
     pub(crate) local_ns: f64,
     /// Bytes of a last-level cache.
     pub(crate) last_cache: u64,
-    /// GB/s of one core, and of a node's memory.
+    /// Bandwidth of one core, and of a node's memory, in GB/s.
     pub(crate) rates: (f64, f64),
 }
 
-/// A virtual machine or a laptop.
-pub(crate) const SMALL: Shape = Shape {
+/// A virtual machine or a laptop with one node.
+pub(crate) const ONE_NODE: MachineShape = MachineShape {
     host: "bench-2",
     sockets: 1,
     nodes: 1,
@@ -57,8 +58,8 @@ pub(crate) const SMALL: Shape = Shape {
     rates: (21.0, 34.0),
 };
 
-/// The usual server of a laboratory.
-pub(crate) const TWO: Shape = Shape {
+/// A typical server with two sockets.
+pub(crate) const TWO_SOCKETS: MachineShape = MachineShape {
     host: "node17.cluster",
     sockets: 2,
     nodes: 1,
@@ -72,12 +73,12 @@ pub(crate) const TWO: Shape = Shape {
     rates: (13.0, 118.0),
 };
 
-/// A server whose sockets are cut into halves.
-pub(crate) const FOUR: Shape =
-    Shape { host: "quarter", sockets: 2, nodes: 2, cores: 8, sharing: 8, threads: 1, gib: 64, ..TWO };
+/// A server with two sockets of two nodes each.
+pub(crate) const FOUR_NODES: MachineShape =
+    MachineShape { host: "quarter", sockets: 2, nodes: 2, cores: 8, sharing: 8, threads: 1, gib: 64, ..TWO_SOCKETS };
 
-/// An older machine of eight sockets.
-pub(crate) const EIGHT: Shape = Shape {
+/// An older server with eight sockets.
+pub(crate) const EIGHT_SOCKETS: MachineShape = MachineShape {
     host: "bigmem",
     sockets: 8,
     nodes: 1,
@@ -91,11 +92,11 @@ pub(crate) const EIGHT: Shape = Shape {
     rates: (9.0, 41.0),
 };
 
-/// Four nodes with cores, and two of CXL memory.
-pub(crate) const EXPANDED: Shape = Shape { host: "cxl-lab", memory_only: 2, ..FOUR };
+/// Four nodes with cores, and two nodes with CXL memory only.
+pub(crate) const WITH_CXL_NODES: MachineShape = MachineShape { host: "cxl-lab", memory_only: 2, ..FOUR_NODES };
 
-/// As many cores as there are.
-pub(crate) const LARGE: Shape = Shape {
+/// A server with 256 cores.
+pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
     host: "turin",
     sockets: 2,
     nodes: 1,
@@ -109,30 +110,38 @@ pub(crate) const LARGE: Shape = Shape {
     rates: (38.0, 470.0),
 };
 
-/// Every shape.
-pub(crate) const SHAPES: [Shape; 6] = [SMALL, TWO, FOUR, EIGHT, EXPANDED, LARGE];
+/// All shapes.
+pub(crate) const ALL_SHAPES: [MachineShape; 6] =
+    [ONE_NODE, TWO_SOCKETS, FOUR_NODES, EIGHT_SOCKETS, WITH_CXL_NODES, LARGE_SERVER];
 
-/// A few per cent up or down, the same each time for the same number.
+/// A pseudo-random deviation of up to 2%, the same for equal seeds.
 fn wobble(seed: u64) -> f64 {
     let mixed = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.04
 }
 
-fn measured(unit: Unit, value: f64, seed: u64) -> Measured {
+fn measured(unit: MeasurementUnit, value: f64, seed: u64) -> Measurement {
     let median = value * (1.0 + wobble(seed));
     let mad = median * (0.004 + wobble(seed + 7).abs() * 0.3);
-    Measured { unit, median, min: median - 2.0 * mad, max: median + 3.1 * mad, mad, repetitions: 9 }
+    Measurement {
+        unit,
+        median,
+        min: median - 2.0 * mad,
+        max: median + 3.1 * mad,
+        median_absolute_deviation: mad,
+        repetitions: 9,
+    }
 }
 
-fn ns(value: f64, seed: u64) -> Measured {
-    measured(Unit::Nanoseconds, value, seed)
+fn ns(value: f64, seed: u64) -> Measurement {
+    measured(MeasurementUnit::Nanoseconds, value, seed)
 }
 
-fn gbs(value: f64, seed: u64) -> Measured {
-    measured(Unit::GigabytesPerSecond, value, seed)
+fn gbs(value: f64, seed: u64) -> Measurement {
+    measured(MeasurementUnit::GigabytesPerSecond, value, seed)
 }
 
-impl Shape {
+impl MachineShape {
     fn cpu_nodes(&self) -> u32 {
         self.sockets * self.nodes
     }
@@ -164,7 +173,7 @@ impl Shape {
         self.local_ns * (1.0 + f64::from(self.distance(from, to) - 10) * 0.07)
     }
 
-    /// GB/s of threads of one core each on one node's memory.
+    /// Bandwidth in GB/s of threads on different cores that use the memory of one node.
     fn rate(&self, threads: u32, memory: u32, distance: u32) -> f64 {
         let roof = if memory >= self.cpu_nodes() { self.rates.1 * 0.2 } else { self.rates.1 };
         let roof = roof * (10.0 / f64::from(distance)).sqrt();
@@ -193,19 +202,19 @@ impl Shape {
         ] {
             for first in (0..total).step_by(sharing as usize) {
                 let cpus = of_cores(first..first + sharing);
-                caches.push(Cache { level, kind, bytes, line: 64, cpus });
+                caches.push(CpuCache { level, kind, bytes, line_bytes: 64, cpus });
             }
         }
-        let nodes: Vec<Node> = (0..self.all_nodes())
-            .map(|id| Node {
+        let nodes: Vec<NumaNode> = (0..self.all_nodes())
+            .map(|id| NumaNode {
                 id,
                 cpus: if id < self.cpu_nodes() {
                     of_cores(id * self.cores..(id + 1) * self.cores)
                 } else {
                     IdSet::new()
                 },
-                memory: self.gib << 30,
-                free: self.gib << 29,
+                memory_bytes: self.gib << 30,
+                free_bytes: self.gib << 29,
                 distances: (0..self.all_nodes()).map(|to| (to, self.distance(id, to))).collect(),
                 huge_pages: Vec::new(),
                 access: Vec::new(),
@@ -215,25 +224,25 @@ impl Shape {
             origin: "made up for a test".into(),
             kernel: Some("6.18.0".into()),
             processor: Some("Made-up Processor 9000".into()),
-            page: 4096,
-            transparent: Some(Transparent::Madvise),
-            allowed: Allowed {
+            page_bytes: 4096,
+            transparent_huge_pages: Some(TransparentHugePageMode::Madvise),
+            allowed: AllowedResources {
                 cpus: cpus.iter().map(|c| c.id).collect(),
                 nodes: nodes.iter().map(|n| n.id).collect(),
-                memory: None,
-                cpu_time: None,
+                memory_limit_bytes: None,
+                cpu_time_limit_cpus: None,
             },
             cpus,
-            offline: IdSet::new(),
+            offline_cpus: IdSet::new(),
             caches,
             nodes,
-            weights: None,
-            missing: Vec::new(),
+            interleave_weights: None,
+            missing_notes: Vec::new(),
         }
     }
 
-    /// ns a load in a chain through this many bytes of local memory.
-    fn step(&self, bytes: u64, pages: PageKind) -> f64 {
+    /// Latency in ns of a pointer chase through this many bytes of local memory.
+    fn step(&self, bytes: u64, pages: BufferPageKind) -> f64 {
         let levels = [(32u64 << 10, 1.1), (1 << 20, 3.8), (self.last_cache, 14.0), (u64::MAX, self.local_ns)];
         let mut below = 0.0;
         let mut sum = 0.0;
@@ -242,14 +251,14 @@ impl Shape {
             sum += (within - below).max(0.0) * latency;
             below = below.max(within);
         }
-        let reach: f64 = if pages == PageKind::Base { 6e6 } else { 3e9 };
+        let reach: f64 = if pages == BufferPageKind::Base { 6e6 } else { 3e9 };
         sum * (1.0 + 0.24 * (1.0 - (reach / bytes as f64).min(1.0)))
     }
 
-    fn latencies(&self) -> Latency {
+    fn latencies(&self) -> LatencyMeasurements {
         let sizes: Vec<u64> =
             (24..=59).map(|i| ((2f64.powf(f64::from(i) / 2.0)) as u64).next_multiple_of(64)).collect();
-        let curve = |pages: PageKind| LatencyCurve {
+        let curve = |pages: BufferPageKind| LatencyCurve {
             cpu_node: 0,
             memory_node: 0,
             pages,
@@ -258,7 +267,7 @@ impl Shape {
                 .map(|&bytes| LatencyPoint { bytes, latency: ns(self.step(bytes, pages), bytes) })
                 .collect(),
         };
-        let level = |name: &str, from: u64, to: u64, cache: Option<u64>, latency: f64| Level {
+        let level = |name: &str, from: u64, to: u64, cache: Option<u64>, latency: f64| MemoryLevel {
             name: name.into(),
             from_bytes: from,
             to_bytes: to,
@@ -266,27 +275,27 @@ impl Shape {
             latency: ns(latency, to),
         };
         let last = self.last_cache;
-        let pair = |cpu: u32, memory: u32, pages: PageKind| PairLatency {
+        let pair = |cpu: u32, memory: u32, pages: BufferPageKind| NodePairLatency {
             cpu_node: cpu,
             memory_node: memory,
             pages,
             bytes: 1 << 29,
             latency: ns(
-                self.latency(cpu, memory) * if pages == PageKind::Base { 1.22 } else { 1.0 },
+                self.latency(cpu, memory) * if pages == BufferPageKind::Base { 1.22 } else { 1.0 },
                 u64::from(cpu * 64 + memory) + 1000,
             ),
         };
-        Latency {
-            curves: vec![curve(PageKind::Base), curve(PageKind::Huge)],
-            levels: vec![
+        LatencyMeasurements {
+            curves: vec![curve(BufferPageKind::Base), curve(BufferPageKind::Huge)],
+            memory_levels: vec![
                 level("L1", 4 << 10, 32 << 10, Some(32 << 10), 1.1),
                 level("L2", 64 << 10, 768 << 10, Some(1 << 20), 3.8),
                 level("L3", 3 << 20, last / 2, Some(last), 14.0),
                 level("DRAM", last * 6, 768 << 20, None, self.local_ns),
             ],
-            pairs: (0..self.cpu_nodes())
+            node_pairs: (0..self.cpu_nodes())
                 .flat_map(|cpu| (0..self.all_nodes()).map(move |memory| (cpu, memory)))
-                .flat_map(|(c, m)| [pair(c, m, PageKind::Base), pair(c, m, PageKind::Huge)])
+                .flat_map(|(c, m)| [pair(c, m, BufferPageKind::Base), pair(c, m, BufferPageKind::Huge)])
                 .collect(),
         }
     }
@@ -295,29 +304,28 @@ impl Shape {
         (node * self.cores..node * self.cores + threads).collect()
     }
 
-    fn bandwidth(&self) -> Vec<Bandwidth> {
+    fn bandwidth(&self) -> Vec<BandwidthMeasurement> {
         let kernels = [
-            (Kernel::Copy, 0.83),
-            (Kernel::Scale, 0.82),
-            (Kernel::Add, 0.87),
-            (Kernel::Triad, 0.88),
-            (Kernel::Read, 1.12),
-            (Kernel::Write, 0.55),
-            (Kernel::WriteNt, 1.05),
-            (Kernel::CopyNt, 1.08),
-            (Kernel::Random, 0.31),
-            (Kernel::Strided, 0.28),
+            (BandwidthKernel::Copy, 0.83),
+            (BandwidthKernel::Scale, 0.82),
+            (BandwidthKernel::Add, 0.87),
+            (BandwidthKernel::Triad, 0.88),
+            (BandwidthKernel::Read, 1.12),
+            (BandwidthKernel::Write, 0.55),
+            (BandwidthKernel::WriteNt, 1.05),
+            (BandwidthKernel::CopyNt, 1.08),
+            (BandwidthKernel::Random, 0.31),
+            (BandwidthKernel::Strided, 0.28),
         ];
-        let steps: Vec<u32> =
-            [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|&n| n <= self.cores).collect();
+        let steps: Vec<u32> = [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|&n| n <= self.cores).collect();
         let mut all = Vec::new();
-        let mut push = |kernel, cpu_node: Option<u32>, memory: Spot, threads: u32, rate: f64| {
+        let mut push = |kernel, cpu_node: Option<u32>, memory: MemoryLocation, threads: u32, rate: f64| {
             let seed = all.len() as u64 + 17;
-            all.push(Bandwidth {
+            all.push(BandwidthMeasurement {
                 kernel,
                 cpu_node,
                 memory,
-                pages: PageKind::Huge,
+                pages: BufferPageKind::Huge,
                 threads,
                 cpus: self.cpus(cpu_node.unwrap_or(0), threads),
                 bytes: 1 << 30,
@@ -326,26 +334,26 @@ impl Shape {
         };
         for (kernel, factor) in kernels {
             for &threads in &steps {
-                push(kernel, Some(0), Spot::Node(0), threads, factor * self.rate(threads, 0, 10));
+                push(kernel, Some(0), MemoryLocation::Node(0), threads, factor * self.rate(threads, 0, 10));
             }
         }
         for cpu in 0..self.cpu_nodes() {
             for memory in (0..self.all_nodes()).filter(|&m| (cpu, m) != (0, 0)) {
                 let rate = self.rate(self.cores, memory, self.distance(cpu, memory));
-                push(Kernel::Triad, Some(cpu), Spot::Node(memory), self.cores, 0.88 * rate);
+                push(BandwidthKernel::Triad, Some(cpu), MemoryLocation::Node(memory), self.cores, 0.88 * rate);
             }
         }
         let total = self.cores_in_all();
         let whole = f64::from(self.cpu_nodes()) * self.rate(self.cores, 0, 10) * 0.88;
         if self.cpu_nodes() > 1 {
-            push(Kernel::Triad, None, Spot::Local, total, whole);
+            push(BandwidthKernel::Triad, None, MemoryLocation::Local, total, whole);
             let nodes: IdSet = (0..self.cpu_nodes()).collect();
-            push(Kernel::Triad, None, Spot::Interleaved(nodes), total, whole * 0.71);
+            push(BandwidthKernel::Triad, None, MemoryLocation::Interleaved(nodes), total, whole * 0.71);
         }
         if self.memory_only > 0 {
             let weights: BTreeMap<u32, u32> =
                 (0..self.all_nodes()).map(|n| (n, if n < self.cpu_nodes() { 5 } else { 1 })).collect();
-            push(Kernel::Triad, None, Spot::Weighted(weights), total, whole * 0.77);
+            push(BandwidthKernel::Triad, None, MemoryLocation::Weighted(weights), total, whole * 0.77);
         }
         all
     }
@@ -354,10 +362,10 @@ impl Shape {
         let total = self.cores_in_all();
         let steps: Vec<u32> =
             (0..).map(|i| 1u32 << i).take_while(|&n| n < total).chain(std::iter::once(total)).collect();
-        let curve = |memory: Spot, rate: &dyn Fn(u32) -> f64| ContentionCurve {
-            kernel: Kernel::Triad,
+        let curve = |memory: MemoryLocation, rate: &dyn Fn(u32) -> f64| ContentionCurve {
+            kernel: BandwidthKernel::Triad,
             memory,
-            pages: PageKind::Huge,
+            pages: BufferPageKind::Huge,
             points: (steps.iter())
                 .map(|&threads| {
                     let total = gbs(rate(threads), u64::from(threads) + 400);
@@ -366,11 +374,11 @@ impl Shape {
                         threads,
                         cpus: (0..threads).collect(),
                         total,
-                        per_thread: Measured {
+                        per_thread: Measurement {
                             median: part(total.median),
                             min: part(total.min),
                             max: part(total.max),
-                            mad: part(total.mad),
+                            median_absolute_deviation: part(total.median_absolute_deviation),
                             ..total
                         },
                     }
@@ -379,14 +387,14 @@ impl Shape {
         };
         let mut all = Vec::new();
         for node in 0..self.all_nodes() {
-            all.push(curve(Spot::Node(node), &|n| 0.88 * self.rate(n, node, 10)));
+            all.push(curve(MemoryLocation::Node(node), &|n| 0.88 * self.rate(n, node, 10)));
         }
         if self.cpu_nodes() > 1 {
             let nodes: IdSet = (0..self.cpu_nodes()).collect();
             let roof = f64::from(self.cpu_nodes()) * self.rates.1 * 0.65;
             let rate = |n: u32| roof * (1.0 - (-f64::from(n) * self.rates.0 * 0.7 / roof).exp());
-            all.push(curve(Spot::Interleaved(nodes), &rate));
-            all.push(curve(Spot::Local, &|n| {
+            all.push(curve(MemoryLocation::Interleaved(nodes), &rate));
+            all.push(curve(MemoryLocation::Local, &|n| {
                 let full = n / self.cores;
                 let rest = self.rate(n % self.cores, 0, 10);
                 0.88 * (f64::from(full) * self.rate(self.cores, 0, 10) + rest)
@@ -395,23 +403,22 @@ impl Shape {
         all
     }
 
-    fn loaded(&self) -> Vec<LoadedCurve> {
+    fn loaded(&self) -> Vec<LoadedLatencyCurve> {
         let near = (0..self.all_nodes()).filter(|&m| m < 2 || m >= self.cpu_nodes());
         near.map(|memory| {
             let idle = self.latency(0, memory);
             let roof = self.rate(self.cores - 1, memory, self.distance(0, memory)) * 1.1;
-            let points =
-                [0.0, 0.1, 0.25, 0.45, 0.65, 0.8, 0.9, 0.97].into_iter().enumerate().map(|(i, share)| {
-                    LoadedPoint {
-                        pause: (i > 0).then(|| 1 << (8 - i)),
-                        injected: (i > 0).then(|| gbs(roof * share, i as u64)),
-                        latency: ns(idle * (1.0 + 0.12 * share / (1.03 - share)), i as u64 + 50),
-                    }
-                });
-            LoadedCurve {
+            let points = [0.0, 0.1, 0.25, 0.45, 0.65, 0.8, 0.9, 0.97].into_iter().enumerate().map(|(i, share)| {
+                LoadedLatencyPoint {
+                    pause: (i > 0).then(|| 1 << (8 - i)),
+                    injected: (i > 0).then(|| gbs(roof * share, i as u64)),
+                    latency: ns(idle * (1.0 + 0.12 * share / (1.03 - share)), i as u64 + 50),
+                }
+            });
+            LoadedLatencyCurve {
                 cpu_node: 0,
                 memory_node: memory,
-                pages: PageKind::Huge,
+                pages: BufferPageKind::Huge,
                 injectors: (1..self.cores).collect(),
                 points: points.collect(),
             }
@@ -419,23 +426,23 @@ impl Shape {
         .collect()
     }
 
-    /// The machine, all of it measured.
+    /// The complete profile of the machine.
     pub(crate) fn profile(&self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
-            format: FORMAT.into(),
-            version: VERSION,
+            format: PROFILE_FORMAT_NAME.into(),
+            version: PROFILE_FORMAT_VERSION,
             made_by: "genuma 0.1.0 (figures made up for a test)".into(),
             made_at: Some(1_795_248_420),
             host: Some(self.host.into()),
-            effort: Effort {
+            effort: MeasurementEffort {
                 plan: "full".into(),
                 expected_s: 640.0,
                 took_s: 655.2,
                 instructions: "avx512".into(),
             },
             topology: self.topology(),
-            theory: Theory {
+            theory: TheoreticalBandwidth {
                 peak_gbs: Some(peak),
                 channels: Some(8),
                 modules: (0..8)
@@ -443,8 +450,8 @@ impl Shape {
                         locator: format!("DIMM {i}"),
                         bank: format!("P0 CHANNEL {i}"),
                         bytes: self.gib << 27,
-                        mts: Some(4800),
-                        width: Some(64),
+                        megatransfers_per_s: Some(4800),
+                        width_bits: Some(64),
                     })
                     .collect(),
                 unknown_because: None,
@@ -455,11 +462,11 @@ impl Shape {
             contention: self.contention(),
             buffers: (0..self.all_nodes())
                 .map(|n| BufferCheck {
-                    asked: format!("bound to node {n}"),
-                    pages: PageKind::Huge,
+                    requested_policy: format!("bound to node {n}"),
+                    page_kind: BufferPageKind::Huge,
                     bytes: 1 << 30,
-                    found: BTreeMap::from([(n, 1 << 30)]),
-                    as_asked: Some(true),
+                    bytes_by_node: BTreeMap::from([(n, 1 << 30)]),
+                    is_as_requested: Some(true),
                 })
                 .collect(),
             devices: Vec::new(),
@@ -468,83 +475,90 @@ impl Shape {
     }
 }
 
-/// What the plan that users run makes of a described machine. Its figures come from the probe's own model.
-pub(crate) fn planned(description: &str) -> MachineProfile {
-    let described: Synthetic = description.parse().expect("a description");
-    modelled(described.topology().expect("a machine"), &Wish::full()).expect("a profile")
+/// The profile of a described machine, measured with the probe's own plan and model.
+pub(crate) fn planned_profile(description: &str) -> MachineProfile {
+    let described: SyntheticMachine = description.parse().expect("a description");
+    modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")
 }
 
-/// What a plan makes of each recorded machine on which something can be measured: real shapes, modelled figures.
-pub(crate) fn recorded() -> Vec<(String, MachineProfile)> {
+/// Profiles of all recorded machines with something to measure: real topologies, modelled measurements.
+pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware/machine/tests/machines");
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("recordings").map(|e| e.expect("an entry").path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "txt"));
     paths.sort();
     let name = |p: &std::path::Path| p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let topology = |p: &std::path::Path| Recorded::open(p).and_then(|r| r.topology()).expect("a machine");
-    paths.iter().filter_map(|p| Some((name(p), modelled(topology(p), &Wish::quick())?))).collect()
+    let topology = |p: &std::path::Path| RecordedMachine::open(p).and_then(|r| r.topology()).expect("a machine");
+    paths.iter().filter_map(|p| Some((name(p), modelled_profile(topology(p), &PlanOptions::quick_plan())?))).collect()
 }
 
-fn modelled(topology: Topology, wish: &Wish) -> Option<MachineProfile> {
-    let plan = Plan::new(&topology, wish).ok()?;
-    let machine = Machine { topology: topology.clone(), theory: Theory::default(), host: None, now: None };
-    measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).ok()
+fn modelled_profile(topology: Topology, wish: &PlanOptions) -> Option<MachineProfile> {
+    let plan = MeasurementPlan::new(&topology, wish).ok()?;
+    let machine = MachineDescription {
+        topology: topology.clone(),
+        theory: TheoreticalBandwidth::default(),
+        host: None,
+        unix_time_s: None,
+    };
+    measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
 }
 
-/// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware, little measured,
-/// memory that was not where it was asked for.
-pub(crate) fn container() -> MachineProfile {
-    let mut p = FOUR.profile();
+/// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,
+/// few measurements, and memory on a node other than the requested one.
+pub(crate) fn container_profile() -> MachineProfile {
+    let mut p = FOUR_NODES.profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
     p.host = None;
     p.made_at = None;
     p.topology.processor = None;
     p.topology.allowed.cpus = IdSet::from([0, 1, 2, 8, 9]);
-    p.topology.offline = IdSet::from([32, 33]);
-    p.topology.transparent = None;
+    p.topology.offline_cpus = IdSet::from([32, 33]);
+    p.topology.transparent_huge_pages = None;
     p.topology.cpus.iter_mut().for_each(|c| c.node = renumber(c.node));
     for node in &mut p.topology.nodes {
         node.id = renumber(node.id);
         node.distances = node.distances.iter().map(|(&to, &d)| (renumber(to), d)).collect();
     }
-    p.topology.nodes[1].memory = 0;
+    p.topology.nodes[1].memory_bytes = 0;
     p.topology.allowed.nodes = IdSet::from([0, 5]);
-    p.topology.missing =
+    p.topology.missing_notes =
         vec!["/sys/devices/system/node/node9/meminfo cannot be read: no memory is assumed.".into()];
-    p.theory = Theory {
+    p.theory = TheoreticalBandwidth {
         unknown_because: Some("The firmware's tables (DMI) cannot be read here: run as root.".into()),
-        ..Theory::default()
+        ..TheoreticalBandwidth::default()
     };
-    p.latency.curves.retain(|c| c.pages == PageKind::Base);
-    p.latency.pairs.retain(|pair| pair.pages == PageKind::Base && pair.cpu_node == 0 && pair.memory_node < 2);
-    p.latency.pairs.iter_mut().filter(|pair| pair.memory_node == 1).for_each(|pair| pair.memory_node = 5);
-    p.latency.pairs[0].latency.mad = p.latency.pairs[0].latency.median * 0.11;
-    p.latency.levels.clear();
-    p.bandwidth.retain(|b| b.kernel == Kernel::Read && b.cpu_node == Some(0));
+    p.latency.curves.retain(|c| c.pages == BufferPageKind::Base);
+    p.latency
+        .node_pairs
+        .retain(|pair| pair.pages == BufferPageKind::Base && pair.cpu_node == 0 && pair.memory_node < 2);
+    p.latency.node_pairs.iter_mut().filter(|pair| pair.memory_node == 1).for_each(|pair| pair.memory_node = 5);
+    p.latency.node_pairs[0].latency.median_absolute_deviation = p.latency.node_pairs[0].latency.median * 0.11;
+    p.latency.memory_levels.clear();
+    p.bandwidth.retain(|b| b.kernel == BandwidthKernel::Read && b.cpu_node == Some(0));
     p.loaded.clear();
     p.contention.clear();
     p.buffers = vec![BufferCheck {
-        asked: "bound to node 5".into(),
-        pages: PageKind::Base,
+        requested_policy: "bound to node 5".into(),
+        page_kind: BufferPageKind::Base,
         bytes: 64 << 20,
-        found: BTreeMap::from([(0, 64 << 20)]),
-        as_asked: Some(false),
+        bytes_by_node: BTreeMap::from([(0, 64 << 20)]),
+        is_as_requested: Some(false),
     }];
     p.missing = vec!["Huge pages are not to be had: sizes on huge pages were not measured.".into()];
     p
 }
 
 /// A machine on which nothing could be measured.
-pub(crate) fn bare() -> MachineProfile {
+pub(crate) fn unmeasured_profile() -> MachineProfile {
     MachineProfile {
-        theory: Theory::default(),
-        latency: Latency::default(),
+        theory: TheoreticalBandwidth::default(),
+        latency: LatencyMeasurements::default(),
         bandwidth: Vec::new(),
         loaded: Vec::new(),
         contention: Vec::new(),
         buffers: Vec::new(),
         missing: vec!["Memory cannot be had: nothing was measured.".into()],
-        ..SMALL.profile()
+        ..ONE_NODE.profile()
     }
 }

@@ -1,11 +1,11 @@
-//! `machine.html`: what a machine's memory was measured to do, as one page that needs nothing else.
+//! The HTML page `machine.html` of a memory profile that `genuma probe` measured.
 
 mod findings;
-mod words;
+mod text;
 mod drawing;
-mod matrix;
+mod heat_map;
 mod charts;
-mod maps;
+mod node_matrices;
 mod tables;
 #[cfg(test)]
 mod fixtures;
@@ -17,180 +17,192 @@ use std::fmt::Write;
 use genuma_probe::MachineProfile;
 
 use super::BASE_STYLE;
-use super::markup::{binary, counted, date, duration, escape, figure, fill};
-use findings::{Findings, kernel_name, spot_name};
+use super::markup::{
+    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
+    format_measured_quantity,
+};
+use findings::{ProfileFindings, kernel_name, memory_placement_name};
 
-/// The page, complete: style, words, drawing, plots and tables. There is no script in it.
-pub(crate) fn render(profile: &MachineProfile) -> String {
-    fill(include_str!("page.html"), |name| match name {
+/// Returns the HTML page with style sheet, text, drawing, plots and tables. It contains no script.
+pub(crate) fn render_page(profile: &MachineProfile) -> String {
+    fill_template(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
-        "title" => escape(&title(profile)),
-        "made_by" => escape(&profile.made_by),
-        "machine" => machine(profile),
-        "numbers" => numbers(profile),
-        "words" => words::words(profile),
-        "drawing" => drawing::drawing(&profile.topology),
-        "drawn" => drawn(profile),
-        "distances" => maps::distances(profile),
-        "staircase" => charts::staircase(profile),
-        "maps" => maps::maps(profile),
+        "title" => escape_html(&page_title(profile)),
+        "made_by" => escape_html(&profile.made_by),
+        "machine" => machine_line(profile),
+        "numbers" => key_numbers(profile),
+        "words" => text::advice_section(profile),
+        "drawing" => drawing::topology_drawing(&profile.topology),
+        "drawn" => drawing_legend(profile),
+        "distances" => node_matrices::distance_matrix(profile),
+        "staircase" => charts::latency_curve_chart(profile),
+        "maps" => node_matrices::node_matrices(profile),
         "bandwidth" => [
-            charts::kernels(profile),
-            charts::by_threads(profile),
-            charts::spots(profile),
-            charts::loaded(profile),
+            charts::kernel_chart(profile),
+            charts::thread_scaling_chart(profile),
+            charts::placement_chart(profile),
+            charts::loaded_latency_chart(profile),
         ]
         .concat(),
-        "contention" => charts::contention(profile),
-        "run" => run(profile),
-        "devices" => tables::devices(profile),
-        "tables" => tables::tables(profile),
-        "checks" => tables::checks(profile),
-        "missing" => tables::missing(profile),
+        "contention" => charts::contention_charts(profile),
+        "run" => run_details(profile),
+        "devices" => tables::device_section(profile),
+        "tables" => tables::measurement_tables(profile),
+        "checks" => tables::placement_and_module_tables(profile),
+        "missing" => tables::missing_list(profile),
         _ => String::new(),
     })
 }
 
-fn title(profile: &MachineProfile) -> String {
+fn page_title(profile: &MachineProfile) -> String {
     format!("The memory of {}", profile.host.as_deref().unwrap_or("this machine"))
 }
 
-/// The machine in a line.
-fn machine(profile: &MachineProfile) -> String {
-    let f = Findings(profile);
+/// One line on the machine: processor, sockets, NUMA nodes, cores, memory.
+fn machine_line(profile: &MachineProfile) -> String {
+    let f = ProfileFindings(profile);
     let t = &profile.topology;
-    let memory: u64 = t.nodes.iter().map(|n| n.memory).sum();
-    let mut says: Vec<String> = t.processor.iter().map(|p| escape(p)).collect();
-    says.push(counted(f.packages() as u64, "socket"));
-    let only = f.memory_only().len() as u64;
-    says.push(
-        counted(t.nodes.len() as u64, "NUMA node")
+    let memory: u64 = t.nodes.iter().map(|n| n.memory_bytes).sum();
+    let mut parts: Vec<String> = t.processor.iter().map(|p| escape_html(p)).collect();
+    parts.push(format_count_with_noun(f.socket_count() as u64, "socket"));
+    let only = f.memory_only_nodes().len() as u64;
+    parts.push(
+        format_count_with_noun(t.nodes.len() as u64, "NUMA node")
             + &if only > 0 { format!(" ({only} without cores)") } else { String::new() },
     );
-    let cores = f.cores();
-    says.push(counted(cores as u64, "core"));
+    let cores = f.core_count();
+    parts.push(format_count_with_noun(cores as u64, "core"));
     if t.cpus.len() > cores {
-        says.push(counted(t.cpus.len() as u64, "hardware thread"));
+        parts.push(format_count_with_noun(t.cpus.len() as u64, "hardware thread"));
     }
-    says.push(format!("{} of memory", binary(memory)));
-    says.extend(t.kernel.iter().map(|k| format!("Linux {}", escape(k))));
-    says.join(" · ")
+    parts.push(format!("{} of memory", format_binary_bytes(memory)));
+    parts.extend(t.kernel.iter().map(|k| format!("Linux {}", escape_html(k))));
+    parts.join(" · ")
 }
 
-/// The key numbers.
-fn numbers(profile: &MachineProfile) -> String {
+/// Tiles with the key numbers.
+fn key_numbers(profile: &MachineProfile) -> String {
     const UNKNOWN: &str = "unknown";
-    let f = Findings(profile);
+    let f = ProfileFindings(profile);
     let mut html = String::new();
     let mut tile = |name: &str, value: &str, more: &str| {
         let _ = write!(html, "<div><dt>{name}</dt><dd><b>{value}</b><span>{more}</span></dd></div>");
     };
-    match f.local() {
+    match f.local_memory_latency_ns() {
         Some(l) if l.high > l.low * 1.03 => tile(
             "Local latency",
-            &format!("{} ns", figure(l.middle)),
-            &format!("{} to {} by node", figure(l.low), figure(l.high)),
+            &format!("{} ns", format_measured_quantity(l.middle)),
+            &format!("{} to {} by node", format_measured_quantity(l.low), format_measured_quantity(l.high)),
         ),
-        Some(l) => {
-            tile("Local latency", &format!("{} ns", figure(l.middle)), "a load from a core's own node")
-        }
+        Some(l) => tile(
+            "Local latency",
+            &format!("{} ns", format_measured_quantity(l.middle)),
+            "a load from a core's own node",
+        ),
         None => tile("Local latency", UNKNOWN, "not measured"),
     }
-    match (f.local(), f.remote(), f.to_memory_only()) {
+    match (f.local_memory_latency_ns(), f.remote_memory_latency_ns(), f.memory_only_node_latency_ns()) {
         (Some(l), Some(r), _) | (Some(l), None, Some(r)) => tile(
             "Remote latency",
             &format!("{:.1} × local", r.middle / l.middle),
-            &format!("{} ns; at worst {:.1} ×", figure(r.middle), r.high / l.middle),
+            &format!("{} ns; at worst {:.1} ×", format_measured_quantity(r.middle), r.high / l.middle),
         ),
-        _ if f.memory_nodes().len() > 1 => tile("Remote latency", UNKNOWN, "not measured"),
+        _ if f.nodes_with_memory().len() > 1 => tile("Remote latency", UNKNOWN, "not measured"),
         _ => tile("Remote latency", "none", "all memory is on one node"),
     }
-    match f.huge_gain() {
-        Some(g) if g.clear() => tile(
+    match f.huge_page_gain() {
+        Some(g) if g.is_gain_significant() => tile(
             "Huge pages",
-            &format!("{}{:.0}%", if g.share() > 0.0 { "−" } else { "+" }, g.share().abs() * 100.0),
-            &format!("latency: {} instead of {} ns", figure(g.huge.median), figure(g.base.median)),
+            &format!("{}{:.0}%", if g.relative_gain() > 0.0 { "−" } else { "+" }, g.relative_gain().abs() * 100.0),
+            &format!(
+                "latency: {} instead of {} ns",
+                format_measured_quantity(g.huge.median),
+                format_measured_quantity(g.base.median)
+            ),
         ),
-        Some(_) => tile("Huge pages", "no change", "of latency beyond its spread"),
+        Some(_) => tile("Huge pages", "no change", "of the latency beyond its spread"),
         None => tile("Huge pages", UNKNOWN, "not compared with base pages"),
     }
-    match f.one_thread() {
+    match f.one_thread_bandwidth() {
         Some(r) => tile(
             "One thread",
-            &format!("{} GB/s", figure(r.total.median)),
+            &format!("{} GB/s", format_measured_quantity(r.total.median)),
             &format!("{}, own node", kernel_name(r.kernel)),
         ),
         None => tile("One thread", UNKNOWN, "bandwidth not measured"),
     }
-    match f.kernel().and_then(|k| f.most(k)) {
+    match f.reference_kernel().and_then(|k| f.max_bandwidth(k)) {
         Some(r) => tile(
-            if r.cpu_node.is_some() && f.cpu_nodes().len() > 1 { "One node" } else { "Whole machine" },
-            &format!("{} GB/s", figure(r.total.median)),
+            if r.cpu_node.is_some() && f.nodes_with_cores().len() > 1 { "One node" } else { "Whole machine" },
+            &format!("{} GB/s", format_measured_quantity(r.total.median)),
             &format!(
                 "{}, {}, {}",
                 kernel_name(r.kernel),
-                counted(u64::from(r.threads), "thread"),
-                spot_name(r.memory)
+                format_count_with_noun(u64::from(r.threads), "thread"),
+                memory_placement_name(r.memory)
             ),
         ),
         None => tile("Whole machine", UNKNOWN, "bandwidth not measured"),
     }
-    match (f.of_theory(), profile.theory.peak_gbs) {
+    match (f.share_of_theoretical_peak(), profile.theory.peak_gbs) {
         (Some((share, best)), Some(peak)) => tile(
             "Share of the peak",
             &format!("{:.0}%", share * 100.0),
             &format!(
                 "{} {} of theoretical {} GB/s",
                 kernel_name(best.kernel),
-                figure(best.total.median),
-                figure(peak)
+                format_measured_quantity(best.total.median),
+                format_measured_quantity(peak)
             ),
         ),
         (None, Some(peak)) => {
-            tile("Theoretical peak", &format!("{} GB/s", figure(peak)), "none of it measured")
+            tile("Theoretical peak", &format!("{} GB/s", format_measured_quantity(peak)), "bandwidth not measured")
         }
         _ => tile(
             "Share of the peak",
             UNKNOWN,
-            &escape(profile.theory.unknown_because.as_deref().unwrap_or("the firmware does not tell")),
+            &escape_html(profile.theory.unknown_because.as_deref().unwrap_or("the firmware does not report it")),
         ),
     }
     html
 }
 
-/// What the drawing shows.
-fn drawn(profile: &MachineProfile) -> String {
-    let f = Findings(profile);
+/// Legend of the drawing.
+fn drawing_legend(profile: &MachineProfile) -> String {
+    let f = ProfileFindings(profile);
     let t = &profile.topology;
     let fields = if t.caches.is_empty() { "." } else { "; cores in one field share their last cache." };
-    let mut says = vec![format!("Squares are cores{fields}")];
-    if t.nodes.iter().any(|n| drawing::numbered(t, n)) {
-        says.push("The number in a core is its first CPU's.".to_string());
+    let mut sentences = vec![format!("Squares are cores{fields}")];
+    if t.nodes.iter().any(|n| drawing::has_numbered_cores(t, n)) {
+        sentences.push("The number in a core is its first CPU's.".to_string());
     }
-    if t.cpus.len() > f.cores() {
-        says.push("Stripes in a core are its hardware threads.".to_string());
+    if t.cpus.len() > f.core_count() {
+        sentences.push("Stripes in a core are its hardware threads.".to_string());
     }
     if t.cpus.iter().any(|c| !t.allowed.cpus.contains(c.id)) {
-        says.push("Pale cores are barred to the process that measured.".to_string());
+        sentences.push("Pale cores were not allowed to the measuring process.".to_string());
     }
-    if !t.offline.is_empty() {
-        says.push(format!("CPUs {} are offline and not drawn.", t.offline));
+    if !t.offline_cpus.is_empty() {
+        sentences.push(format!("CPUs {} are offline and not drawn.", t.offline_cpus));
     }
-    says.join(" ")
+    sentences.join(" ")
 }
 
-/// How it was measured.
-fn run(profile: &MachineProfile) -> String {
+/// Date, program, plan and theoretical peak of the measurement.
+fn run_details(profile: &MachineProfile) -> String {
     let mut html = String::new();
     let mut line = |name: &str, value: String| {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
-    line("Measured", profile.made_at.map_or("at an unknown time".to_string(), date));
-    line("By", escape(&profile.made_by));
+    line("Measured", profile.made_at.map_or("at an unknown time".to_string(), format_date));
+    line("By", escape_html(&profile.made_by));
     let e = &profile.effort;
-    line("Plan", format!("{}: {}, expected {}", escape(&e.plan), duration(e.took_s), duration(e.expected_s)));
-    line("Kernels", escape(&e.instructions));
-    line("Topology from", escape(&profile.topology.origin));
+    line(
+        "Plan",
+        format!("{}: {}, expected {}", escape_html(&e.plan), format_duration(e.took_s), format_duration(e.expected_s)),
+    );
+    line("Kernels", escape_html(&e.instructions));
+    line("Topology from", escape_html(&profile.topology.origin));
     let theory = &profile.theory;
     line(
         "Theoretical peak",
@@ -198,8 +210,8 @@ fn run(profile: &MachineProfile) -> String {
             Some(peak) => {
                 let channels = theory
                     .channels
-                    .map_or(String::new(), |n| format!(" by {}", counted(u64::from(n), "channel")));
-                format!("{} GB/s{channels}", figure(peak))
+                    .map_or(String::new(), |n| format!(" by {}", format_count_with_noun(u64::from(n), "channel")));
+                format!("{} GB/s{channels}", format_measured_quantity(peak))
             }
             None => "unknown".to_string(),
         },

@@ -1,109 +1,114 @@
-//! All figures of a profile as tables: what was measured, how often, how far it spread.
+//! Tables of all measurements of a profile: median, spread, range, repetitions.
 
 use std::fmt::Write;
 
 use genuma_probe::MachineProfile;
-use genuma_probe::profile::{Measured, Unit};
+use genuma_probe::profile::{Measurement, MeasurementUnit};
 
-use super::findings::{Findings, kernel_name, pages_name, spot_name};
-use crate::report::markup::{binary, counted, escape, figure, grouped};
+use super::findings::{ProfileFindings, kernel_name, memory_placement_name, page_size_name};
+use crate::report::markup::{
+    escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity, group_thousands,
+};
 
-/// Most rows of a table; `machine.json` has them all.
-const MOST_ROWS: usize = 2_000;
-/// Tables up to this length are open at first.
-const SHORT: usize = 16;
+/// Maximum number of rows of a table. `machine.json` has all rows.
+const MAX_ROWS: usize = 2_000;
+/// Tables with up to this many rows are open at first.
+const MAX_OPEN_ROWS: usize = 16;
 
-/// A table of measured quantities. What stands before the figures has one heading a column.
-struct Table {
+/// A table of measurements. `heads` are the headings of the columns before the measurement.
+struct MeasurementTable {
     name: &'static str,
     heads: &'static [&'static str],
-    rows: Vec<(Vec<String>, Measured)>,
+    rows: Vec<(Vec<String>, Measurement)>,
 }
 
-impl Table {
-    fn html(&self) -> String {
+impl MeasurementTable {
+    fn to_html(&self) -> String {
         if self.rows.is_empty() {
             return String::new();
         }
-        let mut html = opening(self.name, self.rows.len());
+        let mut html = table_opening(self.name, self.rows.len());
         html += "<thead><tr>";
         for head in self.heads {
             let _ = write!(html, r#"<th scope="col">{head}</th>"#);
         }
         html += r#"<th scope="col" class="n">Median</th><th scope="col">Unit</th><th scope="col" class="n" title="Median of the distances from the median">Spread</th><th scope="col" class="n">Smallest</th><th scope="col" class="n">Largest</th><th scope="col" class="n">Repetitions</th></tr></thead><tbody>"#;
-        for (cells, m) in self.rows.iter().take(MOST_ROWS) {
-            let cells: String = cells.iter().map(|c| format!("<td>{}</td>", escape(c))).collect();
+        for (cells, m) in self.rows.iter().take(MAX_ROWS) {
+            let cells: String = cells.iter().map(|c| format!("<td>{}</td>", escape_html(c))).collect();
             let unit = match m.unit {
-                Unit::Nanoseconds => "ns",
-                Unit::GigabytesPerSecond => "GB/s",
+                MeasurementUnit::Nanoseconds => "ns",
+                MeasurementUnit::GigabytesPerSecond => "GB/s",
             };
             let _ = writeln!(
                 html,
                 r#"<tr>{cells}<td class="n"><b>{}</b></td><td>{unit}</td><td class="n">± {}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
-                figure(m.median),
-                figure(m.mad),
-                figure(m.min),
-                figure(m.max),
+                format_measured_quantity(m.median),
+                format_measured_quantity(m.median_absolute_deviation),
+                format_measured_quantity(m.min),
+                format_measured_quantity(m.max),
                 m.repetitions
             );
         }
-        html + &closing(self.rows.len())
+        html + &table_closing(self.rows.len())
     }
 }
 
-fn opening(name: &str, rows: usize) -> String {
-    let open = if rows <= SHORT { " open" } else { "" };
+fn table_opening(name: &str, rows: usize) -> String {
+    let open = if rows <= MAX_OPEN_ROWS { " open" } else { "" };
     format!(
         r#"<details{open}><summary>{name} <span>{}</span></summary><div class="wide"><table>"#,
-        counted(rows as u64, "row")
+        format_count_with_noun(rows as u64, "row")
     )
 }
 
-fn closing(rows: usize) -> String {
-    let rest = rows.saturating_sub(MOST_ROWS);
+fn table_closing(rows: usize) -> String {
+    let rest = rows.saturating_sub(MAX_ROWS);
     let note = if rest > 0 {
-        format!(r#"<p class="note">{} more are in machine.json.</p>"#, grouped(rest as u64))
+        format!(r#"<p class="note">{} more are in machine.json.</p>"#, group_thousands(rest as u64))
     } else {
         String::new()
     };
     format!("</tbody></table></div>{note}</details>")
 }
 
-/// Every table of measured figures.
-pub(crate) fn tables(profile: &MachineProfile) -> String {
+/// Returns all tables of measurements.
+pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
-    let pages = |p| pages_name(p).to_string();
-    let levels = Table {
+    let pages = |p| page_size_name(p).to_string();
+    let levels = MeasurementTable {
         name: "Levels of the latency curve",
         heads: &["Level", "Buffers", "Cache"],
-        rows: (profile.latency.levels.iter())
+        rows: (profile.latency.memory_levels.iter())
             .map(|l| {
-                let buffers = format!("{} to {}", binary(l.from_bytes), binary(l.to_bytes));
-                (vec![l.name.clone(), buffers, l.cache_bytes.map_or("–".to_string(), binary)], l.latency)
+                let buffers = format!("{} to {}", format_binary_bytes(l.from_bytes), format_binary_bytes(l.to_bytes));
+                (vec![l.name.clone(), buffers, l.cache_bytes.map_or("–".to_string(), format_binary_bytes)], l.latency)
             })
             .collect(),
     };
-    let pairs = Table {
+    let pairs = MeasurementTable {
         name: "Latency of memory",
         heads: &["Cores of", "Memory of", "Pages", "Buffer"],
-        rows: (profile.latency.pairs.iter())
+        rows: (profile.latency.node_pairs.iter())
             .map(|p| {
-                (vec![node(p.cpu_node), node(p.memory_node), pages(p.pages), binary(p.bytes)], p.latency)
+                (vec![node(p.cpu_node), node(p.memory_node), pages(p.pages), format_binary_bytes(p.bytes)], p.latency)
             })
             .collect(),
     };
-    let curves = Table {
+    let curves = MeasurementTable {
         name: "Latency by size",
         heads: &["Cores of", "Memory of", "Pages", "Buffer"],
         rows: (profile.latency.curves.iter())
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
-                    (vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), binary(p.bytes)], p.latency)
+                    (
+                        vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), format_binary_bytes(p.bytes)],
+                        p.latency,
+                    )
                 })
             })
             .collect(),
     };
-    let bandwidth = Table {
+    let bandwidth = MeasurementTable {
         name: "Bandwidth",
         heads: &["Kernel", "Cores of", "Memory", "Pages", "Threads", "CPUs"],
         rows: (profile.bandwidth.iter())
@@ -112,7 +117,7 @@ pub(crate) fn tables(profile: &MachineProfile) -> String {
                 let cells = vec![
                     kernel_name(b.kernel).to_string(),
                     cores,
-                    spot_name(&b.memory),
+                    memory_placement_name(&b.memory),
                     pages(b.pages),
                     b.threads.to_string(),
                     b.cpus.to_string(),
@@ -121,26 +126,21 @@ pub(crate) fn tables(profile: &MachineProfile) -> String {
             })
             .collect(),
     };
-    let loaded = Table {
+    let loaded = MeasurementTable {
         name: "Latency under load",
         heads: &["Cores of", "Memory of", "Pages", "Injecting CPUs", "Traffic, GB/s"],
         rows: (profile.loaded.iter())
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
-                    let rate = p.injected.map_or("none".to_string(), |m| figure(m.median));
-                    let cells = vec![
-                        node(c.cpu_node),
-                        node(c.memory_node),
-                        pages(c.pages),
-                        c.injectors.to_string(),
-                        rate,
-                    ];
+                    let rate = p.injected.map_or("none".to_string(), |m| format_measured_quantity(m.median));
+                    let cells =
+                        vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), c.injectors.to_string(), rate];
                     (cells, p.latency)
                 })
             })
             .collect(),
     };
-    let contention = Table {
+    let contention = MeasurementTable {
         name: "Contention",
         heads: &["Kernel", "Memory", "Pages", "Threads", "A thread, GB/s"],
         rows: (profile.contention.iter())
@@ -148,59 +148,61 @@ pub(crate) fn tables(profile: &MachineProfile) -> String {
                 c.points.iter().map(move |p| {
                     let cells = vec![
                         kernel_name(c.kernel).to_string(),
-                        spot_name(&c.memory),
+                        memory_placement_name(&c.memory),
                         pages(c.pages),
                         p.threads.to_string(),
-                        figure(p.per_thread.median),
+                        format_measured_quantity(p.per_thread.median),
                     ];
                     (cells, p.total)
                 })
             })
             .collect(),
     };
-    [levels, pairs, curves, bandwidth, loaded, contention].iter().map(Table::html).collect()
+    [levels, pairs, curves, bandwidth, loaded, contention].iter().map(MeasurementTable::to_html).collect()
 }
 
-/// The section of devices beside the CPUs; empty without any.
-pub(crate) fn devices(profile: &MachineProfile) -> String {
+/// The section on OpenCL devices; empty without any.
+pub(crate) fn device_section(profile: &MachineProfile) -> String {
     if profile.devices.is_empty() {
         return String::new();
     }
     let mut html = String::from(
         r#"<section aria-labelledby="devices">
-<h2 id="devices">Devices that OpenCL drives</h2>
-<p class="note">Copies of pinned memory, and changes of 64-bit words at random places of a device's memory, which counting k-mers comes down to. The best of three.</p>
-<div class="wide"><table><thead><tr><th scope="col">Device</th><th scope="col">Kind</th><th scope="col">Driver</th><th scope="col" class="n">Memory</th><th scope="col">Beside</th><th scope="col" class="n">To it, GB/s</th><th scope="col" class="n">From it, GB/s</th><th scope="col" class="n">Million changes/s</th></tr></thead><tbody>"#,
+<h2 id="devices">OpenCL devices</h2>
+<p class="note">Bandwidth of copies of pinned memory, and rate of random 64-bit updates of device memory, which limits k-mer counting. Best of three runs.</p>
+<div class="wide"><table><thead><tr><th scope="col">Device</th><th scope="col">Kind</th><th scope="col">Driver</th><th scope="col" class="n">Memory</th><th scope="col">Near</th><th scope="col" class="n">To it, GB/s</th><th scope="col" class="n">From it, GB/s</th><th scope="col" class="n">Million updates/s</th></tr></thead><tbody>"#,
     );
     for d in &profile.devices {
-        let beside = d.node.map_or("unknown".to_string(), |node| format!("node {node}"));
+        let near = d.numa_node.map_or("unknown".to_string(), |node| format!("node {node}"));
         let _ = writeln!(
             html,
-            r#"<tr><td>{}</td><td>{}</td><td>{}</td><td class="n">{}</td><td>{beside}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
-            escape(&d.name),
-            escape(&d.kind),
-            escape(&d.driver),
-            binary(d.memory),
-            figure(d.to_gbs),
-            figure(d.from_gbs),
-            figure(d.random_mops)
+            r#"<tr><td>{}</td><td>{}</td><td>{}</td><td class="n">{}</td><td>{near}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
+            escape_html(&d.name),
+            escape_html(&d.kind),
+            escape_html(&d.driver),
+            format_binary_bytes(d.memory_bytes),
+            format_measured_quantity(d.copy_to_device_gbs),
+            format_measured_quantity(d.copy_from_device_gbs),
+            format_measured_quantity(d.atomic_updates_mops)
         );
     }
     html + "</tbody></table></div>\n</section>\n"
 }
 
-/// Where buffers were asked to be and where they were, and the modules of memory.
-pub(crate) fn checks(profile: &MachineProfile) -> String {
+/// Returns the tables of buffer placements and of memory modules.
+pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
     let mut html = String::new();
     if !profile.buffers.is_empty() {
-        html += &opening("Placement, checked with the kernel", profile.buffers.len());
-        html += r#"<thead><tr><th scope="col">Asked for</th><th scope="col">Pages</th><th scope="col" class="n">Size</th><th scope="col">Found</th><th scope="col">As asked</th></tr></thead><tbody>"#;
-        for b in profile.buffers.iter().take(MOST_ROWS) {
-            let found: Vec<String> =
-                b.found.iter().map(|(node, bytes)| format!("node {node}: {}", binary(*bytes))).collect();
-            let found =
-                if found.is_empty() { "the kernel does not tell".to_string() } else { found.join(", ") };
-            let verdict = match b.as_asked {
+        html += &table_opening("Placement, checked with the kernel", profile.buffers.len());
+        html += r#"<thead><tr><th scope="col">Requested</th><th scope="col">Pages</th><th scope="col" class="n">Size</th><th scope="col">Found</th><th scope="col">As requested</th></tr></thead><tbody>"#;
+        for b in profile.buffers.iter().take(MAX_ROWS) {
+            let found: Vec<String> = b
+                .bytes_by_node
+                .iter()
+                .map(|(node, bytes)| format!("node {node}: {}", format_binary_bytes(*bytes)))
+                .collect();
+            let found = if found.is_empty() { "not reported by the kernel".to_string() } else { found.join(", ") };
+            let verdict = match b.is_as_requested {
                 Some(true) => r#"<span class="good">yes</span>"#,
                 Some(false) => r#"<span class="bad">no</span>"#,
                 None => "unknown",
@@ -208,40 +210,40 @@ pub(crate) fn checks(profile: &MachineProfile) -> String {
             let _ = writeln!(
                 html,
                 r#"<tr><td>{}</td><td>{}</td><td class="n">{}</td><td>{found}</td><td>{verdict}</td></tr>"#,
-                escape(&b.asked),
-                pages_name(b.pages),
-                binary(b.bytes)
+                escape_html(&b.requested_policy),
+                page_size_name(b.page_kind),
+                format_binary_bytes(b.bytes)
             );
         }
-        html += &closing(profile.buffers.len());
+        html += &table_closing(profile.buffers.len());
     }
     let modules = &profile.theory.modules;
     if !modules.is_empty() {
-        html += &opening("Memory modules", modules.len());
+        html += &table_opening("Memory modules", modules.len());
         html += r#"<thead><tr><th scope="col">Slot</th><th scope="col">Bank</th><th scope="col" class="n">Size</th><th scope="col" class="n">MT/s</th><th scope="col" class="n">Bits</th></tr></thead><tbody>"#;
         let number = |n: Option<u32>| n.map_or("–".to_string(), |n| n.to_string());
-        for m in modules.iter().take(MOST_ROWS) {
+        for m in modules.iter().take(MAX_ROWS) {
             let _ = writeln!(
                 html,
                 r#"<tr><td>{}</td><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
-                escape(&m.locator),
-                escape(&m.bank),
-                binary(m.bytes),
-                number(m.mts),
-                number(m.width)
+                escape_html(&m.locator),
+                escape_html(&m.bank),
+                format_binary_bytes(m.bytes),
+                number(m.megatransfers_per_s),
+                number(m.width_bits)
             );
         }
-        html += &closing(modules.len());
+        html += &table_closing(modules.len());
     }
     html
 }
 
-/// What is missing and why.
-pub(crate) fn missing(profile: &MachineProfile) -> String {
-    let says = Findings(profile).missing();
-    if says.is_empty() {
-        return "<p>Nothing: all of the plan was measured.</p>".to_string();
+/// List of what could not be measured, with the reasons.
+pub(crate) fn missing_list(profile: &MachineProfile) -> String {
+    let reasons = ProfileFindings(profile).missing_measurements();
+    if reasons.is_empty() {
+        return "<p>Nothing: the whole plan was measured.</p>".to_string();
     }
-    let items: String = says.iter().map(|s| format!("<li>{}</li>", escape(s))).collect();
+    let items: String = reasons.iter().map(|s| format!("<li>{}</li>", escape_html(s))).collect();
     format!("<ul>{items}</ul>")
 }

@@ -1,34 +1,36 @@
-//! The page is well formed, says what was measured, and works in a browser, for machines of many shapes.
+//! Tests that the page is well-formed, shows the measurements, and works in a browser, for machines of many shapes.
 
 use genuma_machine::IdSet;
-use genuma_machine::topology::Transparent;
+use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
-use genuma_probe::profile::{DeviceProfile, Kernel, PageKind, Spot};
+use genuma_probe::profile::{BandwidthKernel, BufferPageKind, DeviceProfile, MemoryLocation};
 
-use super::fixtures::{self, EIGHT, EXPANDED, FOUR, LARGE, SHAPES, SMALL, TWO};
-use super::render;
-use crate::report::markup::figure;
-use crate::report::testing::{assert_nested, chromium};
+use super::fixtures::{
+    self, ALL_SHAPES, EIGHT_SOCKETS, FOUR_NODES, LARGE_SERVER, ONE_NODE, TWO_SOCKETS, WITH_CXL_NODES,
+};
+use super::render_page;
+use crate::report::markup::format_measured_quantity;
+use crate::report::testing::{assert_nested, run_chromium};
 
-/// Every made-up machine, by name.
+/// All invented machines, by name.
 fn machines() -> Vec<(String, MachineProfile)> {
-    let whole = SHAPES.iter().map(|s| (s.host.to_string(), s.profile()));
+    let whole = ALL_SHAPES.iter().map(|s| (s.host.to_string(), s.profile()));
     let planned = [
         ("planned-8x8", "8 nodes x 8 cores, 16 GiB"),
         ("planned-expanded", "2 nodes x 24 cores, 2 threads, 64 GiB, 2 memory-only nodes x 128 GiB"),
     ];
-    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::planned(described)));
-    let poor = [("container", fixtures::container()), ("bare", fixtures::bare())];
+    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::planned_profile(described)));
+    let poor = [("container", fixtures::container_profile()), ("bare", fixtures::unmeasured_profile())];
     whole.chain(planned).chain(poor.map(|(name, profile)| (name.to_string(), profile))).collect()
 }
 
-/// The text between two marks, the first time they occur.
+/// The text between the first occurrences of two marks.
 fn between<'a>(html: &'a str, from: &str, to: &str) -> &'a str {
     let start = html.find(from).unwrap_or_else(|| panic!("{from} is missing")) + from.len();
     &html[start..start + html[start..].find(to).unwrap_or_else(|| panic!("{to} is missing"))]
 }
 
-/// Every number in the attributes of the drawings.
+/// All numbers in the attributes of the drawings.
 fn coordinates(html: &str) -> Vec<f64> {
     const NAMES: [&str; 6] = [" x=\"", " y=\"", " width=\"", " height=\"", " d=\"", " viewBox=\""];
     let mut all = Vec::new();
@@ -46,7 +48,7 @@ fn coordinates(html: &str) -> Vec<f64> {
 #[test]
 fn every_machine_is_drawn_with_numbers_only() {
     for (name, profile) in machines() {
-        let html = render(&profile);
+        let html = render_page(&profile);
         assert_nested(&html);
         for wrong in ["{{", "}}", "NaN", ">inf", "\"inf", " inf ", "-0.00"] {
             assert!(!html.contains(wrong), "{name}: {wrong} in the page");
@@ -56,12 +58,12 @@ fn every_machine_is_drawn_with_numbers_only() {
         assert!(all.len() > 20, "{name}: something is drawn");
         for part in [
             "What this means for programs",
-            "What the machine is made of",
-            "How long memory takes to answer",
-            "From node to node",
-            "How much memory moves",
-            "When many want the same memory",
-            "All figures",
+            "Topology",
+            "Memory latency",
+            "Between NUMA nodes",
+            "Memory bandwidth",
+            "Contention for memory",
+            "All measurements",
             "What is missing",
             "How it was measured",
         ] {
@@ -78,10 +80,10 @@ fn every_machine_is_drawn_with_numbers_only() {
 
 #[test]
 fn recorded_machines_have_pages_too() {
-    let machines = fixtures::recorded();
+    let machines = fixtures::recorded_profiles();
     assert!(machines.len() >= 8, "{} recordings", machines.len());
     for (name, profile) in machines {
-        let html = render(&profile);
+        let html = render_page(&profile);
         assert_nested(&html);
         for wrong in ["{{", "NaN", ">inf", "\"inf", " inf "] {
             assert!(!html.contains(wrong), "{name}: {wrong} in the page");
@@ -94,36 +96,36 @@ fn recorded_machines_have_pages_too() {
 
 #[test]
 fn whole_profiles_have_every_plot() {
-    for shape in SHAPES {
-        let html = render(&shape.profile());
+    for shape in ALL_SHAPES {
+        let html = render_page(&shape.profile());
         let several = shape.sockets * shape.nodes > 1;
-        // Latency, kernels, threads, load, contention twice; then distances, two matrices, places.
+        // Latency, kernels, threads, load, two of contention; with several nodes distances, two matrices, placement.
         let figures = 6 + if several { 4 } else { 0 };
         assert_eq!(html.matches("<figure>").count(), figures, "{}", shape.host);
         let cells = html.matches("<g class=\"h").count() as u32;
         let (own, all) = (shape.sockets * shape.nodes, shape.sockets * shape.nodes + shape.memory_only);
         assert_eq!(cells, if several { 2 * own * all + all * all } else { 0 }, "{}", shape.host);
-        assert!(html.contains("<p>Nothing: all of the plan was measured.</p>"), "{}", shape.host);
+        assert!(html.contains("<p>Nothing: the whole plan was measured.</p>"), "{}", shape.host);
         assert!(!html.contains("not measured"), "{}", shape.host);
     }
 }
 
 #[test]
 fn figures_are_those_of_the_profile() {
-    let profile = FOUR.profile();
-    let html = render(&profile);
+    let profile = FOUR_NODES.profile();
+    let html = render_page(&profile);
     let cell = between(&html, "cores of node 0, memory of node 3: ", "</g>");
-    let far = figure(profile.latency_between(0, 3).unwrap().median);
+    let far = format_measured_quantity(profile.dram_latency_between(0, 3).unwrap().median);
     assert!(cell.starts_with(&format!("{far} ns ± ")) && cell.ends_with(&format!(">{far}</text>")), "{cell}");
-    let rate = profile.bandwidth_between(Kernel::Triad, 2, 1).unwrap();
+    let rate = profile.bandwidth_between(BandwidthKernel::Triad, 2, 1).unwrap();
     let cell = between(&html, "8 threads on node 2, memory of node 1: ", "</g>");
-    assert!(cell.ends_with(&format!(">{}</text>", figure(rate.total.median))), "{cell}");
-    let one = profile.bandwidth.iter().find(|b| b.kernel == Kernel::Triad && b.threads == 1).unwrap();
+    assert!(cell.ends_with(&format!(">{}</text>", format_measured_quantity(rate.total.median))), "{cell}");
+    let one = profile.bandwidth.iter().find(|b| b.kernel == BandwidthKernel::Triad && b.threads == 1).unwrap();
     assert_eq!(
         between(&html, "<dt>One thread</dt><dd><b>", "</b>"),
-        format!("{} GB/s", figure(one.total.median))
+        format!("{} GB/s", format_measured_quantity(one.total.median))
     );
-    let rows = profile.latency.pairs.len() + profile.latency.levels.len() + profile.bandwidth.len();
+    let rows = profile.latency.node_pairs.len() + profile.latency.memory_levels.len() + profile.bandwidth.len();
     let points: usize = profile.latency.curves.iter().map(|c| c.points.len()).sum::<usize>()
         + profile.contention.iter().map(|c| c.points.len()).sum::<usize>()
         + profile.loaded.iter().map(|c| c.points.len()).sum::<usize>();
@@ -143,90 +145,90 @@ fn figures_are_those_of_the_profile() {
 
 #[test]
 fn one_node_needs_no_placement() {
-    let html = render(&SMALL.profile());
+    let html = render_page(&ONE_NODE.profile());
     assert!(html.contains("The kernel shows one NUMA node"));
     assert!(!html.contains("numactl") && !html.contains("another node"), "there is nowhere else");
     assert!(
-        html.contains("There is one node, so there is one way from cores to memory. A load takes 105 ns.")
+        html.contains("There is one node, so all cores have the same distance to the memory. A load takes 105 ns.")
     );
     assert!(html.contains("<dt>Remote latency</dt><dd><b>none</b>"));
 }
 
 #[test]
 fn several_nodes_are_told_what_distance_costs_and_what_helps() {
-    for (shape, factor) in [(TWO, 1.7), (FOUR, 1.7), (EIGHT, 2.3), (LARGE, 1.7)] {
-        let html = render(&shape.profile());
+    for (shape, factor) in [(TWO_SOCKETS, 1.7), (FOUR_NODES, 1.7), (EIGHT_SOCKETS, 2.3), (LARGE_SERVER, 1.7)] {
+        let html = render_page(&shape.profile());
         let said = format!("The farthest memory takes {factor:.1} times as long to answer as a core's own");
         assert!(html.contains(&said), "{}", shape.host);
         for advice in ["--interleave=all", "One copy per node", "Data of one thread"] {
             assert!(html.contains(advice), "{}: {advice}", shape.host);
         }
     }
-    let mut near = FOUR.profile();
-    for pair in &mut near.latency.pairs {
+    let mut near = FOUR_NODES.profile();
+    for pair in &mut near.latency.node_pairs {
         pair.latency.median = 100.0;
     }
-    let html = render(&near);
+    let html = render_page(&near);
     assert!(html.contains("for latency, placement matters little"));
     assert!(html.contains("<b>One copy per node</b>") && html.contains("would gain little"));
 }
 
 #[test]
 fn spread_memory_that_brings_nothing_is_not_praised() {
-    let mut profile = TWO.profile();
+    let mut profile = TWO_SOCKETS.profile();
     let (one, rest): (Vec<_>, Vec<_>) =
-        profile.contention.clone().into_iter().partition(|c| c.memory == Spot::Node(0));
-    assert!(render(&profile).contains("times as much."));
-    for curve in profile.contention.iter_mut().filter(|c| matches!(c.memory, Spot::Interleaved(_))) {
+        profile.contention.clone().into_iter().partition(|c| c.memory == MemoryLocation::Node(0));
+    assert!(render_page(&profile).contains("times as much."));
+    for curve in profile.contention.iter_mut().filter(|c| matches!(c.memory, MemoryLocation::Interleaved(_))) {
         curve.points.clone_from(&one[0].points);
     }
-    assert!(render(&profile).contains("about the same") && !rest.is_empty());
-    assert!(render(&profile).contains("it brought no bandwidth when tried here"));
+    assert!(render_page(&profile).contains("about the same") && !rest.is_empty());
+    assert!(render_page(&profile).contains("this did not increase the bandwidth here"));
 }
 
 #[test]
 fn memory_without_cores_is_told_apart() {
-    let html = render(&EXPANDED.profile());
-    assert!(html.contains("4 NUMA nodes with cores, each beside memory of its own, and 2 with memory alone"));
-    assert!(html.contains("The memory of nodes 4 and 5 (no cores) answers after 175 ns"));
+    let html = render_page(&WITH_CXL_NODES.profile());
+    assert!(html.contains("4 NUMA nodes with cores and memory, and 2 with memory only"));
+    assert!(html.contains("The memory of nodes 4 and 5 (no cores) has a latency of 175 ns"));
     assert!(html.contains("The farthest memory takes 2.0 times as long to answer"), "cores or not");
-    assert!(html.contains("keep indexes and hash tables off it"));
+    assert!(html.contains("not for indexes and hash tables"));
     assert_eq!(html.matches(">No socket</text>").count(), 2);
 
-    // One node with cores beside a faster bank of memory.
-    let mut fast = fixtures::Shape { memory_only: 1, ..SMALL }.profile();
-    for pair in fast.latency.pairs.iter_mut().filter(|p| p.memory_node == 1) {
+    // One node with cores, and a faster node with memory only.
+    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE }.profile();
+    for pair in fast.latency.node_pairs.iter_mut().filter(|p| p.memory_node == 1) {
         pair.latency.median = 100.0;
     }
-    for rate in fast.bandwidth.iter_mut().filter(|b| b.memory == Spot::Node(1)) {
+    for rate in fast.bandwidth.iter_mut().filter(|b| b.memory == MemoryLocation::Node(1)) {
         rate.total.median = 400.0;
     }
-    let html = render(&fast);
+    let html = render_page(&fast);
     assert!(html.contains("All cores are on one NUMA node, but memory is of two kinds"));
-    assert!(html.contains("It is the better place for both."));
+    assert!(html.contains("It is the better choice for both."));
 }
 
 #[test]
 fn huge_pages_are_praised_only_where_they_help() {
     let with = |huge: f64| {
-        let mut profile = SMALL.profile();
-        for pair in &mut profile.latency.pairs {
-            pair.latency.mad = 1.0;
-            pair.latency.median = if pair.pages == PageKind::Huge { huge } else { 120.0 };
+        let mut profile = ONE_NODE.profile();
+        for pair in &mut profile.latency.node_pairs {
+            pair.latency.median_absolute_deviation = 1.0;
+            pair.latency.median = if pair.pages == BufferPageKind::Huge { huge } else { 120.0 };
         }
         profile
     };
-    assert!(render(&with(96.0)).contains("takes 96.0 ns instead of 120 ns, 20% less"));
-    assert!(render(&with(118.5)).contains("no difference that stands out from the spread"));
-    assert!(render(&with(150.0)).contains("25% more, which is unusual"));
+    assert!(render_page(&with(96.0)).contains("takes 96.0 ns instead of 120 ns, 20% less"));
+    assert!(render_page(&with(118.5)).contains("no difference that stands out from the spread"));
+    assert!(render_page(&with(150.0)).contains("25% more, which is unusual"));
     let mut never = with(96.0);
-    never.topology.transparent = Some(Transparent::Never);
-    assert!(render(&never).contains("an administrator has turned them off"));
+    never.topology.transparent_huge_pages = Some(TransparentHugePageMode::Never);
+    assert!(render_page(&never).contains("an administrator has turned them off"));
 }
 
 #[test]
 fn a_container_is_told_what_it_does_not_see() {
-    let html = render(&fixtures::container());
+    let html = render_page(&fixtures::container_profile());
     for expected in [
         "The memory of this machine",
         "at an unknown time",
@@ -236,7 +238,7 @@ fn a_container_is_told_what_it_does_not_see() {
         "3 things could not be read or measured",
         "The cores of node 2 have no memory of their own",
         "CPUs 32-33 are offline",
-        "Pale cores are barred",
+        "Pale cores were not allowed",
         "<li>The firmware&#39;s tables (DMI) cannot be read here: run as root.</li>",
         "<li>Huge pages are not to be had: sizes on huge pages were not measured.</li>",
         "/sys/devices/system/node/node9/meminfo",
@@ -251,19 +253,19 @@ fn a_container_is_told_what_it_does_not_see() {
 
 #[test]
 fn devices_have_a_section_where_there_are_any() {
-    let mut profile = TWO.profile();
-    assert!(!render(&profile).contains("id=\"devices\""));
+    let mut profile = TWO_SOCKETS.profile();
+    assert!(!render_page(&profile).contains("id=\"devices\""));
     profile.devices = vec![DeviceProfile {
         name: "A <card>".into(),
         kind: "gpu".into(),
         driver: "made up 1.2".into(),
-        memory: 80 << 30,
-        node: Some(1),
-        to_gbs: 24.5,
-        from_gbs: 26.25,
-        random_mops: 4321.0,
+        memory_bytes: 80 << 30,
+        numa_node: Some(1),
+        copy_to_device_gbs: 24.5,
+        copy_from_device_gbs: 26.25,
+        atomic_updates_mops: 4321.0,
     }];
-    let html = render(&profile);
+    let html = render_page(&profile);
     assert_nested(&html);
     let section = between(&html, "id=\"devices\"", "</section>");
     for told in ["A &lt;card&gt;", "gpu", "made up 1.2", "80 GiB", "node 1", "24.5", "26.2", "4,321"] {
@@ -273,7 +275,7 @@ fn devices_have_a_section_where_there_are_any() {
 
 #[test]
 fn nothing_measured_is_said_and_nothing_made_up() {
-    let html = render(&fixtures::bare());
+    let html = render_page(&fixtures::unmeasured_profile());
     assert!(html.contains("Nothing could be measured."));
     assert_eq!(html.matches("<b>unknown</b>").count(), 5, "the tiles");
     assert!(!between(&html, "<dl class=\"meaning\">", "</dl>").contains(" GB/s"));
@@ -282,8 +284,8 @@ fn nothing_measured_is_said_and_nothing_made_up() {
 
 #[test]
 fn odd_figures_do_not_break_the_page() {
-    let mut profile = FOUR.profile();
-    for pair in &mut profile.latency.pairs {
+    let mut profile = FOUR_NODES.profile();
+    for pair in &mut profile.latency.node_pairs {
         pair.latency.median = 0.0;
     }
     for point in profile.latency.curves.iter_mut().flat_map(|c| &mut c.points) {
@@ -297,7 +299,7 @@ fn odd_figures_do_not_break_the_page() {
     profile.loaded.iter_mut().for_each(|c| c.points.truncate(1));
     profile.made_at = Some(u64::MAX);
     profile.theory.peak_gbs = Some(0.0);
-    let html = render(&profile);
+    let html = render_page(&profile);
     assert_nested(&html);
     for wrong in ["NaN", ">inf", " inf", "\"inf"] {
         assert!(!html.contains(wrong), "{wrong}: {}", between(&html, "<dl class=\"meaning\">", "</dl>"));
@@ -308,7 +310,7 @@ fn odd_figures_do_not_break_the_page() {
 #[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{words}}";
-    let mut profile = TWO.profile();
+    let mut profile = TWO_SOCKETS.profile();
     profile.host = Some(EVIL.into());
     profile.topology.processor = Some(EVIL.into());
     profile.topology.kernel = Some(EVIL.into());
@@ -319,15 +321,15 @@ fn hostile_names_stay_text() {
         &mut profile.effort.plan,
         &mut profile.effort.instructions,
         &mut profile.topology.origin,
-        &mut profile.latency.levels[1].name,
-        &mut profile.buffers[0].asked,
+        &mut profile.latency.memory_levels[1].name,
+        &mut profile.buffers[0].requested_policy,
     ] {
         *text = EVIL.into();
     }
     profile.missing.push(EVIL.into());
     profile.theory.modules[0].locator = EVIL.into();
     profile.theory.modules[0].bank = EVIL.into();
-    let html = render(&profile);
+    let html = render_page(&profile);
     assert_nested(&html);
     assert_eq!(html.matches("<script").count() + html.matches("<img").count(), 0);
     assert_eq!(html.matches("<dl class=\"meaning\">").count(), 1, "{{{{words}}}} in a name is not filled in");
@@ -335,7 +337,7 @@ fn hostile_names_stay_text() {
 
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
-    let html = render(&EXPANDED.profile());
+    let html = render_page(&WITH_CXL_NODES.profile());
     for reference in ["http://", "https://", "src=\"", "@import", "url(", "<iframe", "<object", "<script"] {
         assert!(!html.contains(reference), "{reference} in the page");
     }
@@ -344,53 +346,53 @@ fn nothing_is_loaded_from_elsewhere() {
 
 #[test]
 fn a_busy_machine_is_called_busy() {
-    let mut profile = SMALL.profile();
-    assert!(!render(&profile).contains("was busy"));
+    let mut profile = ONE_NODE.profile();
+    assert!(!render_page(&profile).contains("was busy"));
     for rate in &mut profile.bandwidth {
-        rate.total.mad = rate.total.median * 0.1;
+        rate.total.median_absolute_deviation = rate.total.median * 0.1;
     }
-    profile.latency.levels[1].latency.median = 900.0;
+    profile.latency.memory_levels[1].latency.median = 900.0;
     for point in profile.loaded.iter_mut().flat_map(|c| &mut c.points) {
         point.latency.median = 100.0;
     }
-    let html = render(&profile);
+    let html = render_page(&profile);
     assert!(html.contains("typically miss it by more than 10%"));
     assert!(!html.contains("Each step is a level"), "what falls is no staircase");
-    assert!(html.contains("<h3>Traffic did not lengthen a look-up's wait of 100 ns</h3>"));
+    assert!(html.contains("<h3>Traffic did not increase the latency of 100 ns</h3>"));
 }
 
 #[test]
 fn sockets_that_share_a_node_are_counted() {
-    let mut profile = SMALL.profile();
+    let mut profile = ONE_NODE.profile();
     profile.topology.cpus[1].package = 1;
-    let html = render(&profile);
+    let html = render_page(&profile);
     assert!(html.contains(">2 sockets</text>"), "a node with CPUs of two sockets stands alone");
     profile.topology.allowed.cpus = IdSet::from([0]);
-    assert!(render(&profile).contains("Only 1 of the 2 online CPUs"));
+    assert!(render_page(&profile).contains("Only 1 of the 2 online CPUs"));
 }
 
-/// With `GENUMA_PAGES` set to a folder, the pages stay there to be looked at.
+/// If `GENUMA_PAGES` names a folder, the pages are kept there for inspection.
 #[test]
 fn a_browser_shows_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("GENUMA_PAGES").map(std::path::PathBuf::from);
     let pages = kept.as_deref().unwrap_or(folder.path());
     for (name, profile) in machines() {
-        std::fs::write(pages.join(format!("{name}.html")), render(&profile)).unwrap();
+        std::fs::write(pages.join(format!("{name}.html")), render_page(&profile)).unwrap();
     }
     let page = |name: &str| format!("file://{}", pages.join(name).display());
-    let Some(dom) = chromium(folder.path(), &["--dump-dom"], &page("cxl-lab.html")) else { return };
+    let Some(dom) = run_chromium(folder.path(), &["--dump-dom"], &page("cxl-lab.html")) else { return };
     assert_eq!(dom.matches("<figure>").count(), 10);
     assert_eq!(dom.matches("<rect class=\"bank\"").count(), 6);
     let picture = folder.path().join("machine.png");
     let shot = format!("--screenshot={}", picture.display());
-    chromium(folder.path(), &[&shot, "--window-size=1200,4000"], &page("cxl-lab.html")).unwrap();
+    run_chromium(folder.path(), &[&shot, "--window-size=1200,4000"], &page("cxl-lab.html")).unwrap();
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 100_000, "{} bytes", bytes.len());
 }
 
-/// Put into a copy of a page, writes into its title which texts of a drawing lie on each other or outside of it, and whether the
-/// page is wider than its window.
+/// A script for a copy of a page. It sets the title to a list of overlapping or clipped texts of the drawings, and
+/// says whether the page is wider than the window.
 const LOOK: &str = r#"<script>
 const wrong = [];
 for (const svg of document.querySelectorAll("svg[role]")) {
@@ -414,12 +416,12 @@ document.title = `looked at ${document.querySelectorAll("svg[role] text").length
 fn no_text_of_a_drawing_lies_on_another() {
     let folder = tempfile::tempdir().unwrap();
     for (name, profile) in machines() {
-        let html = render(&profile).replace("default-src 'none';", "").replace("</body>", LOOK);
+        let html = render_page(&profile).replace("default-src 'none';", "").replace("</body>", LOOK);
         let path = folder.path().join(format!("{name}.html"));
         std::fs::write(&path, html).unwrap();
-        // Drawings scale, so what is clear in a narrow window is clear in a wide one.
+        // Drawings scale with the window, so a narrow window is the hardest case.
         let page = format!("file://{}", path.display());
-        let Some(dom) = chromium(folder.path(), &["--dump-dom", "--window-size=500,900"], &page) else {
+        let Some(dom) = run_chromium(folder.path(), &["--dump-dom", "--window-size=500,900"], &page) else {
             return;
         };
         let title = between(&dom, "<title>", "</title>");

@@ -1,189 +1,191 @@
-//! genuma's own engine: the index of [`genuma_mapper`] in memory, its places as records.
+//! The engine `genuma`: the mapper of [`genuma_mapper`] with its index in memory, with SAM records like those of bwa
+//! mem.
 //!
-//! Records have what bwa mem's have: `NM MD MC MQ AS XS SA XA`, and `ms` for marking duplicates. The index is one file, `PREFIX.gnm`, of about 1.1
-//! bytes a base; it is sealed, and nothing is taken from one that its seal does not fit.
+//! Records have the tags of bwa mem (`NM MD MC MQ AS XS SA XA`), and `ms` for duplicate marking. The index is one
+//! file, `PREFIX.gnm`, of about 1.1 bytes per base. It must have a seal that matches.
 
 use std::path::{Path, PathBuf};
 
-use genuma_machine::processor::Vectors;
-use genuma_mapper::index::{self, Built, Index};
-use genuma_mapper::insert::{self, Distances, Inserts};
-use genuma_mapper::options::LONGEST;
-use genuma_mapper::pairs::Unseen;
+use genuma_machine::processor::SimdLevel;
+use genuma_mapper::index::{self, Index, ReferenceBuilder};
+use genuma_mapper::insert::{self, InsertSizeModels, InsertSizes};
+use genuma_mapper::options::MAX_READ_BP;
+use genuma_mapper::pairs::SkippedReads;
 use genuma_mapper::{mapper, pairs};
 use genuma_reads::ReadBatch;
-use genuma_reads::fasta::{Part, read_parts};
-use genuma_work::publish::Set;
+use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_work::publish::FileSet;
 
-use super::image::Image;
-use super::seal::{self, Seal, Sum, Summed};
-use super::{Cut, Engine, Error, Layout, Limit, Program, Region, with_added};
+use super::file_image::FileImage;
+use super::seal::{self, Checksum, ChecksummedFile, IndexSeal};
+use super::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
 mod alt;
 mod records;
 
-pub use genuma_mapper::options::Options as Scores;
+pub use genuma_mapper::options::ScoringOptions;
 
-/// Its version is that of its index.
+/// Name and version of the mapper; the version is that of its index.
 const PROGRAM: Program = Program { name: "genuma-mapper", version: "1" };
-/// Bases (bp) of a block of pairs: what distances are estimated from.
-const BLOCK: u64 = 25_000_000;
+/// Number of bases (bp) in a block of pairs, from which the insert sizes are estimated. Chosen.
+const BLOCK_BASES: u64 = 25_000_000;
 
-/// Options, those of bwa mem's command line.
+/// Options of the engine; the letters are those of bwa mem's command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What alignments are worth (`-A -B -O -E -L -U -T`).
-    pub scores: Scores,
-    /// Secondary alignments are reported (`-a`).
-    pub all: bool,
-    /// Pieces of a read that are not its primary one are secondary, not supplementary (`-M`).
-    pub pieces_secondary: bool,
-    /// Supplementary records keep all bases (`-Y`).
-    pub soft_clips: bool,
-    /// Other places are named in `XA` where there are so many at most, or so many with some on ALT contigs (`-h`).
-    pub named: [usize; 2],
-    /// ALT contigs are sequences like any other, whatever `PREFIX.alt` says (`-j`).
+    /// Alignment scores and penalties (`-A -B -O -E -L -U -T`).
+    pub scores: ScoringOptions,
+    /// Report all alignments, those at other positions as secondary records (`-a`).
+    pub report_all: bool,
+    /// Mark the further segments of a split read as secondary instead of supplementary (`-M`).
+    pub supplementary_as_secondary: bool,
+    /// Soft-clip supplementary records, so that they keep all bases (`-Y`).
+    pub soft_clip_supplementary: bool,
+    /// Maximum number of other placements that are listed in `XA`, without and with placements on ALT contigs (`-h`).
+    /// With more placements `XA` is omitted.
+    pub max_xa_placements: [usize; 2],
+    /// Treat ALT contigs like other sequences, even if `PREFIX.alt` exists (`-j`).
     pub ignore_alt: bool,
-    /// Comments of the reads, which must be tags, are copied (`-C`).
-    pub comments: bool,
-    /// Identifiers of the read groups, lane by lane (`-R`); a lane without one has no `RG` tag.
+    /// Append the comments of the reads, which must be SAM tags, to the records (`-C`).
+    pub copy_comments: bool,
+    /// Read group IDs of the lanes (`-R`); a lane without ID gets no `RG` tag.
     pub read_groups: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
-            scores: Scores::default(),
-            all: false,
-            pieces_secondary: false,
-            soft_clips: false,
-            named: [5, 200],
+            scores: ScoringOptions::default(),
+            report_all: false,
+            supplementary_as_secondary: false,
+            soft_clip_supplementary: false,
+            max_xa_placements: [5, 200],
             ignore_alt: false,
-            comments: false,
+            copy_comments: false,
             read_groups: Vec::new(),
         }
     }
 }
 
-/// The engine with an index in memory.
+/// The engine `genuma` with its index in memory.
 pub struct Genuma {
-    index: Index<Image>,
+    index: Index<FileImage>,
     contigs: Contigs,
     options: Options,
-    vectors: Vectors,
+    vectors: SimdLevel,
 }
 
-/// A worker's buffers.
+/// Buffers of a worker.
 #[derive(Default)]
-pub struct State {
-    map: mapper::State,
-    pairs: pairs::State,
-    records: records::Buffers,
+pub struct WorkerState {
+    mapping: mapper::MapperState,
+    pairing: pairs::PairingState,
+    records: records::RecordBuffers,
 }
 
-/// Places of a piece, and what its pairs say of their distance.
+/// Placements of the reads of a batch, and the insert sizes of its uniquely placed pairs.
 #[derive(Default)]
-pub struct Draft {
-    found: mapper::Draft,
-    distances: Distances,
+pub struct MappedBatch {
+    placements: mapper::MappedReads,
+    insert_sizes: InsertSizes,
 }
 
-/// The file of the index at `prefix`.
+/// Path of the index at `prefix`.
 pub fn index_path(prefix: &Path) -> PathBuf {
-    with_added(prefix, "gnm")
+    append_extension(prefix, "gnm")
 }
 
-/// The file beside the index at `prefix` that says which sequences are ALT contigs, if there is one.
+/// Path of the file that lists the ALT contigs of the reference at `prefix`; the file is optional.
 pub(crate) fn alt_path(prefix: &Path) -> PathBuf {
-    with_added(prefix, "alt")
+    append_extension(prefix, "alt")
 }
 
-/// Builds the index of `reference` (FASTA, plain or gzip) at `prefix`, and seals it. The files appear when they are complete.
-/// Memory: 1.8 bytes a base in all.
+/// Builds the index of `reference` (FASTA, plain or gzip) at `prefix`, and its seal. The files get their final names
+/// when they are complete. Memory: 1.8 bytes per base in total.
 ///
 /// # Errors
-/// The reference is no FASTA, is too long, or changes meanwhile, or a file cannot be written.
+/// The reference is not FASTA, is too long, or changes during the build; or a file cannot be written.
 pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<(), Error> {
-    let sum = || Sum::of_file(reference, threads).map_err(Error::io(reference));
+    let sum = || Checksum::from_file(reference, threads).map_err(Error::io(reference));
     let before = sum()?;
-    let mut built = Built::default();
-    read_parts(reference, |part| match part {
-        Part::Header { name, .. } => built.begin(String::from_utf8_lossy(name).into_owned()),
-        Part::Bases(bases) => built.add(bases),
+    let mut built = ReferenceBuilder::default();
+    read_fasta(reference, |part| match part {
+        FastaEvent::Header { name, .. } => built.begin_contig(String::from_utf8_lossy(name).into_owned()),
+        FastaEvent::Bases(bases) => built.add_bases(bases),
     })?;
     let path = index_path(prefix);
-    let mut file = Summed::create(&path)?;
-    index::build(built, threads, |bytes| file.write(bytes).map_err(Building::Writing)).map_err(|error| {
+    let mut file = ChecksummedFile::create(&path)?;
+    index::build(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(|error| {
         match error {
-            Building::Writing(error) => error,
-            Building::Index(error) => Error::Reference { path: reference.into(), what: error.to_string() },
+            IndexBuildError::Write(error) => error,
+            IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
         }
     })?;
     if sum()? != before {
-        let what = "changed while it was indexed".into();
-        return Err(Error::Reference { path: reference.into(), what });
+        let reason = "changed while the index was built".into();
+        return Err(Error::Reference { path: reference.into(), reason });
     }
-    let mut set = Set::default();
+    let mut set = FileSet::default();
     let made = file.complete(&mut set)?;
-    Seal::write(PROGRAM, before, &[made], set)
+    IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
 
-enum Building {
-    Writing(Error),
-    Index(index::Error),
+enum IndexBuildError {
+    Write(Error),
+    Build(index::Error),
 }
 
-impl From<index::Error> for Building {
+impl From<index::Error> for IndexBuildError {
     fn from(error: index::Error) -> Self {
-        Building::Index(error)
+        IndexBuildError::Build(error)
     }
 }
 
 impl Genuma {
-    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check it. ALT contigs are those that [`alt_path`]
-    /// names; a warning tells of names that the reference does not have.
+    /// Loads the index at `prefix`, which was built from `reference`, on the calling thread; `threads` threads check
+    /// it. The file [`alt_path`] lists the ALT contigs. A warning reports names in it that the reference does not
+    /// have.
     ///
     /// # Errors
-    /// There is no index, it has no seal, cannot be read, is damaged, or not one of `reference` (if that file is there); or the list of ALT contigs
-    /// cannot be read or is none.
-    pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
+    /// The index is missing, has no seal, cannot be read, is damaged, or is not the index of `reference` (if that
+    /// file exists); or the list of ALT contigs cannot be read or is not valid.
+    pub fn load_index(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
         let path = index_path(prefix);
         if !path.is_file() {
             return Err(Error::NoIndex { path, engine: "genuma", reference: reference.into() });
         }
-        let wrong = |what: String| Error::Index { path: path.clone(), what };
-        let Some(seal) = Seal::read(PROGRAM, &path)? else {
-            return Err(wrong(format!(
-                "{} is missing, which tells that it is whole",
-                seal::path(&path).display()
+        let index_error = |reason: String| Error::Index { path: path.clone(), reason };
+        let Some(seal) = IndexSeal::read_seal(PROGRAM, &path)? else {
+            return Err(index_error(format!(
+                "{} is missing: without it the index cannot be checked",
+                seal::seal_path(&path).display()
             )));
         };
         seal.check_reference(reference, threads)?;
-        let image = Image::read(&path, 0)?;
-        seal.check(&path, Sum::of_bytes(&image, threads))?;
-        let mut index = Index::new(image).map_err(|error| wrong(error.to_string()))?;
-        let mut contigs =
-            Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
+        let image = FileImage::read(&path, 0)?;
+        seal.check_file(&path, Checksum::from_bytes(&image, threads))?;
+        let mut index = Index::new(image).map_err(|error| index_error(error.to_string()))?;
+        let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt
-            && let Some(names) = alt::names(&alt_path(prefix), &contigs)?
+            && let Some(names) = alt::read_alt_names(&alt_path(prefix), &contigs)?
         {
-            index.set_alt(|contig| names.contains(&contig.name));
-            contigs = contigs.with_alt(|name| names.contains(name));
+            index.set_alt_contigs(|contig| names.contains(&contig.name));
+            contigs = contigs.with_alt_contigs(|name| names.contains(name));
         }
-        Ok(Genuma { index, contigs, options, vectors: Vectors::widest() })
+        Ok(Genuma { index, contigs, options, vectors: SimdLevel::widest_available() })
     }
 
-    /// The same with these instructions.
-    pub fn with_vectors(self, vectors: Vectors) -> Self {
+    /// Returns the engine with the vector instructions `vectors` instead of those chosen for the machine.
+    pub fn with_simd_level(self, vectors: SimdLevel) -> Self {
         Genuma { vectors, ..self }
     }
 }
 
 impl Engine for Genuma {
-    type State = State;
-    type Draft = Draft;
-    type Estimate = Inserts;
+    type WorkerState = WorkerState;
+    type MappedBatch = MappedBatch;
+    type LibraryEstimate = InsertSizeModels;
 
     fn program(&self) -> Program {
         PROGRAM
@@ -193,89 +195,96 @@ impl Engine for Genuma {
         &self.contigs
     }
 
-    fn cut(&self, layout: Layout) -> Cut {
+    fn block_rule(&self, layout: ReadLayout) -> BlockRule {
         match layout {
-            Layout::Single => Cut::Anywhere,
-            Layout::Paired | Layout::Interleaved => {
-                Cut::Blocks(Limit { bases: BLOCK, reads: 0, most: BLOCK })
+            ReadLayout::Single => BlockRule::AnyBatch,
+            ReadLayout::Paired | ReadLayout::Interleaved => {
+                BlockRule::BlocksOfBatches(BlockLimit { min_bases: BLOCK_BASES, min_reads: 0, max_bases: BLOCK_BASES })
             }
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         self.index.bytes().len() as u64
     }
 
-    fn regions(&self) -> Vec<Region<'_>> {
-        self.index.arrays().into_iter().map(|(name, bytes)| Region { name, bytes }).collect()
+    fn index_arrays(&self) -> Vec<IndexArray<'_>> {
+        self.index.large_arrays().into_iter().map(|(name, bytes)| IndexArray { name, bytes }).collect()
     }
 
-    fn state(&self) -> State {
-        State::default()
+    fn new_state(&self) -> WorkerState {
+        WorkerState::default()
     }
 
-    fn map(&self, state: &mut State, reads: &ReadBatch, draft: &mut Draft) -> Result<(), Error> {
-        if let Some(read) = reads.iter().find(|read| read.seq.len() > LONGEST) {
-            let what = format!("longer than {LONGEST} bp: align it with --engine minibwa");
-            return Err(Error::read(read.name, what));
+    fn map_batch(&self, state: &mut WorkerState, reads: &ReadBatch, mapped: &mut MappedBatch) -> Result<(), Error> {
+        if let Some(read) = reads.iter().find(|read| read.seq.len() > MAX_READ_BP) {
+            let reason = format!("longer than {MAX_READ_BP} bp: align it with --engine minibwa");
+            return Err(Error::read(read.name, reason));
         }
         let view = self.index.view();
         let letters = reads.iter().map(|read| read.seq);
-        mapper::map(&view, &self.options.scores, self.vectors, &mut state.map, letters, &mut draft.found);
-        draft.distances.iter_mut().for_each(Vec::clear);
-        if reads.paired {
+        mapper::map_reads(
+            &view,
+            &self.options.scores,
+            self.vectors,
+            &mut state.mapping,
+            letters,
+            &mut mapped.placements,
+        );
+        mapped.insert_sizes.iter_mut().for_each(Vec::clear);
+        if reads.is_paired {
             for first in (0..reads.len() & !1).step_by(2) {
-                insert::add(&mut draft.distances, &view, &draft.found, first, &self.options.scores);
+                insert::add_pair(&mut mapped.insert_sizes, &view, &mapped.placements, first, &self.options.scores);
             }
         }
         Ok(())
     }
 
-    fn estimate<'d>(&self, drafts: impl Iterator<Item = &'d Draft>) -> Inserts {
-        let mut distances = Distances::default();
-        for draft in drafts {
-            for (all, some) in distances.iter_mut().zip(&draft.distances) {
+    fn estimate_library<'d>(&self, batches: impl Iterator<Item = &'d MappedBatch>) -> InsertSizeModels {
+        let mut insert_sizes = InsertSizes::default();
+        for mapped in batches {
+            for (all, some) in insert_sizes.iter_mut().zip(&mapped.insert_sizes) {
                 all.extend_from_slice(some);
             }
         }
-        Inserts::new(distances, self.options.scores.equal)
+        InsertSizeModels::new(insert_sizes, self.options.scores.match_score)
     }
 
-    fn left_out(&self, state: &State) -> Vec<(&'static str, u64)> {
-        let Unseen { reads, sampled, joined, lists, places } = state.pairs.unseen;
+    fn skipped_reads(&self, state: &WorkerState) -> Vec<(&'static str, u64)> {
+        let SkippedReads { reads, sampled, joined, lists, places } = state.pairing.skipped;
         vec![
             ("reads", reads),
-            ("reads_with_a_sample_of_places_seen", sampled),
-            ("reads_with_places_beside_the_mate_unseen", joined),
-            ("reads_alone_with_places_of_frequent_seeds_unseen", lists),
-            ("reads_with_more_places_than_are_kept", places),
+            ("reads_with_sampled_placements", sampled),
+            ("reads_with_skipped_mate_placements", joined),
+            ("single_reads_with_skipped_frequent_seeds", lists),
+            ("reads_with_dropped_placements", places),
         ]
     }
 
-    fn finish(
+    fn write_records(
         &self,
-        state: &mut State,
+        state: &mut WorkerState,
         reads: &ReadBatch,
-        draft: &mut Draft,
-        estimate: &Inserts,
+        mapped: &mut MappedBatch,
+        estimate: &InsertSizeModels,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let view = self.index.view();
-        let group = self.options.read_groups.get(reads.lane as usize).map_or("", String::as_str);
-        let format =
-            records::Format { view, contigs: &self.contigs, options: &self.options, group: group.as_bytes() };
-        let inserts = reads.paired.then_some(estimate);
-        let State { pairs, records, .. } = state;
+        let group = self.options.read_groups.get(reads.lane_index as usize).map_or("", String::as_str);
+        let record_writer =
+            records::RecordWriter { view, contigs: &self.contigs, options: &self.options, group: group.as_bytes() };
+        let inserts = reads.is_paired.then_some(estimate);
+        let WorkerState { pairing: pairs, records, .. } = state;
         let (scores, vectors) = (&self.options.scores, self.vectors);
-        pairs::finish(
+        pairs::finish_templates(
             &view,
             scores,
             vectors,
             pairs,
-            &mut draft.found,
+            &mut mapped.placements,
             inserts,
-            |found, first, answers, proper| {
-                format.template(records, found, reads, first, answers, proper, out)
+            |found, first, reports, proper| {
+                record_writer.write_template(records, found, reads, first, reports, proper, out)
             },
         )
     }

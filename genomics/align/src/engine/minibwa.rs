@@ -1,13 +1,14 @@
-//! minibwa as an engine.
+//! The engine `minibwa`.
 //!
-//! Records are those of `minibwa map` of the crate's version, with its defaults and with the options of [`Options`].
-//! Two differences, because a record is a BAM record: a read of 0 bases has `*` for its bases where the command line prints
-//! nothing (which is no SAM), and bases are upper case, of the 16 letters that BAM has.
+//! Records are those of `minibwa map` in the crate's version, with its defaults and the options of [`Options`]. There
+//! are two differences because records are BAM records: a read without bases has `*` as its bases, where the command
+//! line prints nothing (which is invalid SAM), and bases are upper-case letters of the 16 that BAM has.
 //!
-//! The index is two files: `PREFIX.l2b`, the sequences at 2 bits a base, and `PREFIX.mbw`, the Burrows-Wheeler transform of
-//! both strands with a sampled suffix array: about 2.25 bytes a base in all. Loading reads them into memory (`image.rs`): two
-//! arrays hold nearly all, and each is touched first by the loading thread. Before the C code sees any of it, it is known to be
-//! whole: by the sums of its [`seal`], which are taken of what is in memory, or by `proof.rs` where there is no seal.
+//! The index consists of two files: `PREFIX.l2b`, the sequences at 2 bits per base, and `PREFIX.mbw`, the
+//! Burrows-Wheeler transform of both strands with a sampled suffix array; about 2.25 bytes per base in total. Loading
+//! reads them into memory (`index_files.rs`). Two arrays have nearly all of the memory; the loading thread touches
+//! them first. Before the C code uses the index, the index is verified: by its [`seal`], or by `verify.rs` if there
+//! is no seal.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -16,93 +17,94 @@ use std::time::Instant;
 use genuma_reads::ReadBatch;
 use genuma_reads::fasta::Reference;
 
-use self::encode::{Format, Mapped, Mate};
-use self::estimate::Distances;
-use self::ffi::{Buffer, Hits, Index, Insert, Opts, PAIRED, Queries, Target};
-use self::image::{Sequences, Transform};
-use super::seal::{self, Seal, Sum};
-use super::{Cut, Engine, Error, Layout, Limit, Program, Region, with_added};
+use self::ffi::{Hits, Index, InsertSizeRange, MappingOptions, MappingTarget, PAIR_MATES, QueryBatch, ThreadArena};
+use self::index_files::{BurrowsWheelerTransform, PackedSequences};
+use self::insert_size::InsertSizes;
+use self::records::{MappedRead, Mate, RecordFormat};
+use super::seal::{self, Checksum, IndexSeal};
+use super::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
 mod build;
-mod image;
-mod proof;
+mod index_files;
+mod verify;
 mod ffi;
-mod estimate;
-mod encode;
+mod insert_size;
+mod records;
 
 pub use build::{build_index, index_memory};
 
-/// Longest read (bp): C counts bases with 32 bits.
-const LONGEST: usize = i32::MAX as usize;
-/// Reads whose seeds minibwa looks up at once: 24 templates.
-const TOGETHER: i32 = 24;
-/// Reads that end a block of interleaved pairs at the earliest (`min_read_cnt` in its `map-main.c`).
-const FEWEST_READS: u64 = 40_000;
+/// Maximum read length (bp): the C code counts bases with 32 bits.
+const MAX_READ_BP: usize = i32::MAX as usize;
+/// Number of templates whose seeds minibwa looks up together.
+const TEMPLATES_PER_SEED_LOOKUP: i32 = 24;
+/// Minimum number of reads in a block of interleaved pairs (`min_read_cnt` in `map-main.c` of minibwa).
+const MIN_INTERLEAVED_BLOCK_READS: u64 = 40_000;
 
-/// What kind of reads it is tuned for: the presets of `-x`.
+/// Preset of minibwa for a kind of reads (`-x`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
-    /// Short and long reads, each after its length (`adap`, the default).
+    /// Short and long reads, by the length of each read (`adap`, the default).
     #[default]
     Adaptive,
     /// Short reads (`sr`).
     Short,
-    /// Long reads (`lr`): never paired.
+    /// Long reads (`lr`), which are never paired.
     Long,
 }
 
-/// Options of its command line.
+/// Options of minibwa's command line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
-    /// Kind of reads (`-x`).
+    /// Preset for the kind of reads (`-x`).
     pub preset: Preset,
-    /// Identifiers of the read groups, lane by lane (`-R`); a lane without one has no `RG` tag.
+    /// Read group IDs of the lanes (`-R`); a lane without ID gets no `RG` tag.
     pub read_groups: Vec<String>,
-    /// Secondary records of a read at most (`--outn`).
-    pub secondary: u32,
-    /// Supplementary records keep all bases (`-Y`).
-    pub soft_clips: bool,
-    /// The piece that begins first in the read is its primary one (`-5`).
-    pub primary_first: bool,
-    /// Comments of the reads, which must be tags, are copied (`-y`).
-    pub comments: bool,
-    /// Bases (bp) of a block of pairs (`-K`), if not the default.
-    pub block: Option<u64>,
+    /// Maximum number of secondary records of a read (`--outn`).
+    pub max_secondary: u32,
+    /// Soft-clip supplementary records, so that they keep all bases (`-Y`).
+    pub soft_clip_supplementary: bool,
+    /// The segment that begins first in the read is the primary one (`-5`).
+    pub leftmost_is_primary: bool,
+    /// Append the comments of the reads, which must be SAM tags, to the records (`-y`).
+    pub copy_comments: bool,
+    /// Number of bases (bp) in a block of pairs (`-K`); `None` is minibwa's default.
+    pub block_bases: Option<u64>,
 }
 
-/// minibwa with an index in memory.
+/// The engine `minibwa` with its index in memory.
 pub struct Minibwa {
     index: Index,
     contigs: Contigs,
     options: Options,
-    opts: Opts,
-    /// The same for mapping each read alone: single reads, and mates.
-    alone: Opts,
-    mates: Opts,
+    opts: MappingOptions,
+    /// The options with which single reads, and mates before pairing, are mapped separately.
+    single_read_opts: MappingOptions,
+    unpaired_mate_opts: MappingOptions,
 }
 
-/// A worker's buffers.
-pub struct State {
-    buffer: Buffer,
-    queries: Queries,
+/// Buffers of a worker.
+pub struct WorkerState {
+    arena: ThreadArena,
+    queries: QueryBatch,
 }
 
-/// The hits of a piece, and what its pairs say of their distance.
+/// Hits of the reads of a batch, and the insert sizes of its uniquely placed pairs.
 #[derive(Default)]
-pub struct Draft {
+pub struct MappedBatch {
     hits: Hits,
     pairs: u64,
-    distances: Distances,
+    insert_sizes: InsertSizes,
 }
 
 /// Insert sizes by orientation: FF, FR, RF, RR.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate([Insert; 4]);
+pub struct LibraryEstimate([InsertSizeRange; 4]);
 
-impl Estimate {
-    /// Mean and standard deviation (bp) of the distance between mates that face each other, if there are enough of them.
-    pub fn facing(&self) -> Option<(f64, f64)> {
+impl LibraryEstimate {
+    /// Mean and standard deviation (bp) of the insert size of mates that face each other (FR); `None` if there are
+    /// too few such pairs.
+    pub fn forward_reverse_mean_sd(&self) -> Option<(f64, f64)> {
         let insert = self.0[1];
         (insert.failed == 0).then_some((insert.mean, insert.deviation))
     }
@@ -117,7 +119,8 @@ fn program() -> Program {
     Program { name: "minibwa", version: version() }
 }
 
-/// The C code is compiled for these instructions, and would end the process without a word.
+/// Checks that the processor has the instructions for which the C code is compiled. Otherwise the C code would end
+/// the process without a message.
 fn check_processor() -> Result<(), Error> {
     #[cfg(target_arch = "x86_64")]
     if !(is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt")) {
@@ -126,40 +129,41 @@ fn check_processor() -> Result<(), Error> {
     Ok(())
 }
 
-/// The two files of an index at `prefix`.
-fn files(prefix: &Path) -> [PathBuf; 2] {
-    ["l2b", "mbw"].map(|extension| with_added(prefix, extension))
+/// Paths of the two files of the index at `prefix`.
+fn index_files(prefix: &Path) -> [PathBuf; 2] {
+    ["l2b", "mbw"].map(|extension| append_extension(prefix, extension))
 }
 
-/// Loads the index at `prefix` on the calling thread, and sees with `threads` threads that it is whole and of `reference`, if that is there.
-fn open(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, Error> {
+/// Loads the index at `prefix` on the calling thread. Checks with `threads` threads that the index is complete and
+/// belongs to `reference`, if that file exists.
+fn load_index(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, Error> {
     check_processor()?;
-    let [l2b, mbw] = files(prefix);
+    let [l2b, mbw] = index_files(prefix);
     if let Some(path) = [&l2b, &mbw].into_iter().find(|f| !f.is_file()) {
         return Err(Error::NoIndex { path: path.clone(), engine: "minibwa", reference: reference.into() });
     }
-    let seal = Seal::read(program(), &l2b)?;
+    let seal = IndexSeal::read_seal(program(), &l2b)?;
     if let Some(seal) = &seal {
         seal.check_reference(reference, threads)?;
     }
-    let whole = |file: &Path, bytes: &[u8]| match &seal {
-        Some(seal) => seal.check(file, Sum::of_bytes(bytes, threads)),
+    let check_whole = |file: &Path, bytes: &[u8]| match &seal {
+        Some(seal) => seal.check_file(file, Checksum::from_bytes(bytes, threads)),
         None => Ok(()),
     };
-    let sequences = Sequences::read(&l2b, |bytes| whole(&l2b, bytes))?;
-    let transform = Transform::read(&mbw, &sequences, |bytes| whole(&mbw, bytes))?;
+    let sequences = PackedSequences::read(&l2b, |bytes| check_whole(&l2b, bytes))?;
+    let transform = BurrowsWheelerTransform::read(&mbw, &sequences, |bytes| check_whole(&mbw, bytes))?;
     if seal.is_none() {
         let start = Instant::now();
         if reference.is_file() {
-            proof::is_of(&sequences, &Reference::read(reference)?, threads)?;
+            verify::check_sequences(&sequences, &Reference::read(reference)?, threads)?;
         } else {
-            proof::is_sound(&sequences)?;
-            tracing::warn!("{} is not there: its index is not compared with it", reference.display());
+            verify::check_ambiguous_ranges(&sequences)?;
+            tracing::warn!("{} does not exist: the index is not compared with the reference", reference.display());
         }
-        proof::is_transform(&transform, &sequences, threads)?;
+        verify::check_transform(&transform, &sequences, threads)?;
         tracing::warn!(
-            "no {}: the index was proven base by base, which took {:.1} s; `genuma index` makes one that has it",
-            seal::path(&l2b).display(),
+            "{} is missing: the index was verified base by base, which took {:.1} s; an index built by `genuma index` has this file",
+            seal::seal_path(&l2b).display(),
             start.elapsed().as_secs_f64()
         );
     }
@@ -167,43 +171,45 @@ fn open(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, Error>
 }
 
 impl Minibwa {
-    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check it.
+    /// Loads the index at `prefix`, which was built from `reference`, on the calling thread; `threads` threads check
+    /// it.
     ///
-    /// An index made by `minibwa index` has no seal: then it is compared with the reference and proven from first principles, which takes some
-    /// CPU seconds for 100 Mbp, and a warning says so.
+    /// An index made by `minibwa index` has no seal. Such an index is compared with the reference and verified base
+    /// by base, which takes some CPU seconds per 100 Mbp; a warning reports that.
     ///
     /// # Errors
-    /// The processor is too old, there is no index, it cannot be read, is damaged, or not one of `reference` (if that file is there).
-    pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
-        let index = open(prefix, reference, threads)?;
+    /// The processor is too old; or the index is missing, cannot be read, is damaged, or is not the index of
+    /// `reference` (if that file exists).
+    pub fn load_index(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
+        let index = load_index(prefix, reference, threads)?;
         let contigs = Contigs::new(index.contigs());
 
-        let mut opts = Opts::new(match options.preset {
+        let mut opts = MappingOptions::new(match options.preset {
             Preset::Adaptive => None,
-            Preset::Short => Some(ffi::SHORT),
-            Preset::Long => Some(ffi::LONG),
+            Preset::Short => Some(ffi::SHORT_READ_PRESET),
+            Preset::Long => Some(ffi::LONG_READ_PRESET),
         });
-        let raw = opts.raw();
-        raw.out_n = options.secondary.min(i32::MAX as u32) as i32;
-        raw.flag |= if options.soft_clips { ffi::SOFT_CLIPS } else { 0 };
-        raw.flag |= if options.primary_first { ffi::PRIMARY_FIRST } else { 0 };
-        if let Some(bases) = options.block {
+        let raw = opts.raw_options_mut();
+        raw.out_n = options.max_secondary.min(i32::MAX as u32) as i32;
+        raw.flag |= if options.soft_clip_supplementary { ffi::SOFT_CLIP_SUPPLEMENTARY } else { 0 };
+        raw.flag |= if options.leftmost_is_primary { ffi::LEFTMOST_IS_PRIMARY } else { 0 };
+        if let Some(bases) = options.block_bases {
             (raw.mb_size, raw.max_mb_size) = (bases as i64, bases as i64);
         }
         let mut alone = opts.clone();
-        alone.raw().flag &= !PAIRED;
-        // Its command line counts templates, the library reads.
-        alone.raw().sb_seq = TOGETHER;
+        alone.raw_options_mut().flag &= !PAIR_MATES;
+        // minibwa's command line counts templates, its library counts reads.
+        alone.raw_options_mut().sb_seq = TEMPLATES_PER_SEED_LOOKUP;
         let mut mates = alone.clone();
-        mates.raw().sb_seq = 2 * TOGETHER;
-        Ok(Minibwa { index, contigs, options, opts, alone, mates })
+        mates.raw_options_mut().sb_seq = 2 * TEMPLATES_PER_SEED_LOOKUP;
+        Ok(Minibwa { index, contigs, options, opts, single_read_opts: alone, unpaired_mate_opts: mates })
     }
 }
 
 impl Engine for Minibwa {
-    type State = State;
-    type Draft = Draft;
-    type Estimate = Estimate;
+    type WorkerState = WorkerState;
+    type MappedBatch = MappedBatch;
+    type LibraryEstimate = LibraryEstimate;
 
     fn program(&self) -> Program {
         program()
@@ -213,106 +219,112 @@ impl Engine for Minibwa {
         &self.contigs
     }
 
-    fn cut(&self, layout: Layout) -> Cut {
-        let opts = self.opts.get();
+    fn block_rule(&self, layout: ReadLayout) -> BlockRule {
+        let opts = self.opts.raw_options();
         let (bases, most) = (opts.mb_size as u64, opts.max_mb_size.max(opts.mb_size) as u64);
         match layout {
-            _ if opts.flag & PAIRED == 0 => Cut::Anywhere,
-            Layout::Single => Cut::Anywhere,
-            Layout::Paired => Cut::Blocks(Limit { bases, reads: 0, most: bases }),
-            Layout::Interleaved => Cut::Blocks(Limit { bases, reads: FEWEST_READS, most }),
+            _ if opts.flag & PAIR_MATES == 0 => BlockRule::AnyBatch,
+            ReadLayout::Single => BlockRule::AnyBatch,
+            ReadLayout::Paired => {
+                BlockRule::BlocksOfBatches(BlockLimit { min_bases: bases, min_reads: 0, max_bases: bases })
+            }
+            ReadLayout::Interleaved => BlockRule::BlocksOfBatches(BlockLimit {
+                min_bases: bases,
+                min_reads: MIN_INTERLEAVED_BLOCK_READS,
+                max_bases: most,
+            }),
         }
     }
 
-    fn bytes(&self) -> u64 {
-        self.index.bytes()
+    fn memory_bytes(&self) -> u64 {
+        self.index.memory_bytes()
     }
 
-    fn regions(&self) -> Vec<Region<'_>> {
-        let [transform, samples] = self.index.arrays();
-        let region = |name, bytes| Region { name, bytes };
+    fn index_arrays(&self) -> Vec<IndexArray<'_>> {
+        let [transform, samples] = self.index.large_arrays();
+        let region = |name, bytes| IndexArray { name, bytes };
         vec![region("transform", transform), region("suffix array", samples)]
     }
 
-    fn state(&self) -> State {
-        State { buffer: Buffer::new(), queries: Queries::default() }
+    fn new_state(&self) -> WorkerState {
+        WorkerState { arena: ThreadArena::new(), queries: QueryBatch::default() }
     }
 
-    fn map(&self, state: &mut State, reads: &ReadBatch, draft: &mut Draft) -> Result<(), Error> {
+    fn map_batch(&self, state: &mut WorkerState, reads: &ReadBatch, mapped: &mut MappedBatch) -> Result<(), Error> {
         for read in reads.iter() {
             if memchr::memchr(0, read.name).is_some() {
                 return Err(Error::read(read.name, "its name has a NUL byte"));
             }
-            if read.seq.len() > LONGEST {
+            if read.seq.len() > MAX_READ_BP {
                 return Err(Error::read(read.name, "longer than 2 Gbp"));
             }
         }
-        let opts = if reads.paired { &self.mates } else { &self.alone };
+        let opts = if reads.is_paired { &self.unpaired_mate_opts } else { &self.single_read_opts };
         let queries = (0..reads.len()).map(|i| reads.read(i)).map(|read| (read.name, read.seq));
-        let target = Target { index: &self.index, opts };
-        state.queries.map(target, &mut state.buffer, queries, &mut draft.hits);
-        state.buffer.shrink(&self.opts);
-        draft.distances.iter_mut().for_each(Vec::clear);
-        draft.pairs = if reads.paired { reads.len() as u64 / 2 } else { 0 };
-        for pair in 0..draft.pairs as usize {
-            let mates = [0, 1].map(|mate| draft.hits.of(2 * pair + mate));
-            estimate::add(&mut draft.distances, mates, &self.opts);
+        let target = MappingTarget { index: &self.index, opts };
+        state.queries.map_reads(target, &mut state.arena, queries, &mut mapped.hits);
+        state.arena.shrink_memory(&self.opts);
+        mapped.insert_sizes.iter_mut().for_each(Vec::clear);
+        mapped.pairs = if reads.is_paired { reads.len() as u64 / 2 } else { 0 };
+        for pair in 0..mapped.pairs as usize {
+            let mates = [0, 1].map(|mate| mapped.hits.hits_of_read(2 * pair + mate));
+            insert_size::add_pair(&mut mapped.insert_sizes, mates, &self.opts);
         }
         Ok(())
     }
 
-    fn estimate<'d>(&self, drafts: impl Iterator<Item = &'d Draft>) -> Estimate {
-        let (mut pairs, mut distances) = (0, Distances::default());
-        for draft in drafts {
-            pairs += draft.pairs;
-            for (all, some) in distances.iter_mut().zip(&draft.distances) {
+    fn estimate_library<'d>(&self, batches: impl Iterator<Item = &'d MappedBatch>) -> LibraryEstimate {
+        let (mut pairs, mut insert_sizes) = (0, InsertSizes::default());
+        for mapped in batches {
+            pairs += mapped.pairs;
+            for (all, some) in insert_sizes.iter_mut().zip(&mapped.insert_sizes) {
                 all.extend_from_slice(some);
             }
         }
-        Estimate(estimate::inserts(pairs, distances, &self.opts))
+        LibraryEstimate(insert_size::estimate_insert_sizes(pairs, insert_sizes, &self.opts))
     }
 
-    fn finish(
+    fn write_records(
         &self,
-        state: &mut State,
+        state: &mut WorkerState,
         reads: &ReadBatch,
-        draft: &mut Draft,
-        estimate: &Estimate,
+        mapped: &mut MappedBatch,
+        estimate: &LibraryEstimate,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let group = self.options.read_groups.get(reads.lane as usize).map_or("", String::as_str);
-        let format = Format {
+        let group = self.options.read_groups.get(reads.lane_index as usize).map_or("", String::as_str);
+        let format = RecordFormat {
             opts: &self.opts,
             contigs: &self.contigs,
             group: group.as_bytes(),
-            comments: self.options.comments,
-            soft_clips: self.options.soft_clips,
+            comments: self.options.copy_comments,
+            soft_clips: self.options.soft_clip_supplementary,
         };
-        if reads.paired {
-            let paired = self.opts.get().flag & PAIRED != 0;
-            let target = Target { index: &self.index, opts: &self.opts };
+        if reads.is_paired {
+            let paired = self.opts.raw_options().flag & PAIR_MATES != 0;
+            let target = MappingTarget { index: &self.index, opts: &self.opts };
             for first in (0..reads.len() & !1).step_by(2) {
                 let mates = [reads.read(first), reads.read(first + 1)];
                 if paired {
                     let seqs = mates.map(|m| m.seq);
-                    let State { buffer, queries } = state;
-                    queries.pair(target, buffer, seqs, &estimate.0, &mut draft.hits, first);
+                    let WorkerState { arena, queries } = state;
+                    queries.pair_mates(target, arena, seqs, &estimate.0, &mut mapped.hits, first);
                 }
-                let mates = [0, 1].map(|i| Mapped { read: mates[i], hits: draft.hits.of(first + i) });
+                let mates = [0, 1].map(|i| MappedRead { read: mates[i], hits: mapped.hits.hits_of_read(first + i) });
                 for i in 0..2 {
-                    let mate = Mate { other: mates[1 - i], second: i == 1 };
-                    encode::read(&format, mates[i], Some(mate), out)
+                    let mate = Mate { other: mates[1 - i], is_read2: i == 1 };
+                    records::write_read_records(&format, mates[i], Some(mate), out)
                         .map_err(Error::record(mates[i].read.name))?;
                 }
             }
         } else {
             for (i, read) in reads.iter().enumerate() {
-                let this = Mapped { read, hits: draft.hits.of(i) };
-                encode::read(&format, this, None, out).map_err(Error::record(read.name))?;
+                let this = MappedRead { read, hits: mapped.hits.hits_of_read(i) };
+                records::write_read_records(&format, this, None, out).map_err(Error::record(read.name))?;
             }
         }
-        draft.hits.clear();
-        state.buffer.shrink(&self.opts);
+        mapped.hits.clear();
+        state.arena.shrink_memory(&self.opts);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A worker's part: one piece through the engine.
+//! The worker's part of the pipeline: passes one batch through the engine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,152 +6,152 @@ use std::time::{Duration, Instant};
 
 use genuma_reads::ReadBatch;
 
-use super::{Error, Tally};
+use super::{AlignmentCounts, Error};
 use crate::engine::Engine;
-use crate::sam::{records, write_line};
-use crate::sort::markdup::Marking;
-use crate::sort::{Blocks, SortedBlock};
+use crate::sam::{split_records, write_line};
+use crate::sort::markdup::MarkdupOptions;
+use crate::sort::{BlockSorter, SortedBlock};
 
-/// Some consecutive reads, and what mapping left of them.
-pub(super) struct Piece<E: Engine> {
+/// A batch of reads and its mapping result.
+pub(super) struct BatchInProgress<E: Engine> {
     pub(super) reads: ReadBatch,
-    pub(super) draft: E::Draft,
+    pub(super) mapped: E::MappedBatch,
 }
 
-impl<E: Engine> Default for Piece<E> {
+impl<E: Engine> Default for BatchInProgress<E> {
     fn default() -> Self {
-        Piece { reads: ReadBatch::new(), draft: E::Draft::default() }
+        BatchInProgress { reads: ReadBatch::new(), mapped: E::MappedBatch::default() }
     }
 }
 
-/// What is to be done with a piece.
+/// The next processing step of a batch.
 #[derive(Default)]
-pub(super) enum Step<E: Engine> {
-    /// There is none.
+pub(super) enum WorkStep<E: Engine> {
+    /// Nothing.
     #[default]
     Idle,
-    /// Map its reads, each alone.
-    Map(Box<Piece<E>>),
-    /// Make its records.
-    Finish(Box<Piece<E>>, Arc<E::Estimate>),
-    /// Both: it is a block of its own.
-    Whole(Box<Piece<E>>),
+    /// Map each read separately.
+    Map(Box<BatchInProgress<E>>),
+    /// Write the records of a mapped batch.
+    Finish(Box<BatchInProgress<E>>, Arc<E::LibraryEstimate>),
+    /// Map the reads of a batch and write their records, because the batch is a whole block.
+    MapAndFinish(Box<BatchInProgress<E>>),
 }
 
-/// A task of the farm: a step on the way out, its result on the way back.
-pub(super) struct Task<E: Engine> {
-    pub(super) step: Step<E>,
-    /// SAM lines.
-    pub(super) text: Vec<u8>,
-    /// Or records.
-    pub(super) sorted: Option<SortedBlock>,
+/// A task of the farm. Carries a work step to the worker, and the result back.
+pub(super) struct WorkerTask<E: Engine> {
+    pub(super) step: WorkStep<E>,
+    /// SAM lines, if SAM is written.
+    pub(super) sam_text: Vec<u8>,
+    /// Sorted records, if the output is sorted.
+    pub(super) sorted_block: Option<SortedBlock>,
 }
 
-impl<E: Engine> Default for Task<E> {
+impl<E: Engine> Default for WorkerTask<E> {
     fn default() -> Self {
-        Task { step: Step::Idle, text: Vec::new(), sorted: None }
+        WorkerTask { step: WorkStep::Idle, sam_text: Vec::new(), sorted_block: None }
     }
 }
 
-/// What records become.
+/// Form of the output.
 #[derive(Debug, Clone)]
-pub(super) enum Form {
+pub(super) enum OutputFormat {
     Sam,
-    Sorted(Option<Arc<Marking>>),
+    SortedBlocks(Option<Arc<MarkdupOptions>>),
 }
 
-/// What workers did, each for itself until it ends.
+/// Totals of a worker; those of all workers are added up at the end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Worksheet {
-    pub(super) tally: Tally,
-    pub(super) map: Duration,
-    pub(super) finish: Duration,
-    pub(super) shape: Duration,
-    pub(super) left_out: BTreeMap<&'static str, u64>,
+pub(super) struct WorkerTotals {
+    pub(super) counts: AlignmentCounts,
+    pub(super) map_time: Duration,
+    pub(super) finish_time: Duration,
+    pub(super) output_time: Duration,
+    pub(super) skipped_reads: BTreeMap<&'static str, u64>,
 }
 
-/// What a worker keeps from task to task.
+/// A worker with its engine and buffers.
 pub(super) struct Worker<'a, E: Engine> {
-    /// That of its node.
+    /// The copy of the engine that is nearest to the worker.
     engine: &'a E,
-    state: E::State,
-    /// Records of a piece.
+    state: E::WorkerState,
+    /// Records of the current batch.
     records: Vec<u8>,
-    /// Sorts them, if they are to be sorted.
-    blocks: Option<Blocks>,
-    sheet: Worksheet,
-    /// Where the sheet goes in the end.
-    sheets: &'a Mutex<Worksheet>,
+    /// Sorts the records, if the output is sorted.
+    block_sorter: Option<BlockSorter>,
+    totals: WorkerTotals,
+    /// Where the totals are added at the end.
+    totals_sink: &'a Mutex<WorkerTotals>,
 }
 
 impl<'a, E: Engine> Worker<'a, E> {
-    pub(super) fn new(engine: &'a E, form: &Form, sheets: &'a Mutex<Worksheet>) -> Self {
-        let blocks = match form {
-            Form::Sam => None,
-            Form::Sorted(marking) => Some(Blocks::new(marking.clone())),
+    pub(super) fn new(engine: &'a E, form: &OutputFormat, totals_sink: &'a Mutex<WorkerTotals>) -> Self {
+        let block_sorter = match form {
+            OutputFormat::Sam => None,
+            OutputFormat::SortedBlocks(marking) => Some(BlockSorter::new(marking.clone())),
         };
-        let (state, records, sheet) = (engine.state(), Vec::new(), Worksheet::default());
-        Worker { engine, state, records, blocks, sheet, sheets }
+        let (state, records, totals) = (engine.new_state(), Vec::new(), WorkerTotals::default());
+        Worker { engine, state, records, block_sorter, totals, totals_sink }
     }
 
-    /// Does what the task says.
-    pub(super) fn work(&mut self, task: &mut Task<E>) -> Result<(), Error> {
-        let Task { step, text, sorted } = task;
+    /// Performs the step of the task.
+    pub(super) fn run_task(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
+        let WorkerTask { step, sam_text: text, sorted_block: sorted } = task;
         match step {
-            Step::Idle => Ok(()),
-            Step::Map(piece) => self.map(piece),
-            Step::Finish(piece, estimate) => self.finish(piece, estimate, text, sorted),
-            Step::Whole(piece) => {
-                self.map(piece)?;
-                let estimate = self.engine.estimate(std::iter::once(&piece.draft));
-                self.finish(piece, &estimate, text, sorted)
+            WorkStep::Idle => Ok(()),
+            WorkStep::Map(batch) => self.map_batch(batch),
+            WorkStep::Finish(batch, estimate) => self.finish_batch(batch, estimate, text, sorted),
+            WorkStep::MapAndFinish(batch) => {
+                self.map_batch(batch)?;
+                let estimate = self.engine.estimate_library(std::iter::once(&batch.mapped));
+                self.finish_batch(batch, &estimate, text, sorted)
             }
         }
     }
 
-    fn map(&mut self, piece: &mut Piece<E>) -> Result<(), Error> {
+    fn map_batch(&mut self, batch: &mut BatchInProgress<E>) -> Result<(), Error> {
         let start = Instant::now();
-        self.engine.map(&mut self.state, &piece.reads, &mut piece.draft)?;
-        self.sheet.map += start.elapsed();
+        self.engine.map_batch(&mut self.state, &batch.reads, &mut batch.mapped)?;
+        self.totals.map_time += start.elapsed();
         Ok(())
     }
 
-    fn finish(
+    fn finish_batch(
         &mut self,
-        piece: &mut Piece<E>,
-        estimate: &E::Estimate,
+        batch: &mut BatchInProgress<E>,
+        estimate: &E::LibraryEstimate,
         text: &mut Vec<u8>,
         sorted: &mut Option<SortedBlock>,
     ) -> Result<(), Error> {
         let start = Instant::now();
         self.records.clear();
-        self.engine.finish(&mut self.state, &piece.reads, &mut piece.draft, estimate, &mut self.records)?;
+        self.engine.write_records(&mut self.state, &batch.reads, &mut batch.mapped, estimate, &mut self.records)?;
         let made = Instant::now();
-        self.sheet.finish += made - start;
-        self.sheet.tally.add(&self.records)?;
-        match &mut self.blocks {
-            Some(blocks) => *sorted = Some(blocks.block(&self.records)?),
+        self.totals.finish_time += made - start;
+        self.totals.counts.add_records(&self.records)?;
+        match &mut self.block_sorter {
+            Some(block_sorter) => *sorted = Some(block_sorter.sort_records(&self.records)?),
             None => {
                 text.clear();
-                for record in records(&self.records) {
+                for record in split_records(&self.records) {
                     write_line(record?, self.engine.contigs(), text)?;
                 }
             }
         }
-        self.sheet.shape += made.elapsed();
+        self.totals.output_time += made.elapsed();
         Ok(())
     }
 }
 
 impl<E: Engine> Drop for Worker<'_, E> {
     fn drop(&mut self) {
-        let mut all = self.sheets.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.tally.merge(&self.sheet.tally);
-        all.map += self.sheet.map;
-        all.finish += self.sheet.finish;
-        all.shape += self.sheet.shape;
-        for (kind, reads) in self.engine.left_out(&self.state) {
-            *all.left_out.entry(kind).or_default() += reads;
+        let mut all = self.totals_sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.counts.merge(&self.totals.counts);
+        all.map_time += self.totals.map_time;
+        all.finish_time += self.totals.finish_time;
+        all.output_time += self.totals.output_time;
+        for (kind, reads) in self.engine.skipped_reads(&self.state) {
+            *all.skipped_reads.entry(kind).or_default() += reads;
         }
     }
 }

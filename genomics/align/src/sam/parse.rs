@@ -1,51 +1,53 @@
-//! SAM line → BAM record.
+//! Converts a line of SAM text to a BAM record.
 
-use super::record::integer;
-use super::{Builder, Contigs, Error, Fixed, NO_PLACE, OPERATIONS};
+use super::record::push_int_value;
+use super::{CIGAR_LETTERS, Contigs, Error, FixedFields, NO_POSITION, RecordBuilder};
 
-/// Appends the record of a SAM line (with or without its line end) to `out`, `block_size` first.
+/// Appends the BAM record of a SAM line, with `block_size` first. The line end is optional.
 ///
 /// # Errors
-/// The line breaks the format or names a sequence that is not in `contigs`; `out` is then as it was.
+/// The line violates the format or names a sequence that is not in `contigs`; `out` is then unchanged.
 pub fn parse_line(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let start = out.len();
-    parse(line, contigs, out).map_err(|failed| {
+    parse_record(line, contigs, out).map_err(|failure| {
         out.truncate(start);
-        match failed {
-            Failed::What(what) => {
+        match failure {
+            ParseFailure::InvalidLine(reason) => {
                 let name = line.split(|&b| b == b'\t').next().unwrap_or_default();
-                Error::Line { name: String::from_utf8_lossy(name).into_owned(), what }
+                Error::SamLine { name: String::from_utf8_lossy(name).into_owned(), reason }
             }
-            Failed::Error(error) => error,
+            ParseFailure::Error(error) => error,
         }
     })
 }
 
-/// Appends the tags that a text has (`NM:i:0`, tab, ...) to a record under way.
-pub(crate) fn parse_fields(text: &[u8], record: &mut Builder<'_>) -> Result<(), String> {
-    text.split(|&b| b == b'\t').try_for_each(|field| tag(field, record.out()))
+/// Appends the tags of a SAM text (for example `NM:i:0`, separated by tabs) to an unfinished record.
+pub(crate) fn parse_tags(text: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
+    text.split(|&b| b == b'\t').try_for_each(|field| parse_tag(field, record.buffer_mut()))
 }
 
-enum Failed {
-    What(String),
+/// Why a SAM line cannot be parsed: a reason without the read name, or a complete error.
+enum ParseFailure {
+    InvalidLine(String),
     Error(Error),
 }
 
-impl From<String> for Failed {
-    fn from(what: String) -> Self {
-        Failed::What(what)
+impl From<String> for ParseFailure {
+    fn from(reason: String) -> Self {
+        ParseFailure::InvalidLine(reason)
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for ParseFailure {
     fn from(error: Error) -> Self {
-        Failed::Error(error)
+        ParseFailure::Error(error)
     }
 }
 
-fn shown(field: &[u8]) -> String {
+/// The text of a field in quotes for an error message, shortened to 40 letters.
+fn quote_field(field: &[u8]) -> String {
     let text = String::from_utf8_lossy(field);
     match text.char_indices().nth(40) {
         Some((at, _)) => format!("'{}...'", &text[..at]),
@@ -53,136 +55,140 @@ fn shown(field: &[u8]) -> String {
     }
 }
 
-/// A decimal number with an optional sign.
-fn number<T: TryFrom<i64>>(field: &[u8], what: &str) -> Result<T, String> {
-    let wrong = || format!("{what} {} is no number that fits", shown(field));
+/// Parses a decimal integer with an optional sign. `field_name` is used in the error message.
+fn parse_int<T: TryFrom<i64>>(field: &[u8], field_name: &str) -> Result<T, String> {
+    let invalid = || format!("{field_name} {} is not a valid number", quote_field(field));
     let (negative, digits) = match field {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
         _ => (false, field),
     };
     if digits.is_empty() || digits.len() > 18 {
-        return Err(wrong());
+        return Err(invalid());
     }
     let mut value = 0;
     for digit in digits {
         if !digit.is_ascii_digit() {
-            return Err(wrong());
+            return Err(invalid());
         }
         value = value * 10 + i64::from(digit - b'0');
     }
-    T::try_from(if negative { -value } else { value }).map_err(|_| wrong())
+    T::try_from(if negative { -value } else { value }).map_err(|_| invalid())
 }
 
-fn parse(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Failed> {
+fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), ParseFailure> {
     let mut fields = line.split(|&b| b == b'\t');
-    let mut next = |what: &str| fields.next().ok_or_else(|| format!("it ends before its {what}"));
+    let mut next = |field_name: &str| fields.next().ok_or_else(|| format!("the line ends before its {field_name}"));
     let name = next("name")?;
-    let flag: u16 = number(next("FLAG")?, "FLAG")?;
+    let flag: u16 = parse_int(next("FLAG")?, "FLAG")?;
     let sequence = |field: &[u8]| match field {
-        b"*" => Ok(NO_PLACE.0),
-        _ => contigs.number(field).ok_or_else(|| format!("sequence {} is not in the header", shown(field))),
+        b"*" => Ok(NO_POSITION.0),
+        _ => {
+            contigs.contig_number(field).ok_or_else(|| format!("sequence {} is not in the header", quote_field(field)))
+        }
     };
     let rname = sequence(next("RNAME")?)?;
-    let pos = number::<i32>(next("POS")?, "POS")?.saturating_sub(1);
-    let mapq = number(next("MAPQ")?, "MAPQ")?;
+    let pos = parse_int::<i32>(next("POS")?, "POS")?.saturating_sub(1);
+    let mapq = parse_int(next("MAPQ")?, "MAPQ")?;
     let cigar = next("CIGAR")?;
     let rnext = match next("RNEXT")? {
         b"=" => rname,
         field => sequence(field)?,
     };
-    let pnext = number::<i32>(next("PNEXT")?, "PNEXT")?.saturating_sub(1);
-    let template_length = number(next("TLEN")?, "TLEN")?;
-    let fixed = Fixed { flag, place: (rname, pos), mapq, mate: (rnext, pnext), template_length };
+    let pnext = parse_int::<i32>(next("PNEXT")?, "PNEXT")?.saturating_sub(1);
+    let template_length = parse_int(next("TLEN")?, "TLEN")?;
+    let fixed = FixedFields { flag, position: (rname, pos), mapq, mate_position: (rnext, pnext), template_length };
     let (seq, qual) = (next("SEQ")?, next("QUAL")?);
 
-    let mut record = Builder::new(out, name, fixed)?;
+    let mut record = RecordBuilder::new(out, name, fixed)?;
     if cigar != b"*" {
-        parse_operations(cigar, &mut record)?;
+        parse_cigar(cigar, &mut record)?;
     }
-    record.bases(if seq == b"*" { b"" } else { seq }, false);
-    if qual != b"*" && qual.len() != record.length() {
-        let (bases, qualities) = (record.length(), qual.len());
+    record.push_bases(if seq == b"*" { b"" } else { seq }, false);
+    if qual != b"*" && qual.len() != record.num_bases() {
+        let (bases, qualities) = (record.num_bases(), qual.len());
         return Err(format!("{bases} bases and {qualities} qualities").into());
     }
-    // A single quality of 9 looks like none, and is taken for none, as samtools does.
-    record.qualities(if qual == b"*" { b"" } else { qual }, false);
+    // A single quality of 9 (`*`) cannot be distinguished from missing qualities and counts as missing, as in
+    // samtools.
+    record.push_qualities(if qual == b"*" { b"" } else { qual }, false);
     for field in fields {
-        tag(field, record.out())?;
+        parse_tag(field, record.buffer_mut())?;
     }
     record.finish();
     Ok(())
 }
 
-/// Appends the operations of a CIGAR text to a record under way.
-pub(crate) fn parse_operations(cigar: &[u8], record: &mut Builder<'_>) -> Result<(), String> {
-    let wrong = || format!("CIGAR {} is none", shown(cigar));
+/// Appends the operations of a CIGAR text to an unfinished record.
+pub(crate) fn parse_cigar(cigar: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
+    let invalid = || format!("CIGAR {} is not valid", quote_field(cigar));
     let (mut length, mut digits) = (0u32, 0);
     for &byte in cigar {
         if byte.is_ascii_digit() {
             length = length * 10 + u32::from(byte - b'0');
             digits += 1;
-            // 28 bits are what BAM has for it.
+            // BAM stores the length of an operation in 28 bits.
             if length >= 1 << 28 {
-                return Err(wrong());
+                return Err(invalid());
             }
         } else {
-            let code = OPERATIONS.iter().position(|&letter| letter == byte).ok_or_else(wrong)?;
+            let code = CIGAR_LETTERS.iter().position(|&letter| letter == byte).ok_or_else(invalid)?;
             if digits == 0 {
-                return Err(wrong());
+                return Err(invalid());
             }
-            record.operation(length << 4 | code as u32);
+            record.push_cigar_op(length << 4 | code as u32);
             (length, digits) = (0, 0);
         }
     }
-    if digits > 0 || cigar.is_empty() { Err(wrong()) } else { Ok(()) }
+    if digits > 0 || cigar.is_empty() { Err(invalid()) } else { Ok(()) }
 }
 
-/// `TAG:TYPE:VALUE` (section 1.5).
-fn tag(field: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    let wrong = || format!("{} is no tag", shown(field));
-    let (head, value) = field.split_first_chunk::<5>().ok_or_else(wrong)?;
-    let [a, b, b':', kind, b':'] = *head else { return Err(wrong()) };
+/// Parses one tag, `TAG:TYPE:VALUE` (section 1.5), and appends its BAM form.
+fn parse_tag(field: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let invalid = || format!("{} is not a valid tag", quote_field(field));
+    let (head, value) = field.split_first_chunk::<5>().ok_or_else(invalid)?;
+    let [a, b, b':', kind, b':'] = *head else { return Err(invalid()) };
     if !a.is_ascii_alphabetic() || !b.is_ascii_alphanumeric() {
-        return Err(wrong());
+        return Err(invalid());
     }
     out.extend_from_slice(&[a, b]);
     match kind {
         b'A' => {
-            let [letter] = *value else { return Err(wrong()) };
+            let [letter] = *value else { return Err(invalid()) };
             out.extend_from_slice(&[b'A', letter]);
         }
         b'i' => {
-            let value: i64 = number(value, "tag")?;
+            let value: i64 = parse_int(value, "tag")?;
             if !(i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value) {
-                return Err(wrong());
+                return Err(invalid());
             }
-            integer(out, value);
+            push_int_value(out, value);
         }
         b'f' => {
             out.push(b'f');
-            out.extend_from_slice(&float(value).ok_or_else(wrong)?.to_le_bytes());
+            out.extend_from_slice(&parse_float(value).ok_or_else(invalid)?.to_le_bytes());
         }
         b'Z' | b'H' => {
             if memchr::memchr(0, value).is_some() {
-                return Err(wrong());
+                return Err(invalid());
             }
             out.push(kind);
             out.extend_from_slice(value);
             out.push(0);
         }
-        b'B' => array(value, out).ok_or_else(wrong)?,
-        _ => return Err(wrong()),
+        b'B' => parse_array(value, out).ok_or_else(invalid)?,
+        _ => return Err(invalid()),
     }
     Ok(())
 }
 
-fn float(text: &[u8]) -> Option<f32> {
+fn parse_float(text: &[u8]) -> Option<f32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// `TYPE,NUMBER,NUMBER...`
-fn array(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Parses the value of an array tag, `TYPE,NUMBER,NUMBER...`, and appends its BAM form; `None` if the value is
+/// invalid.
+fn parse_array(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (&kind, items) = value.split_first()?;
     out.extend_from_slice(&[b'B', kind]);
     let at = out.len();
@@ -192,13 +198,13 @@ fn array(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         for item in items.strip_prefix(b",")?.split(|&b| b == b',') {
             count += 1;
             match kind {
-                b'c' => out.extend_from_slice(&number::<i8>(item, "").ok()?.to_le_bytes()),
-                b'C' => out.extend_from_slice(&number::<u8>(item, "").ok()?.to_le_bytes()),
-                b's' => out.extend_from_slice(&number::<i16>(item, "").ok()?.to_le_bytes()),
-                b'S' => out.extend_from_slice(&number::<u16>(item, "").ok()?.to_le_bytes()),
-                b'i' => out.extend_from_slice(&number::<i32>(item, "").ok()?.to_le_bytes()),
-                b'I' => out.extend_from_slice(&number::<u32>(item, "").ok()?.to_le_bytes()),
-                b'f' => out.extend_from_slice(&float(item)?.to_le_bytes()),
+                b'c' => out.extend_from_slice(&parse_int::<i8>(item, "").ok()?.to_le_bytes()),
+                b'C' => out.extend_from_slice(&parse_int::<u8>(item, "").ok()?.to_le_bytes()),
+                b's' => out.extend_from_slice(&parse_int::<i16>(item, "").ok()?.to_le_bytes()),
+                b'S' => out.extend_from_slice(&parse_int::<u16>(item, "").ok()?.to_le_bytes()),
+                b'i' => out.extend_from_slice(&parse_int::<i32>(item, "").ok()?.to_le_bytes()),
+                b'I' => out.extend_from_slice(&parse_int::<u32>(item, "").ok()?.to_le_bytes()),
+                b'f' => out.extend_from_slice(&parse_float(item)?.to_le_bytes()),
                 _ => return None,
             }
         }

@@ -1,17 +1,17 @@
-//! Building the bytes of one record (SAM specification, section 4.2).
+//! Builds the bytes of one BAM record (SAM specification, section 4.2).
 
-use super::{Error, LETTERS, MOST_OPERATIONS};
+use super::{BASE_LETTERS, Error, MAX_CIGAR_OPS};
 
-/// The number of a sequence that is none (`*`), and the position that goes with it.
-pub(crate) const NO_PLACE: (i32, i32) = (-1, -1);
+/// Reference number and position of a record without a position (SAM: RNAME `*`, POS 0).
+pub(crate) const NO_POSITION: (i32, i32) = (-1, -1);
 
-/// 4-bit code of each letter: either case, U as T, anything unknown as N.
-pub(super) const CODES: [u8; 256] = {
+/// 4-bit BAM code of each base letter. Lower case is accepted, U counts as T, every unknown letter counts as N.
+pub(super) const BASE_CODES: [u8; 256] = {
     let mut codes = [15; 256];
     let mut i = 0;
     while i < 16 {
-        codes[LETTERS[i] as usize] = i as u8;
-        codes[LETTERS[i].to_ascii_lowercase() as usize] = i as u8;
+        codes[BASE_LETTERS[i] as usize] = i as u8;
+        codes[BASE_LETTERS[i].to_ascii_lowercase() as usize] = i as u8;
         i += 1;
     }
     codes[b'U' as usize] = 8;
@@ -19,9 +19,10 @@ pub(super) const CODES: [u8; 256] = {
     codes
 };
 
-/// The same for the complement: the bits of a code stand for A, C, G and T, so the complement is the code mirrored.
-const COMPLEMENTS: [u8; 256] = {
-    let mut codes = CODES;
+/// 4-bit BAM code of the complement of each base letter. The four bits of a code stand for A, C, G and T, so that the
+/// complement is the code with its bits reversed.
+const COMPLEMENT_CODES: [u8; 256] = {
+    let mut codes = BASE_CODES;
     let mut i = 0;
     while i < 256 {
         codes[i] = codes[i].reverse_bits() >> 4;
@@ -30,92 +31,95 @@ const COMPLEMENTS: [u8; 256] = {
     codes
 };
 
-/// Bytes of a record before its name, `block_size` included.
-pub(super) const HEAD: usize = 36;
+/// Bytes of a BAM record before the read name, `block_size` included.
+pub(super) const FIXED_FIELDS_BYTES: usize = 36;
 
-/// The fields of fixed size that the maker of a record has to say.
+/// The fields of fixed size of a BAM record that the caller sets.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedFields {
     pub flag: u16,
-    /// Number of the sequence and 0-based position, or [`NO_PLACE`].
-    pub place: (i32, i32),
+    /// Reference number and 0-based position, or [`NO_POSITION`].
+    pub position: (i32, i32),
     pub mapq: u8,
-    /// The same for the mate.
-    pub mate: (i32, i32),
+    /// Reference number and 0-based position of the mate, or [`NO_POSITION`].
+    pub mate_position: (i32, i32),
     pub(crate) template_length: i32,
 }
 
-/// One record being appended to a buffer. The parts come in the order of the record: CIGAR, bases, qualities, tags.
+/// Appends one BAM record to a buffer. The fields must be pushed in the order of a BAM record: CIGAR, bases,
+/// qualities, tags.
 ///
-/// Dropped before [`Builder::finish`] it leaves unfinished bytes; the caller then truncates the buffer.
-pub(crate) struct Builder<'a> {
+/// A builder that is dropped before [`RecordBuilder::finish`] leaves an incomplete record; the caller then truncates
+/// the buffer.
+pub(crate) struct RecordBuilder<'a> {
     out: &'a mut Vec<u8>,
-    start: usize,
-    /// Where the CIGAR begins.
-    cigar: usize,
-    operations: usize,
-    /// Bases of the reference under the alignment.
-    span: i64,
-    bases: usize,
-    fixed: Fixed,
+    record_start: usize,
+    /// Offset in `out` at which the CIGAR begins.
+    cigar_start: usize,
+    num_cigar_ops: usize,
+    /// Number of reference bases that the alignment covers.
+    ref_span: i64,
+    num_bases: usize,
+    fixed: FixedFields,
 }
 
-impl<'a> Builder<'a> {
-    pub(crate) fn new(out: &'a mut Vec<u8>, name: &[u8], fixed: Fixed) -> Result<Self, Error> {
-        // An empty name is `*` in both forms.
+impl<'a> RecordBuilder<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>, name: &[u8], fixed: FixedFields) -> Result<Self, Error> {
+        // An empty name is written as `*` in both SAM and BAM.
         let name = if name.is_empty() { b"*" } else { name };
-        let length = u8::try_from(name.len() + 1).map_err(|_| Error::Name(name.len()))?;
-        let start = out.len();
-        let mut head = [0; HEAD];
-        let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
-        put(4, &fixed.place.0.to_le_bytes());
-        put(8, &fixed.place.1.to_le_bytes());
-        put(12, &[length, fixed.mapq]);
-        put(18, &fixed.flag.to_le_bytes());
-        put(24, &fixed.mate.0.to_le_bytes());
-        put(28, &fixed.mate.1.to_le_bytes());
-        put(32, &fixed.template_length.to_le_bytes());
+        let length = u8::try_from(name.len() + 1).map_err(|_| Error::NameTooLong(name.len()))?;
+        let record_start = out.len();
+        let mut head = [0; FIXED_FIELDS_BYTES];
+        let mut write_at = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+        write_at(4, &fixed.position.0.to_le_bytes());
+        write_at(8, &fixed.position.1.to_le_bytes());
+        write_at(12, &[length, fixed.mapq]);
+        write_at(18, &fixed.flag.to_le_bytes());
+        write_at(24, &fixed.mate_position.0.to_le_bytes());
+        write_at(28, &fixed.mate_position.1.to_le_bytes());
+        write_at(32, &fixed.template_length.to_le_bytes());
         out.extend_from_slice(&head);
         out.extend_from_slice(name);
         out.push(0);
-        let cigar = out.len();
-        Ok(Builder { out, start, cigar, operations: 0, span: 0, bases: 0, fixed })
+        let cigar_start = out.len();
+        Ok(RecordBuilder { out, record_start, cigar_start, num_cigar_ops: 0, ref_span: 0, num_bases: 0, fixed })
     }
 
-    /// Appends an operation: its length << 4 | its code.
-    pub(crate) fn operation(&mut self, operation: u32) {
+    /// Appends a CIGAR operation, encoded as length << 4 | operation code.
+    pub(crate) fn push_cigar_op(&mut self, operation: u32) {
         self.out.extend_from_slice(&operation.to_le_bytes());
-        self.operations += 1;
-        // M, D, N, = and X go along the reference.
+        self.num_cigar_ops += 1;
+        // The operations M, D, N, = and X consume the reference.
         if 0b1_1000_1101 >> (operation & 15) & 1 == 1 {
-            self.span += i64::from(operation >> 4);
+            self.ref_span += i64::from(operation >> 4);
         }
     }
 
-    /// The bases (ASCII), reverse-complemented if the read lies on the other strand.
-    pub(crate) fn bases(&mut self, seq: &[u8], reverse: bool) {
-        self.bases = seq.len();
+    /// Appends the bases (ASCII), reverse-complemented if `reverse` is set.
+    pub(crate) fn push_bases(&mut self, seq: &[u8], reverse: bool) {
+        self.num_bases = seq.len();
         let at = self.out.len();
         self.out.resize(at + seq.len().div_ceil(2), 0);
         let (whole, last) = self.out[at..].split_at_mut(seq.len() / 2);
-        // The base that is left over when their number is odd is the last one of the record.
+        // With an odd number of bases, the last byte of the record holds only one base.
         if reverse {
             for (byte, pair) in whole.iter_mut().zip(seq.rchunks_exact(2)) {
-                *byte = COMPLEMENTS[usize::from(pair[1])] << 4 | COMPLEMENTS[usize::from(pair[0])];
+                *byte = COMPLEMENT_CODES[usize::from(pair[1])] << 4 | COMPLEMENT_CODES[usize::from(pair[0])];
             }
-            last.iter_mut().for_each(|byte| *byte = COMPLEMENTS[usize::from(seq[0])] << 4);
+            last.iter_mut().for_each(|byte| *byte = COMPLEMENT_CODES[usize::from(seq[0])] << 4);
         } else {
             for (byte, pair) in whole.iter_mut().zip(seq.chunks_exact(2)) {
-                *byte = CODES[usize::from(pair[0])] << 4 | CODES[usize::from(pair[1])];
+                *byte = BASE_CODES[usize::from(pair[0])] << 4 | BASE_CODES[usize::from(pair[1])];
             }
-            last.iter_mut().for_each(|byte| *byte = CODES[usize::from(seq[seq.len() - 1])] << 4);
+            last.iter_mut().for_each(|byte| *byte = BASE_CODES[usize::from(seq[seq.len() - 1])] << 4);
         }
     }
 
-    /// The qualities (Phred + 33), as many as bases, or none at all.
-    pub(crate) fn qualities(&mut self, qual: &[u8], reverse: bool) {
-        if qual.len() != self.bases || qual.is_empty() {
-            self.out.resize(self.out.len() + self.bases, 0xff);
+    /// Appends the qualities (Phred + 33). Qualities whose number differs from that of the bases are written as
+    /// missing (0xff).
+    pub(crate) fn push_qualities(&mut self, qual: &[u8], reverse: bool) {
+        if qual.len() != self.num_bases || qual.is_empty() {
+            self.out.resize(self.out.len() + self.num_bases, 0xff);
         } else if reverse {
             self.out.extend(qual.iter().rev().map(|q| q.wrapping_sub(33)));
         } else {
@@ -123,64 +127,66 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// An integer tag, in the smallest type that holds it.
-    pub(crate) fn integer(&mut self, tag: &[u8; 2], value: i64) {
+    /// Appends an integer tag in the smallest type that holds the value.
+    pub(crate) fn push_int_tag(&mut self, tag: &[u8; 2], value: i64) {
         self.out.extend_from_slice(tag);
-        integer(self.out, value);
+        push_int_value(self.out, value);
     }
 
-    /// A tag of a number that is no integer (`f`).
-    pub(crate) fn float(&mut self, tag: &[u8; 2], value: f32) {
+    /// Appends a floating-point tag (type `f`).
+    pub(crate) fn push_float_tag(&mut self, tag: &[u8; 2], value: f32) {
         self.out.extend_from_slice(tag);
         self.out.push(b'f');
         self.out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A text tag (`Z`) whose text `write` appends.
-    pub(crate) fn text(&mut self, tag: &[u8; 2], write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends a text tag (type `Z`); `write` appends the text itself.
+    pub(crate) fn push_text_tag(&mut self, tag: &[u8; 2], write: impl FnOnce(&mut Vec<u8>)) {
         self.out.extend_from_slice(tag);
         self.out.push(b'Z');
         write(self.out);
         self.out.push(0);
     }
 
-    /// The buffer, for a tag in another form.
-    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+    /// The output buffer, to which the caller may append a tag of another type.
+    pub(super) fn buffer_mut(&mut self) -> &mut Vec<u8> {
         self.out
     }
 
-    /// Bases of the record so far.
-    pub(super) fn length(&self) -> usize {
-        self.bases
+    /// Number of bases pushed so far.
+    pub(super) fn num_bases(&self) -> usize {
+        self.num_bases
     }
 
-    /// Completes the record.
+    /// Completes the record: sets its size, bin and counts, and moves a CIGAR that is too long into the `CG` tag.
     pub(crate) fn finish(self) {
-        let Builder { out, start, cigar, mut operations, span, bases, fixed } = self;
-        if operations > MOST_OPERATIONS {
-            // The true CIGAR goes into a tag; one that covers read and reference takes its place (section 4.2.2).
-            let end = cigar + 4 * operations;
+        let RecordBuilder { out, record_start, cigar_start, mut num_cigar_ops, ref_span, num_bases, fixed } = self;
+        if num_cigar_ops > MAX_CIGAR_OPS {
+            // The real CIGAR goes into the `CG` tag. A placeholder that covers the read and the reference takes its
+            // place (section 4.2.2).
+            let end = cigar_start + 4 * num_cigar_ops;
             out.extend_from_slice(b"CGBI");
-            out.extend_from_slice(&(operations as u32).to_le_bytes());
-            out.extend_from_within(cigar..end);
-            let stand_in = [(bases as u32) << 4 | 4, (span as u32) << 4 | 3].map(u32::to_le_bytes);
-            out.splice(cigar..end, stand_in.concat());
-            operations = 2;
+            out.extend_from_slice(&(num_cigar_ops as u32).to_le_bytes());
+            out.extend_from_within(cigar_start..end);
+            let placeholder = [(num_bases as u32) << 4 | 4, (ref_span as u32) << 4 | 3].map(u32::to_le_bytes);
+            out.splice(cigar_start..end, placeholder.concat());
+            num_cigar_ops = 2;
         }
-        let size = (out.len() - start - 4) as u32;
-        let mut put = |at: usize, bytes: &[u8]| {
-            out[start + at..start + at + bytes.len()].copy_from_slice(bytes);
+        let size = (out.len() - record_start - 4) as u32;
+        let mut write_at = |at: usize, bytes: &[u8]| {
+            out[record_start + at..record_start + at + bytes.len()].copy_from_slice(bytes);
         };
-        put(0, &size.to_le_bytes());
-        let span = if fixed.flag & 4 != 0 || span == 0 { 1 } else { span };
-        put(14, &bin(i64::from(fixed.place.1), span).to_le_bytes());
-        put(16, &(operations as u16).to_le_bytes());
-        put(20, &(bases as u32).to_le_bytes());
+        write_at(0, &size.to_le_bytes());
+        let span = if fixed.flag & 4 != 0 || ref_span == 0 { 1 } else { ref_span };
+        write_at(14, &smallest_bin(i64::from(fixed.position.1), span).to_le_bytes());
+        write_at(16, &(num_cigar_ops as u16).to_le_bytes());
+        write_at(20, &(num_bases as u32).to_le_bytes());
     }
 }
 
-/// An integer with the letter of its type: the smallest one, unsigned when the value is not negative.
-pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
+/// Appends the type letter and the bytes of an integer tag value. Uses the smallest type that holds the value,
+/// unsigned if the value is not negative.
+pub(super) fn push_int_value(out: &mut Vec<u8>, value: i64) {
     match value {
         0..=0xff => out.extend_from_slice(&[b'C', value as u8]),
         0x100..=0xffff => {
@@ -203,8 +209,8 @@ pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// The smallest bin that holds `span` bases from `start` (section 5.3); a read without a place has bin 4680.
-fn bin(start: i64, span: i64) -> u16 {
+/// The smallest bin that contains `span` bases from `start` (section 5.3). A record without a position has bin 4680.
+fn smallest_bin(start: i64, span: i64) -> u16 {
     let end = start + span - 1;
     let level = |shift: u32, first: i64| (start >> shift == end >> shift).then_some(first + (start >> shift));
     let bin = level(14, 4681)

@@ -18,7 +18,7 @@ fn round_trip(line: &str) -> String {
     String::from_utf8(text[6..text.len() - 1].to_vec()).unwrap()
 }
 
-/// Lines of every kind that the engines write, and then some.
+/// Lines of every kind that the engines write, and some more.
 const LINES: &[&str] = &[
     "r1\t99\tchr1\t100\t60\t4M\t=\t200\t104\tACGT\tIIII\tNM:i:0\tAS:i:8\tms:i:8\tmd:i:-8\tMC:Z:4M\tMQ:i:60",
     "r1\t147\tchr1\t200\t60\t1S2M1I3D1H\t=\t100\t-104\tACGT\t!~#5\tRG:Z:lane one\tSA:Z:chr1,5,-,3S4M,7,0;",
@@ -49,7 +49,7 @@ fn what_bam_cannot_hold_becomes_what_it_can() {
 
 #[test]
 fn a_long_cigar_goes_through_its_tag() {
-    for operations in [MOST_OPERATIONS, MOST_OPERATIONS + 1] {
+    for operations in [MAX_CIGAR_OPS, MAX_CIGAR_OPS + 1] {
         let cigar: String = (0..operations).map(|i| if i % 2 == 0 { "1M" } else { "1D" }).collect();
         let seq = "A".repeat(operations.div_ceil(2));
         let line = format!("r\t0\tchr1\t7\t0\t{cigar}\t*\t0\t0\t{seq}\t*\tNM:i:3\tAS:i:1");
@@ -57,33 +57,33 @@ fn a_long_cigar_goes_through_its_tag() {
         let mut bytes = Vec::new();
         parse_line(line.as_bytes(), &contigs(), &mut bytes).unwrap();
         let own = usize::from(u16::from_le_bytes([bytes[16], bytes[17]]));
-        assert_eq!(own, if operations > MOST_OPERATIONS { 2 } else { operations });
+        assert_eq!(own, if operations > MAX_CIGAR_OPS { 2 } else { operations });
     }
 }
 
 #[test]
 fn broken_lines_are_refused_and_leave_nothing() {
     let cases = [
-        ("r\t4\t*\t0", "it ends before its MAPQ"),
-        ("r\t-4\t*\t0\t0\t*\t*\t0\t0\t*\t*", "FLAG '-4' is no number that fits"),
+        ("r\t4\t*\t0", "the line ends before its MAPQ"),
+        ("r\t-4\t*\t0\t0\t*\t*\t0\t0\t*\t*", "FLAG '-4' is not a valid number"),
         ("r\t4\tchrX\t0\t0\t*\t*\t0\t0\t*\t*", "sequence 'chrX' is not in the header"),
-        ("r\t0\t2\t1\t0\t3M4\t*\t0\t0\tACG\t*", "CIGAR '3M4' is none"),
-        ("r\t0\t2\t1\t0\t3Q\t*\t0\t0\tACG\t*", "CIGAR '3Q' is none"),
-        ("r\t0\t2\t1\t0\t268435456M\t*\t0\t0\tACG\t*", "CIGAR '268435456M' is none"),
+        ("r\t0\t2\t1\t0\t3M4\t*\t0\t0\tACG\t*", "CIGAR '3M4' is not valid"),
+        ("r\t0\t2\t1\t0\t3Q\t*\t0\t0\tACG\t*", "CIGAR '3Q' is not valid"),
+        ("r\t0\t2\t1\t0\t268435456M\t*\t0\t0\tACG\t*", "CIGAR '268435456M' is not valid"),
         ("r\t4\t*\t0\t0\t*\t*\t0\t0\tACG\tII", "3 bases and 2 qualities"),
-        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tNM:i:x", "tag 'x' is no number that fits"),
-        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tNM:i:4294967296", "'NM:i:4294967296' is no tag"),
-        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\t1:N:0:ACGT", "'1:N:0:ACGT' is no tag"),
-        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tXX:B:q,1", "'XX:B:q,1' is no tag"),
+        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tNM:i:x", "tag 'x' is not a valid number"),
+        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tNM:i:4294967296", "'NM:i:4294967296' is not a valid tag"),
+        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\t1:N:0:ACGT", "'1:N:0:ACGT' is not a valid tag"),
+        ("r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\tXX:B:q,1", "'XX:B:q,1' is not a valid tag"),
     ];
-    for (line, what) in cases {
+    for (line, reason) in cases {
         let mut out = b"before".to_vec();
         let error = parse_line(line.as_bytes(), &contigs(), &mut out).unwrap_err();
-        assert_eq!(error.to_string(), format!("SAM line of read r: {what}"));
+        assert_eq!(error.to_string(), format!("SAM line of read r: {reason}"));
         assert_eq!(out, b"before");
     }
     let long = format!("{}\t4\t*\t0\t0\t*\t*\t0\t0\t*\t*", "n".repeat(255));
-    assert_eq!(parse_line(long.as_bytes(), &contigs(), &mut Vec::new()), Err(Error::Name(255)));
+    assert_eq!(parse_line(long.as_bytes(), &contigs(), &mut Vec::new()), Err(Error::NameTooLong(255)));
     assert_eq!(round_trip(&long[1..]), &long[1..]);
 }
 
@@ -97,16 +97,16 @@ fn all_bytes() -> Vec<u8> {
 #[test]
 fn records_are_told_apart() {
     let bytes = all_bytes();
-    let records: Vec<_> = records(&bytes).collect::<Result<_, _>>().unwrap();
+    let records: Vec<_> = split_records(&bytes).collect::<Result<_, _>>().unwrap();
     assert_eq!(records.len(), LINES.len());
     assert_eq!(records.concat(), bytes);
     for cut in [1, 3, 4, bytes.len() - 1] {
-        let last = super::records(&bytes[..cut]).last().unwrap();
-        assert_eq!(last, Err(Error::Record("the buffer ends within it")), "{cut}");
+        let last = super::split_records(&bytes[..cut]).last().unwrap();
+        assert_eq!(last, Err(Error::InvalidBamRecord("the buffer ends within the record")), "{cut}");
     }
 }
 
-/// A file of records as samtools writes it, without compression, is our header and our bytes.
+/// A BAM file written by samtools without compression equals our header and our records.
 #[test]
 fn the_bytes_are_those_of_samtools() {
     let header = format!("@HD\tVN:1.6\n{}", contigs().header_lines());
@@ -133,7 +133,7 @@ fn the_bytes_are_those_of_samtools() {
     for _ in 0..sequences {
         at += 4 + number(at) + 4;
     }
-    for ((line, ours), theirs) in LINES.iter().zip(records(&all_bytes())).zip(records(&theirs[at..])) {
+    for ((line, ours), theirs) in LINES.iter().zip(split_records(&all_bytes())).zip(split_records(&theirs[at..])) {
         assert_eq!(ours, theirs, "{line}");
     }
     assert_eq!(all_bytes().len(), theirs.len() - at);
@@ -166,9 +166,7 @@ fn any_line() -> impl Strategy<Value = String> {
             };
             let rnext = if rnext == rname && rnext != "*" { "=" } else { rnext };
             let tags = tags.concat();
-            format!(
-                "{name}\t{flag}\t{rname}\t{pos}\t{mapq}\t{cigar}\t{rnext}\t{pnext}\t{tlen}\t{bases}\t{quals}{tags}"
-            )
+            format!("{name}\t{flag}\t{rname}\t{pos}\t{mapq}\t{cigar}\t{rnext}\t{pnext}\t{tlen}\t{bases}\t{quals}{tags}")
         })
 }
 
@@ -187,7 +185,7 @@ proptest! {
         prop_assert_eq!(with_numbers(&round_trip(&line)), with_numbers(&line));
     }
 
-    /// Whatever the bytes are, they give a line or an error.
+    /// Any bytes give a line or an error, never a panic.
     #[test]
     fn any_bytes_are_taken(mut bytes in prop::collection::vec(any::<u8>(), 0..200), small in any::<bool>()) {
         if small && bytes.len() > 36 {

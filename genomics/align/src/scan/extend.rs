@@ -1,174 +1,185 @@
-//! How far what begins with an exact match goes on: without gaps, then with short ones.
+//! Extends exact matches: first without gaps (X-drop), then with short gaps (banded Gotoh alignment).
 
 use crate::hit::{CigarKind, CigarOp};
 
-/// Points: of equal bases, of different ones, of a gap and each of its bases, and for reaching the end of the sequence.
-const EQUAL: i32 = 1;
-const DIFFERS: i32 = 4;
-const OPEN: i32 = 6;
-const EXTEND: i32 = 1;
-const END: i32 = 5;
-/// Points behind the best at which nobody goes further.
-const DROP: i32 = 20;
-const DROP_WITH_GAPS: i32 = 40;
-/// Longest gap: longer ones part an alignment.
-const LONGEST: usize = 35;
-const BAND: usize = 2 * LONGEST + 1;
-/// Bases before or behind a stretch from which a gap may pay.
-const WORTH_IT: usize = 8;
-/// Bases of a stretch beside them that are aligned again, as it may have run beyond the gap.
-const AGAIN: usize = 24;
+/// Score of a pair of equal bases. This score and the following penalties are the defaults of bwa mem.
+const MATCH_SCORE: i32 = 1;
+/// Score penalty of a pair of different bases.
+const MISMATCH_PENALTY: i32 = 4;
+/// Score penalty of opening a gap.
+const GAP_OPEN_PENALTY: i32 = 6;
+/// Score penalty of each base of a gap.
+const GAP_EXTEND_PENALTY: i32 = 1;
+/// Score bonus for an alignment that reaches the end of the sequence.
+const QUERY_END_BONUS: i32 = 5;
+/// Score drop below the best score at which the ungapped extension stops (X-drop). Empirical.
+const X_DROP: i32 = 20;
+/// Score drop below the best score at which the gapped extension stops. Empirical.
+const GAPPED_X_DROP: i32 = 40;
+/// Longest gap within an alignment (bp). A longer gap splits it into two hits.
+const MAX_GAP_BP: usize = 35;
+/// Number of diagonals in the band of the gapped extension.
+const BAND_COLUMNS: usize = 2 * MAX_GAP_BP + 1;
+/// Number of unaligned bases beside a segment from which a gapped extension is tried.
+const MIN_OVERHANG_BP: usize = 8;
+/// Number of bases at each end of a segment that the gapped extension aligns again, because the ungapped segment may
+/// extend past the gap.
+const REALIGNED_BP: usize = 24;
 
-const FAR: i32 = i32::MIN / 2;
+/// Score of a matrix cell that no alignment reaches.
+const UNREACHABLE: i32 = i32::MIN / 2;
 
-/// Bases of a sequence that lie on the reference without gaps.
+/// A range of bases of a sequence that aligns to the reference without gaps, and its score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
-    /// First base, and one past the last. They are many: in as few bytes as they need.
+pub(super) struct ScoredRange {
+    /// First base and end (exclusive). 32 bits each, because there are many ranges.
     from: u32,
     to: u32,
     pub(super) score: i32,
 }
 
-impl Stretch {
-    pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> Stretch {
-        Stretch { from: bases.start as u32, to: bases.end as u32, score }
+impl ScoredRange {
+    pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> ScoredRange {
+        ScoredRange { from: bases.start as u32, to: bases.end as u32, score }
     }
 
-    /// Its bases of the sequence.
+    /// Range of the bases of the sequence.
     pub(super) fn bases(&self) -> std::ops::Range<usize> {
         self.from as usize..self.to as usize
     }
 }
 
-/// Whether two bases are equal, and known.
+/// Whether two bases are equal and not N.
 #[inline(always)]
-fn same(one: u8, other: u8) -> bool {
+fn is_match(one: u8, other: u8) -> bool {
     one == other && one != b'N'
 }
 
-/// What two bases side by side score.
+/// Score of a pair of aligned bases.
 #[inline(always)]
-fn score(one: u8, other: u8) -> i32 {
-    if same(one, other) { EQUAL } else { -DIFFERS }
+fn base_score(one: u8, other: u8) -> i32 {
+    if is_match(one, other) { MATCH_SCORE } else { -MISMATCH_PENALTY }
 }
 
-/// Bases that are equal side by side.
-pub(super) fn equal_bases(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).filter(|(one, other)| same(**one, **other)).count()
+/// Number of aligned bases that are equal to the reference.
+pub(super) fn count_matching_bases(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).filter(|(one, other)| is_match(**one, **other)).count()
 }
 
-/// Bases that are compared at once, and such a number in each of their bytes.
-const WORD: usize = 8;
-const fn in_each(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; WORD])
+/// Number of bases that are compared at once.
+const WORD_BASES: usize = 8;
+/// A word with `byte` in each of its bytes.
+const fn repeat_byte(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; WORD_BASES])
 }
 
-/// One bit for each base of two words that is not the same: the lowest for that in the lowest byte.
+/// Compares the eight bases (one per byte) of two words: bit i of the result is set if byte i, counted from the
+/// lowest, differs.
 #[inline(always)]
-fn differing(one: u64, other: u64) -> u64 {
+fn mismatch_bits(one: u64, other: u64) -> u64 {
     // The highest bit of each byte that is not zero.
-    let not_zero = |word: u64| (((word & in_each(0x7f)) + in_each(0x7f)) | word) & in_each(0x80);
-    let known = not_zero(one ^ in_each(b'N'));
-    let highest = (not_zero(one ^ other) | !known) & in_each(0x80);
+    let not_zero = |word: u64| (((word & repeat_byte(0x7f)) + repeat_byte(0x7f)) | word) & repeat_byte(0x80);
+    let known = not_zero(one ^ repeat_byte(b'N'));
+    let highest = (not_zero(one ^ other) | !known) & repeat_byte(0x80);
     (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// How many pairs of bases are worth it, and what they score, from the first on or, if `BACK`, from the last. `whole`: the farthest of them is the
-/// sequence's last. What it costs is as many steps as there are differences, and one for each [`WORD`] bases.
+/// Extends an alignment over pairs of bases, from the first one on or, if `BACKWARDS`, from the last one backwards.
+/// Returns the number of pairs with the best score, and that score. `reaches_query_end`: the farthest pair is at the
+/// end of the sequence. Takes one step per difference and one per [`WORD_BASES`] bases.
 #[inline(always)]
-fn further<const BACK: bool>(one: &[u8], other: &[u8], whole: bool) -> (usize, i32) {
+fn extend_one_way<const BACKWARDS: bool>(one: &[u8], other: &[u8], reaches_query_end: bool) -> (usize, i32) {
     let n = one.len().min(other.len());
     let load = |bases: &[u8], at: usize| {
-        let here = WORD.min(n - at);
-        let bases =
-            if BACK { &bases[bases.len() - at - here..bases.len() - at] } else { &bases[at..at + here] };
+        let here = WORD_BASES.min(n - at);
+        let bases = if BACKWARDS { &bases[bases.len() - at - here..bases.len() - at] } else { &bases[at..at + here] };
         let word = bases.try_into().unwrap_or_else(|_| {
-            let mut word = [0; WORD];
-            if BACK {
-                word[WORD - here..].copy_from_slice(bases)
+            let mut word = [0; WORD_BASES];
+            if BACKWARDS {
+                word[WORD_BASES - here..].copy_from_slice(bases)
             } else {
                 word[..here].copy_from_slice(bases)
             }
             word
         });
-        if BACK { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
+        if BACKWARDS { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
     };
-    // `from`: the first base that is not summed up.
+    // `from`: the first pair that is not counted in `sum` yet.
     let (mut sum, mut best, mut length, mut from) = (0, 0, 0, 0);
-    for at in (0..n).step_by(WORD) {
-        // What is beyond the last is the same.
-        let mut bits = differing(load(one, at), load(other, at));
+    for at in (0..n).step_by(WORD_BASES) {
+        // Bases beyond the last one compare as equal.
+        let mut bits = mismatch_bits(load(one, at), load(other, at));
         while bits != 0 {
             let here = at + bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            sum += EQUAL * (here - from) as i32;
+            sum += MATCH_SCORE * (here - from) as i32;
             if sum > best {
                 (best, length) = (sum, here);
             }
-            sum -= DIFFERS;
+            sum -= MISMATCH_PENALTY;
             from = here + 1;
-            if sum < best - DROP {
+            if sum < best - X_DROP {
                 return (length, best);
             }
         }
     }
-    sum += EQUAL * (n - from) as i32;
+    sum += MATCH_SCORE * (n - from) as i32;
     if sum > best {
         (best, length) = (sum, n);
     }
-    if whole && sum + END >= best { (n, sum) } else { (length, best) }
+    if reaches_query_end && sum + QUERY_END_BONUS >= best { (n, sum) } else { (length, best) }
 }
 
-/// The stretch without gaps that has the bases from `q` on, some of which are those from `t` on of the reference.
+/// The best ungapped alignment through base `q` of the sequence and base `t` of the reference.
 #[inline(always)]
-pub(super) fn without_gaps(query: &[u8], reference: &[u8], q: usize, t: usize) -> Stretch {
+pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize) -> ScoredRange {
     let (before, behind) = (q.min(t), (query.len() - q).min(reference.len() - t));
     let ends = q + behind == query.len();
-    let (right, gained) = further::<false>(&query[q..q + behind], &reference[t..t + behind], ends);
-    let (left, more) = further::<true>(&query[q - before..q], &reference[t - before..t], before == q);
-    Stretch::new(q - left..q + right, gained + more)
+    let (right, gained) = extend_one_way::<false>(&query[q..q + behind], &reference[t..t + behind], ends);
+    let (left, more) = extend_one_way::<true>(&query[q - before..q], &reference[t - before..t], before == q);
+    ScoredRange::new(q - left..q + right, gained + more)
 }
 
-/// An alignment.
+/// A gapped alignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Alignment {
-    /// First base of the sequence, and one past the last.
+pub(super) struct GappedAlignment {
+    /// First base of the sequence and end (exclusive).
     pub(super) query: (usize, usize),
-    /// The same on the reference.
+    /// First base of the reference and end (exclusive).
     pub(super) target: (usize, usize),
     pub(super) score: i32,
     pub(super) cigar: Vec<CigarOp>,
-    /// Equal bases.
+    /// Number of aligned bases that are equal to the reference.
     pub(super) equal: usize,
 }
 
-/// A stretch, of which base 0 of the sequence would lie on base `left` of the reference, carried on with gaps where bases beside it are not on it.
-pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stretch) -> Alignment {
+/// Extends an ungapped range with gaps at the ends where bases of the sequence are unaligned. `left` is the reference
+/// position of base 0 of the sequence.
+pub(super) fn extend_gapped(query: &[u8], reference: &[u8], left: i64, stretch: ScoredRange) -> GappedAlignment {
     let std::ops::Range { start: from, end: to } = stretch.bases();
     let on = |q: usize| (left + q as i64) as usize;
-    let run = longest_run(from..to, |q| same(query[q], reference[on(q)]));
+    let run = longest_match_run(from..to, |q| is_match(query[q], reference[on(q)]));
     let middle = (run.start + run.end) / 2;
-    let begin = if from >= WORTH_IT { middle.min(from + AGAIN) } else { from };
-    let end = if query.len() - to >= WORTH_IT { middle.max(to - AGAIN.min(to - from)) } else { to };
+    let begin = if from >= MIN_OVERHANG_BP { middle.min(from + REALIGNED_BP) } else { from };
+    let end = if query.len() - to >= MIN_OVERHANG_BP { middle.max(to - REALIGNED_BP.min(to - from)) } else { to };
     let (mut ops, mut sum) = (Vec::new(), 0);
     let (mut first, mut start) = (begin, on(begin));
     if begin > from {
         let back: Vec<u8> = query[..begin].iter().rev().copied().collect();
-        let reach = start.min(begin + LONGEST);
+        let reach = start.min(begin + MAX_GAP_BP);
         let before: Vec<u8> = reference[start - reach..start].iter().rev().copied().collect();
-        let side = banded(&back, &before);
+        let side = align_banded(&back, &before);
         (first, start, sum) = (begin - side.query, start - side.target, side.score);
         ops.extend(side.ops.into_iter().rev());
     }
-    push(&mut ops, CigarKind::Match, end - begin);
-    sum += (begin..end).map(|q| score(query[q], reference[on(q)])).sum::<i32>();
+    push_cigar_op(&mut ops, CigarKind::Match, end - begin);
+    sum += (begin..end).map(|q| base_score(query[q], reference[on(q)])).sum::<i32>();
     let (mut last, mut stop) = (end, on(begin) + (end - begin));
     if end < to {
-        let reach = (reference.len() - stop).min(query.len() - end + LONGEST);
-        let side = banded(&query[end..], &reference[stop..stop + reach]);
+        let reach = (reference.len() - stop).min(query.len() - end + MAX_GAP_BP);
+        let side = align_banded(&query[end..], &reference[stop..stop + reach]);
         (last, stop, sum) = (end + side.query, stop + side.target, sum + side.score);
-        side.ops.into_iter().for_each(|op| push(&mut ops, op.kind, op.len as usize));
+        side.ops.into_iter().for_each(|op| push_cigar_op(&mut ops, op.kind, op.len as usize));
     }
     let mut equal = 0;
     let (mut q, mut t) = (first, start);
@@ -178,15 +189,15 @@ pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stre
             CigarKind::Ins => q += n,
             CigarKind::Del => t += n,
             _ => {
-                equal += equal_bases(&query[q..q + n], &reference[t..t + n]);
+                equal += count_matching_bases(&query[q..q + n], &reference[t..t + n]);
                 (q, t) = (q + n, t + n);
             }
         }
     }
-    Alignment { query: (first, last), target: (start, stop), score: sum, cigar: ops, equal }
+    GappedAlignment { query: (first, last), target: (start, stop), score: sum, cigar: ops, equal }
 }
 
-fn longest_run(within: std::ops::Range<usize>, equal: impl Fn(usize) -> bool) -> std::ops::Range<usize> {
+fn longest_match_run(within: std::ops::Range<usize>, equal: impl Fn(usize) -> bool) -> std::ops::Range<usize> {
     let (mut best, mut begun) = (within.start..within.start, within.start);
     for q in within {
         if !equal(q) {
@@ -198,7 +209,7 @@ fn longest_run(within: std::ops::Range<usize>, equal: impl Fn(usize) -> bool) ->
     best
 }
 
-fn push(ops: &mut Vec<CigarOp>, kind: CigarKind, len: usize) {
+fn push_cigar_op(ops: &mut Vec<CigarOp>, kind: CigarKind, len: usize) {
     match ops.last_mut() {
         Some(last) if last.kind == kind => last.len += len as u32,
         _ if len == 0 => {}
@@ -206,65 +217,66 @@ fn push(ops: &mut Vec<CigarOp>, kind: CigarKind, len: usize) {
     }
 }
 
-/// Some first bases of a sequence on some first ones of the reference.
-struct Side {
+/// Alignment of a prefix of the sequence with a prefix of the reference.
+struct BandedAlignment {
     query: usize,
     target: usize,
     score: i32,
     ops: Vec<CigarOp>,
 }
 
-/// Which cell the best way into a cell came from, packed.
+/// Traceback bits of a cell of the alignment matrix.
 mod trace {
-    pub const STATE: u8 = 3;
+    pub const STATE_MASK: u8 = 3;
     pub const DIAGONAL: u8 = 0;
     pub const DELETION: u8 = 1;
     pub const INSERTION: u8 = 2;
-    pub(crate) const DELETION_GOES_ON: u8 = 4;
-    pub(crate) const INSERTION_GOES_ON: u8 = 8;
+    pub(crate) const DELETION_EXTENDS: u8 = 4;
+    pub(crate) const INSERTION_EXTENDS: u8 = 8;
 }
 
-/// The best alignment of first bases with first bases with affine gaps (Gotoh 1982) in a band about the diagonal.
-fn banded(query: &[u8], target: &[u8]) -> Side {
+/// Best alignment of a prefix of `query` with a prefix of `target`, with affine gaps (Gotoh 1982) in a band around
+/// the diagonal.
+fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
     let (n, m) = (query.len(), target.len());
-    // Column b of row i: the reference's base i + b - LONGEST.
-    let mut best_here = [FAR; BAND];
-    let mut inserted = [FAR; BAND];
-    let mut traces: Vec<[u8; BAND]> = Vec::with_capacity(n + 1);
-    let mut row = [0; BAND];
-    best_here[LONGEST] = 0;
-    for (gap, b) in (LONGEST + 1..BAND).enumerate().filter(|&(gap, _)| gap < m) {
-        best_here[b] = -OPEN - EXTEND * (gap as i32 + 1);
-        row[b] = trace::DELETION | if gap > 0 { trace::DELETION_GOES_ON } else { 0 };
+    // Column b of row i is reference base i + b - MAX_GAP_BP.
+    let mut best_here = [UNREACHABLE; BAND_COLUMNS];
+    let mut inserted = [UNREACHABLE; BAND_COLUMNS];
+    let mut traces: Vec<[u8; BAND_COLUMNS]> = Vec::with_capacity(n + 1);
+    let mut row = [0; BAND_COLUMNS];
+    best_here[MAX_GAP_BP] = 0;
+    for (gap, b) in (MAX_GAP_BP + 1..BAND_COLUMNS).enumerate().filter(|&(gap, _)| gap < m) {
+        best_here[b] = -GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY * (gap as i32 + 1);
+        row[b] = trace::DELETION | if gap > 0 { trace::DELETION_EXTENDS } else { 0 };
     }
     traces.push(row);
-    let (mut best, mut at) = (0, (0, LONGEST));
+    let (mut best, mut at) = (0, (0, MAX_GAP_BP));
     for i in 1..=n {
-        let (mut row, mut deleted, mut most) = ([0; BAND], FAR, FAR);
-        for b in 0..BAND {
-            let Some(j) = (i + b).checked_sub(LONGEST).filter(|&j| j <= m) else {
-                (best_here[b], inserted[b]) = (FAR, FAR);
-                deleted = FAR;
+        let (mut row, mut deleted, mut most) = ([0; BAND_COLUMNS], UNREACHABLE, UNREACHABLE);
+        for b in 0..BAND_COLUMNS {
+            let Some(j) = (i + b).checked_sub(MAX_GAP_BP).filter(|&j| j <= m) else {
+                (best_here[b], inserted[b]) = (UNREACHABLE, UNREACHABLE);
+                deleted = UNREACHABLE;
                 continue;
             };
-            // Still of the row before: this column is one base further on there.
-            let diagonal = if j == 0 || best_here[b] <= FAR / 2 {
-                FAR
+            // Still the value of the previous row, where this column is one base further on.
+            let diagonal = if j == 0 || best_here[b] <= UNREACHABLE / 2 {
+                UNREACHABLE
             } else {
-                best_here[b] + score(query[i - 1], target[j - 1])
+                best_here[b] + base_score(query[i - 1], target[j - 1])
             };
             let mut way = 0;
             let (above, gap_above) =
-                if b + 1 < BAND { (best_here[b + 1], inserted[b + 1]) } else { (FAR, FAR) };
-            inserted[b] = (above - OPEN - EXTEND).max(gap_above - EXTEND);
-            if gap_above - EXTEND > above - OPEN - EXTEND {
-                way |= trace::INSERTION_GOES_ON;
+                if b + 1 < BAND_COLUMNS { (best_here[b + 1], inserted[b + 1]) } else { (UNREACHABLE, UNREACHABLE) };
+            inserted[b] = (above - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY).max(gap_above - GAP_EXTEND_PENALTY);
+            if gap_above - GAP_EXTEND_PENALTY > above - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY {
+                way |= trace::INSERTION_EXTENDS;
             }
-            let beside = if b > 0 { best_here[b - 1] } else { FAR };
-            if deleted - EXTEND > beside - OPEN - EXTEND {
-                way |= trace::DELETION_GOES_ON;
+            let beside = if b > 0 { best_here[b - 1] } else { UNREACHABLE };
+            if deleted - GAP_EXTEND_PENALTY > beside - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY {
+                way |= trace::DELETION_EXTENDS;
             }
-            deleted = (beside - OPEN - EXTEND).max(deleted - EXTEND);
+            deleted = (beside - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY).max(deleted - GAP_EXTEND_PENALTY);
             let (mut value, mut state) = (diagonal, trace::DIAGONAL);
             if deleted > value {
                 (value, state) = (deleted, trace::DELETION);
@@ -273,7 +285,7 @@ fn banded(query: &[u8], target: &[u8]) -> Side {
                 (value, state) = (inserted[b], trace::INSERTION);
             }
             row[b] = way | state;
-            best_here[b] = value.max(FAR);
+            best_here[b] = value.max(UNREACHABLE);
             most = most.max(value);
             if value > best {
                 (best, at) = (value, (i, b));
@@ -281,51 +293,51 @@ fn banded(query: &[u8], target: &[u8]) -> Side {
         }
         traces.push(row);
         if i == n {
-            let whole = (0..BAND).max_by_key(|&b| (best_here[b], std::cmp::Reverse(b.abs_diff(LONGEST))));
-            if let Some(b) = whole.filter(|&b| best_here[b] + END >= best) {
+            let whole = (0..BAND_COLUMNS).max_by_key(|&b| (best_here[b], std::cmp::Reverse(b.abs_diff(MAX_GAP_BP))));
+            if let Some(b) = whole.filter(|&b| best_here[b] + QUERY_END_BONUS >= best) {
                 (best, at) = (best_here[b], (n, b));
             }
         }
-        if most < best - DROP_WITH_GAPS {
+        if most < best - GAPPED_X_DROP {
             break;
         }
     }
     let (mut i, mut b) = at;
-    let (query, target) = (i, i + b - LONGEST);
+    let (query, target) = (i, i + b - MAX_GAP_BP);
     let mut ops = Vec::new();
-    let mut state = traces[i][b] & trace::STATE;
-    while i > 0 || b != LONGEST {
+    let mut state = traces[i][b] & trace::STATE_MASK;
+    while i > 0 || b != MAX_GAP_BP {
         let way = traces[i][b];
         match state {
             trace::DIAGONAL => {
-                push(&mut ops, CigarKind::Match, 1);
+                push_cigar_op(&mut ops, CigarKind::Match, 1);
                 i -= 1;
-                state = traces[i][b] & trace::STATE;
+                state = traces[i][b] & trace::STATE_MASK;
             }
             trace::DELETION => {
-                push(&mut ops, CigarKind::Del, 1);
+                push_cigar_op(&mut ops, CigarKind::Del, 1);
                 b -= 1;
-                if way & trace::DELETION_GOES_ON == 0 {
-                    state = traces[i][b] & trace::STATE;
+                if way & trace::DELETION_EXTENDS == 0 {
+                    state = traces[i][b] & trace::STATE_MASK;
                 }
             }
             _ => {
-                push(&mut ops, CigarKind::Ins, 1);
+                push_cigar_op(&mut ops, CigarKind::Ins, 1);
                 (i, b) = (i - 1, b + 1);
-                if way & trace::INSERTION_GOES_ON == 0 {
-                    state = traces[i][b] & trace::STATE;
+                if way & trace::INSERTION_EXTENDS == 0 {
+                    state = traces[i][b] & trace::STATE_MASK;
                 }
             }
         }
     }
     ops.reverse();
-    Side { query, target, score: best, ops }
+    BandedAlignment { query, target, score: best, ops }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::tests::Dice;
+    use crate::scan::tests::TestRng;
 
     #[test]
     fn words_are_summed_up_as_bases_are() {
@@ -333,52 +345,52 @@ mod tests {
             let (mut sum, mut best, mut length, mut n) = (0, 0, 0, 0);
             for (one, other) in pairs {
                 n += 1;
-                sum += score(one, other);
+                sum += base_score(one, other);
                 if sum > best {
                     (best, length) = (sum, n);
                 }
-                if sum < best - DROP {
+                if sum < best - X_DROP {
                     return (length, best);
                 }
             }
-            if whole && sum + END >= best { (n, sum) } else { (length, best) }
+            if whole && sum + QUERY_END_BONUS >= best { (n, sum) } else { (length, best) }
         };
-        let mut dice = Dice(9);
+        let mut rng = TestRng(9);
         for round in 0..4000 {
             let one = {
-                let n = dice.roll(120);
-                dice.bases(n)
+                let n = rng.below(120);
+                rng.bases(n)
             };
             let mut other = one.clone();
-            for _ in 0..dice.roll(12).min(other.len()) {
-                let at = dice.roll(other.len());
-                other[at] = b"ACGTNR"[dice.roll(6)];
+            for _ in 0..rng.below(12).min(other.len()) {
+                let at = rng.below(other.len());
+                other[at] = b"ACGTNR"[rng.below(6)];
             }
-            // Unknown bases are never the same.
-            let one: Vec<u8> =
-                one.iter().zip(&other).map(|(a, b)| if *b == b'N' { *b } else { *a }).collect();
+            // Unknown bases never match.
+            let one: Vec<u8> = one.iter().zip(&other).map(|(a, b)| if *b == b'N' { *b } else { *a }).collect();
             let whole = round % 2 == 0;
             let pairs = || one.iter().copied().zip(other.iter().copied());
-            assert_eq!(further::<false>(&one, &other, whole), naive(&mut pairs(), whole), "{round}");
-            assert_eq!(further::<true>(&one, &other, whole), naive(&mut pairs().rev(), whole), "{round}");
+            assert_eq!(extend_one_way::<false>(&one, &other, whole), naive(&mut pairs(), whole), "{round}");
+            assert_eq!(extend_one_way::<true>(&one, &other, whole), naive(&mut pairs().rev(), whole), "{round}");
         }
     }
 
-    /// The best score of first bases with first bases, by all cells.
+    /// Best score of a prefix alignment, computed over all cells.
     fn naive(query: &[u8], target: &[u8]) -> i32 {
         let (n, m) = (query.len(), target.len());
-        let mut cells = vec![vec![[FAR; 3]; m + 1]; n + 1];
-        let (mut best, mut whole) = (0, FAR);
+        let mut cells = vec![vec![[UNREACHABLE; 3]; m + 1]; n + 1];
+        let (mut best, mut whole) = (0, UNREACHABLE);
         cells[0][0][0] = 0;
         for i in 0..=n {
             for j in 0..=m {
                 if i > 0 && j > 0 {
                     let before = cells[i - 1][j - 1].into_iter().max().unwrap();
-                    cells[i][j][0] = before + score(query[i - 1], target[j - 1]);
+                    cells[i][j][0] = before + base_score(query[i - 1], target[j - 1]);
                 }
                 let opened = |cell: [i32; 3], gap: usize| {
-                    let others = (0..3).filter(|&k| k != gap).map(|k| cell[k] - OPEN - EXTEND).max();
-                    others.unwrap().max(cell[gap] - EXTEND)
+                    let others =
+                        (0..3).filter(|&k| k != gap).map(|k| cell[k] - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY).max();
+                    others.unwrap().max(cell[gap] - GAP_EXTEND_PENALTY)
                 };
                 if j > 0 {
                     cells[i][j][1] = opened(cells[i][j - 1], 1);
@@ -393,28 +405,28 @@ mod tests {
                 }
             }
         }
-        if whole + END >= best { whole } else { best }
+        if whole + QUERY_END_BONUS >= best { whole } else { best }
     }
 
     #[test]
     fn the_best_alignment_is_what_a_naive_loop_finds() {
-        let mut dice = Dice(9);
+        let mut rng = TestRng(9);
         for _ in 0..2000 {
-            let target = dice.bases(LONGEST);
+            let target = rng.bases(MAX_GAP_BP);
             let mut query = target.clone();
-            for _ in 0..dice.roll(4) {
-                let at = dice.roll(query.len());
-                match dice.roll(3) {
-                    0 => query[at] = b"ACGT"[dice.roll(4)],
-                    1 => drop(query.drain(at..query.len().min(at + 1 + dice.roll(5)))),
+            for _ in 0..rng.below(4) {
+                let at = rng.below(query.len());
+                match rng.below(3) {
+                    0 => query[at] = b"ACGT"[rng.below(4)],
+                    1 => drop(query.drain(at..query.len().min(at + 1 + rng.below(5)))),
                     _ => {
-                        let n = 1 + dice.roll(5);
-                        query.splice(at..at, dice.bases(n));
+                        let n = 1 + rng.below(5);
+                        query.splice(at..at, rng.bases(n));
                     }
                 }
             }
-            query.truncate(LONGEST);
-            let side = banded(&query, &target);
+            query.truncate(MAX_GAP_BP);
+            let side = align_banded(&query, &target);
             assert_eq!(side.score, naive(&query, &target), "{query:?} {target:?}");
             let used = |kinds: [CigarKind; 2]| {
                 side.ops.iter().filter(|op| kinds.contains(&op.kind)).map(|op| op.len as usize).sum::<usize>()

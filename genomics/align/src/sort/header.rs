@@ -1,25 +1,25 @@
-//! The header of a sorted BAM, from the header lines of its records.
+//! Header of a coordinate-sorted BAM or CRAM file.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::Error;
 
-/// The header of a BAM file (SAM specification, sections 1.3 and 4.2).
+/// The header of a sorted BAM or CRAM file (SAM specification, sections 1.3 and 4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     text: String,
-    /// Name and length (bases) of each sequence.
+    /// Name and length (bp) of each reference sequence.
     sequences: Vec<(String, u32)>,
 }
 
 impl Header {
-    /// From header lines as SAM text: they stay as they are, but for `@HD`, which says that the records are sorted by
-    /// coordinate.
+    /// Makes the header of a sorted file from header lines as SAM text. All lines are kept except `@HD`, which then
+    /// says that the records are sorted by coordinate.
     ///
     /// # Errors
-    /// An `@SQ` line without a name or a length that BAM can hold.
-    pub fn sorted(sam: &str) -> Result<Header, Error> {
+    /// An `@SQ` line has no name, or no length that BAM can hold.
+    pub fn sorted_by_coordinate(sam: &str) -> Result<Header, Error> {
         let mut version = "1.6";
         let mut others = String::with_capacity(sam.len());
         let mut sequences = Vec::new();
@@ -31,8 +31,7 @@ impl Header {
                     continue;
                 }
                 Some("@SQ") => {
-                    let length =
-                        field("LN:").and_then(|l| l.parse().ok()).filter(|l| (1..1 << 31).contains(l));
+                    let length = field("LN:").and_then(|l| l.parse().ok()).filter(|l| (1..1 << 31).contains(l));
                     let (Some(name), Some(length)) = (field("SN:"), length) else {
                         return Err(Error::Header { line: line.to_owned() });
                     };
@@ -46,24 +45,25 @@ impl Header {
         Ok(Header { text: format!("@HD\tVN:{version}\tSO:coordinate\n{others}"), sequences })
     }
 
-    /// The header lines.
+    /// The header lines as SAM text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Name and length (bases) of each sequence.
-    pub(super) fn names(&self) -> &[(String, u32)] {
+    /// Name and length (bp) of each reference sequence.
+    pub(super) fn sequence_list(&self) -> &[(String, u32)] {
         &self.sequences
     }
 
-    /// Identifiers of the read groups, in their order.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
+    /// IDs of the read groups, in header order.
+    pub(super) fn read_group_ids(&self) -> impl Iterator<Item = &str> {
         let groups = self.text.lines().filter(|line| line.starts_with("@RG\t"));
         groups.filter_map(|line| line.split('\t').find_map(|field| field.strip_prefix("ID:")))
     }
 
-    /// The header lines, the sequences with their MD5 sums (`M5`) and the file that they are in (`UR`) where they do not say so.
-    pub(super) fn with_reference(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
+    /// The header lines for CRAM: adds the MD5 sum (`M5`) of each sequence and the reference file (`UR`) where they
+    /// are missing.
+    pub(super) fn cram_header_text(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
         let path = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let mut text = String::with_capacity(2 * self.text.len());
         let mut sums = sums.iter();
@@ -84,18 +84,18 @@ impl Header {
         text
     }
 
-    /// Number of sequences.
-    pub fn sequences(&self) -> usize {
+    /// Number of reference sequences.
+    pub fn num_sequences(&self) -> usize {
         self.sequences.len()
     }
 
-    /// Bases of the longest sequence.
-    pub fn longest(&self) -> usize {
+    /// Length (bp) of the longest reference sequence.
+    pub fn max_sequence_bp(&self) -> usize {
         self.sequences.iter().map(|s| s.1 as usize).max().unwrap_or(0)
     }
 
-    /// What stands before the records of a BAM file.
-    pub(super) fn encoded(&self) -> Vec<u8> {
+    /// The header as the bytes that begin a BAM file.
+    pub(super) fn encode_bam(&self) -> Vec<u8> {
         let number = |n: usize| (n as u32).to_le_bytes();
         let mut out = b"BAM\x01".to_vec();
         out.extend_from_slice(&number(self.text.len()));
@@ -117,20 +117,21 @@ mod tests {
 
     #[test]
     fn lines_stay_and_the_order_is_told() {
-        let header =
-            Header::sorted("@HD\tVN:1.5\tSO:queryname\tGO:query\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n")
-                .unwrap();
+        let header = Header::sorted_by_coordinate(
+            "@HD\tVN:1.5\tSO:queryname\tGO:query\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n",
+        )
+        .unwrap();
         assert_eq!(header.text(), "@HD\tVN:1.5\tSO:coordinate\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n");
-        assert_eq!((header.sequences(), header.longest()), (2, 9));
-        let encoded = header.encoded();
+        assert_eq!((header.num_sequences(), header.max_sequence_bp()), (2, 9));
+        let encoded = header.encode_bam();
         assert!(encoded.ends_with(b"\x02\0\0\0\x02\0\0\0a\0\x07\0\0\0\x02\0\0\0b\0\x09\0\0\0"));
-        assert_eq!(Header::sorted("").unwrap().text(), "@HD\tVN:1.6\tSO:coordinate\n");
+        assert_eq!(Header::sorted_by_coordinate("").unwrap().text(), "@HD\tVN:1.6\tSO:coordinate\n");
     }
 
     #[test]
     fn a_sequence_without_a_length_is_refused() {
         for line in ["@SQ\tSN:a", "@SQ\tSN:a\tLN:0", "@SQ\tSN:a\tLN:2147483648", "@SQ\tLN:5"] {
-            let said = Header::sorted(line).unwrap_err().to_string();
+            let said = Header::sorted_by_coordinate(line).unwrap_err().to_string();
             assert!(said.contains(line), "{said}");
         }
     }

@@ -1,125 +1,125 @@
-//! Encoded records in input order → a BAM file sorted by coordinate, with its index, in bounded memory; duplicates
-//! marked in the same pass.
+//! Sorts encoded records by coordinate in bounded memory, writes them as BAM or CRAM with an index, and marks
+//! duplicates in the same pass.
 //!
-//! Workers make a [`SortedBlock`] of each batch ([`Blocks`]). The [`Sorter`] takes the blocks in the order of the input,
-//! keeps them in memory or merges some of them to runs in an unnamed spill file, and merges everything in the end. The
-//! order is that of `samtools sort`: sequence, position, strand; equal records stay as they were given.
+//! Workers make a [`SortedBlock`] of each batch ([`BlockSorter`]). The [`Sorter`] takes the blocks in input order,
+//! keeps them in memory or merges them to sorted runs in an unnamed spill file, and merges everything at the end. The
+//! order is that of `samtools sort`: sequence, position, strand; equal records keep the input order.
 //!
-//! For duplicates, what is compared of each template is sorted likewise, apart from its records. When the input has ended
-//! it is judged first; the records are marked as they come out.
+//! For duplicate marking, the read ends of each template are sorted in the same way, separately from the records. At
+//! the end of the input the duplicates are determined first. The records are then marked while they are written.
 //!
-//! Memory: the budget, one block, and for each thread about 2 MB of records being packed or deflated; with marking a
-//! quarter byte a template. What comes out does not depend on the budget or the threads.
+//! Memory: the budget, one block, and about 2 MB per thread for records that are being compressed; with duplicate
+//! marking, a quarter of a byte per template more. The output does not depend on the budget or the number of threads.
 
 mod record;
-mod pack;
-mod spill;
-mod merge;
-mod store;
+mod lz4;
+mod spill_file;
+mod loser_tree;
+mod external_sorter;
 pub mod markdup;
-mod block;
+mod block_sorter;
 mod header;
-mod output;
+mod bam_file;
 mod cram;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use genuma_work::publish::Set;
+use genuma_work::publish::FileSet;
 
-use crate::bgzf::Level;
+use crate::bgzf::CompressionLevel;
 use crate::indexed;
-use block::Alignment;
-use markdup::{Judge, Marked, Marking, Marks};
-use merge::{Merge, Merged, ORDINAL, Piece};
+use block_sorter::AlignmentItem;
+use external_sorter::ExternalSorter;
+use loser_tree::{InMemoryRun, LoserTree, MergedItem, ORDINAL_BYTES};
+use markdup::{DuplicateCounts, DuplicateFinder, DuplicateFlags, MarkdupOptions};
 use record::Record;
-use spill::Spill;
-use store::Store;
+use spill_file::SpillFile;
 
-pub use block::{Blocks, SortedBlock};
+pub use bam_file::BamFile;
+pub use block_sorter::{BlockSorter, SortedBlock};
 pub use cram::CramFile;
 pub use header::Header;
-pub use output::BamFile;
 
-/// What can go wrong.
+/// Why sorting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The BAM or its index cannot be written.
+    /// The BAM file or its index cannot be written.
     #[error(transparent)]
     Output(#[from] indexed::Error),
-    /// A file, which the message names, or a stream cannot be written.
+    /// A file or a stream cannot be written. The message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// The spill file failed, or holds other bytes than were written.
+    /// The spill file cannot be written or read, or its content has changed.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// The aligner's records are not what BAM says.
+    /// A record of the aligner that is not valid BAM.
     #[error("a record of the aligner {what}")]
     Record {
-        /// What is wrong with it.
+        /// What is wrong with the record.
         what: &'static str,
     },
     /// A header line that BAM cannot hold.
     #[error("header line '{line}' has no name or no length from 1 to 2147483647")]
     Header {
-        /// The line.
+        /// The header line.
         line: String,
     },
-    /// The reference that CRAM is written with.
+    /// The reference that is needed for CRAM cannot be read.
     #[error("{0}")]
     Reference(String),
-    /// A thread ended early.
+    /// A thread that reads the spill file ended early.
     #[error("a thread that reads the sorting spill file has stopped")]
-    Lost,
+    ReadAheadStopped,
 }
 
-/// How to sort.
+/// Options of sorting.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Memory for records and what is compared of them, bytes.
-    pub memory: usize,
-    /// Threads that pack and deflate; the merge itself is one more.
+    /// Memory (bytes) for records and for the read ends of duplicate marking.
+    pub memory_bytes: usize,
+    /// Number of threads that compress. The merge takes one more thread.
     pub threads: usize,
     /// Folder of the spill file.
-    pub work: PathBuf,
-    /// Whether duplicates are marked, and how.
-    pub marking: Option<Arc<Marking>>,
+    pub work_dir: PathBuf,
+    /// Options of duplicate marking; `None` marks no duplicates.
+    pub markdup: Option<Arc<MarkdupOptions>>,
 }
 
-/// What was done.
+/// Result of sorting: numbers of records and duplicates, and the use of the spill file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Records written.
+    /// Number of records written.
     pub records: u64,
-    /// Templates they are of.
+    /// Number of templates of the records.
     pub templates: u64,
-    /// Bytes that went to the spill file, packed.
-    pub spilled: u64,
-    /// What was marked, if anything was to be.
-    pub marked: Option<Marked>,
+    /// Number of compressed bytes written to the spill file.
+    pub spilled_bytes: u64,
+    /// Counts of duplicate marking; `None` if duplicates were not marked.
+    pub duplicates: Option<DuplicateCounts>,
 }
 
-/// Sorts. See the module's page.
+/// Sorts records by coordinate and marks duplicates; see the module documentation.
 pub struct Sorter {
-    alignments: Store<Alignment>,
-    judge: Option<Judge>,
-    marking: Option<Arc<Marking>>,
-    spill: Arc<Spill>,
+    alignments: ExternalSorter<AlignmentItem>,
+    duplicate_finder: Option<DuplicateFinder>,
+    marking: Option<Arc<MarkdupOptions>>,
+    spill: Arc<SpillFile>,
     threads: usize,
     records: u64,
     templates: u64,
 }
 
 impl Sorter {
-    /// Empty.
+    /// Creates a sorter without records.
     pub fn new(options: &Options) -> Sorter {
-        let Options { memory, threads, work, marking } = options;
-        let spill = Arc::new(Spill::new(work));
+        let Options { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
+        let spill = Arc::new(SpillFile::new(work));
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
-            alignments: Store::new(&spill, memory - for_marking, *threads),
-            judge: marking.is_some().then(|| Judge::new(&spill, for_marking, *threads)),
+            alignments: ExternalSorter::new(&spill, memory - for_marking, *threads),
+            duplicate_finder: marking.is_some().then(|| DuplicateFinder::new(&spill, for_marking, *threads)),
             marking: marking.clone(),
             spill,
             threads: *threads,
@@ -128,87 +128,92 @@ impl Sorter {
         }
     }
 
-    /// Takes the block of the next batch of the input. May wait for the spill file.
+    /// Adds the block of the next batch of the input. May wait for the spill file.
     ///
     /// # Errors
     /// The spill file cannot be written.
     pub fn push(&mut self, block: SortedBlock) -> Result<(), Error> {
-        let base = self.templates;
-        self.records += block.records;
-        self.templates += block.templates;
-        if let Some(judge) = &mut self.judge {
-            judge.push(block.ends, base)?;
+        let first_ordinal = self.templates;
+        self.records += block.num_records;
+        self.templates += block.num_templates;
+        if let Some(duplicate_finder) = &mut self.duplicate_finder {
+            duplicate_finder.push_templates(block.ends, first_ordinal)?;
         }
-        self.alignments.push(Piece { items: block.items, base })
+        self.alignments.push_run(InMemoryRun { items: block.items, first_ordinal })
     }
 
-    /// Writes all records into `file`, and puts it and its index into `set`.
+    /// Writes all records to `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or a record lies beyond its sequence.
-    pub fn finish(self, file: BamFile, set: &mut Set) -> Result<Summary, Error> {
+    /// A file cannot be written, or a record is beyond the end of its sequence.
+    pub fn finish(self, file: BamFile, set: &mut FileSet) -> Result<Summary, Error> {
         let threads = self.threads;
-        let (mut records, summary, spill) = self.ordered()?;
-        file.write(threads, |out| records.next(out), set)?;
-        Ok(Summary { spilled: spill.written(), ..summary })
+        let (mut records, summary, spill) = self.start_merge()?;
+        file.write(threads, |out| records.append_next(out), set)?;
+        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
-    /// Writes all records into `file`, and puts it and its index into `set`.
+    /// Writes all records to the CRAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or the reference not be read.
-    pub fn finish_cram(self, file: CramFile, set: &mut Set) -> Result<Summary, Error> {
+    /// A file cannot be written, or the reference cannot be read.
+    pub fn finish_cram(self, file: CramFile, set: &mut FileSet) -> Result<Summary, Error> {
         let threads = self.threads;
-        let (mut records, summary, spill) = self.ordered()?;
-        file.write(threads, |out| records.next(out), set)?;
-        Ok(Summary { spilled: spill.written(), ..summary })
+        let (mut records, summary, spill) = self.start_merge()?;
+        file.write(threads, |out| records.append_next(out), set)?;
+        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
-    /// Writes a BAM stream into `out`, without an index.
+    /// Writes all records to `out` as a BAM stream without an index.
     ///
     /// # Errors
-    /// It cannot be written, or the spill file not read.
-    pub fn stream(self, header: &Header, level: Level, out: impl Write + Send) -> Result<Summary, Error> {
+    /// The stream cannot be written, or the spill file cannot be read.
+    pub fn write_stream(
+        self,
+        header: &Header,
+        level: CompressionLevel,
+        out: impl Write + Send,
+    ) -> Result<Summary, Error> {
         let threads = self.threads;
-        let (mut records, summary, spill) = self.ordered()?;
-        output::write(header, level, threads, out, None, |out| records.next(out))?;
-        Ok(Summary { spilled: spill.written(), ..summary })
+        let (mut records, summary, spill) = self.start_merge()?;
+        bam_file::write(header, level, threads, out, None, |out| records.append_next(out))?;
+        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
-    /// Judges, and begins the merge.
-    fn ordered(self) -> Result<(Ordered, Summary, Arc<Spill>), Error> {
+    /// Determines the duplicates and starts the merge of the records.
+    fn start_merge(self) -> Result<(MarkedRecords, Summary, Arc<SpillFile>), Error> {
         let mut summary = Summary { records: self.records, templates: self.templates, ..Summary::default() };
-        let marks = match self.judge.map(|j| j.judge(self.templates)).transpose()? {
+        let marks = match self.duplicate_finder.map(|finder| finder.find_duplicates(self.templates)).transpose()? {
             Some((marks, marked)) => {
-                summary.marked = Some(marked);
+                summary.duplicates = Some(marked);
                 Some(marks)
             }
             None => None,
         };
-        let whole_templates = self.marking.is_some_and(|m| m.whole_templates);
-        let ordered = Ordered { merge: self.alignments.merge()?, marks, whole_templates };
+        let mark_whole_template = self.marking.is_some_and(|m| m.mark_whole_template);
+        let ordered = MarkedRecords { merge: self.alignments.merge_runs()?, marks, mark_whole_template };
         Ok((ordered, summary, self.spill))
     }
 }
 
-/// All records in order, marked.
-struct Ordered {
-    merge: Merge<Alignment>,
-    marks: Option<Marks>,
-    whole_templates: bool,
+/// All records in sort order, with the duplicates marked.
+struct MarkedRecords {
+    merge: LoserTree<AlignmentItem>,
+    marks: Option<DuplicateFlags>,
+    mark_whole_template: bool,
 }
 
-impl Ordered {
-    /// Appends the next record; `false` after the last.
-    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(Merged { ordinal, item }) = self.merge.next()? else { return Ok(false) };
-        let record = &item[ORDINAL..];
+impl MarkedRecords {
+    /// Appends the next record to `out`. Returns `false` after the last record.
+    fn append_next(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
+        let Some(MergedItem { ordinal, item }) = self.merge.next_item()? else { return Ok(false) };
+        let record = &item[ORDINAL_BYTES..];
         let at = out.len();
         out.extend_from_slice(record);
         if let Some(marks) = &self.marks
-            && marks.apply(ordinal, Record::at(record), self.whole_templates)
+            && marks.is_duplicate(ordinal, Record::from_valid_bytes(record), self.mark_whole_template)
         {
-            record::mark(&mut out[at..]);
+            record::set_duplicate_flag(&mut out[at..]);
         }
         Ok(true)
     }

@@ -1,11 +1,11 @@
-//! A small genome full of repeats, and reads of every kind from it.
+//! A small genome with many repeats, and reads of every kind from it.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use genuma_align::engine::{Cut, Engine, Layout};
-use genuma_align::sam::{records, write_line};
+use genuma_align::engine::{BlockRule, Engine, ReadLayout};
+use genuma_align::sam::{split_records, write_line};
 use genuma_reads::{ReadBatch, ReadRef};
 
 /// Random numbers (splitmix64).
@@ -24,7 +24,7 @@ impl Dice {
         (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
     }
 
-    /// With errors: one base in `rate` changed, a tenth of those as many inserted and deleted.
+    /// A copy with errors: one base in `rate` changed, a tenth as many inserted and deleted.
     pub fn copy(&mut self, seq: &[u8], rate: usize) -> Vec<u8> {
         let mut copy = Vec::with_capacity(seq.len() + 8);
         for &base in seq {
@@ -40,7 +40,7 @@ impl Dice {
 }
 
 pub fn revcomp(seq: &[u8]) -> Vec<u8> {
-    genuma_reads::dna::revcomp(seq)
+    genuma_reads::dna::reverse_complement(seq)
 }
 
 /// Three sequences: unique, with two families of repeats at two ages, a tandem repeat, and a stretch of N.
@@ -82,7 +82,7 @@ pub fn write_fasta(path: &Path, genome: &[(String, Vec<u8>)]) {
     fs::write(path, text).unwrap();
 }
 
-/// A read of ours.
+/// A test read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Read {
     pub name: String,
@@ -93,24 +93,19 @@ pub struct Read {
 
 fn read(dice: &mut Dice, name: &str, seq: Vec<u8>) -> Read {
     let qual = seq.iter().map(|_| b'#' + dice.roll(39) as u8).collect();
-    Read {
-        name: name.to_owned(),
-        comment: format!("BC:Z:{}\tXN:i:{}", name.len(), dice.roll(999)),
-        seq,
-        qual,
-    }
+    Read { name: name.to_owned(), comment: format!("BC:Z:{}\tXN:i:{}", name.len(), dice.roll(999)), seq, qual }
 }
 
-/// Some piece of the genome.
+/// A random part of the genome.
 fn place<'g>(dice: &mut Dice, genome: &'g [(String, Vec<u8>)], n: usize) -> &'g [u8] {
-    // The shortest sequence is chosen seldom.
+    // The shortest sequence is chosen rarely.
     let seq = &genome[[0, 0, 0, 1, 1, 2][dice.roll(6)]].1;
     let n = n.min(seq.len() - 1);
     let at = dice.roll(seq.len() - n);
     &seq[at..at + n]
 }
 
-/// Pairs: most of them proper, some on one strand, chimeric, from elsewhere, of N, short, or without a base.
+/// Pairs: most of them proper; some on one strand, chimeric, random, of N, short, or without bases.
 pub fn pairs(genome: &[(String, Vec<u8>)], n: usize, seed: u64) -> Vec<Read> {
     let mut dice = Dice(seed);
     let mut reads = Vec::new();
@@ -140,7 +135,7 @@ pub fn pairs(genome: &[(String, Vec<u8>)], n: usize, seed: u64) -> Vec<Read> {
     reads
 }
 
-/// Single reads of all lengths; the names are all different.
+/// Single reads of all lengths with distinct names.
 pub fn singles(genome: &[(String, Vec<u8>)], seed: u64) -> Vec<Read> {
     let mut dice = Dice(seed);
     let mut reads: Vec<Read> = pairs(genome, 600, seed + 1);
@@ -151,7 +146,7 @@ pub fn singles(genome: &[(String, Vec<u8>)], seed: u64) -> Vec<Read> {
             reads.push(read(&mut dice, "", if rate == 50 { revcomp(&seq) } else { seq }));
         }
     }
-    // Two and three pieces of the genome in one read, and what no piece is.
+    // Reads with two or three parts of the genome, and random reads.
     for n in [120, 400, 5000] {
         let seq: Vec<u8> = (0..3).flat_map(|_| place(&mut dice, genome, n).to_vec()).collect();
         reads.push(read(&mut dice, "", seq));
@@ -179,8 +174,8 @@ pub fn write_fastq<'r>(path: &Path, reads: impl Iterator<Item = &'r Read>) {
 }
 
 /// One file, or one for each mate.
-pub fn write_reads(folder: &Path, reads: &[Read], layout: Layout) -> Vec<PathBuf> {
-    if layout != Layout::Paired {
+pub fn write_reads(folder: &Path, reads: &[Read], layout: ReadLayout) -> Vec<PathBuf> {
+    if layout != ReadLayout::Paired {
         let path = folder.join("reads.fq");
         write_fastq(&path, reads.iter());
         return vec![path];
@@ -192,13 +187,14 @@ pub fn write_reads(folder: &Path, reads: &[Read], layout: Layout) -> Vec<PathBuf
     paths.to_vec()
 }
 
-/// Blocks as the engine wants them, each in pieces of `templates` templates at most (if it may be divided).
-pub fn blocks(engine: &impl Engine, reads: &[Read], layout: Layout, templates: usize) -> Vec<Vec<ReadBatch>> {
-    let paired = layout != Layout::Single;
-    let (limit, divided) = match engine.cut(layout) {
-        Cut::Anywhere => (None, true),
-        Cut::Blocks(limit) => (Some(limit), true),
-        Cut::Whole(limit) => (Some(limit), false),
+/// Groups reads into blocks as the engine requires, each in batches of at most `templates` templates (if the block
+/// may be divided).
+pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, templates: usize) -> Vec<Vec<ReadBatch>> {
+    let paired = layout != ReadLayout::Single;
+    let (limit, divided) = match engine.block_rule(layout) {
+        BlockRule::AnyBatch => (None, true),
+        BlockRule::BlocksOfBatches(limit) => (Some(limit), true),
+        BlockRule::OneBatchPerBlock(limit) => (Some(limit), false),
     };
     let mut blocks: Vec<Vec<ReadBatch>> = Vec::new();
     let (mut complete, mut bases, mut count) = (true, 0, 0);
@@ -211,7 +207,7 @@ pub fn blocks(engine: &impl Engine, reads: &[Read], layout: Layout, templates: u
         let full = |b: &ReadBatch| divided && b.len() >= templates * template.len();
         if block.last().is_none_or(full) {
             let mut piece = ReadBatch::new();
-            piece.paired = paired;
+            piece.is_paired = paired;
             block.push(piece);
         }
         for read in template {
@@ -221,32 +217,33 @@ pub fn blocks(engine: &impl Engine, reads: &[Read], layout: Layout, templates: u
             bases += read.seq.len() as u64;
             count += 1;
         }
-        complete = limit.is_some_and(|limit| limit.reached(bases, count));
+        complete = limit.is_some_and(|limit| limit.is_reached(bases, count));
     }
     blocks
 }
 
-/// The records of all blocks, on this thread.
+/// The records of all blocks, made on this thread.
 pub fn answer<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> Vec<u8> {
-    let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
+    let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
     for pieces in blocks {
-        engine.block(&mut state, pieces, &mut drafts, &mut out).unwrap();
+        engine.map_block(&mut state, pieces, &mut drafts, &mut out).unwrap();
     }
     out
 }
 
-/// The same on three threads, where a piece is finished by another worker than the one that mapped it.
+/// The records of all blocks, made on three threads; a batch is finished by another worker than the one that mapped
+/// it.
 pub fn answer_in_parallel<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> Vec<u8> {
     const WORKERS: usize = 3;
-    let mut states: Vec<E::State> = (0..WORKERS).map(|_| engine.state()).collect();
+    let mut states: Vec<E::WorkerState> = (0..WORKERS).map(|_| engine.new_state()).collect();
     let mut all = Vec::new();
     for pieces in blocks {
-        let mut drafts: Vec<E::Draft> = pieces.iter().map(|_| E::Draft::default()).collect();
+        let mut drafts: Vec<E::MappedBatch> = pieces.iter().map(|_| E::MappedBatch::default()).collect();
         let mut outs: Vec<Vec<u8>> = pieces.iter().map(|_| Vec::new()).collect();
         let estimate = std::cell::RefCell::new(None);
         for finishing in [false, true] {
             if finishing {
-                *estimate.borrow_mut() = Some(engine.estimate(drafts.iter()));
+                *estimate.borrow_mut() = Some(engine.estimate_library(drafts.iter()));
             }
             let estimate = estimate.borrow();
             let estimate = estimate.as_ref();
@@ -259,8 +256,8 @@ pub fn answer_in_parallel<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> V
                     scope.spawn(move || {
                         for ((reads, draft), out) in share {
                             match estimate {
-                                None => engine.map(state, reads, draft).unwrap(),
-                                Some(estimate) => engine.finish(state, reads, draft, estimate, out).unwrap(),
+                                None => engine.map_batch(state, reads, draft).unwrap(),
+                                Some(estimate) => engine.write_records(state, reads, draft, estimate, out).unwrap(),
                             }
                         }
                     });
@@ -275,13 +272,13 @@ pub fn answer_in_parallel<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> V
 /// Records as SAM lines.
 pub fn lines(engine: &impl Engine, bytes: &[u8]) -> Vec<String> {
     let mut text = Vec::new();
-    for record in records(bytes) {
+    for record in split_records(bytes) {
         write_line(record.unwrap(), engine.contigs(), &mut text).unwrap();
     }
     String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The header of what a command line printed, and its records. A line without bases gets the `*` that SAM wants.
+/// Header and records that a command line wrote. A line without bases gets the `*` that SAM requires.
 pub fn split_sam(sam: &[u8]) -> (Vec<String>, Vec<String>) {
     let whole = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -294,7 +291,7 @@ pub fn split_sam(sam: &[u8]) -> (Vec<String>, Vec<String>) {
     text.lines().map(whole).partition(|line| line.starts_with('@'))
 }
 
-/// Fails at the first line that differs.
+/// Panics at the first line that differs.
 pub fn assert_same(ours: &[String], theirs: &[String], what: &str) {
     for (i, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
         assert_eq!(ours, theirs, "{what}: line {}", i + 1);

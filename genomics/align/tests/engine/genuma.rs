@@ -1,13 +1,13 @@
-//! genuma's own engine: what its records say of each other, of the reads and of the reference.
+//! The engine `genuma`: its records are consistent with each other, with the reads and with the reference.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use genuma_align::engine::genuma::{Options, Scores, build_index};
-use genuma_align::engine::{Engine, Error, Genuma, Layout, seal};
-use genuma_align::sam::{parse_line, records};
-use genuma_machine::processor::Vectors;
+use genuma_align::engine::genuma::{Options, ScoringOptions, build_index};
+use genuma_align::engine::{Engine, Error, Genuma, ReadLayout, seal};
+use genuma_align::sam::{parse_line, split_records};
+use genuma_machine::processor::SimdLevel;
 use tempfile::TempDir;
 
 use crate::data::{
@@ -38,10 +38,10 @@ impl Bench {
     }
 
     fn load(&self, options: Options) -> Result<Genuma, Error> {
-        Genuma::load(&self.path("ref.fa"), &self.path("ref.fa"), options, 2)
+        Genuma::load_index(&self.path("ref.fa"), &self.path("ref.fa"), options, 2)
     }
 
-    /// The sequence of that name.
+    /// The sequence with this name.
     fn sequence(&self, name: &str) -> &[u8] {
         &self.genome.iter().find(|(other, _)| other == name).unwrap().1
     }
@@ -116,7 +116,7 @@ impl Line {
         all
     }
 
-    /// What another record of the same read says of this one in its `SA`.
+    /// The entry for this record in the `SA` tag of another record of the read.
     fn as_piece(&self) -> String {
         let strand = if self.is(0x10) { '-' } else { '+' };
         let cigar = self.cigar.replace('H', "S");
@@ -124,8 +124,8 @@ impl Line {
     }
 }
 
-/// Fails unless a record's operations, bases and tags are those of the read and the reference.
-fn check_record(bench: &Bench, scores: &Scores, read: &Read, line: &Line) {
+/// Asserts that the CIGAR, bases and tags of a record match the read and the reference.
+fn check_record(bench: &Bench, scores: &ScoringOptions, read: &Read, line: &Line) {
     let seq = if line.is(0x10) { revcomp(&read.seq) } else { read.seq.clone() };
     if line.is(0x4) {
         assert_eq!((line.cigar.as_str(), line.quality, line.is(0x2)), ("*", 0, false));
@@ -138,7 +138,7 @@ fn check_record(bench: &Bench, scores: &Scores, read: &Read, line: &Line) {
     let reference = bench.sequence(&line.contig);
     assert!(line.position > 0 && line.position - 1 + count("MD") <= reference.len());
     let (mut at, mut target, mut equal, mut md) = (0, line.position - 1, 0, String::new());
-    let (mut score, mut differences, mut shown) = (0, 0, Vec::new());
+    let (mut score, mut edit_distance, mut shown) = (0, 0, Vec::new());
     for (n, kind) in operations {
         match kind {
             'M' => {
@@ -148,24 +148,24 @@ fn check_record(bench: &Bench, scores: &Scores, read: &Read, line: &Line) {
                         equal += 1;
                     } else {
                         md += &format!("{equal}{}", there as char);
-                        (equal, differences) = (0, differences + 1);
+                        (equal, edit_distance) = (0, edit_distance + 1);
                     }
                     score += match (letter, there) {
                         (b'N', _) => -1,
-                        _ if letter == there => scores.equal,
-                        _ => -scores.differs,
+                        _ if letter == there => scores.match_score,
+                        _ => -scores.mismatch_penalty,
                     };
                     (at, target) = (at + 1, target + 1);
                 }
             }
             'D' => {
                 md += &format!("{equal}^{}", String::from_utf8_lossy(&reference[target..target + n]));
-                (target, equal, differences) = (target + n, 0, differences + n);
-                score -= scores.open[0] + n as i32 * scores.extend[0];
+                (target, equal, edit_distance) = (target + n, 0, edit_distance + n);
+                score -= scores.gap_open[0] + n as i32 * scores.gap_extend[0];
             }
             'I' => {
-                (at, differences) = (at + n, differences + n);
-                score -= scores.open[1] + n as i32 * scores.extend[1];
+                (at, edit_distance) = (at + n, edit_distance + n);
+                score -= scores.gap_open[1] + n as i32 * scores.gap_extend[1];
             }
             _ => at += n,
         }
@@ -174,22 +174,21 @@ fn check_record(bench: &Bench, scores: &Scores, read: &Read, line: &Line) {
         }
     }
     md += &equal.to_string();
-    assert_eq!((line.tag("MD"), line.number("NM")), (Some(md.as_str()), differences as i32));
-    // What the reference has none of is some base to the mapper.
-    let holes = reference[line.position - 1..target].contains(&b'N');
-    assert!(holes || line.number("AS") == score, "AS is {score}");
-    assert!(line.number("AS") >= scores.least);
+    assert_eq!((line.tag("MD"), line.number("NM")), (Some(md.as_str()), edit_distance as i32));
+    // The mapper replaces ambiguous bases of the reference by random ones.
+    let ambiguous_ranges = reference[line.position - 1..target].contains(&b'N');
+    assert!(ambiguous_ranges || line.number("AS") == score, "AS is {score}");
+    assert!(line.number("AS") >= scores.min_score);
     if line.seq != "*" || line.is_primary() {
         let shown = if shown.is_empty() { "*".into() } else { String::from_utf8(shown).unwrap() };
         assert_eq!(line.seq, shown);
     }
 }
 
-/// Fails unless the records of a template fit together; those of `reads`, one or two.
+/// Asserts that the records of a template, one or two reads, are consistent.
 fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Line]) {
-    let of = |mate: usize| {
-        lines.iter().filter(move |line| reads.len() == 1 || line.is(if mate == 0 { 0x40 } else { 0x80 }))
-    };
+    let of =
+        |mate: usize| lines.iter().filter(move |line| reads.len() == 1 || line.is(if mate == 0 { 0x40 } else { 0x80 }));
     let primary = |mate: usize| of(mate).find(|line| line.is_primary()).unwrap();
     for (mate, read) in reads.iter().enumerate() {
         let own = primary(mate);
@@ -197,7 +196,7 @@ fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Lin
         for line in of(mate) {
             assert_eq!((&line.name, line.is(0x1)), (&read.name, reads.len() == 2));
             check_record(bench, &options.scores, read, line);
-            assert!(!line.is(0x800) || !options.pieces_secondary && !line.is(0x100));
+            assert!(!line.is(0x800) || !options.supplementary_as_secondary && !line.is(0x100));
             if reads.len() == 1 {
                 assert_eq!((line.next.clone(), line.length), (("*".into(), 0), 0));
                 assert!(!line.is(0x2 | 0x8 | 0x20 | 0x40 | 0x80));
@@ -216,15 +215,12 @@ fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Lin
             assert!(line.is(0x4) || line.is(0x2) == own.is(0x2));
             assert!(mapped && line.contig == other.contig || line.length == 0);
         }
-        // Each piece names all the others.
+        // The `SA` tag of each segment lists all others.
         let pieces: Vec<&Line> = of(mate).filter(|line| line.tag("XS").is_some()).collect();
         for piece in &pieces {
             let named: BTreeSet<&str> = piece.tag("SA").unwrap_or("").split_terminator(';').collect();
-            let others: BTreeSet<String> = pieces
-                .iter()
-                .filter(|other| !std::ptr::eq(**other, *piece))
-                .map(|other| other.as_piece())
-                .collect();
+            let others: BTreeSet<String> =
+                pieces.iter().filter(|other| !std::ptr::eq(**other, *piece)).map(|other| other.as_piece()).collect();
             assert!(named.iter().copied().eq(others.iter().map(String::as_str)), "{named:?}, {others:?}");
         }
     }
@@ -236,8 +232,8 @@ fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Lin
     }
 }
 
-/// Maps reads in pieces of many sizes, checks all records; gives how many there are.
-fn check(bench: &Bench, options: Options, reads: &[Read], layout: Layout) -> Vec<Line> {
+/// Maps reads in batches of many sizes and checks all records.
+fn check(bench: &Bench, options: Options, reads: &[Read], layout: ReadLayout) -> Vec<Line> {
     let mut engine = bench.load(options.clone()).unwrap();
     let whole = answer(&engine, &blocks(&engine, reads, layout, 1_000_000));
     for templates in [1, 200] {
@@ -246,8 +242,8 @@ fn check(bench: &Bench, options: Options, reads: &[Read], layout: Layout) -> Vec
         assert!(answer_in_parallel(&engine, &blocks) == whole, "pieces of {templates}, three threads");
     }
     let text = lines(&engine, &whole);
-    for (line, record) in text.iter().zip(records(&whole)) {
-        // As text, the one quality `*` is none.
+    for (line, record) in text.iter().zip(split_records(&whole)) {
+        // In SAM text, a single quality `*` means missing qualities.
         if line.split('\t').nth(9).is_some_and(|seq| seq.len() == 1) {
             continue;
         }
@@ -255,12 +251,12 @@ fn check(bench: &Bench, options: Options, reads: &[Read], layout: Layout) -> Vec
         parse_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
         assert_eq!(parsed, record.unwrap(), "made from {line}");
     }
-    for &vectors in Vectors::all() {
-        engine = engine.with_vectors(vectors);
+    for &vectors in SimdLevel::available_levels() {
+        engine = engine.with_simd_level(vectors);
         assert!(answer(&engine, &blocks(&engine, reads, layout, 90)) == whole, "{vectors:?}");
     }
     let all: Vec<Line> = text.iter().map(|line| Line::new(line)).collect();
-    let mut templates = reads.chunks(if layout == Layout::Single { 1 } else { 2 });
+    let mut templates = reads.chunks(if layout == ReadLayout::Single { 1 } else { 2 });
     for lines in all.chunk_by(|a, b| a.name == b.name) {
         let reads = templates.next().unwrap();
         let checked = std::panic::catch_unwind(|| check_template(bench, &options, reads, lines));
@@ -274,15 +270,15 @@ fn check(bench: &Bench, options: Options, reads: &[Read], layout: Layout) -> Vec
 fn the_records_of_a_pair_fit_together_in_pieces_of_any_size() {
     let bench = Bench::new(41);
     let reads = pairs(&bench.genome, 3000, 42);
-    let all = check(&bench, Options::default(), &reads, Layout::Paired);
+    let all = check(&bench, Options::default(), &reads, ReadLayout::Paired);
     let count = |bit| all.iter().filter(|line| line.is(bit)).count();
     assert!(count(0x2) > reads.len() / 2, "{} are proper", count(0x2));
     let [pieces, unmapped, secondary] = [0x800, 0x4, 0x100].map(count);
     assert!(pieces > 10 && unmapped > 50 && secondary == 0, "{pieces}, {unmapped}, {secondary}");
-    check(&bench, Options::default(), &reads[..2000], Layout::Interleaved);
-    // Of few pairs nobody knows how far mates are from each other.
+    check(&bench, Options::default(), &reads[..2000], ReadLayout::Interleaved);
+    // With few pairs the insert size is unknown.
     for few in [0, 1, 9] {
-        let few = check(&bench, Options::default(), &reads[..2 * few], Layout::Paired);
+        let few = check(&bench, Options::default(), &reads[..2 * few], ReadLayout::Paired);
         assert!(few.iter().all(|line| !line.is(0x2)));
     }
 }
@@ -292,33 +288,41 @@ fn the_records_of_single_reads_of_all_lengths_fit_together() {
     let bench = Bench::new(43);
     let mut reads = singles(&bench.genome, 44);
     reads.retain(|read| read.seq.len() <= 2000 && !read.seq.contains(&b'U'));
-    check(&bench, Options::default(), &reads, Layout::Single);
+    check(&bench, Options::default(), &reads, ReadLayout::Single);
 }
 
 #[test]
 fn options_change_what_they_are_for() {
     let bench = Bench::new(45);
     let reads = pairs(&bench.genome, 600, 46);
-    let mapped = |options| check(&bench, options, &reads, Layout::Paired);
+    let mapped = |options| check(&bench, options, &reads, ReadLayout::Paired);
     let count = |lines: &[Line], bit| lines.iter().filter(|line| line.is(bit)).count();
     let plain = mapped(Options::default());
-    let secondary = mapped(Options { pieces_secondary: true, ..Options::default() });
+    let secondary = mapped(Options { supplementary_as_secondary: true, ..Options::default() });
     assert_eq!((count(&secondary, 0x100), count(&secondary, 0x800)), (count(&plain, 0x800), 0));
-    let soft = mapped(Options { soft_clips: true, ..Options::default() });
+    let soft = mapped(Options { soft_clip_supplementary: true, ..Options::default() });
     assert!(soft.iter().all(|line| !line.cigar.contains('H')));
-    let all = mapped(Options { all: true, ..Options::default() });
+    let all = mapped(Options { report_all: true, ..Options::default() });
     assert!(count(&all, 0x100) > 0 && all.iter().all(|line| line.tag("XA").is_none()));
     assert!(plain.iter().any(|line| line.tag("XA").is_some()));
-    let unnamed = mapped(Options { named: [0; 2], ..Options::default() });
+    let unnamed = mapped(Options { max_xa_placements: [0; 2], ..Options::default() });
     assert!(unnamed.iter().all(|line| line.tag("XA").is_none()));
-    let tagged = mapped(Options { comments: true, read_groups: vec!["lane".into()], ..Options::default() });
+    let tagged = mapped(Options { copy_comments: true, read_groups: vec!["lane".into()], ..Options::default() });
     assert!(tagged.iter().all(|line| line.tag("RG") == Some("lane") && line.tag("BC").is_some()));
     for scores in [
-        Scores { least: 0, ..Scores::default() },
-        Scores { clip: [100; 2], open: [2, 1], least: 50, ..Scores::default() },
-        Scores { equal: 2, differs: 3, open: [4, 6], extend: [2, 1], clip: [0; 2], unpaired: 5, least: 40 },
+        ScoringOptions { min_score: 0, ..ScoringOptions::default() },
+        ScoringOptions { clip_penalty: [100; 2], gap_open: [2, 1], min_score: 50, ..ScoringOptions::default() },
+        ScoringOptions {
+            match_score: 2,
+            mismatch_penalty: 3,
+            gap_open: [4, 6],
+            gap_extend: [2, 1],
+            clip_penalty: [0; 2],
+            unpaired_penalty: 5,
+            min_score: 40,
+        },
     ] {
-        mapped(Options { scores, all: true, ..Options::default() });
+        mapped(Options { scores, report_all: true, ..Options::default() });
     }
 }
 
@@ -333,7 +337,7 @@ fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
         Ok(()) => panic!("not refused: {what:?}"),
     };
     let path = bench.path("ref.fa.gnm");
-    let seal = seal::path(&path);
+    let seal = seal::seal_path(&path);
     let [whole, sealed, fasta] = [&path, &seal, &bench.path("ref.fa")].map(|path| fs::read(path).unwrap());
     let mut dice = Dice(48);
     let random: Vec<usize> = (0..20).map(|_| dice.roll(whole.len())).collect();
@@ -364,7 +368,7 @@ fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
 
     write_fasta(&bench.path("ref.fa"), &genome(49));
     refused(&["ref.fa.gnm", "not an index of", "genuma index"]);
-    // Without the reference there is nothing to compare with, but the index is whole.
+    // Without the reference file the index is not compared, but it is complete.
     fs::remove_file(bench.path("ref.fa")).unwrap();
     bench.load(Options::default()).unwrap();
     fs::write(bench.path("ref.fa"), fasta).unwrap();
@@ -384,9 +388,7 @@ fn an_index_is_the_same_whatever_the_threads_and_a_bad_reference_is_not_indexed(
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ref.fa");
-    for (text, what) in
-        [("", "empty"), ("ACGT\n", ">"), (">a\n>b\nACGT\n", "no bases"), (">a\nAC!T\n", "'!'")]
-    {
+    for (text, what) in [("", "empty"), ("ACGT\n", ">"), (">a\n>b\nACGT\n", "no bases"), (">a\nAC!T\n", "'!'")] {
         fs::write(&path, text).unwrap();
         let error = build_index(&path, &path, 1).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("ref.fa"), "{text:?}: {error}");
@@ -398,11 +400,11 @@ fn an_index_is_the_same_whatever_the_threads_and_a_bad_reference_is_not_indexed(
 #[test]
 fn a_read_that_cannot_be_mapped_or_written_is_named() {
     let bench = Bench::new(51);
-    let engine = bench.load(Options { comments: true, ..Options::default() }).unwrap();
+    let engine = bench.load(Options { copy_comments: true, ..Options::default() }).unwrap();
     let fault = |read: Read| {
-        let pieces = blocks(&engine, &[read], Layout::Single, 1);
-        let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
-        engine.block(&mut state, &pieces[0], &mut drafts, &mut out).map_err(|error| error.to_string())
+        let pieces = blocks(&engine, &[read], ReadLayout::Single, 1);
+        let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
+        engine.map_block(&mut state, &pieces[0], &mut drafts, &mut out).map_err(|error| error.to_string())
     };
     let read = |n: usize| Read {
         name: format!("read{n}"),

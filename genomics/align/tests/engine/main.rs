@@ -1,5 +1,5 @@
-//! The engines answer as their own command lines do, however the reads are cut and whoever maps them; and their indexes
-//! are refused when they are not what they should be.
+//! The engines give the same records as their own command lines, whatever the batches and workers. Indexes that are
+//! damaged or foreign are refused.
 
 mod peers;
 mod data;

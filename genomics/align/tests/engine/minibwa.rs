@@ -1,17 +1,17 @@
-//! minibwa against `minibwa map`, built from the same sources.
+//! Compares the engine minibwa with `minibwa map`, built from the same sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use genuma_align::engine::minibwa::{Options, Preset, build_index};
-use genuma_align::engine::{Cut, Engine, Error, Layout, Minibwa, seal};
+use genuma_align::engine::{BlockRule, Engine, Error, Minibwa, ReadLayout, seal};
 use genuma_align::sam::parse_line;
 use genuma_reads::fasta::{Contig, Reference};
 use tempfile::TempDir;
 
 use crate::data::{
-    Dice, Read, answer, answer_in_parallel, assert_same, blocks, genome, lines, pairs, singles, split_sam,
-    write_fasta, write_reads,
+    Dice, Read, answer, answer_in_parallel, assert_same, blocks, genome, lines, pairs, singles, split_sam, write_fasta,
+    write_reads,
 };
 use crate::peers;
 
@@ -33,20 +33,19 @@ impl Bench {
     }
 
     fn load(&self, options: Options) -> Result<Minibwa, Error> {
-        Minibwa::load(&self.reference(), &self.reference(), options, 2)
+        Minibwa::load_index(&self.reference(), &self.reference(), options, 2)
     }
 
-    /// What `minibwa map` prints.
-    fn map(&self, binary: &Path, arguments: &[&str], reads: &[Read], layout: Layout) -> Vec<u8> {
+    /// Output of `minibwa map`.
+    fn map(&self, binary: &Path, arguments: &[&str], reads: &[Read], layout: ReadLayout) -> Vec<u8> {
         let files = write_reads(self.folder.path(), reads, layout);
         let files = files.iter().map(|f| f.to_str().unwrap());
-        let arguments: Vec<&str> =
-            ["map"].iter().chain(arguments).copied().chain(["ref.fa"]).chain(files).collect();
+        let arguments: Vec<&str> = ["map"].iter().chain(arguments).copied().chain(["ref.fa"]).chain(files).collect();
         peers::run(binary, &arguments, self.folder.path())
     }
 
-    /// Our lines and theirs are the same, with pieces of several sizes, on one thread and on three.
-    fn compare(&self, options: Options, arguments: &[&str], reads: &[Read], layout: Layout) -> usize {
+    /// Checks that our lines equal those of minibwa, with batches of several sizes, on one thread and on three.
+    fn compare(&self, options: Options, arguments: &[&str], reads: &[Read], layout: ReadLayout) -> usize {
         let binary = peers::minibwa().unwrap();
         let (header, theirs) = split_sam(&self.map(binary, arguments, reads, layout));
         let engine = self.load(options).unwrap();
@@ -67,14 +66,12 @@ impl Bench {
         let sequences = header.iter().filter(|line| line.starts_with("@SQ")).map(|line| format!("{line}\n"));
         assert_eq!(engine.contigs().header_lines(), sequences.collect::<String>());
         let program = engine.program();
-        assert!(
-            header.iter().any(|line| line.contains(&format!("PN:{}\tVN:{}", program.name, program.version)))
-        );
+        assert!(header.iter().any(|line| line.contains(&format!("PN:{}\tVN:{}", program.name, program.version))));
         theirs.len()
     }
 }
 
-/// Nothing to compare with: the test is skipped and says so.
+/// The test is skipped with a message if there is no minibwa to compare with.
 fn without_peer(test: &str) -> bool {
     peers::minibwa().inspect_err(|why| peers::skipped(test, why)).is_err()
 }
@@ -86,11 +83,11 @@ fn pairs_are_mapped_as_by_its_command_line() {
     }
     let bench = Bench::new(1);
     let reads = pairs(&bench.genome, 5000, 11);
-    let lines = bench.compare(Options::default(), &[], &reads, Layout::Paired);
+    let lines = bench.compare(Options::default(), &[], &reads, ReadLayout::Paired);
     assert!(lines > reads.len(), "some reads have more than one piece");
-    // Blocks of 300 kb: the insert size of each is its own.
-    let options = Options { block: Some(300_000), ..Options::default() };
-    bench.compare(options, &["-K", "300k"], &reads, Layout::Paired);
+    // Blocks of 300 kb, each with its own insert size.
+    let options = Options { block_bases: Some(300_000), ..Options::default() };
+    bench.compare(options, &["-K", "300k"], &reads, ReadLayout::Paired);
 }
 
 #[test]
@@ -103,17 +100,17 @@ fn options_do_what_they_do_on_its_command_line() {
     let group = "@RG\\tID:lane one\\tSM:x";
     let cases = [
         (Options { read_groups: vec!["lane one".into()], ..Options::default() }, vec!["-R", group]),
-        (Options { secondary: 7, ..Options::default() }, vec!["--outn", "7"]),
+        (Options { max_secondary: 7, ..Options::default() }, vec!["--outn", "7"]),
         (
-            Options { secondary: 3, soft_clips: true, comments: true, ..Options::default() },
+            Options { max_secondary: 3, soft_clip_supplementary: true, copy_comments: true, ..Options::default() },
             vec!["-Y", "--outn=3", "-y"],
         ),
-        (Options { primary_first: true, ..Options::default() }, vec!["-5"]),
+        (Options { leftmost_is_primary: true, ..Options::default() }, vec!["-5"]),
         (Options { preset: Preset::Short, ..Options::default() }, vec!["-x", "sr"]),
         (Options { preset: Preset::Long, ..Options::default() }, vec!["-x", "lr"]),
     ];
     for (options, arguments) in cases {
-        bench.compare(options, &arguments, &reads, Layout::Paired);
+        bench.compare(options, &arguments, &reads, ReadLayout::Paired);
     }
 }
 
@@ -124,9 +121,9 @@ fn single_reads_of_all_lengths_are_mapped_as_by_its_command_line() {
     }
     let bench = Bench::new(3);
     let reads = singles(&bench.genome, 13);
-    bench.compare(Options::default(), &[], &reads, Layout::Single);
-    let long = Options { preset: Preset::Long, comments: true, ..Options::default() };
-    bench.compare(long, &["-x", "lr", "-y"], &reads, Layout::Single);
+    bench.compare(Options::default(), &[], &reads, ReadLayout::Single);
+    let long = Options { preset: Preset::Long, copy_comments: true, ..Options::default() };
+    bench.compare(long, &["-x", "lr", "-y"], &reads, ReadLayout::Single);
 }
 
 #[test]
@@ -135,15 +132,15 @@ fn interleaved_pairs_are_mapped_as_by_its_command_line() {
         return;
     }
     let bench = Bench::new(4);
-    // A read of no base does not count as one of a pair for a reader of one file, but it does for us.
+    // minibwa's reader of interleaved files does not count a read without bases as a mate; genuma does.
     let reads: Vec<Read> = pairs(&bench.genome, 2500, 14);
-    bench.compare(Options::default(), &[], &reads, Layout::Interleaved);
-    let options = Options { block: Some(200_000), ..Options::default() };
-    bench.compare(options, &["-K", "200k"], &reads, Layout::Interleaved);
-    // Nineteen pairs say nothing of their distance.
+    bench.compare(Options::default(), &[], &reads, ReadLayout::Interleaved);
+    let options = Options { block_bases: Some(200_000), ..Options::default() };
+    bench.compare(options, &["-K", "200k"], &reads, ReadLayout::Interleaved);
+    // Nineteen pairs are too few for an estimate.
     for few in [0, 1, 19, 20] {
-        bench.compare(Options::default(), &[], &reads[..2 * few], Layout::Interleaved);
-        bench.compare(Options::default(), &[], &reads[..2 * few], Layout::Paired);
+        bench.compare(Options::default(), &[], &reads[..2 * few], ReadLayout::Interleaved);
+        bench.compare(Options::default(), &[], &reads[..2 * few], ReadLayout::Paired);
     }
 }
 
@@ -160,8 +157,7 @@ fn reads_from_fasta_and_in_lower_case() {
         read.qual.clear();
         read.seq.make_ascii_lowercase();
     });
-    let fasta: String =
-        reads.iter().map(|r| format!(">{}\n{}\n", r.name, String::from_utf8_lossy(&r.seq))).collect();
+    let fasta: String = reads.iter().map(|r| format!(">{}\n{}\n", r.name, String::from_utf8_lossy(&r.seq))).collect();
     fs::write(bench.folder.path().join("reads.fa"), fasta).unwrap();
     let printed = peers::run(peers::minibwa().unwrap(), &["map", "ref.fa", "reads.fa"], bench.folder.path());
     let upper = |line: String| {
@@ -171,7 +167,7 @@ fn reads_from_fasta_and_in_lower_case() {
     };
     let theirs: Vec<String> = split_sam(&printed).1.into_iter().map(upper).collect();
     let engine = bench.load(Options::default()).unwrap();
-    let ours = answer(&engine, &blocks(&engine, &reads, Layout::Single, 10));
+    let ours = answer(&engine, &blocks(&engine, &reads, ReadLayout::Single, 10));
     assert_same(&lines(&engine, &ours), &theirs, "lower case");
 }
 
@@ -195,14 +191,13 @@ fn the_index_is_that_of_its_command_line() {
         build_index(&path, &bench.reference(), 3).unwrap();
         peers::run(peers::minibwa().unwrap(), &["index", reference, "theirs"], bench.folder.path());
         for extension in ["l2b", "mbw"] {
-            let read =
-                |name: &str| fs::read(bench.folder.path().join(format!("{name}.{extension}"))).unwrap();
+            let read = |name: &str| fs::read(bench.folder.path().join(format!("{name}.{extension}"))).unwrap();
             assert!(read("ref.fa") == read("theirs"), "{reference}: {extension}");
         }
     }
-    // It has no seal, and serves all the same.
+    // The index has no seal and is accepted.
     let theirs = bench.folder.path().join("theirs");
-    let engine = Minibwa::load(&theirs, &bench.reference(), Options::default(), 1).unwrap();
+    let engine = Minibwa::load_index(&theirs, &bench.reference(), Options::default(), 1).unwrap();
     assert_eq!(engine.contigs().len(), 6);
 }
 
@@ -210,14 +205,18 @@ fn the_index_is_that_of_its_command_line() {
 fn cuts_are_those_of_its_command_line() {
     let bench = Bench::new(7);
     let engine = bench.load(Options::default()).unwrap();
-    assert_eq!(engine.cut(Layout::Single), Cut::Anywhere);
-    let Cut::Blocks(two_files) = engine.cut(Layout::Paired) else { panic!("pairs come in blocks") };
-    assert_eq!([99_999_999, 100_000_000].map(|bases| two_files.reached(bases, 2)), [false, true]);
-    let Cut::Blocks(one_file) = engine.cut(Layout::Interleaved) else { panic!("pairs come in blocks") };
+    assert_eq!(engine.block_rule(ReadLayout::Single), BlockRule::AnyBatch);
+    let BlockRule::BlocksOfBatches(two_files) = engine.block_rule(ReadLayout::Paired) else {
+        panic!("pairs come in blocks")
+    };
+    assert_eq!([99_999_999, 100_000_000].map(|bases| two_files.is_reached(bases, 2)), [false, true]);
+    let BlockRule::BlocksOfBatches(one_file) = engine.block_rule(ReadLayout::Interleaved) else {
+        panic!("pairs come in blocks")
+    };
     let cases = [(100_000_000, 39_998), (100_000_000, 40_000), (1_000_000_000, 2)];
-    assert_eq!(cases.map(|(bases, reads)| one_file.reached(bases, reads)), [false, true, true]);
+    assert_eq!(cases.map(|(bases, reads)| one_file.is_reached(bases, reads)), [false, true, true]);
     let long = bench.load(Options { preset: Preset::Long, ..Options::default() }).unwrap();
-    assert_eq!(long.cut(Layout::Paired), Cut::Anywhere);
+    assert_eq!(long.block_rule(ReadLayout::Paired), BlockRule::AnyBatch);
 }
 
 #[test]
@@ -225,9 +224,9 @@ fn copies_of_an_index_lie_apart_and_answer_alike() {
     let bench = Bench::new(8);
     let copies = [0, 1].map(|_| bench.load(Options::default()).unwrap());
     let reads = pairs(&bench.genome, 200, 16);
-    let answers = copies.each_ref().map(|copy| answer(copy, &blocks(copy, &reads, Layout::Paired, 64)));
+    let answers = copies.each_ref().map(|copy| answer(copy, &blocks(copy, &reads, ReadLayout::Paired, 64)));
     assert!(answers[0] == answers[1] && !answers[0].is_empty());
-    let regions = copies.each_ref().map(|copy| copy.regions());
+    let regions = copies.each_ref().map(|copy| copy.index_arrays());
     let bases: usize = bench.genome.iter().map(|(_, seq)| seq.len()).sum();
     for (a, b) in regions[0].iter().zip(&regions[1]) {
         assert_eq!((a.name, a.bytes), (b.name, b.bytes));
@@ -235,7 +234,7 @@ fn copies_of_an_index_lie_apart_and_answer_alike() {
         assert!(a.bytes.len().abs_diff(bases) < 1000, "{}: a byte a base", a.name);
     }
     assert_eq!(regions[0].len(), 2);
-    assert!(copies[0].bytes() > 2 * bases as u64);
+    assert!(copies[0].memory_bytes() > 2 * bases as u64);
 }
 
 #[test]
@@ -263,15 +262,15 @@ fn a_bad_index_is_refused() {
         refused("damaged: its bytes changed since it was made; make the index again with `genuma index`");
         mend();
     }
-    // The reference is another one than at the time.
+    // The reference was changed after the index was built.
     let fasta = fs::read(bench.reference()).unwrap();
     write_fasta(&bench.reference(), &genome(10));
     refused("not an index of");
     fs::write(bench.reference(), &fasta).unwrap();
     bench.load(Options::default()).unwrap();
 
-    // Without a seal there are still the sizes.
-    fs::remove_file(seal::path(&l2b)).unwrap();
+    // Without a seal the sizes are still checked.
+    fs::remove_file(seal::seal_path(&l2b)).unwrap();
     bench.load(Options::default()).unwrap();
     for (file, bytes) in [(&l2b, &whole[0]), (&mbw, &whole[1])] {
         for length in [bytes.len() - 1, bytes.len() / 2, 20] {
@@ -303,7 +302,7 @@ fn a_bad_index_is_refused() {
     refused("no index; make it with `genuma index --engine minibwa");
 }
 
-/// Two short sequences with all that an index has room for.
+/// Two short sequences that use every part of an index.
 fn short() -> Vec<(String, Vec<u8>)> {
     let mut dice = Dice(31);
     let mut genome = [("one", 1500), ("two", 700)].map(|(name, n)| (name.to_owned(), dice.bases(n)));
@@ -313,7 +312,7 @@ fn short() -> Vec<(String, Vec<u8>)> {
     genome.to_vec()
 }
 
-/// A changed or missing byte anywhere in the index: an error that names a file, or nothing changes.
+/// A changed or missing byte anywhere in the index gives an error that names a file, or has no effect.
 #[test]
 fn an_index_damaged_anywhere_is_refused_or_answers_alike() {
     let genome = short();
@@ -323,16 +322,16 @@ fn an_index_damaged_anywhere_is_refused_or_answers_alike() {
     let reads: Vec<Read> = (0..60)
         .map(|i| {
             let seq = &bench.genome[i % 2].1[i * 9..i * 9 + 100];
-            let seq = if i % 3 == 0 { genuma_reads::dna::revcomp(seq) } else { seq.to_vec() };
+            let seq = if i % 3 == 0 { genuma_reads::dna::reverse_complement(seq) } else { seq.to_vec() };
             Read { name: format!("r{}", i / 2), qual: vec![b'I'; 100], seq, ..Read::default() }
         })
         .collect();
     let answers = |engine: &Minibwa| {
-        let whole = answer(engine, &blocks(engine, &reads, Layout::Paired, 10));
+        let whole = answer(engine, &blocks(engine, &reads, ReadLayout::Paired, 10));
         lines(engine, &whole)
     };
     let expected = answers(&bench.load(Options::default()).unwrap());
-    let seal = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    let seal = seal::seal_path(&bench.folder.path().join("ref.fa.l2b"));
     for sealed in [true, false] {
         if !sealed {
             fs::remove_file(&seal).unwrap();
@@ -356,20 +355,20 @@ fn an_index_damaged_anywhere_is_refused_or_answers_alike() {
                 }
             };
             let mut taken = 0;
-            // A sum sees every byte alike.
+            // A checksum covers every byte.
             for at in (0..whole.len()).step_by(if sealed { 11 } else { 1 }) {
                 let mut bytes = whole.clone();
                 bytes[at] ^= 1 << (at % 8);
                 taken += usize::from(!load(&bytes, &format!("byte {at}")));
             }
-            // What minibwa does not look at: four bytes behind the magic number, lower case, two bytes behind the last base, comments.
+            // Bytes that minibwa ignores: four after the magic number, lower case, two after the last base, comments.
             let free = if sealed || file.ends_with("mbw") { 0 } else { 4 + 16 + 2 + 2 * "a comment".len() };
             assert_eq!(taken, free, "{file}");
             for length in (0..whole.len()).step_by(31) {
                 assert!(load(&whole[..length], &format!("cut at {length}")));
             }
             for zeros in (0..whole.len() - 64).step_by(256) {
-                // A hole, as a disk that was full for a moment leaves it.
+                // Zero bytes, as after a disk was full for a moment.
                 let mut bytes = whole.clone();
                 bytes[zeros..zeros + 64].fill(0);
                 assert!(bytes == whole || load(&bytes, &format!("zeros at {zeros}")));
@@ -384,16 +383,16 @@ fn sequences_of_the_same_names_and_lengths_are_told_apart() {
     let bench = Bench::new(33);
     let known = Reference::read(&bench.reference()).unwrap();
     bench.load(Options::default()).unwrap();
-    let seal = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    let seal = seal::seal_path(&bench.folder.path().join("ref.fa.l2b"));
     let sealed = fs::read(&seal).unwrap();
     let fasta = fs::read(bench.reference()).unwrap();
     let unknown = known.contigs[1].seq.iter().position(|&base| base == b'N').unwrap();
-    // The contig, the base, what it is instead, and what is said.
+    // The contig, the base, its replacement, and the expected message.
     let cases = [
         (0, 0, None, "they differ at base 1 of chr1"),
         (1, 77_777, None, "they differ at base 77778 of chr2"),
         (2, known.contigs[2].seq.len() - 1, None, "of HLA*01:02"),
-        (1, 1234, Some(b'N'), "none of A, C, G and T"),
+        (1, 1234, Some(b'N'), "the ambiguous bases differ"),
         (1, unknown, Some(b'A'), "not an index of this reference"),
     ];
     for (contig, at, letter, what) in cases {
@@ -416,9 +415,9 @@ fn sequences_of_the_same_names_and_lengths_are_told_apart() {
         bench.load(Options::default()).map(drop).unwrap_err().to_string()
     };
     assert!(renamed(&|contigs| drop(contigs.pop())).contains("it has 3 sequences, the reference 2"));
-    assert!(renamed(&|contigs| contigs.swap(0, 1)).contains("stands where the reference has chr2"));
+    assert!(renamed(&|contigs| contigs.swap(0, 1)).contains("where the reference has chr2"));
     assert!(renamed(&|contigs| contigs[2].seq.truncate(9000)).contains("HLA*01:02 of"));
-    // Without the reference there is nothing to compare with, but the index is whole.
+    // Without the reference file the index is not compared, but it is complete.
     fs::remove_file(bench.reference()).unwrap();
     bench.load(Options::default()).unwrap();
     fs::write(bench.reference(), fasta).unwrap();
@@ -428,11 +427,11 @@ fn sequences_of_the_same_names_and_lengths_are_told_apart() {
 #[test]
 fn a_seal_of_another_version_is_refused() {
     let bench = Bench::new(34);
-    let path = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    let path = seal::seal_path(&bench.folder.path().join("ref.fa.l2b"));
     let seal = fs::read_to_string(&path).unwrap();
     let version = bench.load(Options::default()).unwrap().program().version;
     for (from, to, what) in [
-        ("genuma-seal 2", "genuma-seal 1", "of an older genuma"),
+        ("genuma-seal 2", "genuma-seal 1", "made by an older version of genuma"),
         ("genuma-seal 2", "genuma-seal 3", "not the seal of an index"),
         (version, "0.5-r1", "an index for minibwa 0.5-r1"),
         ("engine minibwa", "engine other", "an index for other"),
@@ -463,15 +462,15 @@ fn a_bad_reference_is_not_indexed() {
 fn a_read_that_bam_cannot_hold_is_named() {
     let bench = Bench::new(17);
     let mut reads = pairs(&bench.genome, 1, 18);
-    let engine = bench.load(Options { comments: true, ..Options::default() }).unwrap();
+    let engine = bench.load(Options { copy_comments: true, ..Options::default() }).unwrap();
     let fault = |reads: &[Read]| {
-        let pieces = blocks(&engine, reads, Layout::Paired, 1);
-        let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
-        engine.block(&mut state, &pieces[0], &mut drafts, &mut out).unwrap_err().to_string()
+        let pieces = blocks(&engine, reads, ReadLayout::Paired, 1);
+        let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
+        engine.map_block(&mut state, &pieces[0], &mut drafts, &mut out).unwrap_err().to_string()
     };
     reads[0].comment = "1:N:0:ACGT".into();
     assert!(
-        fault(&reads).contains("its comment cannot be copied: '1:N:0:ACGT' is no tag"),
+        fault(&reads).contains("its comment cannot be copied: '1:N:0:ACGT' is not a valid tag"),
         "{}",
         fault(&reads)
     );

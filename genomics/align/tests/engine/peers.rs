@@ -1,4 +1,4 @@
-//! The command lines that the engines are held against, built from the very sources of the crates.
+//! Builds the command lines with which the engines are compared, from the sources of the crates.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Says that a test does nothing, past libtest's capture.
+/// Prints that a test is skipped, in spite of libtest's output capture.
 pub fn skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
-/// Where builds are kept between runs.
+/// Folder in which builds are kept between runs.
 fn kept(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -28,10 +28,10 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder of a package that this crate depends on.
+/// Folder of a package that this crate depends on.
 fn sources(package: &str) -> Result<PathBuf, String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    // Only what this system builds has been downloaded.
+    // Only packages for this system have been downloaded.
     let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = output(
         cargo()
@@ -57,7 +57,7 @@ pub fn minibwa() -> Result<&'static Path, &'static str> {
             for file in fs::read_dir(vendored).map_err(|e| e.to_string())?.flatten() {
                 fs::copy(file.path(), folder.path().join(file.file_name())).map_err(|e| e.to_string())?;
             }
-            // The allocator and the GPL part that the Makefile would add are not among the sources.
+            // The allocator and the GPL part that the Makefile adds are not in the sources.
             output(Command::new("make").arg("-C").arg(folder.path()).args([
                 "CC=cc",
                 "mimalloc=0",
@@ -80,7 +80,7 @@ pub fn strobealign() -> Result<&'static Path, &'static str> {
         let root = kept("strobealign-0.19.1");
         let binary = root.join("bin/strobealign");
         if !binary.is_file() {
-            // Link-time optimisation takes minutes and changes no answer.
+            // Link-time optimisation takes minutes and changes no result.
             let quick = ["profile.release.lto=false", "profile.release.codegen-units=16"];
             output(
                 cargo()
@@ -97,7 +97,7 @@ pub fn strobealign() -> Result<&'static Path, &'static str> {
     BUILT.get_or_init(build).as_ref().map(PathBuf::as_path).map_err(String::as_str)
 }
 
-/// What a command line prints.
+/// Output of a command line.
 pub fn run(binary: &Path, arguments: &[&str], folder: &Path) -> Vec<u8> {
     output(Command::new(binary).args(arguments).current_dir(folder)).unwrap().stdout
 }

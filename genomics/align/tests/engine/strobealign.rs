@@ -1,10 +1,10 @@
-//! strobealign against its own command line with one thread.
+//! Compares the engine strobealign with its own command line on one thread.
 
 use std::fs;
 use std::path::PathBuf;
 
-use genuma_align::engine::strobealign::{Options, build_index, index_path, read_length};
-use genuma_align::engine::{Cut, Engine, Error, Layout, Strobealign, seal};
+use genuma_align::engine::strobealign::{Options, build_index, index_path, mean_read_length};
+use genuma_align::engine::{BlockRule, Engine, Error, ReadLayout, Strobealign, seal};
 use tempfile::TempDir;
 
 use crate::data::{
@@ -17,7 +17,7 @@ struct Bench {
     genome: Vec<(String, Vec<u8>)>,
 }
 
-/// Longest read that strobealign takes well here: it aligns very long ones slowly.
+/// Maximum read length of the tests: strobealign aligns longer reads slowly.
 const LONGEST: usize = 10_000;
 
 impl Bench {
@@ -32,19 +32,18 @@ impl Bench {
     }
 
     fn load(&self, length: usize, options: Options) -> Result<Strobealign, Error> {
-        Strobealign::load(&self.reference(), &self.reference(), length, options, 2)
+        Strobealign::load_index(&self.reference(), &self.reference(), length, options, 2)
     }
 
-    /// Our lines and theirs are the same. `arguments` are those of the command line.
-    fn compare(&self, options: Options, arguments: &[&str], reads: &[Read], layout: Layout) {
+    /// Checks that our lines equal those of strobealign. `arguments` are passed to its command line.
+    fn compare(&self, options: Options, arguments: &[&str], reads: &[Read], layout: ReadLayout) {
         let files = write_reads(self.folder.path(), reads, layout);
         let files = files.iter().map(|f| f.to_str().unwrap());
         let arguments: Vec<&str> = arguments.iter().copied().chain(["ref.fa"]).chain(files).collect();
-        let (header, theirs) =
-            split_sam(&peers::run(peers::strobealign().unwrap(), &arguments, self.folder.path()));
+        let (header, theirs) = split_sam(&peers::run(peers::strobealign().unwrap(), &arguments, self.folder.path()));
 
-        let first = reads.iter().step_by(if layout == Layout::Paired { 2 } else { 1 });
-        let length = read_length(first.map(|read| read.seq.len()));
+        let first = reads.iter().step_by(if layout == ReadLayout::Paired { 2 } else { 1 });
+        let length = mean_read_length(first.map(|read| read.seq.len()));
         if !index_path(&self.reference(), length).is_file() {
             build_index(&self.reference(), &self.reference(), length, 2).unwrap();
         }
@@ -56,9 +55,7 @@ impl Bench {
         let sequences = header.iter().filter(|line| line.starts_with("@SQ")).map(|line| format!("{line}\n"));
         assert_eq!(engine.contigs().header_lines(), sequences.collect::<String>());
         let program = engine.program();
-        assert!(
-            header.iter().any(|line| line.contains(&format!("PN:{}\tVN:{}", program.name, program.version)))
-        );
+        assert!(header.iter().any(|line| line.contains(&format!("PN:{}\tVN:{}", program.name, program.version))));
     }
 }
 
@@ -75,10 +72,10 @@ fn pairs_are_mapped_as_by_its_command_line() {
     let reads = pairs(&bench.genome, 8000, 31);
     let bases: usize = reads.iter().map(|r| r.seq.len()).sum();
     assert!(bases > 2_000_000, "more than two of its chunks");
-    bench.compare(Options::default(), &[], &reads, Layout::Paired);
-    // Its own threads change nothing.
-    bench.compare(Options::default(), &["-t", "2"], &reads, Layout::Paired);
-    bench.compare(Options::default(), &["-p"], &reads[..4000], Layout::Interleaved);
+    bench.compare(Options::default(), &[], &reads, ReadLayout::Paired);
+    // The number of its threads changes nothing.
+    bench.compare(Options::default(), &["-t", "2"], &reads, ReadLayout::Paired);
+    bench.compare(Options::default(), &["-p"], &reads[..4000], ReadLayout::Interleaved);
 }
 
 #[test]
@@ -90,11 +87,11 @@ fn options_do_what_they_do_on_its_command_line() {
     let reads = pairs(&bench.genome, 1500, 32);
     let cases = [
         (Options { read_groups: vec!["lane one".into()], ..Options::default() }, vec!["--rg-id", "lane one"]),
-        (Options { secondary: 5, ..Options::default() }, vec!["-N", "5"]),
-        (Options { comments: true, ..Options::default() }, vec!["-C"]),
+        (Options { max_secondary: 5, ..Options::default() }, vec!["-N", "5"]),
+        (Options { copy_comments: true, ..Options::default() }, vec!["-C"]),
     ];
     for (options, arguments) in cases {
-        bench.compare(options, &arguments, &reads, Layout::Paired);
+        bench.compare(options, &arguments, &reads, ReadLayout::Paired);
     }
 }
 
@@ -105,12 +102,12 @@ fn single_reads_of_all_lengths_are_mapped_as_by_its_command_line() {
     }
     let bench = Bench::new(23);
     let mut reads = singles(&bench.genome, 33);
-    // Its lines keep U, which BAM cannot.
+    // strobealign's lines keep U, which BAM cannot represent.
     reads.retain(|read| read.seq.len() <= LONGEST && !read.seq.contains(&b'U'));
-    bench.compare(Options::default(), &[], &reads, Layout::Single);
-    // Reads of another length choose another index.
+    bench.compare(Options::default(), &[], &reads, ReadLayout::Single);
+    // Reads of another length need another index.
     reads.retain(|read| read.seq.len() < 80);
-    bench.compare(Options { secondary: 2, ..Options::default() }, &["-N", "2"], &reads, Layout::Single);
+    bench.compare(Options { max_secondary: 2, ..Options::default() }, &["-N", "2"], &reads, ReadLayout::Single);
     let indexes = fs::read_dir(bench.folder.path()).unwrap().flatten();
     let sti = indexes.filter(|f| f.path().extension().is_some_and(|e| e == "sti")).count();
     assert_eq!(sti, 2);
@@ -121,22 +118,24 @@ fn a_chunk_is_a_block() {
     let bench = Bench::new(24);
     build_index(&bench.reference(), &bench.reference(), 150, 1).unwrap();
     let engine = bench.load(150, Options::default()).unwrap();
-    let Cut::Whole(limit) = engine.cut(Layout::Paired) else { panic!("a chunk is mapped by one worker") };
-    assert_eq!([1_000_000, 1_000_001].map(|bases| limit.reached(bases, 2)), [false, true]);
-    assert!(engine.bytes() > 0 && engine.regions().is_empty());
+    let BlockRule::OneBatchPerBlock(limit) = engine.block_rule(ReadLayout::Paired) else {
+        panic!("a chunk is mapped by one worker")
+    };
+    assert_eq!([1_000_000, 1_000_001].map(|bases| limit.is_reached(bases, 2)), [false, true]);
+    assert!(engine.memory_bytes() > 0 && engine.index_arrays().is_empty());
 
-    // Copies answer alike.
+    // Copies of an engine give the same records.
     let reads = pairs(&bench.genome, 300, 34);
     let again = bench.load(150, Options::default()).unwrap();
-    let cut = blocks(&engine, &reads, Layout::Paired, 1);
+    let cut = blocks(&engine, &reads, ReadLayout::Paired, 1);
     assert!(answer(&engine, &cut) == answer(&again, &cut));
 }
 
 #[test]
 fn the_length_of_reads_is_the_mean_of_the_first() {
-    assert_eq!(read_length([].into_iter()), 0);
-    assert_eq!(read_length([100, 151].into_iter()), 125);
-    assert_eq!(read_length(std::iter::repeat_n(150, 500).chain([100_000])), 150);
+    assert_eq!(mean_read_length([].into_iter()), 0);
+    assert_eq!(mean_read_length([100, 151].into_iter()), 125);
+    assert_eq!(mean_read_length(std::iter::repeat_n(150, 500).chain([100_000])), 150);
 }
 
 #[test]
@@ -162,8 +161,8 @@ fn a_bad_index_is_refused() {
     write_fasta(&bench.reference(), &genome(26));
     refused("not an index of");
 
-    // Without a seal it is held against the sequences.
-    fs::remove_file(seal::path(&path)).unwrap();
+    // Without a seal the index is compared with the sequences.
+    fs::remove_file(seal::seal_path(&path)).unwrap();
     refused("make the index again");
     fs::write(bench.reference(), &fasta).unwrap();
     bench.load(150, Options::default()).unwrap();
@@ -199,8 +198,8 @@ fn a_read_that_is_too_long_is_named() {
     let engine = bench.load(150, Options::default()).unwrap();
     let n = (1 << 20) + 1;
     let long = Read { name: "giant".into(), seq: vec![b'A'; n], qual: vec![b'I'; n], ..Read::default() };
-    let pieces = blocks(&engine, &[long], Layout::Single, 1);
-    let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
-    let error = engine.block(&mut state, &pieces[0], &mut drafts, &mut out).unwrap_err();
+    let pieces = blocks(&engine, &[long], ReadLayout::Single, 1);
+    let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
+    let error = engine.map_block(&mut state, &pieces[0], &mut drafts, &mut out).unwrap_err();
     assert_eq!(error.to_string(), "read giant: longer than 1048576 bp");
 }

@@ -1,16 +1,16 @@
-//! A folder with a genome, its indexes, and reads; and ways through the pipeline.
+//! A test folder with a genome, its indexes and reads; and helpers that run the pipeline.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_align::engine::{Engine, Layout, Minibwa, Strobealign, minibwa, strobealign};
-use genuma_align::pipeline::{Error, Job, Output, Reads, Summary};
-use genuma_align::placement::Loaded;
+use genuma_align::engine::{Engine, Minibwa, ReadLayout, Strobealign, minibwa, strobealign};
+use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool, Error};
+use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
-use genuma_align::sort::markdup::Marking;
-use genuma_farm::Seat;
-use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_align::sort::markdup::MarkdupOptions;
+use genuma_farm::CpuSlot;
+use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tempfile::TempDir;
 
 use crate::data::{Read, genome, write_fasta, write_fastq};
@@ -20,10 +20,10 @@ pub struct Bench {
     pub genome: Vec<(String, Vec<u8>)>,
 }
 
-/// A lane's files.
+/// The files of a lane.
 pub struct Files {
     pub lane: ReadLane,
-    pub layout: Layout,
+    pub layout: ReadLayout,
 }
 
 impl Bench {
@@ -40,25 +40,25 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// minibwa with blocks of so many bases, and read groups.
-    pub fn minibwa(&self, block: Option<u64>, groups: &[&str]) -> Loaded<Minibwa> {
+    /// The engine minibwa with blocks of `block` bases, and read groups.
+    pub fn minibwa(&self, block: Option<u64>, groups: &[&str]) -> LoadedIndex<Minibwa> {
         let read_groups = groups.iter().map(|g| (*g).to_owned()).collect();
-        let options = minibwa::Options { block, read_groups, ..minibwa::Options::default() };
+        let options = minibwa::Options { block_bases: block, read_groups, ..minibwa::Options::default() };
         let reference = self.path("ref.fa");
-        Loaded::One(Minibwa::load(&reference, &reference, options, 1).unwrap())
+        LoadedIndex::Single(Minibwa::load_index(&reference, &reference, options, 1).unwrap())
     }
 
-    pub fn strobealign(&self) -> Loaded<Strobealign> {
+    pub fn strobealign(&self) -> LoadedIndex<Strobealign> {
         let reference = self.path("ref.fa");
         let options = strobealign::Options::default();
-        Loaded::One(Strobealign::load(&reference, &reference, 150, options, 1).unwrap())
+        LoadedIndex::Single(Strobealign::load_index(&reference, &reference, 150, options, 1).unwrap())
     }
 
     /// Writes reads as a lane of files that begin with `name`.
-    pub fn write(&self, name: &str, reads: &[Read], layout: Layout) -> Files {
+    pub fn write(&self, name: &str, reads: &[Read], layout: ReadLayout) -> Files {
         let path = |end: &str| self.path(&format!("{name}{end}.fq"));
         let lane = match layout {
-            Layout::Paired => {
+            ReadLayout::Paired => {
                 let paths = [path("_1"), path("_2")];
                 for (mate, path) in paths.iter().enumerate() {
                     write_fastq(path, reads.iter().skip(mate).step_by(2));
@@ -69,47 +69,47 @@ impl Bench {
             _ => {
                 let path = path("");
                 write_fastq(&path, reads.iter());
-                if layout == Layout::Single { ReadLane::Single(path) } else { ReadLane::Interleaved(path) }
+                if layout == ReadLayout::Single { ReadLane::Single(path) } else { ReadLane::Interleaved(path) }
             }
         };
         Files { lane, layout }
     }
 }
 
-/// Seats that are anywhere.
-pub fn threads(n: usize) -> Vec<Seat> {
-    vec![Seat::default(); n]
+/// CPU slots without affinity.
+pub fn threads(n: usize) -> Vec<CpuSlot> {
+    vec![CpuSlot::default(); n]
 }
 
-/// The reads of lanes, in pieces of so many bases.
-pub fn open(lanes: &[&Files], piece: u64) -> Result<Reads, Error> {
+/// The reads of lanes, in batches of `piece` bases.
+pub fn open(lanes: &[&Files], piece: u64) -> Result<AlignInput, Error> {
     let files: Vec<ReadLane> = lanes.iter().map(|files| files.lane.clone()).collect();
-    let stream = ReadStream::open(&files, StreamOptions::new(Cut::at_bases(piece)))?;
-    Ok(Reads { stream, first: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
+    let stream = ReadStream::open(&files, StreamOptions::new(BatchLimit::by_bases(piece)))?;
+    Ok(AlignInput { stream, first_batch: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
 }
 
-/// SAM lines of lanes, without a header.
+/// The SAM lines of lanes, without a header.
 pub fn sam<E: Engine>(
-    engine: &Loaded<E>,
+    engine: &LoadedIndex<E>,
     lanes: &[&Files],
     threads: usize,
     piece: u64,
-) -> Result<(Vec<u8>, Summary), Error> {
+) -> Result<(Vec<u8>, AlignSummary), Error> {
     let mut out = Vec::new();
-    let job = Job { engine, seats: self::threads(threads) };
-    let summary = job.run(open(lanes, piece)?, Output::Sam(&mut out))?;
+    let job = AlignWorkerPool { engine, cpu_slots: self::threads(threads) };
+    let summary = job.align_reads(open(lanes, piece)?, AlignOutput::Sam(&mut out))?;
     Ok((out, summary))
 }
 
-/// The records of lanes in a sorter.
+/// Aligns lanes into a sorter.
 pub fn fill<E: Engine>(
-    engine: &Loaded<E>,
+    engine: &LoadedIndex<E>,
     lanes: &[&Files],
     sorter: &mut Sorter,
-    marking: Option<Arc<Marking>>,
-) -> Result<Summary, Error> {
-    let job = Job { engine, seats: threads(3) };
-    job.run(open(lanes, 20_000)?, Output::Sorter(sorter, marking))
+    marking: Option<Arc<MarkdupOptions>>,
+) -> Result<AlignSummary, Error> {
+    let job = AlignWorkerPool { engine, cpu_slots: threads(3) };
+    job.align_reads(open(lanes, 20_000)?, AlignOutput::Sorted(sorter, marking))
 }
 
 /// Text of a file.

@@ -1,16 +1,16 @@
-//! What is wrong with reads is said, after what comes before it; and nothing hangs.
+//! Errors in the reads are reported after the records before them, and the pipeline does not hang.
 
 use std::fs;
 use std::io::{self, Write};
 
-use genuma_align::engine::Layout;
-use genuma_align::pipeline::{Error, Job, Output};
+use genuma_align::engine::ReadLayout;
+use genuma_align::pipeline::{AlignOutput, AlignWorkerPool, Error};
 use genuma_reads::ReadLane;
 
 use crate::bench::{Bench, Files, open, sam, text, threads};
 use crate::data::pairs;
 
-/// Takes so many bytes.
+/// A writer that accepts this many bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -28,7 +28,7 @@ impl Write for Full {
 #[test]
 fn faults_end_a_run_with_their_words() {
     let bench = Bench::new(26);
-    let files = bench.write("a", &pairs(&bench.genome, 1500, 40), Layout::Paired);
+    let files = bench.write("a", &pairs(&bench.genome, 1500, 40), ReadLayout::Paired);
     let engine = bench.minibwa(Some(100_000), &[]);
     let whole = sam(&engine, &[&files], 2, 20_000).unwrap().0;
 
@@ -38,30 +38,27 @@ fn faults_end_a_run_with_their_words() {
     fs::write(&two, &cut[..cut.len() * 9 / 10]).unwrap();
     for workers in [1, 2, 8] {
         let mut out = Vec::new();
-        let job = Job { engine: &engine, seats: threads(workers) };
-        let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut out)).unwrap_err();
+        let job = AlignWorkerPool { engine: &engine, cpu_slots: threads(workers) };
+        let error = job.align_reads(open(&[&files], 20_000).unwrap(), AlignOutput::Sam(&mut out)).unwrap_err();
         assert!(matches!(error, Error::Reads(_)) && error.to_string().contains("a_2.fq"), "{error}");
         assert!(whole.starts_with(&out), "what was written is right");
     }
 
     fs::write(&two, &cut).unwrap();
     for room in [0, 1, whole.len() / 2, whole.len() - 1] {
-        let job = Job { engine: &engine, seats: threads(2) };
-        let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut Full(room))).unwrap_err();
-        assert!(
-            matches!(&error, Error::Write(e) if e.kind() == io::ErrorKind::StorageFull),
-            "{room}: {error}"
-        );
+        let job = AlignWorkerPool { engine: &engine, cpu_slots: threads(2) };
+        let error = job.align_reads(open(&[&files], 20_000).unwrap(), AlignOutput::Sam(&mut Full(room))).unwrap_err();
+        assert!(matches!(&error, Error::Write(e) if e.kind() == io::ErrorKind::StorageFull), "{room}: {error}");
     }
 
-    // A read that strobealign does not take.
+    // A read that is too long for strobealign.
     let long = "A".repeat(2 << 20);
     fs::write(bench.path("long.fq"), format!("@giant\n{long}\n+\n{long}\n")).unwrap();
-    let long = Files { lane: ReadLane::Single(bench.path("long.fq")), layout: Layout::Single };
+    let long = Files { lane: ReadLane::Single(bench.path("long.fq")), layout: ReadLayout::Single };
     let error = sam(&bench.strobealign(), &[&long], 2, 20_000).unwrap_err();
     assert_eq!(error.to_string(), "read giant: longer than 1048576 bp");
-    // A farm without seats.
-    let job = Job { engine: &engine, seats: Vec::new() };
-    let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut Vec::new())).unwrap_err();
+    // A farm without CPU slots.
+    let job = AlignWorkerPool { engine: &engine, cpu_slots: Vec::new() };
+    let error = job.align_reads(open(&[&files], 20_000).unwrap(), AlignOutput::Sam(&mut Vec::new())).unwrap_err();
     assert!(matches!(error, Error::Farm(_)), "{error}");
 }

@@ -1,24 +1,24 @@
-//! Line for line what the command lines print.
+//! The pipeline writes the same lines as the aligners' command lines.
 
 use std::path::Path;
 
-use genuma_align::engine::{Engine, Layout};
-use genuma_align::placement::Loaded;
+use genuma_align::engine::{Engine, ReadLayout};
+use genuma_align::placement::LoadedIndex;
 
 use crate::bench::{Bench, Files, sam};
 use crate::data::{assert_same, pairs, singles, split_sam};
 use crate::peers;
 
-/// The lines of a lane as its command line prints them.
+/// The lines of a lane that the command line writes.
 fn theirs(binary: &Path, arguments: &[&str], bench: &Bench, files: &Files) -> Vec<String> {
     let paths: Vec<_> = files.lane.paths().map(|path| path.to_str().unwrap()).collect();
     split_sam(&peers::run(binary, &[arguments, &paths].concat(), bench.folder.path())).1
 }
 
-/// The pipeline prints the same at 1, 2 and 8 threads, in pieces of several sizes.
-fn compare<E: Engine>(engine: &Loaded<E>, files: &Files, theirs: &[String], what: &str) {
+/// The pipeline writes the same lines at 1, 2 and 8 threads, with batches of several sizes.
+fn compare<E: Engine>(engine: &LoadedIndex<E>, files: &Files, theirs: &[String], what: &str) {
     for (threads, piece) in [(1, 250_000), (2, 250_000), (8, 250_000), (2, 1), (8, 5000), (3, 90_001)] {
-        // Pieces of one read are many tasks: a few are enough.
+        // Batches of one read make many tasks, so that a few reads are enough.
         if piece == 1 && theirs.len() > 5000 {
             continue;
         }
@@ -27,10 +27,10 @@ fn compare<E: Engine>(engine: &Loaded<E>, files: &Files, theirs: &[String], what
         let ours = split_sam(&text).1;
         assert_same(&ours, theirs, &what);
         let primary = ours.iter().filter(|line| flag(line) & 0x900 == 0).count() as u64;
-        assert_eq!((summary.tally.records, summary.tally.reads), (ours.len() as u64, primary), "{what}");
+        assert_eq!((summary.counts.records, summary.counts.reads), (ours.len() as u64, primary), "{what}");
         let mapped = ours.iter().filter(|line| flag(line) & 0x904 == 0).count() as u64;
         let proper = ours.iter().filter(|line| flag(line) & 0x900 == 0 && flag(line) & 2 != 0).count() as u64;
-        assert_eq!((summary.tally.mapped, summary.tally.proper), (mapped, proper), "{what}");
+        assert_eq!((summary.counts.mapped_reads, summary.counts.properly_paired_reads), (mapped, proper), "{what}");
         assert_eq!(summary.workers.len(), threads);
     }
 }
@@ -47,16 +47,14 @@ fn minibwa_as_by_its_command_line() {
     };
     let bench = Bench::new(21);
     let reads = pairs(&bench.genome, 4000, 31);
-    for layout in [Layout::Paired, Layout::Interleaved] {
+    for layout in [ReadLayout::Paired, ReadLayout::Interleaved] {
         let files = bench.write("pairs", &reads, layout);
-        for (block, options) in
-            [(None, &["map", "ref.fa"][..]), (Some(200_000), &["map", "-K", "200k", "ref.fa"])]
-        {
+        for (block, options) in [(None, &["map", "ref.fa"][..]), (Some(200_000), &["map", "-K", "200k", "ref.fa"])] {
             let theirs = theirs(binary, options, &bench, &files);
             compare(&bench.minibwa(block, &[]), &files, &theirs, &format!("blocks of {block:?}"));
         }
     }
-    let files = bench.write("singles", &singles(&bench.genome, 32), Layout::Single);
+    let files = bench.write("singles", &singles(&bench.genome, 32), ReadLayout::Single);
     let theirs = theirs(binary, &["map", "ref.fa"], &bench, &files);
     compare(&bench.minibwa(None, &[]), &files, &theirs, "minibwa");
 }
@@ -71,27 +69,27 @@ fn strobealign_as_by_its_command_line() {
     // Three chunks of a million bases.
     let reads = pairs(&bench.genome, 8000, 33);
     let options = ["-v", "-t", "1", "ref.fa"];
-    for layout in [Layout::Paired, Layout::Interleaved, Layout::Single] {
+    for layout in [ReadLayout::Paired, ReadLayout::Interleaved, ReadLayout::Single] {
         let mut reads = reads.clone();
-        if layout == Layout::Single {
+        if layout == ReadLayout::Single {
             reads.iter_mut().enumerate().for_each(|(i, read)| read.name += &format!(".{i}"));
         }
         let files = bench.write("reads", &reads, layout);
-        let more: &[&str] = if layout == Layout::Interleaved { &["--interleaved"] } else { &[] };
+        let more: &[&str] = if layout == ReadLayout::Interleaved { &["--interleaved"] } else { &[] };
         let theirs = theirs(binary, &[&options[..], more].concat(), &bench, &files);
         compare(&bench.strobealign(), &files, &theirs, "strobealign");
     }
 }
 
-/// Lanes of every kind in one run are what each is alone, one after the other, with its read group.
+/// Lanes of every kind in one run give the same lines as separate runs, in order, each with its read group.
 #[test]
 fn lanes_do_not_touch_one_another() {
     let bench = Bench::new(23);
     let lanes = [
-        bench.write("a", &pairs(&bench.genome, 900, 34), Layout::Paired),
-        bench.write("b", &singles(&bench.genome, 35), Layout::Single),
-        bench.write("c", &pairs(&bench.genome, 700, 36), Layout::Interleaved),
-        bench.write("d", &pairs(&bench.genome, 300, 37), Layout::Paired),
+        bench.write("a", &pairs(&bench.genome, 900, 34), ReadLayout::Paired),
+        bench.write("b", &singles(&bench.genome, 35), ReadLayout::Single),
+        bench.write("c", &pairs(&bench.genome, 700, 36), ReadLayout::Interleaved),
+        bench.write("d", &pairs(&bench.genome, 300, 37), ReadLayout::Paired),
     ];
     let groups = ["one", "two", "three", "four"];
     let all: Vec<&Files> = lanes.iter().collect();
@@ -102,7 +100,7 @@ fn lanes_do_not_touch_one_another() {
     for threads in [1, 2, 8] {
         let (text, summary) = sam(&together, &all, threads, 30_000).unwrap();
         assert!(text == alone, "{threads} threads");
-        assert!(summary.blocks > 4);
+        assert!(summary.num_blocks > 4);
     }
     let alone: Vec<u8> =
         all.iter().flat_map(|files| sam(&bench.strobealign(), &[files], 1, 30_000).unwrap().0).collect();

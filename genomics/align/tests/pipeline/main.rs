@@ -1,5 +1,5 @@
-//! The pipeline answers as the engines' own command lines do, at any number of threads, for lanes of every kind; sorted it gives
-//! what samtools gives of them.
+//! The pipeline gives the same records as the engines' own command lines, at any number of threads, for lanes of
+//! every kind. Sorted output equals that of samtools.
 
 #[path = "../engine/peers.rs"]
 mod peers;

@@ -1,17 +1,17 @@
-//! Sorted and marked in the pipeline: what samtools makes of the same records.
+//! Sorting and duplicate marking in the pipeline give the same records as samtools.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use genuma_align::bgzf::Level;
-use genuma_align::engine::{Engine, Layout};
-use genuma_align::header::{self, Command as Ran};
-use genuma_align::placement::Loaded;
-use genuma_align::sort::markdup::Marking;
+use genuma_align::bgzf::CompressionLevel;
+use genuma_align::engine::{Engine, ReadLayout};
+use genuma_align::header::{self, CommandProgram as Ran};
+use genuma_align::placement::LoadedIndex;
+use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_align::sort::{BamFile, Header, Options, Sorter};
-use genuma_work::publish::Set;
+use genuma_work::publish::FileSet;
 
 use crate::bench::{Bench, Files, fill, sam};
 use crate::data::{assert_same, pairs};
@@ -24,21 +24,25 @@ fn samtools(folder: &Path, script: &str) -> String {
 }
 
 /// Writes `ours.sam` in the order of the reads, and `ours.bam` sorted.
-fn write<E: Engine>(bench: &Bench, engine: &Loaded<E>, lanes: &[&Files], marking: Option<Marking>) {
-    let one = engine.nearest();
-    let ran = Ran { name: "genuma", version: "0", line: "genuma align" };
-    let header = header::header(one.contigs(), &[], one.program(), ran);
+fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], marking: Option<MarkdupOptions>) {
+    let one = engine.nearest_copy();
+    let ran = Ran { name: "genuma", version: "0", command_line: "genuma align" };
+    let header = header::sam_header(one.contigs(), &[], one.program(), ran);
     let lines = sam(engine, lanes, 2, 20_000).unwrap().0;
     fs::write(bench.path("ours.sam"), [header.as_bytes(), &lines].concat()).unwrap();
 
     let marking = marking.map(Arc::new);
     let options =
-        Options { memory: 1 << 22, threads: 2, work: bench.folder.path().into(), marking: marking.clone() };
+        Options { memory_bytes: 1 << 22, threads: 2, work_dir: bench.folder.path().into(), markdup: marking.clone() };
     let mut sorter = Sorter::new(&options);
     fill(engine, lanes, &mut sorter, marking).unwrap();
-    let file =
-        BamFile::create(&bench.path("ours.bam"), Header::sorted(&header).unwrap(), Level::default()).unwrap();
-    let mut set = Set::default();
+    let file = BamFile::create(
+        &bench.path("ours.bam"),
+        Header::sorted_by_coordinate(&header).unwrap(),
+        CompressionLevel::default(),
+    )
+    .unwrap();
+    let mut set = FileSet::default();
     sorter.finish(file, &mut set).unwrap();
     set.publish().unwrap();
 }
@@ -46,7 +50,7 @@ fn write<E: Engine>(bench: &Bench, engine: &Loaded<E>, lanes: &[&Files], marking
 #[test]
 fn sorted_as_by_samtools() {
     let bench = Bench::new(24);
-    let files = bench.write("a", &pairs(&bench.genome, 5000, 38), Layout::Paired);
+    let files = bench.write("a", &pairs(&bench.genome, 5000, 38), ReadLayout::Paired);
     write(&bench, &bench.minibwa(Some(300_000), &[]), &[&files], None);
     let folder = bench.folder.path();
     let theirs = samtools(folder, "samtools sort --no-PG ours.sam 2>/dev/null | samtools view --no-PG -h");
@@ -65,22 +69,22 @@ fn sorted_as_by_samtools() {
 fn marked_as_by_samtools() {
     let bench = Bench::new(25);
     let mut reads = pairs(&bench.genome, 4000, 39);
-    // Every fifth pair comes again under another name, with other qualities.
+    // Every fifth pair is repeated with another name and other qualities.
     let copies: Vec<_> = reads.chunks(2).step_by(5).flatten().cloned().collect();
     reads.extend(copies.into_iter().map(|mut read| {
         read.name += "copy";
         read.qual.iter_mut().step_by(3).for_each(|quality| *quality = b'0');
         read
     }));
-    let files = bench.write("a", &reads, Layout::Paired);
-    write(&bench, &bench.minibwa(None, &[]), &[&files], Some(Marking::default()));
+    let files = bench.write("a", &reads, ReadLayout::Paired);
+    write(&bench, &bench.minibwa(None, &[]), &[&files], Some(MarkdupOptions::default()));
     let folder = bench.folder.path();
     samtools(
         folder,
         "samtools fixmate -m ours.sam fixed.bam; samtools sort -o fixed.sorted.bam fixed.bam; \
          samtools markdup -l 1000 fixed.sorted.bam marked.bam",
     );
-    // Name, which read and which of its records it is, whether marked; fixmate changes other flags.
+    // Name, flags of read and record, and the duplicate flag; fixmate changes other flags.
     let flags = |file: &str| -> Vec<String> {
         let lines = samtools(folder, &format!("samtools view {file} | cut -f 1-6"));
         let mut flags: Vec<String> = lines

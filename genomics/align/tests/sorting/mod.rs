@@ -1,4 +1,4 @@
-//! What tests of sorting and of duplicate marking share: made records, our sorting of them, and samtools.
+//! Common parts of the tests of sorting and duplicate marking: made records, our sorting, and samtools.
 #![allow(dead_code)]
 
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use genuma_align::bgzf::Level;
-use genuma_align::sort::markdup::Marking;
-use genuma_align::sort::{BamFile, Blocks, Error, Header, Options, Sorter, Summary};
-use genuma_work::publish::Set;
+use genuma_align::bgzf::CompressionLevel;
+use genuma_align::sort::markdup::MarkdupOptions;
+use genuma_align::sort::{BamFile, BlockSorter, Error, Header, Options, Sorter, Summary};
+use genuma_work::publish::FileSet;
 
-/// A small generator of its own, so that the data stay the same for ever.
+/// A small random generator, so that the data never change.
 pub struct Random(pub u64);
 
 impl Random {
@@ -59,12 +59,10 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 impl Records {
-    /// Those of a BAM, in its order.
+    /// The records of a BAM file, in file order.
     pub fn read(bam: &Path) -> Records {
         let mut all = Vec::new();
-        noodles_bgzf::io::Reader::new(fs::File::open(bam).expect("a BAM"))
-            .read_to_end(&mut all)
-            .expect("BGZF");
+        noodles_bgzf::io::Reader::new(fs::File::open(bam).expect("a BAM")).read_to_end(&mut all).expect("BGZF");
         let (header, mut rest) = all[8..].split_at(number(&all[4..]));
         let sequences = number(rest);
         rest = &rest[4..];
@@ -80,7 +78,7 @@ impl Records {
         Records { header: String::from_utf8(header.to_vec()).expect("text"), records }
     }
 
-    /// Records that samtools made of SAM text.
+    /// The records that samtools makes from SAM text.
     pub fn of(sam: &str, folder: &Path) -> Records {
         let (from, to) = (folder.join("made.sam"), folder.join("made.bam"));
         fs::write(&from, sam).expect("a file");
@@ -104,14 +102,14 @@ impl Records {
     }
 }
 
-/// How a test sorts.
+/// Sorting options of a test.
 #[derive(Clone)]
 pub struct How {
     pub memory: usize,
     pub threads: usize,
-    /// Bytes of records in a block.
+    /// Bytes of the records in a block.
     pub block: usize,
-    pub marking: Option<Marking>,
+    pub marking: Option<MarkdupOptions>,
     pub level: u8,
 }
 
@@ -121,30 +119,30 @@ impl Default for How {
     }
 }
 
-/// Sorts into `path`.
+/// Sorts the records and writes them to `path`.
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Error> {
-    let header = Header::sorted(&records.header)?;
-    let file = BamFile::create(path, header, Level::new(how.level).expect("a level"))?;
-    let mut set = Set::default();
+    let header = Header::sorted_by_coordinate(&records.header)?;
+    let file = BamFile::create(path, header, CompressionLevel::new(how.level).expect("a level"))?;
+    let mut set = FileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.finish(file, &mut set)?;
     set.publish().map_err(|error| Error::Output(error.into()))?;
     Ok(summary)
 }
 
-/// A sorter that has all records.
+/// Creates a sorter and pushes all records.
 pub fn sorter(records: &Records, work: &Path, how: &How) -> Result<Sorter, Error> {
     let marking = how.marking.clone().map(Arc::new);
     let options =
-        Options { memory: how.memory, threads: how.threads, work: work.to_owned(), marking: marking.clone() };
+        Options { memory_bytes: how.memory, threads: how.threads, work_dir: work.to_owned(), markdup: marking.clone() };
     let mut sorter = Sorter::new(&options);
-    let mut blocks = Blocks::new(marking);
+    let mut blocks = BlockSorter::new(marking);
     for batch in records.batches(how.block) {
-        sorter.push(blocks.block(&batch)?)?;
+        sorter.push(blocks.sort_records(&batch)?)?;
     }
     Ok(sorter)
 }
 
-/// Sorts into a file of `folder`.
+/// Sorts the records and writes them to a file in `folder`.
 #[track_caller]
 pub fn sort(records: &Records, folder: &Path, how: &How) -> (PathBuf, Summary) {
     let path = folder.join("sorted.bam");

@@ -1,6 +1,6 @@
-//! An engine that maps nothing: it takes as long as it is told and makes a record of each read, unmapped.
+//! An engine that maps nothing: it sleeps for a given time and makes an unmapped record of each read.
 //!
-//! It stands in for cores that a machine lacks: any number of workers can sleep at the same time.
+//! Sleeping workers replace cores that a machine lacks: any number of workers can sleep at the same time.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -8,25 +8,25 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use genuma_align::engine::{Cut, Engine, Error, Layout, Limit, Program, Region};
-use genuma_align::pipeline::{Job, Output, Reads, Summary};
-use genuma_align::placement::Loaded;
+use genuma_align::engine::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout};
+use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
+use genuma_align::placement::LoadedIndex;
 use genuma_align::sam::{Contigs, parse_line};
-use genuma_farm::Seat;
-use genuma_reads::{Cut as Ends, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_farm::CpuSlot;
+use genuma_reads::{BatchLimit as Ends, ReadBatch, ReadLane, ReadStream, StreamOptions};
 
-/// How much each piece takes, and how reads are cut.
+/// Duration of mapping and finishing a batch, and the block rule.
 pub struct Synthetic {
     pub contigs: Contigs,
-    /// Time asleep for mapping a piece, and for finishing it.
+    /// Time (s) asleep for mapping and for finishing a batch.
     pub takes: (Duration, Duration),
-    pub cut: Cut,
+    pub cut: BlockRule,
 }
 
 impl Synthetic {
-    /// Pieces that take so long, in blocks of so many bases.
+    /// An engine with these durations and blocks of `block` bases.
     pub fn new(map: Duration, finish: Duration, block: u64) -> Self {
-        let cut = Cut::Blocks(Limit { bases: block, reads: 0, most: block });
+        let cut = BlockRule::BlocksOfBatches(BlockLimit { min_bases: block, min_reads: 0, max_bases: block });
         Synthetic { contigs: Contigs::default(), takes: (map, finish), cut }
     }
 }
@@ -39,11 +39,11 @@ fn rest(time: Duration) {
 
 impl Engine for Synthetic {
     /// A line of text.
-    type State = Vec<u8>;
-    /// Reads of a piece.
-    type Draft = u64;
-    /// Reads of a block.
-    type Estimate = u64;
+    type WorkerState = Vec<u8>;
+    /// Number of reads in a batch.
+    type MappedBatch = u64;
+    /// Number of reads in a block.
+    type LibraryEstimate = u64;
 
     fn program(&self) -> Program {
         Program { name: "synthetic", version: "0" }
@@ -53,33 +53,33 @@ impl Engine for Synthetic {
         &self.contigs
     }
 
-    fn cut(&self, _: Layout) -> Cut {
+    fn block_rule(&self, _: ReadLayout) -> BlockRule {
         self.cut
     }
 
-    fn bytes(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         0
     }
 
-    fn regions(&self) -> Vec<Region<'_>> {
+    fn index_arrays(&self) -> Vec<IndexArray<'_>> {
         Vec::new()
     }
 
-    fn state(&self) -> Vec<u8> {
+    fn new_state(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    fn map(&self, _: &mut Vec<u8>, reads: &ReadBatch, draft: &mut u64) -> Result<(), Error> {
+    fn map_batch(&self, _: &mut Vec<u8>, reads: &ReadBatch, draft: &mut u64) -> Result<(), Error> {
         *draft = reads.len() as u64;
         rest(self.takes.0);
         Ok(())
     }
 
-    fn estimate<'d>(&self, drafts: impl Iterator<Item = &'d u64>) -> u64 {
+    fn estimate_library<'d>(&self, drafts: impl Iterator<Item = &'d u64>) -> u64 {
         drafts.sum()
     }
 
-    fn finish(
+    fn write_records(
         &self,
         line: &mut Vec<u8>,
         reads: &ReadBatch,
@@ -102,7 +102,7 @@ impl Engine for Synthetic {
     }
 }
 
-/// Writes so many pairs, in turn in one file, of reads of so many bases; their names are their numbers.
+/// Writes interleaved pairs to a file; the read names are numbers.
 pub fn write(path: &Path, pairs: u64, bases: usize) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     let (sequence, qualities) = ("ACGT".repeat(bases.div_ceil(4)), "F".repeat(bases));
@@ -114,12 +114,12 @@ pub fn write(path: &Path, pairs: u64, bases: usize) -> io::Result<()> {
     file.flush()
 }
 
-/// Sees that records come in the order of the reads, and keeps none.
+/// Checks that records arrive in the order of the reads, and keeps none.
 #[derive(Default)]
 pub struct Checked {
     /// Lines so far.
     pub lines: u64,
-    /// The start of a line that is not whole yet.
+    /// Beginning of a line that is not complete yet.
     begun: Vec<u8>,
 }
 
@@ -143,19 +143,20 @@ impl io::Write for Checked {
     }
 }
 
-/// A stream of the pairs in a file, in batches of so many bases.
+/// A stream of the pairs in a file, in batches of this many bases.
 pub fn open(path: &Path, piece: u64) -> ReadStream {
-    let options = StreamOptions { ahead: 4, ..StreamOptions::new(Ends::at_bases(piece)) };
+    let options = StreamOptions { batches_ahead: 4, ..StreamOptions::new(Ends::by_bases(piece)) };
     ReadStream::open(&[ReadLane::Interleaved(path.to_path_buf())], options).unwrap()
 }
 
-/// Sends the pairs of a file through the pipeline, in pieces of so many bases; all records must come, in order.
-pub fn run(engine: &Loaded<Synthetic>, path: &Path, pairs: u64, piece: u64, workers: usize) -> Summary {
-    let layouts = vec![Layout::Interleaved];
-    let reads = Reads { stream: open(path, piece), first: ReadBatch::new(), layouts };
+/// Runs the pairs of a file through the pipeline in batches of this many bases. Checks that all records arrive in
+/// order.
+pub fn run(engine: &LoadedIndex<Synthetic>, path: &Path, pairs: u64, piece: u64, workers: usize) -> AlignSummary {
+    let layouts = vec![ReadLayout::Interleaved];
+    let reads = AlignInput { stream: open(path, piece), first_batch: ReadBatch::new(), layouts };
     let mut out = Checked::default();
-    let job = Job { engine, seats: vec![Seat::default(); workers] };
-    let summary = job.run(reads, Output::Sam(&mut out)).unwrap();
-    assert_eq!((summary.tally.reads, out.lines), (2 * pairs, 2 * pairs));
+    let job = AlignWorkerPool { engine, cpu_slots: vec![CpuSlot::default(); workers] };
+    let summary = job.align_reads(reads, AlignOutput::Sam(&mut out)).unwrap();
+    assert_eq!((summary.counts.reads, out.lines), (2 * pairs, 2 * pairs));
     summary
 }

@@ -1,55 +1,63 @@
-//! Whether a device gains anything, reckoned from how much there is to count and how fast the device is.
+//! Estimate whether a device speeds up a count, from the number of k-mers and the speed of the device.
 
-use genuma_gpu::Rates;
+use genuma_gpu::DeviceRates;
 
-/// Nanoseconds of a CPU a k-mer, to count it out of a bin (29 s for 4,074 M, docs/kmers.md).
+/// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million, docs/evidence/2026-11-21-count-kmc.md). A higher value
+/// favours devices.
 const CPU_NS: f64 = 7.0;
-/// Bytes that go to a device for each k-mer (docs/kmers.md), with the starts of chunks.
+/// Bytes sent to a device per k-mer, with chunk starts (measured, docs/evidence/2026-11-21-count-kmc.md).
 const BYTES_PER_KMER: f64 = 1.23;
-/// Changes at random places for each k-mer: the key looked at or put there, and the counter.
-const CHANGES_PER_KMER: f64 = 2.0;
-/// Rows that come back for each k-mer, at most in a usual count, and bytes of each.
+/// Random memory updates per k-mer: the key and the counter.
+const UPDATES_PER_KMER: f64 = 2.0;
+/// Rows copied back per k-mer; an upper limit for usual counts.
 const ROWS_PER_KMER: f64 = 0.1;
+/// Bytes of a row that is copied from the device: the key of a k-mer and the counts of two samples.
 const ROW_BYTES: f64 = 16.0;
-/// Seconds to open a device and compile the kernels.
-pub(crate) const STARTUP_S: f64 = 1.5;
-/// Share of the count that has to be gained beyond that.
-const WORTH: f64 = 0.05;
+/// Time to open a device and compile the kernels, in seconds. Empirical.
+pub(crate) const DEVICE_STARTUP_S: f64 = 1.5;
+/// Minimum share of the counting time that must be saved, after the startup, to use a device. Chosen; a higher value
+/// uses devices less often.
+const MIN_GAIN_SHARE: f64 = 0.05;
 
-/// What counting bins is expected to take.
+/// Expected counting time without and with devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gain {
-    /// Seconds by the threads alone.
+pub struct DeviceGain {
+    /// Counting time with threads alone, in seconds.
     pub threads_s: f64,
-    /// Seconds with the devices beside them.
-    pub with_s: f64,
+    /// Counting time with threads and devices, in seconds.
+    pub with_devices_s: f64,
 }
 
-impl Gain {
-    /// Whether it is worth it.
-    pub fn pays(&self) -> bool {
-        self.threads_s - self.with_s > WORTH * self.threads_s
+impl DeviceGain {
+    /// Whether the devices save enough time.
+    pub fn is_worthwhile(&self) -> bool {
+        self.threads_s - self.with_devices_s > MIN_GAIN_SHARE * self.threads_s
     }
 
-    /// Whether anything could be worth it, were a device infinitely fast: asked before one is looked for.
-    pub fn could_pay(kmers: u64, threads: usize) -> bool {
-        gain(kmers, threads, &[Rates { to_gbs: 1e9, from_gbs: 1e9, random_mops: 1e9, bytes: 0 }]).pays()
+    /// Whether even an infinitely fast device would save enough time; tested before devices are searched.
+    pub fn could_be_worthwhile(kmers: u64, threads: usize) -> bool {
+        estimate_gain(
+            kmers,
+            threads,
+            &[DeviceRates { copy_to_device_gbs: 1e9, copy_from_device_gbs: 1e9, atomic_updates_mops: 1e9, bytes: 0 }],
+        )
+        .is_worthwhile()
     }
 }
 
-/// K-mers a second that a device counts beside threads: its slowest step, as all go on at once.
-fn kmers_a_second(rates: &Rates) -> f64 {
-    let to = rates.to_gbs * 1e9 / BYTES_PER_KMER;
-    let counted = rates.random_mops * 1e6 / CHANGES_PER_KMER;
-    let from = rates.from_gbs * 1e9 / (ROWS_PER_KMER * ROW_BYTES);
+/// Number of k-mers per second that a device counts: that of its slowest step, as the steps overlap.
+fn kmers_per_second(rates: &DeviceRates) -> f64 {
+    let to = rates.copy_to_device_gbs * 1e9 / BYTES_PER_KMER;
+    let counted = rates.atomic_updates_mops * 1e6 / UPDATES_PER_KMER;
+    let from = rates.copy_from_device_gbs * 1e9 / (ROWS_PER_KMER * ROW_BYTES);
     to.min(counted).min(from)
 }
 
-/// What so many k-mers in bins are expected to take with so many threads and devices of these rates.
-pub fn gain(kmers: u64, threads: usize, devices: &[Rates]) -> Gain {
+/// Estimates the counting time of `kmers` k-mers in bins, with threads and devices of the given speeds.
+pub fn estimate_gain(kmers: u64, threads: usize, devices: &[DeviceRates]) -> DeviceGain {
     let cpu = threads.max(1) as f64 / (CPU_NS * 1e-9);
-    let all = cpu + devices.iter().map(kmers_a_second).sum::<f64>();
-    Gain { threads_s: kmers as f64 / cpu, with_s: kmers as f64 / all + STARTUP_S }
+    let all = cpu + devices.iter().map(kmers_per_second).sum::<f64>();
+    DeviceGain { threads_s: kmers as f64 / cpu, with_devices_s: kmers as f64 / all + DEVICE_STARTUP_S }
 }
 
 #[cfg(test)]
@@ -58,13 +66,16 @@ mod tests {
 
     #[test]
     fn devices_pay_where_there_is_much_to_count_and_they_are_fast() {
-        // PCIe 4.0 x16, and random changes of a large card.
-        let fast = Rates { to_gbs: 24.0, from_gbs: 24.0, random_mops: 3000.0, bytes: 0 };
-        let slow = Rates { random_mops: 10.0, ..fast };
+        // PCIe 4.0 x16, and the random update rate of a large card.
+        let fast =
+            DeviceRates { copy_to_device_gbs: 24.0, copy_from_device_gbs: 24.0, atomic_updates_mops: 3000.0, bytes: 0 };
+        let slow = DeviceRates { atomic_updates_mops: 10.0, ..fast };
         let human = 80_000_000_000;
-        assert!(gain(human, 16, &[fast]).pays());
-        assert!(!gain(human, 16, &[slow]).pays());
-        assert!(gain(human, 16, &[fast, fast]).with_s < gain(human, 16, &[fast]).with_s);
-        assert!(!Gain::could_pay(100_000_000, 16) && Gain::could_pay(human, 16));
+        assert!(estimate_gain(human, 16, &[fast]).is_worthwhile());
+        assert!(!estimate_gain(human, 16, &[slow]).is_worthwhile());
+        assert!(
+            estimate_gain(human, 16, &[fast, fast]).with_devices_s < estimate_gain(human, 16, &[fast]).with_devices_s
+        );
+        assert!(!DeviceGain::could_be_worthwhile(100_000_000, 16) && DeviceGain::could_be_worthwhile(human, 16));
     }
 }

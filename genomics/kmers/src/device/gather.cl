@@ -1,10 +1,9 @@
-// A table of counters -> spectra, numbers of k-mers and roots, and rows: those k-mers that the host wants, the k-mers of a root side by side.
+// Reduces a counter table to spectra, numbers of k-mers and roots, and rows: the k-mers that the host requested, with those of a root in consecutive rows.
 //
-// A work-group goes over STRETCH slots, an item a slot at a time. Local memory holds
-// - the lower LOW slots of each spectrum, which nearly all k-mers are in, so that few are added up in global memory: LOW * SAMPLES words, 4 KiB at
-//   most;
-// - how many rows the group's slots have, so that it asks for their places once.
-// In which order rows come depends on which group asks first. Nobody minds: picks and k-mers are sorted afterwards.
+// A work-group processes STRETCH slots, one slot per work-item at a time. Its local memory contains
+// - the lowest LOW entries of each spectrum, which count nearly all k-mers, so that few updates go to global memory: LOW * SAMPLES words, at most 4 KiB;
+// - the number of rows of the group's slots, so that the group reserves row positions once per step.
+// The order of the rows depends on the order in which groups reserve positions. It does not matter, as the host sorts the results.
 
 #define LOW 128
 
@@ -42,15 +41,15 @@ void gather(__global const ulong *keys, __global const uint *counts, uint slots,
             }
             atomic_inc(&distinct);
 
-            // The first slot of a root's speaks for all of them. They lie between the root's place and the next free slot.
-            bool speaks = true;
+            // The first slot of a root emits all its rows. The slots of a root are between its home slot and the next empty slot.
+            bool is_first = true;
             for (uint other = home_of(hash_of(key), slots); other < slot; ++other)
-                speaks &= (keys[other] >> 4) != (key >> 4);
-            if (speaks)
+                is_first &= (keys[other] >> 4) != (key >> 4);
+            if (is_first)
                 atomic_inc(&roots);
             if (!whole_roots) {
                 wanted = sum >= least;
-            } else if (speaks) {
+            } else if (is_first) {
                 uint n = 1;
                 for (uint other = slot + 1; other < all && keys[other] != FREE; ++other) {
                     if ((keys[other] >> 4) == (key >> 4)) {

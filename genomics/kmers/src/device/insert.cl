@@ -1,13 +1,11 @@
-// Super-k-mers -> keys -> counters in a table, as tally.rs has it: placed by the stem, looked for slot by slot.
+// Inserts the k-mers of super-k-mer records into a hash table with linear probing, like counter_table.rs; the position depends on the root.
 //
-// A work-group takes a chunk of CHUNK records. Local memory holds
-// - the chunk's bytes (CHUNK * 17 at most): the records are as long as their first byte says, so they are read out of order, bytes at a time, which global
-//   memory is slow at;
-// - where each record starts, and how many k-mers there are before it: one item walks along the records, which is a step each, and then all items
-//   take k-mers in turn, whatever record these are of, so that none waits for a long record of another.
-// That is 1.4 KiB a group, which no device lacks.
+// A work-group processes a chunk of up to CHUNK records. Its local memory (1.4 KiB) contains
+// - the bytes of the chunk (at most CHUNK * 17), because records have variable length and are read byte by byte, which is slow in global memory;
+// - the start of each record, and the number of k-mers before it. One work-item scans the records; then all work-items process k-mers in turn,
+//   independent of record limits, so that none waits for a long record.
 //
-// What is asked for of a k-mer is one atomic comparison where it is new and one atomic addition.
+// A k-mer costs one atomic compare-and-exchange if it is new, and one atomic increment.
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void insert(__global const uchar *records, __global const uint *starts, volatile __global ulong *keys,
@@ -25,13 +23,13 @@ void insert(__global const uchar *records, __global const uint *starts, volatile
 
     for (uint i = item; i < bytes; i += GROUP)
         text[i] = records[first + i];
-    // What is read beyond the last record is shifted out again, but has to be something.
+    // Bytes after the last record are shifted out again, but must be initialised.
     if (item < 16)
         text[bytes + item] = 0;
     if (item == 0)
         full = state[OVERFLOWN];
     barrier(CLK_LOCAL_MEM_FENCE);
-    // All of it will be counted anew.
+    // The table has overflowed: the host will count the bin again.
     if (full)
         return;
 
@@ -51,7 +49,7 @@ void insert(__global const uchar *records, __global const uint *starts, volatile
 
     const uint n = found, kmers = before[n];
     for (uint i = item; i < kmers; i += GROUP) {
-        // The last record with no more k-mers before it.
+        // Binary search for the record that contains k-mer i.
         uint low = 0, high = n;
         while (high - low > 1) {
             const uint middle = (low + high) / 2;
@@ -76,7 +74,7 @@ void insert(__global const uchar *records, __global const uint *starts, volatile
         const uint home = home_of(hash, slots);
         uint step = 0;
         for (; step < MARGIN; ++step) {
-            // Not an atomic load, which OpenCL 1.2 has none of: a device with 64-bit atomics moves an aligned word of 64 bits whole.
+            // OpenCL 1.2 has no atomic load. A device with 64-bit atomics reads an aligned 64-bit word as a whole.
             ulong there = keys[home + step];
             if (there == FREE)
                 there = atom_cmpxchg(&keys[home + step], FREE, key);

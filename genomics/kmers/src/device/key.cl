@@ -1,14 +1,20 @@
-// Keys of k-mers and their hashes: the same as superkmer.rs and tally.rs have.
+// Keys of k-mers and their hashes, the same as in superkmer.rs and counter_table.rs.
 //
-// Built with -D K (bases of a k-mer), SAMPLES (counters of a k-mer), CHUNK (records of a work-group), GROUP (items of a work-group), MARGIN (places
-// that are looked at for a k-mer, and slots behind the table so that nothing wraps), STRETCH (slots of a work-group), SLOTS (of a spectrum).
+// Build options (-D):
+// - K: bases of a k-mer
+// - SAMPLES: counters of a k-mer
+// - CHUNK: maximum number of records of a work-group of `insert`
+// - GROUP: work-items of a work-group
+// - MARGIN: maximum number of probed slots of a k-mer; as many slots follow the table, so that nothing wraps around
+// - STRETCH: slots of a work-group of `gather`
+// - SLOTS: entries of a k-mer spectrum
 
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 
-// No k-mer's key: a stem of T only is never the smaller strand.
+// Key of an empty slot. It is no key of a k-mer, because a root of only T is not canonical.
 #define FREE 0xffffffffffffffffUL
 
-// Words of the state that the host reads.
+// Indices of the words of `state`, which the host reads.
 #define OVERFLOWN 0
 #define ROWS 1
 #define DISTINCT 2
@@ -24,11 +30,11 @@ inline ulong reverse_complement(ulong kmer)
     return ((x >> 32) | (x << 32)) >> (64 - 2 * K);
 }
 
-// stem << 4 | first << 2 | last, of one strand.
+// root << 4 | first << 2 | last, for one strand.
 inline ulong strand_key(ulong kmer)
 {
-    const ulong stem = ~0UL >> (64 - 2 * (K - 2));
-    return (((kmer >> 2) & stem) << 4) | ((kmer >> (2 * K - 2)) << 2) | (kmer & 3);
+    const ulong root_mask = ~0UL >> (64 - 2 * (K - 2));
+    return (((kmer >> 2) & root_mask) << 4) | ((kmer >> (2 * K - 2)) << 2) | (kmer & 3);
 }
 
 inline ulong key_of(ulong kmer)
@@ -42,7 +48,7 @@ inline ulong hash_of(ulong key)
     return (x ^ (x >> 32)) * 0xd6e8feb86659fd93UL;
 }
 
-// Where a k-mer is looked for first: all k-mers of a root at one place.
+// Slot at which the search for a k-mer starts; it is the same for all k-mers of a root.
 inline uint home_of(ulong hash, uint slots)
 {
     return (uint)mul_hi(hash, (ulong)slots);

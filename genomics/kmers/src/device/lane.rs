@@ -1,182 +1,184 @@
-//! What a lane does: bin after bin, until there are none left or the device fails.
+//! A lane of a device: it counts bin after bin until none is left or the device fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use genuma_gpu::Device;
 
 use super::Devices;
-use super::opencl::OpenCl;
-use super::staged::Staged;
-use super::table::{Sizes, Table};
+use super::opencl::OpenClTable;
+use super::staged::RecordStaging;
+use super::table::{DeviceTable, TableSizes};
 use crate::Error;
-use crate::bins::Countable;
-use crate::tally::{Class, Harvest, Share};
+use crate::bins::BinSource;
+use crate::counter_table::{CountTotals, CounterSink, RootClass};
 
-/// Slots of the smallest table.
+/// Minimum number of slots of a table.
 const MIN_SLOTS: usize = 1024;
 
-/// A bin of so many k-mers could have one of them more often than a device can count.
-const TOO_MANY: u64 = 1 << 32;
+/// Bins with at least this number of k-mers are left to the threads, as a 32-bit counter of the device could
+/// overflow.
+const MAX_BIN_KMERS: u64 = 1 << 32;
 
-/// Bins, and which classes of their roots are still to be counted.
-pub type Left = Mutex<Vec<(usize, Vec<Class>)>>;
+/// Bins that threads must count, with the classes of roots that are missing.
+pub type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 
-/// A lane of a device, before it has begun.
+/// A lane of a device before it starts.
 #[derive(Debug)]
-pub struct OnDevice {
-    /// Its number among all lanes.
+pub struct DeviceLane {
+    /// Index among all lanes.
     pub number: usize,
-    /// Whose it is.
+    /// The device of the lane.
     pub device: Arc<Device>,
-    /// Bytes of the device's memory that it may use.
+    /// Maximum device memory in bytes.
     pub(crate) device_bytes: u64,
-    /// Bytes of the host's memory that it may use.
+    /// Maximum host memory in bytes.
     pub(crate) host_bytes: u64,
-    /// What is told of what was done.
-    pub devices: Devices,
+    /// Receives the numbers of counted bins.
+    pub statistics: Devices,
 }
 
-/// Why a bin was not counted here.
+/// Reason why a bin was not counted.
 #[derive(Debug)]
-pub enum Fault {
+pub enum LaneError {
     /// The device failed.
     Device(genuma_gpu::Error),
-    /// The count failed, whoever counts.
-    Count(Error),
+    /// The count itself failed.
+    Counting(Error),
 }
 
-impl From<genuma_gpu::Error> for Fault {
+impl From<genuma_gpu::Error> for LaneError {
     fn from(error: genuma_gpu::Error) -> Self {
-        Fault::Device(error)
+        LaneError::Device(error)
     }
 }
 
-impl OnDevice {
-    /// Counts bins until there are none left. What was begun when the device fails goes to `left`, and so does what no device can count.
-    pub fn count<const S: usize>(
+impl DeviceLane {
+    /// Counts bins until none is left. Bins that a failed device had begun, and those that no device can count, are
+    /// added to `postponed`.
+    pub fn count_bins<const S: usize>(
         &self,
         k: u32,
-        bins: &impl Countable,
+        bins: &impl BinSource,
         mut which: impl Iterator<Item = usize>,
-        harvest: &mut impl Harvest<S>,
-        left: &Left,
-    ) -> Result<Share<S>, Error> {
-        let mut counting = match self.ready::<S>(k) {
+        harvest: &mut impl CounterSink<S>,
+        postponed: &PostponedBins,
+    ) -> Result<CountTotals<S>, Error> {
+        let mut counting = match self.create_counter::<S>(k) {
             Ok(counting) => counting,
             Err(error) => {
-                self.warn(&error);
-                return Ok(Share::none());
+                self.log_failure(&error);
+                return Ok(CountTotals::zero());
             }
         };
         let leave = |bin, classes| {
-            left.lock().unwrap_or_else(PoisonError::into_inner).push((bin, classes));
+            postponed.lock().unwrap_or_else(PoisonError::into_inner).push((bin, classes));
         };
         for bin in which.by_ref() {
-            let mut classes = vec![Class::ALL];
-            if bins.kmers(bin) >= TOO_MANY {
+            let mut classes = vec![RootClass::ALL_ROOTS];
+            if bins.num_kmers(bin) >= MAX_BIN_KMERS {
                 leave(bin, classes);
                 continue;
             }
             let read = |each: &mut dyn FnMut(&[u8])| bins.read(bin, each);
-            match counting.bin(bins.kmers(bin), read, &mut classes, harvest) {
-                Ok(()) => self.devices.counted_here(),
-                Err(Fault::Count(error)) => return Err(error),
-                Err(Fault::Device(error)) => {
-                    self.warn(&error);
-                    self.devices.left_to_threads();
+            match counting.count_bin(bins.num_kmers(bin), read, &mut classes, harvest) {
+                Ok(()) => self.statistics.add_device_bin(),
+                Err(LaneError::Counting(error)) => return Err(error),
+                Err(LaneError::Device(error)) => {
+                    self.log_failure(&error);
+                    self.statistics.add_taken_over_bin();
                     leave(bin, classes);
-                    return Ok(counting.share);
+                    return Ok(counting.totals);
                 }
             }
-            bins.free(bin);
+            bins.free_bin(bin);
         }
-        Ok(counting.share)
+        Ok(counting.totals)
     }
 
-    /// A lane of the device, its kernels compiled.
-    fn ready<const S: usize>(&self, k: u32) -> Result<Counting<OpenCl<S>, S>, genuma_gpu::Error> {
-        let described = self.device.described();
+    /// Compiles the kernels and allocates the table.
+    fn create_counter<const S: usize>(&self, k: u32) -> Result<LaneCounter<OpenClTable<S>, S>, genuma_gpu::Error> {
+        let described = self.device.description();
         let unfit =
-            |what: &str| genuma_gpu::Error::Unfit { device: described.name.clone(), what: what.into() };
-        if !described.atomics {
+            |what: &str| genuma_gpu::Error::UnsuitableDevice { device: described.name.clone(), what: what.into() };
+        if !described.has_int64_atomics {
             return Err(unfit("it has no 64-bit atomics (cl_khr_int64_base_atomics)"));
         }
-        let sizes = Sizes::of::<S>(self.device_bytes, described.largest, self.host_bytes);
-        let sizes = sizes.ok_or_else(|| unfit("there is too little memory to count on it"))?;
-        Counting::new(k, OpenCl::new(&self.device, k, sizes)?)
+        let sizes = TableSizes::for_memory::<S>(self.device_bytes, described.max_allocation_bytes, self.host_bytes);
+        let sizes = sizes.ok_or_else(|| unfit("it has too little memory to count k-mers"))?;
+        LaneCounter::new(k, OpenClTable::new(&self.device, k, sizes)?)
     }
 
-    /// Says that the device does no more, once a device.
-    fn warn(&self, error: &genuma_gpu::Error) {
+    /// Logs that the device is not used any more, once per device.
+    fn log_failure(&self, error: &genuma_gpu::Error) {
         match error {
-            genuma_gpu::Error::Lost { .. } => {}
-            // All lanes find that; one says it.
-            genuma_gpu::Error::Unfit { .. } if !self.number.is_multiple_of(super::LANES) => {}
-            _ => tracing::warn!("{error}; the CPUs count what it does not"),
+            genuma_gpu::Error::DeviceLost { .. } => {}
+            // All lanes find the same; only the first one logs it.
+            genuma_gpu::Error::UnsuitableDevice { .. } if !self.number.is_multiple_of(super::LANES) => {}
+            _ => tracing::warn!("{error}; the CPU threads count its remaining bins"),
         }
     }
 }
 
-/// A table, and what came out of it.
-pub struct Counting<T: Table<S>, const S: usize> {
+/// Table of a lane, and its totals.
+pub struct LaneCounter<T: DeviceTable<S>, const S: usize> {
     table: T,
-    staged: Staged<T::Stage>,
-    /// K-mers of the bins so far.
+    staged: RecordStaging<T::StagingMemory>,
+    /// Number of k-mers in the bins so far.
     kmers: u64,
-    /// What was counted.
-    pub share: Share<S>,
+    /// Totals of the counted bins.
+    pub totals: CountTotals<S>,
 }
 
-impl<T: Table<S>, const S: usize> Counting<T, S> {
-    /// Of `k`-mers.
+impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
+    /// Counter for `k`-mers.
     ///
     /// # Errors
-    /// The device fails.
+    /// Returns an error if the device fails.
     pub fn new(k: u32, table: T) -> Result<Self, genuma_gpu::Error> {
-        let staged = Staged::new(k, table.stage()?, table.most_chunks());
-        Ok(Self { table, staged, kmers: 0, share: Share::none() })
+        let staged = RecordStaging::new(k, table.allocate_staging()?, table.max_chunks());
+        Ok(Self { table, staged, kmers: 0, totals: CountTotals::zero() })
     }
 
-    /// Counts the `classes` of the roots of a bin of so many k-mers, which `read` reads. Of those that are left in `classes` after a fault of the device
-    /// nothing was taken.
-    pub fn bin(
+    /// Counts the given classes of roots of a bin with `kmers` k-mers, which `read` provides. After a device failure
+    /// `classes` contains the classes of which nothing was passed on.
+    pub fn count_bin(
         &mut self,
         kmers: u64,
         read: impl Fn(&mut dyn FnMut(&[u8])) -> Result<(), Error>,
-        classes: &mut Vec<Class>,
-        harvest: &mut impl Harvest<S>,
-    ) -> Result<(), Fault> {
-        let Self { table, staged, kmers: before, share } = self;
-        // As diverse as the bins before.
+        classes: &mut Vec<RootClass>,
+        harvest: &mut impl CounterSink<S>,
+    ) -> Result<(), LaneError> {
+        let Self { table, staged, kmers: before, totals: share } = self;
+        // Assume the same diversity as in the bins before.
         let distinct = match *before {
             0 => kmers / 8,
             before => (u128::from(kmers) * u128::from(share.distinct) / u128::from(before)) as u64,
         };
-        let most = table.most_slots();
-        let mut slots = (distinct.min(most as u64) as usize * 2).clamp(MIN_SLOTS.min(most), most);
+        let max_slots = table.max_slots();
+        let mut slots = (distinct.min(max_slots as u64) as usize * 2).clamp(MIN_SLOTS.min(max_slots), max_slots);
         while let Some(&class) = classes.last() {
-            table.start(class, slots)?;
-            staged.clear();
+            table.start_class(class, slots)?;
+            staged.discard_staged_records();
             let mut sent = Ok(());
             read(&mut |records| {
                 if sent.is_ok() {
-                    sent = staged.take(records, |piece, starts| table.add(piece, starts));
+                    sent = staged.stage_records(records, |piece, starts| table.add_records(piece, starts));
                 }
             })
-            .map_err(Fault::Count)?;
+            .map_err(LaneError::Counting)?;
             sent?;
-            staged.send(|piece, starts| table.add(piece, starts))?;
-            match table.finish(harvest.wanted(), &mut share.spectra)? {
+            staged.send_staged_records(|piece, starts| table.add_records(piece, starts))?;
+            match table.gather_counts(harvest.requested_rows(), &mut share.spectra)? {
                 Some(gathered) => {
                     classes.pop();
-                    share.distinct += gathered.distinct;
+                    share.distinct += gathered.num_kmers;
                     share.passes += 1;
-                    harvest.rows(gathered.rows, gathered.roots).map_err(Fault::Count)?;
+                    harvest.take_rows(gathered.rows, gathered.num_roots).map_err(LaneError::Counting)?;
                 }
-                None if slots < most => slots = (2 * slots).min(most),
+                None if slots < max_slots => slots = (2 * slots).min(max_slots),
                 None => {
                     classes.pop();
-                    classes.extend(class.halves());
+                    classes.extend(class.split_in_halves());
                 }
             }
         }

@@ -1,43 +1,46 @@
-//! Records on their way to a device: copied as they lie, end to end, with a note of where every sixty-fourth starts.
+//! Staging of records for a device: records are copied end to end, with an index of every 64th record.
 //!
-//! Records are as long as their first byte says, so whoever does not start at one's beginning is lost. The note is a hundredth of their bytes.
+//! The length of a record is known only from its first byte, so a reader must start at a record. The index takes 1 %
+//! of the bytes of the records.
 
 use std::ops::DerefMut;
 
-use super::table::CHUNK;
-use crate::superkmer::{MAX_KMERS, MAX_RECORD, record_bytes};
+use super::table::RECORDS_PER_CHUNK;
+use crate::superkmer::{MAX_KMERS_PER_RECORD, MAX_RECORD_BYTES, record_bytes};
 
-/// A piece of records that is being filled.
+/// Records that are copied end to end into memory from which they are sent to a device.
 #[derive(Debug)]
-pub(crate) struct Staged<B> {
+pub(crate) struct RecordStaging<B> {
     bytes: B,
     len: usize,
     starts: Vec<u32>,
-    most_chunks: usize,
-    /// Records of the last chunk.
+    max_chunks: usize,
+    /// Number of records in the last chunk.
     in_chunk: usize,
-    /// Bytes of a record, by its number of k-mers less one.
-    lengths: [u8; MAX_KMERS],
+    /// Bytes of a record, by its number of k-mers minus one.
+    lengths: [u8; MAX_KMERS_PER_RECORD],
 }
 
-impl<B: DerefMut<Target = [u8]>> Staged<B> {
-    /// Records of `k`-mers, in `bytes`, which have room for one at least, and `most_chunks` chunks.
+impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
+    /// Stages records of `k`-mers in `bytes`, which must hold at least one record, with at most `most_chunks` chunks
+    /// per piece.
     pub fn new(k: u32, bytes: B, most_chunks: usize) -> Self {
-        assert!(bytes.len() >= MAX_RECORD && most_chunks > 0, "no room for a record");
+        assert!(bytes.len() >= MAX_RECORD_BYTES && most_chunks > 0, "no room for a record");
         let lengths = std::array::from_fn(|i| record_bytes(i + 1, k) as u8);
         let starts = Vec::with_capacity(most_chunks + 1);
-        Self { bytes, len: 0, starts, most_chunks, in_chunk: CHUNK, lengths }
+        Self { bytes, len: 0, starts, max_chunks: most_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
-    /// Forgets what was taken.
-    pub fn clear(&mut self) {
+    /// Discards the staged records.
+    pub fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();
-        self.in_chunk = CHUNK;
+        self.in_chunk = RECORDS_PER_CHUNK;
     }
 
-    /// Takes whole records; calls `send` with each piece that is full, and where its chunks start and the last ends.
-    pub fn take<E>(
+    /// Stages complete records. Calls `send` with each full piece, and with the starts of its chunks and the end of
+    /// the last.
+    pub fn stage_records<E>(
         &mut self,
         records: &[u8],
         mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>,
@@ -47,9 +50,9 @@ impl<B: DerefMut<Target = [u8]>> Staged<B> {
             let room = self.bytes.len() - self.len;
             let mut at = 0;
             while let Some(&head) = rest.get(at) {
-                let bytes = usize::from(self.lengths[usize::from(head) % MAX_KMERS]);
-                let new_chunk = self.in_chunk == CHUNK;
-                if at + bytes > room || new_chunk && self.starts.len() == self.most_chunks {
+                let bytes = usize::from(self.lengths[usize::from(head) % MAX_KMERS_PER_RECORD]);
+                let new_chunk = self.in_chunk == RECORDS_PER_CHUNK;
+                if at + bytes > room || new_chunk && self.starts.len() == self.max_chunks {
                     break;
                 }
                 if new_chunk {
@@ -66,17 +69,17 @@ impl<B: DerefMut<Target = [u8]>> Staged<B> {
             if rest.is_empty() {
                 return Ok(());
             }
-            self.send(&mut send)?;
+            self.send_staged_records(&mut send)?;
         }
     }
 
-    /// Calls `send` with what is still here.
-    pub fn send<E>(&mut self, mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `send` with the remaining records.
+    pub fn send_staged_records<E>(&mut self, mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>) -> Result<(), E> {
         if self.len > 0 {
             self.starts.push(self.len as u32);
             send(&self.bytes[..self.len], &self.starts)?;
         }
-        self.clear();
+        self.discard_staged_records();
         Ok(())
     }
 }
@@ -95,7 +98,7 @@ mod tests {
             records.push(vec![(random.below(8) << 5) as u8 | kmers as u8; record_bytes(kmers + 1, 25)]);
         }
         for (bytes, chunks) in [(17, 1), (400, 1), (4096, 2), (4096, 100), (1 << 20, 1000)] {
-            let mut staged = Staged::new(25, vec![0; bytes], chunks);
+            let mut staged = RecordStaging::new(25, vec![0; bytes], chunks);
             let (mut out, mut pieces) = (Vec::new(), 0);
             let mut send = |bytes: &[u8], starts: &[u32]| {
                 assert!(starts.len() <= chunks + 1 && starts[0] == 0);
@@ -103,17 +106,17 @@ mod tests {
                 for chunk in starts.windows(2) {
                     let chunk = &bytes[chunk[0] as usize..chunk[1] as usize];
                     let n = crate::superkmer::records(chunk, 25).count();
-                    assert!((1..=CHUNK).contains(&n), "{n} records");
+                    assert!((1..=RECORDS_PER_CHUNK).contains(&n), "{n} records");
                 }
                 out.extend_from_slice(bytes);
                 pieces += 1;
                 Ok::<(), ()>(())
             };
             for some in records.chunks(97) {
-                staged.take(&some.concat(), &mut send).expect("taken");
+                staged.stage_records(&some.concat(), &mut send).expect("taken");
             }
-            staged.send(&mut send).expect("sent");
-            staged.send(&mut send).expect("nothing is left");
+            staged.send_staged_records(&mut send).expect("sent");
+            staged.send_staged_records(&mut send).expect("nothing is left");
             assert_eq!(out, records.concat(), "{bytes} bytes, {chunks} chunks");
             assert_eq!(pieces == 1, bytes == 1 << 20, "{pieces} pieces");
         }

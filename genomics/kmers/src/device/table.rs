@@ -1,107 +1,115 @@
-//! A table of counters that is no CPU thread's: what every backend does, whatever drives it.
+//! Interface of a counter table on a device, and the sizes of its memory.
 
 use std::ops::DerefMut;
 
 use genuma_gpu::Error;
 
 use crate::SPECTRUM_SLOTS;
-use crate::tally::{Class, Rows, Spectra, Wanted};
+use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
-/// Records of a work-group.
-pub const CHUNK: usize = 64;
-/// Items of a work-group: a power of two that every device has, and two to one of its vectors.
-pub const GROUP: usize = 64;
-/// Slots that are looked at for a k-mer before the table counts as full, and slots behind it, so that nothing wraps.
-pub const MARGIN: usize = 512;
-/// Slots of a work-group that gathers.
-pub const STRETCH: usize = 1024;
+/// Number of records in a chunk, which one work-group inserts into the table.
+pub const RECORDS_PER_CHUNK: usize = 64;
+/// Number of work-items of a work-group: a power of two that every device supports.
+pub const WORK_GROUP_ITEMS: usize = 64;
+/// Maximum number of probed slots of a k-mer, beyond which the table counts as full; as many slots follow the table,
+/// so that nothing wraps around.
+pub const MAX_PROBES: usize = 512;
+/// Number of slots that a work-group gathers.
+pub const SLOTS_PER_GROUP: usize = 1024;
 
-/// What a table came to.
+/// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]
-pub struct Gathered<'a, const S: usize> {
-    /// What is wanted of it.
-    pub rows: Rows<'a, S>,
-    /// All k-mers.
-    pub distinct: u64,
-    /// All roots.
-    pub roots: u64,
+pub struct GatheredCounts<'a, const S: usize> {
+    /// The requested rows.
+    pub rows: DeviceTableRows<'a, S>,
+    /// Number of distinct k-mers in the table, including those that were not requested.
+    pub num_kmers: u64,
+    /// Number of distinct roots in the table, including those that were not requested.
+    pub num_roots: u64,
 }
 
-/// Counts the k-mers of records, in a table of fixed size.
-pub trait Table<const S: usize> {
-    /// Memory in which records are laid for [`Table::add`].
-    type Stage: DerefMut<Target = [u8]>;
+/// Counter table of fixed size for the k-mers of records.
+pub trait DeviceTable<const S: usize> {
+    /// Memory in which records are staged for [`DeviceTable::add_records`].
+    type StagingMemory: DerefMut<Target = [u8]>;
 
-    /// Memory for a piece of records.
+    /// Allocates memory for a piece of records.
     ///
     /// # Errors
-    /// The device fails.
-    fn stage(&self) -> Result<Self::Stage, Error>;
+    /// Returns an error if the device fails.
+    fn allocate_staging(&self) -> Result<Self::StagingMemory, Error>;
 
-    /// Most chunks of a piece.
-    fn most_chunks(&self) -> usize;
+    /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
+    fn max_chunks(&self) -> usize;
 
-    /// Most slots.
-    fn most_slots(&self) -> usize;
+    /// Maximum number of slots of the table.
+    fn max_slots(&self) -> usize;
 
-    /// An empty table of so many slots, at most [`Table::most_slots`], for the roots of `class`.
+    /// Empties the table and sets its size to `slots`, at most [`DeviceTable::max_slots`], for the roots of `class`.
     ///
     /// # Errors
-    /// The device fails.
-    fn start(&mut self, class: Class, slots: usize) -> Result<(), Error>;
+    /// Returns an error if the device fails.
+    fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error>;
 
-    /// Counts a piece: whole records, and where each chunk of at most [`CHUNK`] of them starts, and the last ends.
+    /// Counts a piece of complete records. `starts` has the start of each chunk of at most [`RECORDS_PER_CHUNK`]
+    /// records, and the end of the last.
     ///
     /// # Errors
-    /// The device fails.
-    fn add(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error>;
+    /// Returns an error if the device fails.
+    fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error>;
 
-    /// What the table came to, whose k-mers are added to the spectra, those of count 0 too; `None`, and nothing added, if it was too small.
+    /// Returns the result and adds all k-mers to the spectra, including counts of 0; `None`, without adding, if the
+    /// table was too small.
     ///
     /// # Errors
-    /// The device fails; nothing is added then either.
-    fn finish(&mut self, wanted: Wanted, spectra: &mut Spectra<S>) -> Result<Option<Gathered<'_, S>>, Error>;
+    /// Returns an error if the device fails; nothing is added then.
+    fn gather_counts(
+        &mut self,
+        requested: DeviceRowRequest,
+        spectra: &mut KmerSpectra<S>,
+    ) -> Result<Option<GatheredCounts<'_, S>>, Error>;
 }
 
-/// What a lane takes of a device's memory and of the host's.
+/// Sizes of a lane's memory on the device and on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
-    /// Bytes of a piece of records.
-    pub piece: usize,
-    /// Chunks of a piece, at most.
-    pub chunks: usize,
-    /// Slots of the table, without the margin.
-    pub slots: usize,
+pub struct TableSizes {
+    /// Size in bytes of the staging memory, in which records are sent to the device.
+    pub piece_bytes: usize,
+    /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, in the staging memory.
+    pub max_chunks: usize,
+    /// Number of slots of the table, without the margin.
+    pub max_slots: usize,
 }
 
-/// Bytes of a row with counters of `S` samples, and of a slot.
+/// Bytes of a row, or of a slot, with counters of `S` samples.
 pub(crate) const fn row_bytes<const S: usize>() -> usize {
     size_of::<u64>() + S * size_of::<u32>()
 }
 
-impl Sizes {
+impl TableSizes {
     /// Bytes of the state and the spectra.
-    pub const fn small<const S: usize>() -> usize {
+    pub const fn state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
     }
 
-    /// For so many bytes of the device, of which `largest` may be in one piece, and of the host; `None` when that is too little to count in.
-    pub fn of<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
-        const MOST_PIECE: u64 = 16 << 20;
-        const LEAST_PIECE: u64 = 8 << 10;
-        const LEAST_SLOTS: u64 = 1024;
-        let piece = (device / 8).min(host / 4).min(MOST_PIECE).min(largest).max(LEAST_PIECE);
-        // Chunks are 256 bytes at least where they are full.
+    /// Sizes for `device` bytes of device memory, with allocations of at most `largest` bytes, and `host` bytes of
+    /// host memory; `None` if that is too little.
+    pub fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
+        const MAX_PIECE_BYTES: u64 = 16 << 20;
+        const MIN_PIECE_BYTES: u64 = 8 << 10;
+        const MIN_SLOTS: u64 = 1024;
+        let piece = (device / 8).min(host / 4).min(MAX_PIECE_BYTES).min(largest).max(MIN_PIECE_BYTES);
+        // A full chunk has at least 256 bytes.
         let chunks = piece / 256 + 1;
-        let other = piece + 4 * (chunks + 1) + Self::small::<S>() as u64;
+        let other = piece + 4 * (chunks + 1) + Self::state_and_spectra_bytes::<S>() as u64;
         let row = row_bytes::<S>() as u64;
-        // Slots and rows are on the device, rows on the host as well.
+        // Slots and rows are on the device, rows also on the host.
         let slots = (device.checked_sub(other)? / (2 * row)).min(host.checked_sub(other)? / row);
-        let slots = slots.min(largest / (4 * S as u64).max(8)).min(1 << 31).checked_sub(MARGIN as u64)?;
-        (slots >= LEAST_SLOTS).then_some(Self {
-            piece: piece as usize,
-            chunks: chunks as usize,
-            slots: slots as usize,
+        let slots = slots.min(largest / (4 * S as u64).max(8)).min(1 << 31).checked_sub(MAX_PROBES as u64)?;
+        (slots >= MIN_SLOTS).then_some(Self {
+            piece_bytes: piece as usize,
+            max_chunks: chunks as usize,
+            max_slots: slots as usize,
         })
     }
 }
@@ -113,14 +121,14 @@ mod tests {
     fn fits<const S: usize>() {
         for device in [64 << 10, 1 << 20, 1 << 30, 80 << 30] {
             for host in [64 << 10, 16 << 20, 1 << 30] {
-                let Some(sizes) = Sizes::of::<S>(device, device / 4, host) else {
+                let Some(sizes) = TableSizes::for_memory::<S>(device, device / 4, host) else {
                     assert!(device.min(host) < 1 << 20);
                     continue;
                 };
-                let all = (sizes.slots + MARGIN) * row_bytes::<S>();
-                let other = sizes.piece + 4 * (sizes.chunks + 1) + Sizes::small::<S>();
+                let all = (sizes.max_slots + MAX_PROBES) * row_bytes::<S>();
+                let other = sizes.piece_bytes + 4 * (sizes.max_chunks + 1) + TableSizes::state_and_spectra_bytes::<S>();
                 assert!((2 * all + other) as u64 <= device && (all + other) as u64 <= host, "{sizes:?}");
-                assert!((sizes.slots + MARGIN) as u64 * 8 <= device / 4, "{sizes:?}");
+                assert!((sizes.max_slots + MAX_PROBES) as u64 * 8 <= device / 4, "{sizes:?}");
             }
         }
     }
@@ -130,6 +138,6 @@ mod tests {
         fits::<1>();
         fits::<2>();
         fits::<8>();
-        assert_eq!(Sizes::of::<2>(16 << 10, 16 << 10, 1 << 20), None);
+        assert_eq!(TableSizes::for_memory::<2>(16 << 10, 16 << 10, 1 << 20), None);
     }
 }

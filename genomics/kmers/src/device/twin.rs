@@ -1,21 +1,21 @@
-//! The kernels once more, as plain loops: what each does, to be read beside it, and what every backend is held to.
+//! Reference implementation of the kernels as plain loops, with which every backend is compared.
 
 use genuma_gpu::Error;
 
-use super::table::{CHUNK, Gathered, MARGIN, Sizes, Table};
+use super::table::{DeviceTable, GatheredCounts, MAX_PROBES, RECORDS_PER_CHUNK, TableSizes};
 use crate::SPECTRUM_SLOTS;
-use crate::encode::{mask, revcomp};
+use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_of_root};
+use crate::encode::{mask, reverse_complement_kmer};
 use crate::superkmer::record_bytes;
-use crate::tally::{Class, Rows, Spectra, Wanted, hash};
 
-const FREE: u64 = u64::MAX;
+const EMPTY_KEY: u64 = u64::MAX;
 
-/// A table in plain memory.
+/// A device table in plain memory.
 #[derive(Debug)]
-pub(crate) struct Twin<const S: usize> {
+pub(crate) struct ReferenceTable<const S: usize> {
     k: u32,
-    sizes: Sizes,
-    class: Class,
+    sizes: TableSizes,
+    class: RootClass,
     slots: usize,
     keys: Vec<u64>,
     counts: Vec<[u32; S]>,
@@ -24,26 +24,26 @@ pub(crate) struct Twin<const S: usize> {
     row_counts: Vec<[u32; S]>,
 }
 
-impl<const S: usize> Twin<S> {
-    pub fn new(k: u32, sizes: Sizes) -> Self {
+impl<const S: usize> ReferenceTable<S> {
+    /// Creates an empty table for `k`-mers.
+    pub fn new(k: u32, sizes: TableSizes) -> Self {
         let (keys, counts) = (Vec::new(), Vec::new());
         let (row_keys, row_counts) = (Vec::new(), Vec::new());
-        Self { k, sizes, class: Class::ALL, slots: 0, keys, counts, full: false, row_keys, row_counts }
+        Self { k, sizes, class: RootClass::ALL_ROOTS, slots: 0, keys, counts, full: false, row_keys, row_counts }
     }
 
     fn home(&self, key: u64) -> usize {
-        ((u128::from(hash(key)) * self.slots as u128) >> 64) as usize
+        ((u128::from(hash_of_root(key)) * self.slots as u128) >> 64) as usize
     }
 
-    /// `key.cl`: the key of a k-mer.
+    /// Key of a k-mer, as in `key.cl`.
     fn key(&self, kmer: u64) -> u64 {
-        let strand = |kmer: u64| {
-            (((kmer >> 2) & mask(self.k - 2)) << 4) | ((kmer >> (2 * self.k - 2)) << 2) | (kmer & 3)
-        };
-        strand(kmer).min(strand(revcomp(kmer, self.k)))
+        let strand =
+            |kmer: u64| (((kmer >> 2) & mask(self.k - 2)) << 4) | ((kmer >> (2 * self.k - 2)) << 2) | (kmer & 3);
+        strand(kmer).min(strand(reverse_complement_kmer(kmer, self.k)))
     }
 
-    /// `insert.cl`: a chunk.
+    /// Inserts a chunk, as in `insert.cl`.
     fn insert(&mut self, chunk: &[u8]) {
         let text = [chunk, &[0; 16]].concat();
         let mut at = 0;
@@ -55,11 +55,11 @@ impl<const S: usize> Twin<S> {
                 let shift = 2 * (base & 3);
                 let word = (word << shift) | (u64::from(text[from + 8]) >> (8 - shift));
                 let key = self.key(word >> (64 - 2 * self.k));
-                if !self.class.has(hash(key)) {
+                if !self.class.contains_hash(hash_of_root(key)) {
                     continue;
                 }
                 let home = self.home(key);
-                let slot = (home..home + MARGIN).find(|&slot| [FREE, key].contains(&self.keys[slot]));
+                let slot = (home..home + MAX_PROBES).find(|&slot| [EMPTY_KEY, key].contains(&self.keys[slot]));
                 match slot {
                     Some(slot) => {
                         self.keys[slot] = key;
@@ -72,58 +72,62 @@ impl<const S: usize> Twin<S> {
         }
     }
 
-    /// `gather.cl`: a slot's part in the rows, and whether it is the first of its root's.
-    fn gather(&mut self, slot: usize, wanted: Wanted) -> bool {
+    /// Emits the rows of a slot, as in `gather.cl`; returns whether the slot is the first one of its root.
+    fn gather(&mut self, slot: usize, wanted: DeviceRowRequest) -> bool {
         let Self { keys, counts, row_keys, row_counts, .. } = self;
-        let stem = keys[slot] >> 4;
+        let root = keys[slot] >> 4;
         let sum = |slot: usize| counts[slot].iter().map(|&n| u64::from(n)).sum::<u64>();
-        let run = (slot..keys.len()).take_while(|&slot| keys[slot] != FREE);
-        let of_root: Vec<usize> = run.filter(|&slot| keys[slot] >> 4 == stem).collect();
-        let home = ((u128::from(hash(stem << 4)) * self.slots as u128) >> 64) as usize;
-        let speaks = (home..slot).all(|slot| keys[slot] >> 4 != stem);
+        let run = (slot..keys.len()).take_while(|&slot| keys[slot] != EMPTY_KEY);
+        let of_root: Vec<usize> = run.filter(|&slot| keys[slot] >> 4 == root).collect();
+        let home = ((u128::from(hash_of_root(root << 4)) * self.slots as u128) >> 64) as usize;
+        let is_first = (home..slot).all(|slot| keys[slot] >> 4 != root);
         let rows = match wanted {
-            Wanted::Kmers { least } if sum(slot) >= u64::from(least) => &of_root[..1],
-            Wanted::Roots if speaks => &of_root[..],
+            DeviceRowRequest::Kmers { min_count: least } if sum(slot) >= u64::from(least) => &of_root[..1],
+            DeviceRowRequest::Roots if is_first => &of_root[..],
             _ => &[],
         };
         row_keys.extend(rows.iter().map(|&slot| keys[slot]));
         row_counts.extend(rows.iter().map(|&slot| counts[slot]));
-        speaks
+        is_first
     }
 }
 
-impl<const S: usize> Table<S> for Twin<S> {
-    type Stage = Vec<u8>;
+impl<const S: usize> DeviceTable<S> for ReferenceTable<S> {
+    type StagingMemory = Vec<u8>;
 
-    fn stage(&self) -> Result<Vec<u8>, Error> {
-        Ok(vec![0; self.sizes.piece])
+    fn allocate_staging(&self) -> Result<Vec<u8>, Error> {
+        Ok(vec![0; self.sizes.piece_bytes])
     }
 
-    fn most_chunks(&self) -> usize {
-        self.sizes.chunks
+    fn max_chunks(&self) -> usize {
+        self.sizes.max_chunks
     }
 
-    fn most_slots(&self) -> usize {
-        self.sizes.slots
+    fn max_slots(&self) -> usize {
+        self.sizes.max_slots
     }
 
-    fn start(&mut self, class: Class, slots: usize) -> Result<(), Error> {
+    fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error> {
         (self.class, self.slots, self.full) = (class, slots, false);
-        self.keys = vec![FREE; slots + MARGIN];
-        self.counts = vec![[0; S]; slots + MARGIN];
+        self.keys = vec![EMPTY_KEY; slots + MAX_PROBES];
+        self.counts = vec![[0; S]; slots + MAX_PROBES];
         Ok(())
     }
 
-    fn add(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
+    fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
         for chunk in starts.windows(2) {
             let chunk = &records[chunk[0] as usize..chunk[1] as usize];
-            assert!(chunk.len() <= CHUNK * 17);
+            assert!(chunk.len() <= RECORDS_PER_CHUNK * 17);
             self.insert(chunk);
         }
         Ok(())
     }
 
-    fn finish(&mut self, wanted: Wanted, spectra: &mut Spectra<S>) -> Result<Option<Gathered<'_, S>>, Error> {
+    fn gather_counts(
+        &mut self,
+        requested: DeviceRowRequest,
+        spectra: &mut KmerSpectra<S>,
+    ) -> Result<Option<GatheredCounts<'_, S>>, Error> {
         if self.full {
             return Ok(None);
         }
@@ -131,15 +135,15 @@ impl<const S: usize> Table<S> for Twin<S> {
         self.row_counts.clear();
         let (mut distinct, mut roots) = (0, 0);
         for slot in 0..self.keys.len() {
-            if self.keys[slot] != FREE {
+            if self.keys[slot] != EMPTY_KEY {
                 for (spectrum, n) in spectra.0.iter_mut().zip(self.counts[slot]) {
                     spectrum[(n as usize).min(SPECTRUM_SLOTS - 1)] += 1;
                 }
                 distinct += 1;
-                roots += u64::from(self.gather(slot, wanted));
+                roots += u64::from(self.gather(slot, requested));
             }
         }
-        let rows = Rows { keys: &self.row_keys, counts: &self.row_counts };
-        Ok(Some(Gathered { rows, distinct, roots }))
+        let rows = DeviceTableRows { keys: &self.row_keys, counts: &self.row_counts };
+        Ok(Some(GatheredCounts { rows, num_kmers: distinct, num_roots: roots }))
     }
 }

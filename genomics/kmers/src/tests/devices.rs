@@ -1,55 +1,58 @@
-//! Whole counts with devices beside the threads: nothing shows.
+//! Whole counts with devices: the result is the same as without.
 
 use std::sync::OnceLock;
 
-use genuma_gpu::Trial;
+use genuma_gpu::DeviceTestSettings;
 
 use super::*;
 use crate::Devices;
 use crate::device::tests::opened;
 
-/// None where there is no device, which is said.
-fn devices(trial: &Trial) -> Option<Devices> {
+/// Devices of a trial; reports if there is none.
+fn devices(trial: &DeviceTestSettings) -> Option<Devices> {
     opened(trial).map(Devices::new)
 }
 
 /// Two devices with little memory each, whose kernels are compiled once for all tests.
 fn two() -> Option<Devices> {
     static TWO: OnceLock<Option<Devices>> = OnceLock::new();
-    // What they did is of no count alone.
-    TWO.get_or_init(|| devices(&Trial::default().memory(700 << 10).split(2).alone())).clone()
+    // Each test has its own statistics.
+    TWO.get_or_init(|| {
+        devices(&DeviceTestSettings::default().with_memory_limit(700 << 10).with_sub_devices(2).with_exclusive_device())
+    })
+    .clone()
 }
 
 #[test]
-fn devices_do_not_show() {
+fn results_do_not_depend_on_devices() {
     let Some(two) = two() else { return };
     let reads = awkward_reads(2000, 12);
     let files = Files::new(&reads);
     for k in [24, 25, 31, 32] {
         let roots = expected(&reads, k, 0);
-        let before = two.bins();
+        let before = two.bin_statistics();
         let params = CountParams { devices: two.clone(), ..files.params(k) };
         let stats = assert_counts(&files, &params, None, &roots);
-        // As much in little memory, where bins are larger than the tables of devices.
-        let plan = Plan { bins: 3, extents: 4, ..SMALL };
+        // With little memory, bins are larger than the tables of the devices.
+        let plan = MemoryPlan { bins: 3, max_extents: 4, ..SMALL };
         assert_counts(&files, &params, Some(plan), &roots);
-        let after = two.bins();
+        let after = two.bin_statistics();
         assert!(after[1] - before[1] >= stats.bins, "{before:?}, {after:?}");
     }
 }
 
 #[test]
-fn kmers_are_sorted_with_devices_as_without() {
+fn sorted_kmers_do_not_depend_on_devices() {
     let Some(two) = two() else { return };
     let reads = awkward_reads(2000, 13);
     let files = Files::new(&reads);
     for (k, least) in [(24, 2), (31, 1), (32, 3)] {
         let expected = sorted_by_definition(&reads, k, least);
         let params = CountParams { devices: two.clone(), ..files.params(k) };
-        let scattered = Scattered::<2>::new(&files.lanes, &params, &Meter::default()).expect("read");
-        let sorted = scattered.count(least).expect("counted");
+        let scattered = ScatteredReads::<2>::new(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+        let sorted = scattered.count_and_sort(least).expect("counted");
         let mut found = Vec::new();
-        let done = sorted.for_each(|kmer, &counts| {
+        let done = sorted.for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));
             Ok::<_, Error>(())
         });
@@ -59,40 +62,47 @@ fn kmers_are_sorted_with_devices_as_without() {
 }
 
 #[test]
-fn what_lost_devices_leave_is_counted_by_threads() {
+fn threads_count_what_lost_devices_leave() {
     let reads = awkward_reads(2000, 14);
     let files = Files::new(&reads);
     let roots = expected(&reads, 31, 0);
     let mut bins = [0; 3];
     for fail in [1, 2, 30, 60, 61, 62, 63, 90, 200] {
-        let trial = Trial::default().memory(700 << 10).split(2).fail_at(fail).alone();
+        let trial = DeviceTestSettings::default()
+            .with_memory_limit(700 << 10)
+            .with_sub_devices(2)
+            .with_failing_call(fail)
+            .with_exclusive_device();
         let Some(devices) = devices(&trial) else { return };
         let params = CountParams { devices: devices.clone(), ..files.params(31) };
         assert_counts(&files, &params, None, &roots);
-        devices.bins().iter().zip(&mut bins).for_each(|(n, sum)| *sum += n);
+        devices.bin_statistics().iter().zip(&mut bins).for_each(|(n, sum)| *sum += n);
     }
     let [all, on_devices, begun] = bins;
     assert!(on_devices > 0 && on_devices < all && begun > 0, "{bins:?}");
 }
 
 #[test]
-fn devices_without_room_are_left_out() {
+fn devices_without_memory_are_not_used() {
     let reads = awkward_reads(300, 15);
     let files = Files::new(&reads);
     let roots = expected(&reads, 31, 0);
-    // Hardly any memory of the device, and of the host none beyond what threads need.
-    let Some(none) = devices(&Trial::default().memory(16 << 10)) else { return };
+    // Hardly any device memory, and no host memory beyond what the threads need.
+    let Some(none) = devices(&DeviceTestSettings::default().with_memory_limit(16 << 10)) else { return };
     let params = CountParams { devices: none.clone(), ..files.params(31) };
     assert_counts(&files, &params, None, &roots);
-    let Some(some) = devices(&Trial::default()) else { return };
-    let params = CountParams { devices: some.clone(), memory: least_memory(2), ..files.params(31) };
+    let Some(some) = devices(&DeviceTestSettings::default()) else { return };
+    let params = CountParams { devices: some.clone(), memory_bytes: min_memory(2), ..files.params(31) };
     assert_counts(&files, &params, None, &roots);
-    assert_eq!((none.bins()[1], some.bins()[1]), (0, 0));
-    assert!(some.told().expect("a line").starts_with("0 of 16 bins"), "{:?}", some.told());
+    assert_eq!((none.bin_statistics()[1], some.bin_statistics()[1]), (0, 0));
+    assert!(some.summary().expect("a line").starts_with("0 of 16 bins"), "{:?}", some.summary());
 }
 
 #[test]
 fn devices_are_equal_when_they_are_the_same() {
-    let (Some(one), Some(other)) = (devices(&Trial::default()), devices(&Trial::default())) else { return };
+    let (Some(one), Some(other)) = (devices(&DeviceTestSettings::default()), devices(&DeviceTestSettings::default()))
+    else {
+        return;
+    };
     assert!(one == one.clone() && one != other && one != Devices::default());
 }

@@ -1,10 +1,10 @@
-//! Counts from the objects of shards, partition by partition.
+//! Tests of counting the objects of shards, partition by partition.
 
 use super::*;
-use crate::{Grid, Shard, count_shards, least_for_grid};
-use genuma_work::spill::{ObjectFile, Spill};
+use crate::{BinGrid, ShardIndex, count_shards, min_memory_for_grid};
+use genuma_work::spill::{LocalObjectRange, SpillFile};
 
-/// The reads of both samples in so many shards, some of them without any of a sample.
+/// Distributes the reads of both samples to `shards` shards, some without reads of a sample.
 fn cut(reads: &[Vec<Read>; 2], shards: usize) -> Vec<Files> {
     let of = |shard: usize| {
         let own = |sample: usize| {
@@ -17,64 +17,63 @@ fn cut(reads: &[Vec<Read>; 2], shards: usize) -> Vec<Files> {
     (0..shards).map(of).collect()
 }
 
-/// Scatters a shard, with something else before its k-mers in the object.
-fn scattered(files: &Files, grid: Grid, memory: u64) -> (Shard, PathBuf) {
-    let params = CountParams { memory, ..files.params(31) };
+/// Scatters a shard into an object that contains other data before it.
+fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardIndex, PathBuf) {
+    let params = CountParams { memory_bytes: memory, ..files.params(31) };
     let path = files.dir.path().join("object");
-    let file = Spill::create("k-mer", &path).expect("a file");
+    let file = SpillFile::create("k-mer", &path).expect("a file");
     file.write(&[7; 1000], 1000).expect("room");
     let (scattered, _) =
-        Shard::scatter(&files.lanes, grid, &params, &Meter::default(), || AsRead).expect("reads");
-    (Shard::lay_down(scattered, grid, &file).expect("room"), path)
+        ShardIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || UnchangedPairs)
+            .expect("reads");
+    (ShardIndex::write_shard(scattered, grid, &file).expect("room"), path)
 }
 
 #[test]
-fn shards_and_partitions_do_not_show() {
+fn results_do_not_depend_on_shards_and_partitions() {
     let reads = awkward_reads(900, 5);
     let whole = Files::new(&reads);
-    let Counted { picks: expected, spectra, stats, .. } =
+    let CountResult { selected: expected, spectra, stats, .. } =
         count_all(&whole.lanes, &whole.params(31)).expect("counted");
     for (shards, parts, bins) in [(1, 1, 16), (3, 2, 8), (2, 7, 5), (5, 3, 700)] {
-        let grid = Grid { parts, bins };
+        let grid = BinGrid { num_partitions: parts, bins_per_partition: bins };
         let files = cut(&reads, shards);
-        // The first has so little memory that bins wait in the work folder.
-        let least = least_for_grid(grid, 2);
-        let objects: Vec<(Shard, PathBuf)> = (0..)
-            .zip(&files)
-            .map(|(i, files)| scattered(files, grid, if i == 0 { least } else { 64 << 20 }))
-            .collect();
+        // The first shard has so little memory that bins are spilled to the work folder.
+        let least = min_memory_for_grid(grid, 2);
+        let objects: Vec<(ShardIndex, PathBuf)> =
+            (0..).zip(&files).map(|(i, files)| scattered(files, grid, if i == 0 { least } else { 64 << 20 })).collect();
         let (mut picks, mut sums) = (Vec::new(), [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]]);
         let mut distinct = 0;
         for number in 0..parts {
-            let part = Part::new(number, parts).expect("a partition");
-            let params = CountParams { part, ..whole.params(31) };
+            let part = Partition::new(number, parts).expect("a partition");
+            let params = CountParams { partition: part, ..whole.params(31) };
             let cut: Vec<(u64, Vec<u8>)> = objects
                 .iter()
                 .map(|(shard, path)| {
-                    let stretch = shard.stretch(part);
+                    let stretch = shard.byte_range(part);
                     let all = fs::read(path).expect("the object");
                     (stretch.start, all[stretch.start as usize..stretch.end as usize].to_vec())
                 })
                 .collect();
-            // No more than its stretch of each object is needed.
+            // Only the byte range of the partition is needed.
             let folder = tempfile::tempdir().expect("a folder");
             let paths: Vec<PathBuf> = (0..shards).map(|i| folder.path().join(i.to_string())).collect();
             cut.iter().zip(&paths).for_each(|((_, bytes), path)| fs::write(path, bytes).expect("written"));
-            let inputs: Vec<(Shard, ObjectFile<'_>)> = objects
+            let inputs: Vec<(ShardIndex, LocalObjectRange<'_>)> = objects
                 .iter()
                 .zip(paths.iter().zip(&cut))
                 .map(|((shard, _), (path, (start, _)))| {
-                    (shard.clone(), ObjectFile { name: "shard", path, start: *start })
+                    (shard.clone(), LocalObjectRange { name: "shard", path, object_offset: *start })
                 })
                 .collect();
-            let counted = count_shards(&inputs, &params, &Meter::default(), |kmers| {
+            let counted = count_shards(&inputs, &params, &ProgressCounters::default(), |kmers| {
                 assert_eq!(*kmers, stats.kmers);
                 all
             })
             .expect("counted");
             assert_eq!((counted.stats.bases, counted.stats.kmers), (stats.bases, stats.kmers));
             distinct += counted.stats.distinct;
-            picks.extend(counted.picks);
+            picks.extend(counted.selected);
             for (sum, spectrum) in sums.iter_mut().zip(&counted.spectra) {
                 sum.iter_mut().zip(spectrum).for_each(|(sum, n)| *sum += n);
             }
@@ -86,31 +85,36 @@ fn shards_and_partitions_do_not_show() {
 }
 
 #[test]
-fn what_does_not_fit_together_or_is_damaged_is_told() {
+fn mismatched_or_damaged_shards_are_reported() {
     let files = Files::new(&awkward_reads(300, 6));
-    let grid = Grid { parts: 2, bins: 4 };
-    let (other, _) = scattered(&files, Grid { parts: 2, bins: 5 }, 64 << 20);
-    // Over the other's object.
+    let grid = BinGrid { num_partitions: 2, bins_per_partition: 4 };
+    let (other, _) = scattered(&files, BinGrid { num_partitions: 2, bins_per_partition: 5 }, 64 << 20);
+    // Overwrites the object of the other shard.
     let (shard, path) = scattered(&files, grid, 64 << 20);
-    let file = ObjectFile { name: "scatter-1.obj", path: &path, start: 0 };
-    let params = |number| CountParams { part: Part::new(number, 2).expect("one"), ..files.params(31) };
-    let told = |shards: &[(Shard, ObjectFile<'_>)], params: &CountParams| {
-        count_shards(shards, params, &Meter::default(), |_| all).expect_err("a fault").to_string()
+    let file = LocalObjectRange { name: "scatter-1.obj", path: &path, object_offset: 0 };
+    let params = |number| CountParams { partition: Partition::new(number, 2).expect("one"), ..files.params(31) };
+    let told = |shards: &[(ShardIndex, LocalObjectRange<'_>)], params: &CountParams| {
+        count_shards(shards, params, &ProgressCounters::default(), |_| all).expect_err("a fault").to_string()
     };
     let mixed = [(shard.clone(), file), (other, file)];
-    assert!(told(&mixed, &params(0)).contains("other partitions"));
-    assert!(told(&[], &params(0)).contains("other partitions"));
-    assert!(told(&[(shard.clone(), file)], &files.params(31)).contains("other partitions"));
+    assert!(told(&mixed, &params(0)).contains("different number of partitions"));
+    assert!(told(&[], &params(0)).contains("different number of partitions"));
+    assert!(told(&[(shard.clone(), file)], &files.params(31)).contains("different number of partitions"));
     let mut bytes = fs::read(&path).expect("the object");
-    let at = shard.stretch(params(1).part).start as usize;
+    let at = shard.byte_range(params(1).partition).start as usize;
     bytes[at] ^= 1;
     fs::write(&path, bytes).expect("written");
     let said = told(&[(shard.clone(), file)], &params(1));
     assert!(said.contains("scatter-1.obj (k-mer part) is damaged"), "{said}");
-    assert!(said.contains("do the step that made it again"), "{said}");
-    assert!(count_shards(&[(shard, file)], &params(0), &Meter::default(), |_| all).is_ok());
-    let least = CountParams { memory: least_for_grid(grid, 2) - 1, ..files.params(31) };
-    let refused =
-        Shard::scatter(&files.lanes, Grid { parts: 64, bins: 256 }, &least, &Meter::default(), || AsRead);
+    assert!(said.contains("run the step that made it again"), "{said}");
+    assert!(count_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
+    let least = CountParams { memory_bytes: min_memory_for_grid(grid, 2) - 1, ..files.params(31) };
+    let refused = ShardIndex::scatter_lanes(
+        &files.lanes,
+        BinGrid { num_partitions: 64, bins_per_partition: 256 },
+        &least,
+        &ProgressCounters::default(),
+        || UnchangedPairs,
+    );
     assert!(refused.expect_err("too little").to_string().contains("too little"));
 }

@@ -1,12 +1,12 @@
 use std::sync::LazyLock;
 
-use genuma_machine::processor::Vectors;
+use genuma_machine::processor::SimdLevel;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::bases::{LETTERS, Packed, is_base};
+use crate::bases::{BASE_LETTERS, PackedReadBatch, is_base};
 use crate::index::Index;
 use crate::index::tests::{Dice, Held, index};
 
@@ -15,39 +15,38 @@ static REFERENCE: LazyLock<(Vec<Vec<u8>>, Index<Held>)> = LazyLock::new(|| {
     let mut dice = Dice(1);
     let first = [dice.bases(300), b"CAG".repeat(30), dice.bases(200)].concat();
     let second = [dice.bases(200), vec![b'A'; 60], dice.bases(240)].concat();
-    let named =
-        [("first", &first), ("second", &second)].map(|(name, letters)| (name.to_owned(), letters.clone()));
+    let named = [("first", &first), ("second", &second)].map(|(name, letters)| (name.to_owned(), letters.clone()));
     let index = index(&named);
     (vec![first, second], index)
 });
 
-/// What is done to a read that was copied.
+/// Changes that are applied to a copied read.
 #[derive(Debug, Clone)]
 enum Edit {
     Change(u8),
-    Insert(Vec<u8>),
+    InsertSizeModel(Vec<u8>),
     Delete(usize),
 }
 
 fn letter() -> impl Strategy<Value = u8> {
-    prop_oneof![16 => (0..4usize).prop_map(|i| LETTERS[i]), 1 => Just(b'N')]
+    prop_oneof![16 => (0..4usize).prop_map(|i| BASE_LETTERS[i]), 1 => Just(b'N')]
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
         6 => letter().prop_map(Edit::Change),
-        1 => vec(letter(), 1..=35).prop_map(Edit::Insert),
+        1 => vec(letter(), 1..=35).prop_map(Edit::InsertSizeModel),
         1 => (1..=35usize).prop_map(Edit::Delete),
-        1 => vec(letter(), 1..=3).prop_map(Edit::Insert),
+        1 => vec(letter(), 1..=3).prop_map(Edit::InsertSizeModel),
         1 => (1..=3usize).prop_map(Edit::Delete),
     ]
 }
 
-/// A read as it lies on the reference, and a job for it.
+/// A read with its position on the reference, and a gapped alignment job for it.
 #[derive(Debug, Clone)]
 struct Case {
     letters: Vec<u8>,
-    job: Job,
+    job: GappedJob,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -64,11 +63,11 @@ fn case() -> impl Strategy<Value = Case> {
                 match edit {
                     _ if letters.is_empty() => {}
                     Edit::Change(letter) => letters[at] = letter,
-                    Edit::Insert(more) => drop(letters.splice(at..at, more)),
+                    Edit::InsertSizeModel(more) => drop(letters.splice(at..at, more)),
                     Edit::Delete(n) => drop(letters.drain(at..letters.len().min(at + n))),
                 }
             }
-            // Beyond the end of the sequence, too.
+            // Some reads extend beyond the end of the sequence.
             let letters = [before.clone(), letters, behind, vec![b'T']].concat();
             let letters = letters[..letters.len().min(300)].to_vec();
             let bounds = index.contigs()[contig].start..index.contigs()[contig].end();
@@ -77,7 +76,7 @@ fn case() -> impl Strategy<Value = Case> {
             let middle = (middle as u64).clamp(bounds.start - length + 1, bounds.end - 1);
             let least = bounds.start.saturating_sub(middle);
             let most = length.min(bounds.end - middle);
-            let job = Job {
+            let job = GappedJob {
                 read: 0,
                 place: 0,
                 at: middle - side as u64,
@@ -85,24 +84,24 @@ fn case() -> impl Strategy<Value = Case> {
                 reverse,
                 length: length as u16,
                 width: (2 * side + 1) as u8,
-                full: true,
+                covers_all_gaps: true,
             };
             Case { letters, job }
         },
     )
 }
 
-fn options() -> impl Strategy<Value = Options> {
-    let one = |equal, differs, open, extend, clip| Options {
-        equal,
-        differs,
-        open,
-        extend,
-        clip,
-        ..Options::default()
+fn options() -> impl Strategy<Value = ScoringOptions> {
+    let one = |equal, differs, open, extend, clip| ScoringOptions {
+        match_score: equal,
+        mismatch_penalty: differs,
+        gap_open: open,
+        gap_extend: extend,
+        clip_penalty: clip,
+        ..ScoringOptions::default()
     };
     prop_oneof![
-        3 => Just(Options::default()),
+        3 => Just(ScoringOptions::default()),
         1 => Just(one(1, 1, [1, 1], [1, 1], [0, 0])),
         1 => Just(one(2, 8, [12, 20], [2, 1], [10, 3])),
         1 => Just(one(1, 4, [6, 2], [1, 3], [100, 7])),
@@ -113,50 +112,51 @@ fn options() -> impl Strategy<Value = Options> {
     ]
 }
 
-/// Where the case's alignments were found, with their operations, by one call.
+/// The alignments of the cases with their CIGAR operations, from one call.
 fn found(
     index: &Index<Held>,
-    options: &Options,
-    vectors: Vectors,
+    options: &ScoringOptions,
+    vectors: SimdLevel,
     cases: &[Case],
-) -> Vec<Option<(Place, Vec<u32>)>> {
-    let (view, mut packed, mut aligner) = (index.view(), Packed::default(), Aligner::default());
+) -> Vec<Option<(Placement, Vec<u32>)>> {
+    let (view, mut packed, mut aligner) = (index.view(), PackedReadBatch::default(), GappedAligner::default());
     let mut jobs = Vec::new();
     for (i, case) in cases.iter().enumerate() {
-        let turned = genuma_reads::dna::revcomp(&case.letters);
-        packed.push(if case.job.reverse { &turned } else { &case.letters });
-        jobs.push(Job { read: i as u32, place: 7 + i as u32, ..case.job });
+        let turned = genuma_reads::dna::reverse_complement(&case.letters);
+        packed.push_read(if case.job.reverse { &turned } else { &case.letters });
+        jobs.push(GappedJob { read: i as u32, place: 7 + i as u32, ..case.job });
     }
     let (mut cigars, mut all) = (vec![99], vec![None; cases.len()]);
-    vectors.run(
+    vectors.run_at_level(
         #[inline(always)]
         || {
-            let strand = |read: u32, reverse| packed.strand(read as usize, reverse);
-            aligner.align(&view, options, &mut jobs, &mut cigars, strand, |found| {
+            let strand = |read: u32, reverse| packed.read_strand(read as usize, reverse);
+            aligner.align_jobs(&view, options, &mut jobs, &mut cigars, strand, |found| {
                 assert_eq!(found.place, 7 + found.read);
                 all[found.read as usize] = Some(found.best);
             });
         },
     );
     assert!(jobs.is_empty());
-    let with_operations = |place: Place| {
-        let at = place.cigar as usize;
-        (Place { cigar: 0, ..place }, cigars[at..at + usize::from(place.operations)].to_vec())
+    let with_operations = |place: Placement| {
+        let at = place.cigar_start as usize;
+        (Placement { cigar_start: 0, ..place }, cigars[at..at + usize::from(place.num_cigar_ops)].to_vec())
     };
     all.into_iter().map(|place| place.map(with_operations)).collect()
 }
 
 const NEVER: i64 = i64::MIN / 4;
 
-/// The best total of those alignments of a case that end before the read does, and of those that reach its end: Gotoh's recurrences over read and reference, in the band.
-fn twin(index: &Index<Held>, options: &Options, case: &Case) -> (i64, i64) {
+/// Best net scores of the alignments of a case that end before the read does, and of those that reach its end:
+/// Gotoh's recurrences over read and reference, within the band.
+fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64) {
     let (view, job) = (index.view(), &case.job);
-    let bounds = view.bounds(job.at + u64::from(job.width / 2) + u64::from(job.anchor));
+    let bounds = view.contig_bounds(job.at + u64::from(job.width / 2) + u64::from(job.anchor));
     let (n, width) = (case.letters.len(), usize::from(job.width));
     let m = n + width;
-    let [left, right] = options.clips(job.reverse).map(i64::from);
-    let [equal, differs] = [options.equal, options.differs].map(i64::from);
-    let [open, extend] = [options.open, options.extend].map(|both| both.map(i64::from));
+    let [left, right] = options.clip_penalties(job.reverse).map(i64::from);
+    let [equal, differs] = [options.match_score, options.mismatch_penalty].map(i64::from);
+    let [open, extend] = [options.gap_open, options.gap_extend].map(|both| both.map(i64::from));
     // Row and column 0 are before the first base.
     let none = vec![vec![NEVER; m + 1]; n + 1];
     let (mut best, mut deleted, mut inserted) = (none.clone(), none.clone(), none);
@@ -169,8 +169,8 @@ fn twin(index: &Index<Held>, options: &Options, case: &Case) -> (i64, i64) {
             }
             let letter = case.letters[i - 1];
             let score = match letter {
-                _ if !is_base(letter) => i64::from(AMBIGUOUS),
-                _ if LETTERS[usize::from(view.base(at))] == letter => equal,
+                _ if !is_base(letter) => i64::from(AMBIGUOUS_BASE_SCORE),
+                _ if BASE_LETTERS[usize::from(view.base_at(at))] == letter => equal,
                 _ => -differs,
             };
             let start = if i == 1 { 0 } else { -left };
@@ -187,34 +187,34 @@ fn twin(index: &Index<Held>, options: &Options, case: &Case) -> (i64, i64) {
     (within, to_end)
 }
 
-/// Fails unless a place's operations are what it says of itself.
-fn consistent(index: &Index<Held>, options: &Options, case: &Case, place: &Place, operations: &[u32]) {
+/// Asserts that the CIGAR operations of a placement match its other fields.
+fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place: &Placement, operations: &[u32]) {
     let (view, length) = (index.view(), case.letters.len());
-    let whole = [u32::from(place.to - place.from) << 4 | MATCH];
+    let whole = [u32::from(place.to - place.from) << 4 | CIGAR_MATCH];
     let operations = if operations.is_empty() { &whole } else { operations };
     assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15), "{operations:?} are merged");
     assert!(operations.iter().all(|operation| operation >> 4 > 0));
-    assert_eq!(operations[0] & 15, MATCH);
+    assert_eq!(operations[0] & 15, CIGAR_MATCH);
     let (mut at, mut target, mut score) = (usize::from(place.from), place.start(), 0);
     for operation in operations {
         let n = (operation >> 4) as i32;
         match operation & 15 {
-            INSERTED => {
+            CIGAR_INSERTION => {
                 at += n as usize;
-                score -= options.open[1] + n * options.extend[1];
+                score -= options.gap_open[1] + n * options.gap_extend[1];
             }
-            DELETED => {
+            CIGAR_DELETION => {
                 target += n as u64;
-                score -= options.open[0] + n * options.extend[0];
+                score -= options.gap_open[0] + n * options.gap_extend[0];
             }
             kind => {
-                assert_eq!(kind, MATCH);
+                assert_eq!(kind, CIGAR_MATCH);
                 for _ in 0..n {
                     let letter = case.letters[at];
                     score += match letter {
-                        _ if !is_base(letter) => AMBIGUOUS,
-                        _ if LETTERS[usize::from(view.base(target))] == letter => options.equal,
-                        _ => -options.differs,
+                        _ if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
+                        _ if BASE_LETTERS[usize::from(view.base_at(target))] == letter => options.match_score,
+                        _ => -options.mismatch_penalty,
                     };
                     (at, target) = (at + 1, target + 1);
                 }
@@ -222,11 +222,11 @@ fn consistent(index: &Index<Held>, options: &Options, case: &Case, place: &Place
         }
     }
     assert_eq!((at, target, score), (usize::from(place.to), place.end(), place.score));
-    let [left, right] = options.clips(place.reverse);
+    let [left, right] = options.clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < length { right } else { 0 };
-    assert_eq!(place.total, score - clipped);
+    assert_eq!(place.net_score, score - clipped);
     let middle = case.job.at + u64::from(case.job.width / 2);
-    let bounds = view.bounds(middle + u64::from(case.job.anchor));
+    let bounds = view.contig_bounds(middle + u64::from(case.job.anchor));
     assert!(bounds.start <= place.start() && place.end() <= bounds.end);
     let band = case.job.at..case.job.at + u64::from(case.job.width);
     assert!(band.contains(&place.left) && band.contains(&place.right), "{place:?} is not in {band:?}");
@@ -240,21 +240,21 @@ proptest! {
         cases in vec(case(), 1..50),
         options in options(),
     ) {
-        prop_assert_eq!(options.fault(), None);
+        prop_assert_eq!(options.find_error(), None);
         let index = &REFERENCE.1;
-        let together = found(index, &options, Vectors::all()[0], &cases);
+        let together = found(index, &options, SimdLevel::available_levels()[0], &cases);
         for (case, found) in cases.iter().zip(&together) {
             let (within, to_end) = twin(index, &options, case);
             let (place, operations) = found.as_ref().unwrap();
-            prop_assert_eq!(i64::from(place.total), within.max(to_end));
+            prop_assert_eq!(i64::from(place.net_score), within.max(to_end));
             prop_assert_eq!(usize::from(place.to) == case.letters.len(), to_end > within);
             consistent(index, &options, case, place, operations);
         }
-        for &vectors in Vectors::all() {
+        for &vectors in SimdLevel::available_levels() {
             prop_assert_eq!(&found(index, &options, vectors, &cases), &together);
         }
         for (case, together) in cases.iter().zip(&together) {
-            let alone = found(index, &options, Vectors::widest(), std::slice::from_ref(case));
+            let alone = found(index, &options, SimdLevel::widest_available(), std::slice::from_ref(case));
             prop_assert_eq!(&alone[0], together, "one by one");
         }
     }
@@ -265,19 +265,19 @@ fn long_reads_with_the_largest_scores_do_not_overflow() {
     let mut dice = Dice(2);
     let letters = dice.bases(2100);
     let index = index(&[("one".to_owned(), letters.clone())]);
-    let options = Options {
-        equal: 8,
-        differs: 1000,
-        open: [1000; 2],
-        extend: [1; 2],
-        clip: [1000; 2],
-        ..Options::default()
+    let options = ScoringOptions {
+        match_score: 8,
+        mismatch_penalty: 1000,
+        gap_open: [1000; 2],
+        gap_extend: [1; 2],
+        clip_penalty: [1000; 2],
+        ..ScoringOptions::default()
     };
     for cut in [0, 1, 35, 70] {
         let mut read = letters[..2000 + cut].to_vec();
         read.drain(900..900 + cut);
         let start = index.contigs()[0].start;
-        let job = Job {
+        let job = GappedJob {
             read: 0,
             place: 0,
             at: start - 35,
@@ -285,28 +285,30 @@ fn long_reads_with_the_largest_scores_do_not_overflow() {
             reverse: false,
             length: 2000,
             width: 71,
-            full: true,
+            covers_all_gaps: true,
         };
         let case = Case { letters: read, job };
-        let found = found(&index, &options, Vectors::widest(), std::slice::from_ref(&case));
+        let found = found(&index, &options, SimdLevel::widest_available(), std::slice::from_ref(&case));
         let (place, operations) = found[0].as_ref().unwrap();
         let (within, to_end) = twin(&index, &options, &case);
-        assert_eq!(i64::from(place.total), within.max(to_end), "{cut}");
+        assert_eq!(i64::from(place.net_score), within.max(to_end), "{cut}");
         consistent(&index, &options, &case, place, operations);
     }
 }
 
 #[test]
 fn a_band_is_as_wide_as_what_may_be_better() {
-    let options = Options::default();
-    let place = |total| Place { left: 5000, total, most: total + 40, anchor: 3, ..Place::default() };
+    let options = ScoringOptions::default();
+    let place = |total| Placement {
+        left: 5000,
+        net_score: total,
+        max_gapped_score: total + 40,
+        anchor: 3,
+        ..Placement::default()
+    };
     // A gap of one base costs seven.
     for (total, side) in [(100, None), (93, None), (92, Some(1)), (80, Some(13)), (40, Some(35))] {
-        let job = Job::new(1, 2, &place(total), 100, false, &options);
-        assert_eq!(
-            job.map(|job| (job.at, job.width)),
-            side.map(|side| (5000 - side, 2 * side as u8 + 1)),
-            "{total}"
-        );
+        let job = GappedJob::new(1, 2, &place(total), 100, false, &options);
+        assert_eq!(job.map(|job| (job.at, job.width)), side.map(|side| (5000 - side, 2 * side as u8 + 1)), "{total}");
     }
 }

@@ -1,7 +1,9 @@
-//! Making an index: the reference packed, its seeds dealt to partitions by their hashes, each partition sorted and made into buckets.
+//! Builds an index: packs the reference, distributes its seeds to partitions by hash, sorts each partition and fills
+//! its buckets.
 //!
-//! The sequence is gone through twice: once to count the seeds of each partition, once to put them there. Buckets are handed out
-//! partition by partition, so what is held is the packed reference, twelve bytes a seed and the lists: 1.8 bytes a base with a seed every nine bases.
+//! The seeds are computed twice: once to count the seeds of each partition, once to store them. Buckets are written
+//! partition by partition, so that memory holds only the packed reference, twelve bytes per seed and the lists: 1.8
+//! bytes per base with one seed per nine bases.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -11,133 +13,141 @@ use bytemuck::Zeroable as _;
 use genuma_work::parallel;
 
 use super::{
-    ALIGNED, BETWEEN, Bucket, COUNT_SHIFT, Contig, EDGE, Error, Head, MAGIC, MORE, OWN_SLOTS, PARTITIONS,
-    SLOTS, SPARE, belongs,
+    Bucket, CONTIG_GAP_BP, CONTINUES_FLAG, COUNT_SHIFT, Contig, EDGE_PADDING_BP, Error, IndexHeader, MAGIC,
+    MAX_SINGLE_POSITIONS, PARTITIONS, SECTION_ALIGNMENT_BYTES, SLOTS_PER_BUCKET, SPARE_BUCKETS, split_hash,
 };
-use crate::bases::{WORD, is_base, pack_word};
-use crate::syncmers::{Finder, SEED, Syncmer};
-use genuma_machine::processor::Vectors;
+use crate::bases::{BASES_PER_WORD, is_base, pack_word};
+use crate::syncmers::{SEED_BP, Syncmer, SyncmerFinder};
+use genuma_machine::processor::SimdLevel;
 
-/// Bases whose seeds a thread finds at a time; a multiple of 16.
-const STRETCH: u64 = 1 << 16;
-/// Slots of a bucket that are full on average.
-const LOAD: u64 = 8;
-/// Longest reference (packed bases).
-const LONGEST: u64 = 1 << 34;
+/// Number of bases in which a thread finds seeds at a time; a multiple of 16.
+const TASK_BASES: u64 = 1 << 16;
+/// Mean number of used slots in a bucket.
+const MEAN_SLOTS_USED: u64 = 8;
+/// Maximum length of a reference in packed bases.
+const MAX_REFERENCE_BP: u64 = 1 << 34;
 
-/// Bases for letters that are none: those that bwa makes up (POSIX `lrand48` from the seed 11), so that reads at the border of a hole lie as with it.
+/// Bases that replace ambiguous letters: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the
+/// border of an ambiguous range are placed as by bwa.
 #[derive(Debug)]
-struct MadeUp(u64);
+struct RandomBases(u64);
 
-impl Default for MadeUp {
-    fn default() -> MadeUp {
-        MadeUp(11 << 16 | 0x330e)
+impl Default for RandomBases {
+    fn default() -> RandomBases {
+        RandomBases(11 << 16 | 0x330e)
     }
 }
 
-impl MadeUp {
-    fn next(&mut self) -> u8 {
+impl RandomBases {
+    fn next_base(&mut self) -> u8 {
         self.0 = self.0.wrapping_mul(0x5_deec_e66d).wrapping_add(0xb) & ((1 << 48) - 1);
         b"ACGT"[(self.0 >> 17 & 3) as usize]
     }
 }
 
-/// A reference being packed.
+/// A reference that is being packed.
 #[derive(Debug, Default)]
-pub struct Built {
+pub struct ReferenceBuilder {
     contigs: Vec<Contig>,
-    holes: Vec<Range<u64>>,
+    ambiguous_ranges: Vec<Range<u64>>,
     words: Vec<u64>,
-    /// Letters of the sequence that do not fill a word yet.
-    waiting: Vec<u8>,
-    /// Packed bases, with those that wait.
+    /// Letters that do not fill a word yet.
+    unpacked: Vec<u8>,
+    /// Number of packed bases, including bases that are not stored in a word yet.
     at: u64,
-    made_up: MadeUp,
+    random_bases: RandomBases,
 }
 
-impl Built {
-    /// A sequence begins.
-    pub fn begin(&mut self, name: String) {
-        let gap = if self.contigs.is_empty() { EDGE } else { BETWEEN };
+impl ReferenceBuilder {
+    /// Begins the contig `name`; the bases added next belong to it.
+    pub fn begin_contig(&mut self, name: String) {
+        let gap = if self.contigs.is_empty() { EDGE_PADDING_BP } else { CONTIG_GAP_BP };
         self.pad(gap);
         self.contigs.push(Contig { name, start: self.at, length: 0 });
     }
 
-    /// At least so many bases that no read has; the next one is the first of a word.
+    /// Appends at least `gap` padding bases, so that the next base is the first of a word.
     fn pad(&mut self, gap: u64) {
-        let end = (self.at + gap).next_multiple_of(WORD as u64);
-        // Not one letter: a read may be of one.
+        let end = (self.at + gap).next_multiple_of(BASES_PER_WORD as u64);
+        // Not a single repeated letter, because a read may consist of one letter.
         while self.at < end {
-            self.letter(b"ACGTTGCACATGGTAC"[(self.at % 16) as usize]);
+            self.push_letter(b"ACGTTGCACATGGTAC"[(self.at % 16) as usize]);
         }
     }
 
-    fn letter(&mut self, letter: u8) {
-        self.waiting.push(letter);
+    fn push_letter(&mut self, letter: u8) {
+        self.unpacked.push(letter);
         self.at += 1;
-        if self.waiting.len() == WORD {
-            self.words.push(pack_word(&self.waiting));
-            self.waiting.clear();
+        if self.unpacked.len() == BASES_PER_WORD {
+            self.words.push(pack_word(&self.unpacked));
+            self.unpacked.clear();
         }
     }
 
-    /// The next bases of the sequence (IUPAC letters).
-    pub fn add(&mut self, bases: &[u8]) {
+    /// Appends bases (IUPAC letters) to the current sequence.
+    pub fn add_bases(&mut self, bases: &[u8]) {
         let Some(contig) = self.contigs.last_mut() else { return };
         contig.length += bases.len() as u64;
         for &letter in bases {
             if is_base(letter) {
-                self.letter(letter);
+                self.push_letter(letter);
             } else {
-                match self.holes.last_mut() {
+                match self.ambiguous_ranges.last_mut() {
                     Some(last) if last.end == self.at => last.end += 1,
-                    _ => self.holes.push(self.at..self.at + 1),
+                    _ => self.ambiguous_ranges.push(self.at..self.at + 1),
                 }
-                let letter = self.made_up.next();
-                self.letter(letter);
+                let letter = self.random_bases.next_base();
+                self.push_letter(letter);
             }
         }
     }
 
-    fn end(&mut self) {
-        self.pad(EDGE);
+    fn finish(&mut self) {
+        self.pad(EDGE_PADDING_BP);
         self.words.extend([0; 2]);
     }
 }
 
-/// A seed of the reference: the low bits of its hash, strand and high bits of its place ([`key`]); the low bits of its place.
+/// A seed of the reference: its sort key ([`entry_key`]) and the low 32 bits of its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C, packed(4))]
-struct Entry {
+struct SeedEntry {
     key: u64,
     place: u32,
 }
 
-/// What the partition does not say of the hash, 56 bits; the strand; two bits of the place: in the order in which a list has them.
-fn key(seed: &Syncmer, place: u64) -> u64 {
+/// Sort key of a seed: the 56 hash bits that the partition does not determine, the strand, and the two highest bits
+/// of the position. Seeds sorted by key have the order in which the positions of a list are stored.
+fn entry_key(seed: &Syncmer, place: u64) -> u64 {
     seed.hash << 8 | u64::from(seed.reverse) << 2 | place >> 32
 }
 
-/// Hands all seeds of a stretch with their places to `each`: those without a hole.
-fn seeds(built: &Built, contig: &Contig, from: u64, finder: &mut Finder, each: impl FnMut(Syncmer, u64)) {
+/// Passes all seeds of a task, with their positions, to `each`. Seeds that overlap an ambiguous range are skipped.
+fn for_each_seed(
+    built: &ReferenceBuilder,
+    contig: &Contig,
+    from: u64,
+    finder: &mut SyncmerFinder,
+    each: impl FnMut(Syncmer, u64),
+) {
     let start = contig.start + from;
-    // The next stretch begins so that its first seed is the one behind the last of this.
-    let end = (start + STRETCH + SEED as u64).min(contig.end());
-    let mut hole = built.holes.partition_point(|hole| hole.end <= start);
+    // The next task begins so that its first seed follows the last one of this task.
+    let end = (start + TASK_BASES + SEED_BP as u64).min(contig.end());
+    let mut hole = built.ambiguous_ranges.partition_point(|hole| hole.end <= start);
     let mut each = each;
-    Vectors::widest().run(
+    SimdLevel::widest_available().run_at_level(
         #[inline(always)]
         || {
-            finder.find(&built.words, start as usize, end as usize, |seed| {
+            finder.find_seeds(&built.words, start as usize, end as usize, |seed| {
                 let place = start + u64::from(seed.at);
-                // Found in the next stretch, too.
-                if u64::from(seed.at) >= STRETCH {
+                // The next task finds this seed, too.
+                if u64::from(seed.at) >= TASK_BASES {
                     return;
                 }
-                while built.holes.get(hole).is_some_and(|hole| hole.end <= place) {
+                while built.ambiguous_ranges.get(hole).is_some_and(|hole| hole.end <= place) {
                     hole += 1;
                 }
-                if built.holes.get(hole).is_none_or(|hole| hole.start >= place + SEED as u64) {
+                if built.ambiguous_ranges.get(hole).is_none_or(|hole| hole.start >= place + SEED_BP as u64) {
                     each(seed, place);
                 }
             });
@@ -145,40 +155,40 @@ fn seeds(built: &Built, contig: &Contig, from: u64, finder: &mut Finder, each: i
     );
 }
 
-/// Makes the index by `threads` threads and hands it over piece by piece.
+/// Builds the index with `threads` threads and passes its bytes to `write` in order.
 ///
 /// # Errors
-/// The reference is too long, or what `write` returns.
+/// The reference is too long, or `write` fails.
 pub fn build<E: From<Error> + Send>(
-    mut built: Built,
+    mut built: ReferenceBuilder,
     threads: usize,
     mut write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    built.end();
+    built.finish();
     let built = built;
-    if built.at > LONGEST {
-        return Err(Error::TooLong(built.at).into());
+    if built.at > MAX_REFERENCE_BP {
+        return Err(Error::ReferenceTooLong(built.at).into());
     }
-    let wide = match built.at >> 32 {
+    let extra_position_bits = match built.at >> 32 {
         0 => 0,
         1 => 1,
         _ => 2,
     };
     let stretches: Vec<(usize, u64)> = (built.contigs.iter().enumerate())
-        .flat_map(|(i, contig)| (0..contig.length).step_by(STRETCH as usize).map(move |from| (i, from)))
+        .flat_map(|(i, contig)| (0..contig.length).step_by(TASK_BASES as usize).map(move |from| (i, from)))
         .collect();
-    // A stretch more than the last begins with has seeds only if it is one of the stretches.
+    // Seeds that begin after a task belong to the next task.
     let counts: Vec<AtomicU64> = (0..PARTITIONS).map(|_| AtomicU64::new(0)).collect();
-    parallel::in_order(stretches.len(), threads, Finder::default, |finder, i| {
+    parallel::map_in_order(stretches.len(), threads, SyncmerFinder::default, |finder, i| {
         let (contig, from) = stretches[i];
         let mut here = [0u32; PARTITIONS as usize];
-        seeds(&built, &built.contigs[contig], from, finder, |seed, _| here[(seed.hash >> 56) as usize] += 1);
+        for_each_seed(&built, &built.contigs[contig], from, finder, |seed, _| here[(seed.hash >> 56) as usize] += 1);
         for (count, here) in counts.iter().zip(here) {
             count.fetch_add(u64::from(here), Ordering::Relaxed);
         }
     });
     let counts: Vec<usize> = counts.into_iter().map(|n| n.into_inner() as usize).collect();
-    let mut entries = vec![Entry { key: 0, place: 0 }; counts.iter().sum()];
+    let mut entries = vec![SeedEntry { key: 0, place: 0 }; counts.iter().sum()];
     {
         let mut partitions = Vec::new();
         let mut rest = &mut entries[..];
@@ -187,11 +197,11 @@ pub fn build<E: From<Error> + Send>(
             partitions.push(Mutex::new((these, 0)));
             rest = others;
         }
-        let state = || (Finder::default(), vec![Vec::new(); PARTITIONS as usize]);
-        parallel::in_order(stretches.len(), threads, state, |(finder, dealt), i| {
+        let state = || (SyncmerFinder::default(), vec![Vec::new(); PARTITIONS as usize]);
+        parallel::map_in_order(stretches.len(), threads, state, |(finder, dealt), i| {
             let (contig, from) = stretches[i];
-            seeds(&built, &built.contigs[contig], from, finder, |seed, place| {
-                let entry = Entry { key: key(&seed, place), place: place as u32 };
+            for_each_seed(&built, &built.contigs[contig], from, finder, |seed, place| {
+                let entry = SeedEntry { key: entry_key(&seed, place), place: place as u32 };
                 dealt[(seed.hash >> 56) as usize].push(entry);
             });
             for (some, partition) in dealt.iter_mut().zip(&partitions) {
@@ -202,8 +212,8 @@ pub fn build<E: From<Error> + Send>(
                 some.clear();
             }
         });
-        // Which thread came first does not show, as they are sorted now.
-        parallel::in_order(
+        // The seeds are sorted, so that the result does not depend on the threads.
+        parallel::map_in_order(
             partitions.len(),
             threads,
             || (),
@@ -219,26 +229,31 @@ pub fn build<E: From<Error> + Send>(
         partitions.push(these);
         rest = others;
     }
-    // How much room lists take, and slots.
-    let sizes = parallel::in_order(partitions.len(), threads, || (), |(), i| sizes(partitions[i], wide));
+    // Sizes of the slots and the lists.
+    let sizes = parallel::map_in_order(
+        partitions.len(),
+        threads,
+        || (),
+        |(), i| slot_and_list_counts(partitions[i], extra_position_bits),
+    );
     let slots = sizes.iter().map(|(slots, _)| *slots).max().unwrap_or(0);
-    let each = (slots / LOAD + 1).max(1);
+    let buckets_per_partition = (slots / MEAN_SLOTS_USED + 1).max(1);
     let lists: u64 = sizes.iter().map(|(_, lists)| lists).sum();
     if lists >= 1 << 32 {
-        return Err(Error::TooLong(built.at).into());
+        return Err(Error::ReferenceTooLong(built.at).into());
     }
 
     let names: Vec<u8> = built.contigs.iter().flat_map(|contig| contig.name.bytes().chain([0])).collect();
-    let head = Head {
+    let head = IndexHeader {
         contigs: built.contigs.len() as u64,
         names: names.len() as u64,
-        holes: built.holes.len() as u64,
+        ambiguous_ranges: built.ambiguous_ranges.len() as u64,
         words: built.words.len() as u64,
-        buckets: each,
+        buckets: buckets_per_partition,
         lists,
-        wide: u64::from(wide),
+        extra_position_bits: u64::from(extra_position_bits),
     };
-    let (sections, _) = head.laid().ok_or(Error::TooLong(built.at))?;
+    let (sections, _) = head.section_layout().ok_or(Error::ReferenceTooLong(built.at))?;
     let mut at = 0;
     let mut put = |bytes: &[u8], at: &mut usize| {
         *at += bytes.len();
@@ -250,101 +265,113 @@ pub fn build<E: From<Error> + Send>(
         pairs.flat_map(|[a, b]| [a.to_le_bytes(), b.to_le_bytes()].concat()).collect::<Vec<u8>>()
     };
     let contigs = pairs(&mut built.contigs.iter().map(|contig| [contig.start, contig.length]));
-    let holes = pairs(&mut built.holes.iter().map(|hole| [hole.start, hole.end]));
-    let zeros = [0; ALIGNED];
+    let ambiguous_ranges = pairs(&mut built.ambiguous_ranges.iter().map(|hole| [hole.start, hole.end]));
+    let zeros = [0; SECTION_ALIGNMENT_BYTES];
     for (section, bytes) in
-        sections.iter().zip([&contigs, &names, &holes, bytemuck::cast_slice(&built.words)])
+        sections.iter().zip([&contigs, &names, &ambiguous_ranges, bytemuck::cast_slice(&built.words)])
     {
         put(&zeros[..section.start - at], &mut at)?;
         put(bytes, &mut at)?;
     }
     put(&zeros[..sections[4].start - at], &mut at)?;
-    // Some partitions at a time, in order; lists wait, as they stand behind all buckets.
+    // Some partitions at a time, in order. The lists are kept until all buckets are written.
     let mut starts = Vec::new();
     let mut sum = 0;
     for (_, lists) in &sizes {
         starts.push(sum);
         sum += lists;
     }
-    let mut waiting = Vec::with_capacity(sizes.len());
+    let mut deferred = Vec::with_capacity(sizes.len());
     let together = 4 * threads.max(1);
     for first in (0..partitions.len()).step_by(together) {
         let these = together.min(partitions.len() - first);
-        let made = parallel::in_order(
+        let made = parallel::map_in_order(
             these,
             threads,
             || (),
-            |(), i| filled(partitions[first + i], each, wide, starts[first + i] as u32),
+            |(), i| {
+                fill_buckets(
+                    partitions[first + i],
+                    buckets_per_partition,
+                    extra_position_bits,
+                    starts[first + i] as u32,
+                )
+            },
         );
         for made in made {
             let (buckets, lists) = made?;
             put(bytemuck::cast_slice(&buckets), &mut at)?;
-            waiting.push(lists);
+            deferred.push(lists);
         }
     }
     put(&zeros[..sections[5].start - at], &mut at)?;
-    for lists in waiting {
+    for lists in deferred {
         put(bytemuck::cast_slice(&lists), &mut at)?;
     }
     Ok(())
 }
 
-/// Goes through entries of the same seed.
-fn groups(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
+/// Groups of entries with the same seed.
+fn entries_by_seed(entries: &[SeedEntry]) -> impl Iterator<Item = &[SeedEntry]> {
     entries.chunk_by(|a, b| a.key & !7 == b.key & !7)
 }
 
-/// Slots and numbers in lists that these take.
-fn sizes(entries: &[Entry], wide: u32) -> (u64, u64) {
+/// Number of slots and of list items that the entries need.
+fn slot_and_list_counts(entries: &[SeedEntry], extra_position_bits: u32) -> (u64, u64) {
     let (mut slots, mut lists) = (0, 0);
-    for group in groups(entries) {
-        if group.len() <= OWN_SLOTS {
+    for group in entries_by_seed(entries) {
+        if group.len() <= MAX_SINGLE_POSITIONS {
             slots += group.len() as u64;
         } else {
             slots += 1;
-            lists += (2u64 << wide) + group.len() as u64;
+            lists += (2u64 << extra_position_bits) + group.len() as u64;
         }
     }
     (slots, lists)
 }
 
-/// The buckets of a partition, and its lists, of which the first stands at `start`.
-fn filled(entries: &[Entry], each: u64, wide: u32, start: u32) -> Result<(Vec<Bucket>, Vec<u32>), Error> {
-    let mut buckets = vec![Bucket::zeroed(); (each + SPARE) as usize];
+/// Fills the buckets of a partition and its lists; `start` is the position of its first list.
+fn fill_buckets(
+    entries: &[SeedEntry],
+    buckets_per_partition: u64,
+    extra_position_bits: u32,
+    start: u32,
+) -> Result<(Vec<Bucket>, Vec<u32>), Error> {
+    let mut buckets = vec![Bucket::zeroed(); (buckets_per_partition + SPARE_BUCKETS) as usize];
     let mut lists = Vec::new();
-    let mut put = |entry: Entry, place: u32, list: bool| {
+    let mut put = |entry: SeedEntry, place: u32, list: bool| {
         let key = { entry.key };
-        let (_, bucket, mut tag) = belongs(key >> 8, each, wide);
+        let (_, bucket, mut tag) = split_hash(key >> 8, buckets_per_partition, extra_position_bits);
         if !list {
-            tag |= ((key >> 2 & 1) << 7) as u8 | ((key & 3) << (7 - wide)) as u8 & 0x7f;
+            tag |= ((key >> 2 & 1) << 7) as u8 | ((key & 3) << (7 - extra_position_bits)) as u8 & 0x7f;
         }
         let mut at = bucket as usize;
         loop {
-            let bucket = buckets.get_mut(at).ok_or(Error::Crowded)?;
-            let n = (bucket.about >> COUNT_SHIFT & 15) as usize;
-            if n < SLOTS {
+            let bucket = buckets.get_mut(at).ok_or(Error::TooManyCollisions)?;
+            let n = (bucket.flags >> COUNT_SHIFT & 15) as usize;
+            if n < SLOTS_PER_BUCKET {
                 bucket.tags[n] = tag;
                 bucket.places[n] = place;
-                bucket.about += 1 << COUNT_SHIFT;
-                bucket.about |= u32::from(list) << n;
+                bucket.flags += 1 << COUNT_SHIFT;
+                bucket.flags |= u32::from(list) << n;
                 return Ok::<(), Error>(());
             }
-            bucket.about |= MORE;
+            bucket.flags |= CONTINUES_FLAG;
             at += 1;
         }
     };
-    for group in groups(entries) {
-        if group.len() <= OWN_SLOTS {
+    for group in entries_by_seed(entries) {
+        if group.len() <= MAX_SINGLE_POSITIONS {
             for &entry in group {
                 put(entry, entry.place, false)?;
             }
         } else {
             put(group[0], start + lists.len() as u32, true)?;
             let counts = lists.len();
-            lists.resize(counts + (2 << wide), 0);
+            lists.resize(counts + (2 << extra_position_bits), 0);
             for entry in group {
                 let key = { entry.key };
-                let which = ((key >> 2 & 1) << wide | key & 3) as usize;
+                let which = ((key >> 2 & 1) << extra_position_bits | key & 3) as usize;
                 lists[counts + which] += 1;
             }
             lists.extend(group.iter().map(|entry| entry.place));
@@ -356,37 +383,41 @@ fn filled(entries: &[Entry], each: u64, wide: u32, start: u32) -> Result<(Vec<Bu
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Dice, Seen};
-    use super::super::{Slot, View};
+    use super::super::{IndexSlot, IndexView};
     use super::*;
 
     #[test]
     fn letters_that_are_none_are_the_bases_that_bwa_makes_of_them() {
-        // Read from the .pac file that `bwa index` 0.7.17 writes for the same letters.
+        // Taken from the .pac file that `bwa index` 0.7.17 writes for the same letters.
         let expected = b"CGGGAACAGCTCTCCTTGAGCTCTGTGGGTGATGGGTGACTCCT";
-        let mut made_up = MadeUp::default();
-        assert!(expected.iter().all(|letter| made_up.next() == *letter));
-        let mut built = Built::default();
-        built.begin("a".into());
-        built.add(b"ACNR");
-        built.begin("b".into());
-        built.add(b"-T");
-        assert_eq!(built.holes.iter().map(|hole| hole.end - hole.start).collect::<Vec<_>>(), [2, 1]);
-        assert_eq!(built.waiting, b"GT");
+        let mut random_bases = RandomBases::default();
+        assert!(expected.iter().all(|letter| random_bases.next_base() == *letter));
+        let mut built = ReferenceBuilder::default();
+        built.begin_contig("a".into());
+        built.add_bases(b"ACNR");
+        built.begin_contig("b".into());
+        built.add_bases(b"-T");
+        assert_eq!(built.ambiguous_ranges.iter().map(|hole| hole.end - hole.start).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(built.unpacked, b"GT");
     }
 
-    /// Seeds of one partition at places beyond 2^32: a hash and its places.
-    fn made_up(wide: u32, seeds: usize, dice: &mut Dice) -> (Vec<Entry>, Vec<(u64, Vec<Seen>)>) {
+    /// Seeds of one partition at positions beyond 2^32: a hash and its positions.
+    fn random_bases(
+        extra_position_bits: u32,
+        seeds: usize,
+        dice: &mut Dice,
+    ) -> (Vec<SeedEntry>, Vec<(u64, Vec<Seen>)>) {
         let mut all: Vec<(u64, Vec<Seen>)> = Vec::new();
         let mut entries = Vec::new();
         for i in 0..seeds {
             let hash = (dice.roll(1 << 28) as u64) << 28 | dice.roll(1 << 28) as u64;
             let copies = if i % 10 == 0 { 4 + dice.roll(60) } else { 1 + i % 3 };
             let mut places: Vec<Seen> =
-                (0..copies).map(|_| (dice.roll(1 << (32 + wide)) as u64, dice.roll(2) == 1)).collect();
+                (0..copies).map(|_| (dice.roll(1 << (32 + extra_position_bits)) as u64, dice.roll(2) == 1)).collect();
             places.sort_unstable_by_key(|&(at, reverse)| (reverse, at));
             for &(place, reverse) in &places {
-                let key = key(&Syncmer { at: 0, reverse, hash }, place);
-                entries.push(Entry { key, place: place as u32 });
+                let key = entry_key(&Syncmer { at: 0, reverse, hash }, place);
+                entries.push(SeedEntry { key, place: place as u32 });
             }
             all.push((hash, places));
         }
@@ -396,60 +427,57 @@ mod tests {
 
     #[test]
     fn places_of_more_than_32_bits_come_back() {
-        for wide in 0..3 {
-            let mut dice = Dice(u64::from(wide));
-            let (entries, seeds) = made_up(wide, 3000, &mut dice);
-            let (slots, room) = sizes(&entries, wide);
+        for extra_position_bits in 0..3 {
+            let mut dice = Dice(u64::from(extra_position_bits));
+            let (entries, seeds) = random_bases(extra_position_bits, 3000, &mut dice);
+            let (slots, room) = slot_and_list_counts(&entries, extra_position_bits);
             let start = 77;
-            let each = slots / LOAD + 1;
-            let (buckets, mut lists) = filled(&entries, each, wide, start).unwrap();
+            let buckets_per_partition = slots / MEAN_SLOTS_USED + 1;
+            let (buckets, mut lists) =
+                fill_buckets(&entries, buckets_per_partition, extra_position_bits, start).unwrap();
             assert_eq!(lists.len() as u64, room);
-            assert_eq!(
-                buckets.iter().map(|bucket| u64::from(bucket.about >> COUNT_SHIFT & 15)).sum::<u64>(),
-                slots
-            );
-            assert!(buckets.iter().any(|bucket| bucket.about & MORE != 0), "some bucket is too full");
+            assert_eq!(buckets.iter().map(|bucket| u64::from(bucket.flags >> COUNT_SHIFT & 15)).sum::<u64>(), slots);
+            assert!(buckets.iter().any(|bucket| bucket.flags & CONTINUES_FLAG != 0), "some bucket is too full");
             lists.splice(0..0, (0..start).map(|_| u32::MAX));
-            let view = View {
+            let view = IndexView {
                 words: &[],
                 buckets: &buckets,
                 lists: &lists,
                 contigs: &[],
                 alt: &[],
                 first_alt: u64::MAX,
-                coarse: &[],
-                holes: &[],
-                each,
-                wide,
+                first_contig_by_block: &[],
+                ambiguous_ranges: &[],
+                buckets_per_partition,
+                extra_position_bits,
             };
             for (hash, places) in seeds {
                 let (mut own, mut listed) = (Vec::new(), false);
-                view.slots(view.address(hash), |slot| match slot {
-                    Slot::Place(at, reverse) => own.push((at, reverse)),
-                    Slot::List(at) => {
-                        let list = view.list(at);
-                        let on = |reverse| list.on(reverse).map(move |at| (at, reverse));
-                        listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places
-                            && list.len() == places.len();
+                view.for_each_slot(view.bucket_address(hash), |slot| match slot {
+                    IndexSlot::Position(at, reverse) => own.push((at, reverse)),
+                    IndexSlot::List(at) => {
+                        let list = view.position_list(at);
+                        let on = |reverse| list.positions_on_strand(reverse).map(move |at| (at, reverse));
+                        listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places && list.len() == places.len();
                     }
                 });
-                let found = if places.len() <= OWN_SLOTS {
+                let found = if places.len() <= MAX_SINGLE_POSITIONS {
                     places.iter().all(|place| own.contains(place))
                 } else {
                     listed
                 };
-                assert!(found, "wide {wide}: {places:?}");
+                assert!(found, "extra_position_bits {extra_position_bits}: {places:?}");
             }
         }
     }
 
     #[test]
     fn too_many_seeds_of_one_bucket_are_an_error() {
-        let full = SLOTS * (SPARE as usize + 1);
-        let entries = |n: usize| -> Vec<Entry> {
-            (0..n as u64).map(|i| Entry { key: i << 8, place: i as u32 }).collect()
+        let full = SLOTS_PER_BUCKET * (SPARE_BUCKETS as usize + 1);
+        let entries = |n: usize| -> Vec<SeedEntry> {
+            (0..n as u64).map(|i| SeedEntry { key: i << 8, place: i as u32 }).collect()
         };
-        assert!(filled(&entries(full), 1, 0, 0).is_ok());
-        assert_eq!(filled(&entries(full + 1), 1, 0, 0).unwrap_err(), Error::Crowded);
+        assert!(fill_buckets(&entries(full), 1, 0, 0).is_ok());
+        assert_eq!(fill_buckets(&entries(full + 1), 1, 0, 0).unwrap_err(), Error::TooManyCollisions);
     }
 }

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::bases::{LETTERS, is_base};
-use crate::syncmers::{Finder, SEED};
+use crate::bases::{BASE_LETTERS, is_base};
+use crate::syncmers::{SEED_BP, SyncmerFinder};
 
 /// Random numbers (splitmix64).
 pub(crate) struct Dice(pub u64);
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// Bytes that begin at a multiple of 64.
+/// Bytes that are aligned to 64.
 #[derive(Debug)]
 pub(crate) struct Held(Vec<Bucket>, usize);
 
@@ -48,11 +48,11 @@ impl Deref for Held {
 
 /// The bytes of the index of some sequences.
 pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
-    let mut built = Built::default();
+    let mut built = ReferenceBuilder::default();
     for (name, letters) in contigs {
-        built.begin(name.clone());
-        // As a file is read: in pieces of any size.
-        letters.chunks(1 + 7 * threads).for_each(|some| built.add(some));
+        built.begin_contig(name.clone());
+        // In chunks of any size, as a file is read.
+        letters.chunks(1 + 7 * threads).for_each(|some| built.add_bases(some));
     }
     let mut all = Vec::new();
     build(built, threads, |some| {
@@ -68,28 +68,27 @@ pub(crate) fn index(contigs: &[(String, Vec<u8>)]) -> Index<Held> {
     Index::new(bytes(contigs, 1)).unwrap()
 }
 
-/// Sequences of all kinds: with holes, with copies on both strands, palindromes, tandem repeats, short ones.
+/// Sequences of all kinds: with ambiguous ranges, with copies on both strands, palindromes, tandem repeats, short
+/// ones.
 fn reference(seed: u64) -> Vec<(String, Vec<u8>)> {
     let mut dice = Dice(seed);
     let family = dice.bases(700);
-    let turned = genuma_reads::dna::revcomp(&family);
+    let turned = genuma_reads::dna::reverse_complement(&family);
     let mut long = dice.bases(150_000);
     for (i, copy) in [&family, &turned, &family, &family, &turned, &turned, &family].into_iter().enumerate() {
         let at = 1000 + 20_000 * i;
         long[at..at + copy.len()].copy_from_slice(copy);
     }
-    // Three copies have slots of their own.
+    // Three copies are stored in slots.
     for at in [30_000, 50_000] {
         long.copy_within(70_000..70_400, at);
     }
-    // Holes of all sizes, one over the end of a stretch, one before the first base and behind the last.
-    for (from, to) in
-        [(0, 30), (500, 501), (520, 521), (65_500, 65_600), (90_000, 91_000), (149_990, 150_000)]
-    {
+    // Ambiguous ranges of all sizes: one across the end of a task, one before the first base, one after the last.
+    for (from, to) in [(0, 30), (500, 501), (520, 521), (65_500, 65_600), (90_000, 91_000), (149_990, 150_000)] {
         long[from..to].fill(b"NRn-"[from % 4]);
     }
     let half = dice.bases(300);
-    let palindrome = [half.clone(), genuma_reads::dna::revcomp(&half)].concat().repeat(3);
+    let palindrome = [half.clone(), genuma_reads::dna::reverse_complement(&half)].concat().repeat(3);
     let tandem = dice.bases(31).repeat(40);
     let mut contigs = vec![long, palindrome, vec![b'N'; 100], tandem, vec![b'A'; 200], b"AC".repeat(100)];
     contigs.extend([1, 24, 25, 26, 32, 64, 65, 66_000].map(|n| dice.bases(n)));
@@ -99,18 +98,18 @@ fn reference(seed: u64) -> Vec<(String, Vec<u8>)> {
     (contigs.into_iter().enumerate()).map(|(i, letters)| (format!("contig{i}"), letters)).collect()
 }
 
-/// Where a seed is, and whether its reverse complement was hashed.
+/// Position of a seed, and whether its reverse complement was hashed.
 pub(crate) type Seen = (u64, bool);
 
-/// All seeds of the sequences, by their hashes: where they are and which strand was hashed.
+/// All seeds of the sequences by hash, with their positions and the hashed strand.
 fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<Seen>> {
     let mut seeds: HashMap<u64, Vec<Seen>> = HashMap::new();
     for (contig, (_, letters)) in index.contigs().iter().zip(contigs) {
-        let mut packed: Vec<u64> = letters.chunks(WORD).map(crate::bases::pack_word).collect();
+        let mut packed: Vec<u64> = letters.chunks(BASES_PER_WORD).map(crate::bases::pack_word).collect();
         packed.extend([0; 2]);
-        Finder::default().find(&packed, 0, letters.len(), |seed| {
+        SyncmerFinder::default().find_seeds(&packed, 0, letters.len(), |seed| {
             let at = seed.at as usize;
-            if letters[at..at + SEED].iter().all(|&letter| is_base(letter)) {
+            if letters[at..at + SEED_BP].iter().all(|&letter| is_base(letter)) {
                 seeds.entry(seed.hash).or_default().push((contig.start + at as u64, seed.reverse));
             }
         });
@@ -118,14 +117,14 @@ fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64
     seeds
 }
 
-/// All that slots and lists say a seed may be.
-fn looked_up(view: &View<'_>, hash: u64) -> (Vec<Seen>, Vec<Vec<Seen>>) {
+/// All positions that slots and lists give for a seed.
+fn looked_up(view: &IndexView<'_>, hash: u64) -> (Vec<Seen>, Vec<Vec<Seen>>) {
     let (mut own, mut lists) = (Vec::new(), Vec::new());
-    view.slots(view.address(hash), |slot| match slot {
-        Slot::Place(at, reverse) => own.push((at, reverse)),
-        Slot::List(at) => {
-            let list = view.list(at);
-            let on = |reverse| list.on(reverse).map(move |at| (at, reverse));
+    view.for_each_slot(view.bucket_address(hash), |slot| match slot {
+        IndexSlot::Position(at, reverse) => own.push((at, reverse)),
+        IndexSlot::List(at) => {
+            let list = view.position_list(at);
+            let on = |reverse| list.positions_on_strand(reverse).map(move |at| (at, reverse));
             let all: Vec<_> = on(false).chain(on(true)).collect();
             assert_eq!(all.len(), list.len());
             lists.push(all);
@@ -143,9 +142,9 @@ fn bases_are_the_references_and_holes_where_it_has_none() {
     for (contig, (name, letters)) in index.contigs().iter().zip(&contigs) {
         assert_eq!((&contig.name, contig.length), (name, letters.len() as u64));
         for (at, letter) in (contig.start..).zip(letters) {
-            let hole = !view.holes_in(at..at + 1).is_empty();
+            let hole = !view.ambiguous_ranges_in(at..at + 1).is_empty();
             assert_eq!(hole, !is_base(*letter));
-            assert!(hole || LETTERS[usize::from(view.base(at))] == letter.to_ascii_uppercase());
+            assert!(hole || BASE_LETTERS[usize::from(view.base_at(at))] == letter.to_ascii_uppercase());
         }
     }
 }
@@ -159,7 +158,7 @@ fn every_seed_is_found_where_it_is_and_none_over_a_hole() {
     let (mut listed, mut all) = (0, Vec::new());
     for (&hash, places) in &seeds {
         let (own, mut lists) = looked_up(&view, hash);
-        if places.len() <= OWN_SLOTS {
+        if places.len() <= MAX_SINGLE_POSITIONS {
             assert!(places.iter().all(|place| own.contains(place)), "{places:?}: {own:?}");
         } else {
             listed += 1;
@@ -172,17 +171,17 @@ fn every_seed_is_found_where_it_is_and_none_over_a_hole() {
         all.extend_from_slice(places);
     }
     assert!(listed > 100, "{listed} lists");
-    // And there is nothing else in it.
+    // The index has no other seeds.
     let mut found = Vec::new();
     for bucket in view.buckets {
-        for slot in 0..(bucket.about >> COUNT_SHIFT & 15) as usize {
-            match bucket.about >> slot & 1 {
+        for slot in 0..(bucket.flags >> COUNT_SHIFT & 15) as usize {
+            match bucket.flags >> slot & 1 {
                 1 => {
-                    let list = view.list(bucket.places[slot]);
+                    let list = view.position_list(bucket.places[slot]);
                     found.extend(
                         [false, true]
                             .into_iter()
-                            .flat_map(|strand| list.on(strand).map(move |at| (at, strand))),
+                            .flat_map(|strand| list.positions_on_strand(strand).map(move |at| (at, strand))),
                     );
                 }
                 _ => found.push((u64::from(bucket.places[slot]), bucket.tags[slot] >> 7 == 1)),
@@ -203,7 +202,7 @@ fn the_bytes_are_the_same_for_any_number_of_threads() {
     }
 }
 
-/// A small reference with three sequences and three holes.
+/// A small reference with three sequences and three ambiguous ranges.
 fn small() -> Vec<(String, Vec<u8>)> {
     let mut dice = Dice(4);
     [("a", 300), ("bc", 40), ("d", 100)]
@@ -219,7 +218,7 @@ fn small() -> Vec<(String, Vec<u8>)> {
 fn an_index_cut_anywhere_is_refused() {
     let whole = bytes(&small(), 1);
     for length in 0..whole.len() {
-        let expected = if length < MAGIC.len() + size_of::<Head>() { Error::Other } else { Error::Damaged };
+        let expected = if length < MAGIC.len() + size_of::<IndexHeader>() { Error::NotAnIndex } else { Error::Damaged };
         assert_eq!(Index::new(&whole[..length]).unwrap_err(), expected, "{length} bytes");
     }
     assert_eq!(Index::new(Held::new(&[&whole[..], &[0]].concat())).unwrap_err(), Error::Damaged);
@@ -229,7 +228,7 @@ fn an_index_cut_anywhere_is_refused() {
 fn a_head_with_other_bits_is_refused_or_makes_sense() {
     let mut whole = bytes(&small(), 1);
     let words = Index::new(&whole[..]).unwrap().words.start;
-    let sections = MAGIC.len() + size_of::<Head>();
+    let sections = MAGIC.len() + size_of::<IndexHeader>();
     let mut refused = 0;
     for at in 0..words {
         for change in [1u8, 2, 4, 8, 16, 32, 64, 128, 255] {
@@ -238,8 +237,8 @@ fn a_head_with_other_bits_is_refused_or_makes_sense() {
                 Err(error) => {
                     refused += 1;
                     let expected = match at {
-                        0..7 => Error::Other,
-                        7 => Error::Version,
+                        0..7 => Error::NotAnIndex,
+                        7 => Error::OtherVersion,
                         _ => Error::Damaged,
                     };
                     assert_eq!(error, expected, "byte {at}");
@@ -251,11 +250,11 @@ fn a_head_with_other_bits_is_refused_or_makes_sense() {
                     assert!(
                         view.contigs
                             .iter()
-                            .all(|contig| contig.start >= EDGE && contig.end() + EDGE <= bases)
+                            .all(|contig| contig.start >= EDGE_PADDING_BP && contig.end() + EDGE_PADDING_BP <= bases)
                     );
                     for at in (0..bases + 70_000).step_by(50) {
                         view.contig_at(at);
-                        view.holes_in(at..at + 40);
+                        view.ambiguous_ranges_in(at..at + 40);
                     }
                 }
             }
@@ -274,20 +273,19 @@ fn sequences_and_holes_are_those_of_a_naive_search() {
     let bases = 32 * view.words.len() as u64;
     let mut dice = Dice(6);
     let edges = (view.contigs.iter().flat_map(|contig| [contig.start, contig.end()]))
-        .chain(view.holes.iter().flat_map(|hole| [hole.start, hole.end]))
+        .chain(view.ambiguous_ranges.iter().flat_map(|hole| [hole.start, hole.end]))
         .chain([0, 1 << 16, 2 << 16, bases, 2 * bases])
         .flat_map(|at| [at.saturating_sub(1), at, at + 1]);
     let random: Vec<u64> = (0..5000).map(|_| dice.roll(bases as usize) as u64).collect();
     for at in edges.chain(random) {
-        let naive =
-            view.contigs.iter().position(|contig| at < contig.end()).unwrap_or(view.contigs.len() - 1);
+        let naive = view.contigs.iter().position(|contig| at < contig.end()).unwrap_or(view.contigs.len() - 1);
         assert_eq!(view.contig_at(at), naive, "{at}");
-        assert_eq!(view.bounds(at), view.contigs[naive].start..view.contigs[naive].end());
+        assert_eq!(view.contig_bounds(at), view.contigs[naive].start..view.contigs[naive].end());
         for length in [1, 25, 300, 100_000] {
             let range = at..at + length;
             let naive: Vec<_> =
-                view.holes.iter().filter(|hole| hole.start < range.end && range.start < hole.end).collect();
-            assert_eq!(view.holes_in(range).iter().collect::<Vec<_>>(), naive);
+                view.ambiguous_ranges.iter().filter(|hole| hole.start < range.end && range.start < hole.end).collect();
+            assert_eq!(view.ambiguous_ranges_in(range).iter().collect::<Vec<_>>(), naive);
         }
     }
 }
@@ -303,10 +301,10 @@ fn a_piece_that_cannot_be_written_ends_it() {
     }
     let mut calls = 0;
     loop {
-        let mut built = Built::default();
+        let mut built = ReferenceBuilder::default();
         for (name, letters) in small() {
-            built.begin(name);
-            built.add(&letters);
+            built.begin_contig(name);
+            built.add_bases(&letters);
         }
         let mut left = calls;
         let made = build(built, 2, |_| {

@@ -1,26 +1,25 @@
-//! Which place of a read is its primary one, how sure it is, and what else is reported: where there are ALT contigs, and where much is repeated.
+//! Tests of primary placements, mapping qualities and further reported segments, with ALT contigs and with repeats.
 
-use genuma_reads::dna::revcomp;
+use genuma_reads::dna::reverse_complement;
 
 use super::*;
 use crate::index::Index;
 use crate::index::tests::{Dice, Held, index};
-use crate::insert::Distances;
+use crate::insert::InsertSizes;
 use crate::mapper;
 
-/// A chromosome, two other forms of a part of it, and a sequence that is like nothing else; the last three are ALT contigs.
+/// A chromosome, two alternative forms of a part of it, and a unique sequence; the last three are ALT contigs.
 struct Bench {
     contigs: Vec<(String, Vec<u8>)>,
     index: Index<Held>,
 }
 
-/// Where in the chromosome the part with other forms begins, and how long it is.
+/// Start and length of the part of the chromosome that has alternative forms.
 const PART: (usize, usize) = (20_000, 20_000);
 
-/// With one base in `every` changed.
+/// The sequence with one base in `every` changed.
 fn changed(dice: &mut Dice, letters: &[u8], every: usize) -> Vec<u8> {
-    let change =
-        |&letter: &u8| if dice.roll(every) == 0 { b"CGTA"[letter as usize >> 1 & 3] } else { letter };
+    let change = |&letter: &u8| if dice.roll(every) == 0 { b"CGTA"[letter as usize >> 1 & 3] } else { letter };
     letters.iter().map(change).collect()
 }
 
@@ -28,13 +27,12 @@ fn bench(seed: u64, others: impl Fn(&mut Dice, &[u8]) -> Vec<Vec<u8>>) -> Bench 
     let mut dice = Dice(seed);
     let chromosome = dice.bases(60_000);
     let part = &chromosome[PART.0..PART.0 + PART.1];
-    let alt =
-        others(&mut dice, part).into_iter().enumerate().map(|(i, letters)| (format!("alt{i}"), letters));
+    let alt = others(&mut dice, part).into_iter().enumerate().map(|(i, letters)| (format!("alt{i}"), letters));
     let mut contigs: Vec<_> = alt.collect();
-    // Not in the order of most references.
+    // ALT contigs are not last, unlike in most references.
     contigs.insert(1, ("chromosome".into(), chromosome.clone()));
     let mut index = index(&contigs);
-    index.set_alt(|contig| contig.name.starts_with("alt"));
+    index.set_alt_contigs(|contig| contig.name.starts_with("alt"));
     Bench { contigs, index }
 }
 
@@ -42,75 +40,75 @@ fn plain() -> Bench {
     bench(1, |dice, part| vec![changed(dice, part, 60), changed(dice, part, 20), dice.bases(5000)])
 }
 
-/// A reported place.
+/// A reported segment.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     contig: String,
-    /// First aligned base of the sequence, first and last aligned base of the read.
+    /// First aligned base of the sequence, and first and last aligned base of the read.
     at: u64,
     of: (usize, usize),
     score: i32,
     quality: u8,
     next: i32,
     alt: i32,
-    /// Contigs of other places that are named with it.
+    /// Contigs of other placements that are listed with it.
     named: Vec<String>,
 }
 
-/// What is reported of each read, and whether mates lie as mates do.
+/// Reported segments of each read, and whether the mates are a proper pair.
 type Told = Vec<(Vec<Vec<Line>>, bool)>;
 
 fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Told {
     run(&bench.index, reads, paired).0
 }
 
-/// The same, and what was left out.
-fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, Unseen) {
-    let (view, options, vectors) = (index.view(), Options::default(), Vectors::widest());
-    let mut draft = Draft::default();
+/// Reported segments and the counts of skipped reads.
+fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedReads) {
+    let (view, options, vectors) = (index.view(), ScoringOptions::default(), SimdLevel::widest_available());
+    let mut mapped = MappedReads::default();
     let all = reads.iter().map(Vec::as_slice);
-    mapper::map(&view, &options, vectors, &mut mapper::State::default(), all, &mut draft);
-    let mut distances = Distances::default();
-    distances[1] = (300..500).collect();
-    let inserts = Inserts::new(distances, options.equal);
-    let (mut state, mut told) = (State::default(), Vec::new());
-    let contig = |place: &Place| &view.contigs[view.contig_at(place.start())];
+    mapper::map_reads(&view, &options, vectors, &mut mapper::MapperState::default(), all, &mut mapped);
+    let mut insert_sizes = InsertSizes::default();
+    insert_sizes[1] = (300..500).collect();
+    let inserts = InsertSizeModels::new(insert_sizes, options.match_score);
+    let (mut state, mut told) = (PairingState::default(), Vec::new());
+    let contig = |place: &Placement| &view.contigs[view.contig_at(place.start())];
     let inserts = paired.then_some(&inserts);
-    finish(&view, &options, vectors, &mut state, &mut draft, inserts, |_, first, answers, proper| {
-        let of = |i: usize, answer: &Answer| {
-            let line = |piece: &Piece| {
-                let place = &answer.places[piece.place];
-                let named = answer.leaders.iter().enumerate();
+    finish_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
+        let of = |i: usize, report: &ReadReport| {
+            let line = |piece: &ReportedSegment| {
+                let place = &report.places[piece.place];
+                let named = report.leaders.iter().enumerate();
                 let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
                 Line {
                     contig: contig(place).name.clone(),
                     at: place.start() - contig(place).start,
-                    of: place.sequenced(reads[first + i].len()),
+                    of: place.sequenced_range(reads[first + i].len()),
                     score: place.score,
-                    quality: piece.quality,
-                    next: piece.next,
-                    alt: piece.alt,
-                    named: named.map(|(i, _)| contig(&answer.places[i]).name.clone()).collect(),
+                    quality: piece.mapq,
+                    next: piece.next_score,
+                    alt: piece.alt_score,
+                    named: named.map(|(i, _)| contig(&report.places[i]).name.clone()).collect(),
                 }
             };
-            answer.pieces.iter().map(line).collect()
+            report.segments.iter().map(line).collect()
         };
-        told.push((answers.iter().enumerate().map(|(i, answer)| of(i, answer)).collect(), proper));
+        told.push((reports.iter().enumerate().map(|(i, report)| of(i, report)).collect(), proper));
         Ok::<(), ()>(())
     })
     .unwrap();
-    (told, state.unseen)
+    (told, state.skipped)
 }
 
-/// The pieces of the only read.
+/// Reported segments of a single read.
 fn pieces(index: &Index<Held>, read: &[u8]) -> Vec<Line> {
     let (mut told, _) = run(index, &[read.to_vec()], false);
     told.remove(0).0.remove(0)
 }
 
-/// Mates of 150 bp that face each other, of the 400 bases from `at` on.
+/// Mates of 150 bp that face each other, from the 400 bases at `at`.
 fn mates(letters: &[u8], at: usize) -> [Vec<u8>; 2] {
-    [letters[at..at + 150].to_vec(), revcomp(&letters[at + 250..at + 400])]
+    [letters[at..at + 150].to_vec(), reverse_complement(&letters[at + 250..at + 400])]
 }
 
 fn differing(a: &[u8], b: &[u8]) -> i32 {
@@ -130,10 +128,10 @@ fn reads_of_another_form_lie_on_the_chromosome_and_say_so() {
                 let there = PART.0 + at;
                 let n = differing(&other[at..at + 150], &chromosome[there..there + 150]);
                 let [first, rest @ ..] = &read[..] else { panic!("not found") };
-                // Read 2 lies reversed.
+                // Read 2 is on the reverse strand.
                 let clipped = if mate == 0 { first.of.0 } else { 150 - first.of.1 };
                 assert_eq!((first.contig.as_str(), first.at), ("chromosome", (there + clipped) as u64));
-                // Nothing else in the chromosome is like it; what is likely far better on an ALT contig is no rival.
+                // Unique in the chromosome; a much better placement on an ALT contig does not compete.
                 assert_eq!(first.next, 0);
                 assert!(first.quality >= if paired { 40 } else { 20 }, "{n}: {first:?}");
                 if n == 0 {
@@ -145,7 +143,7 @@ fn reads_of_another_form_lie_on_the_chromosome_and_say_so() {
                 assert_eq!((alt.contig.as_str(), alt.at, alt.score, alt.alt), ("alt0", at as u64, 150, 0));
                 assert_eq!((first.alt, first.named.len()), (150, 0));
                 assert!(alt.named.contains(&"chromosome".into()) && alt.next >= first.score);
-                // One differing base says little, some say all.
+                // One mismatch lowers the quality a little, many lower it to zero.
                 assert!(if n == 1 { alt.quality < 25 } else { n < 4 || alt.quality > 40 }, "{n}: {alt:?}");
             }
         }
@@ -156,7 +154,7 @@ fn reads_of_another_form_lie_on_the_chromosome_and_say_so() {
 fn reads_of_the_chromosome_are_as_sure_as_without_other_forms() {
     let bench = plain();
     let mut ignored = plain();
-    ignored.index.set_alt(|_| false);
+    ignored.index.set_alt_contigs(|_| false);
     let chromosome = &bench.contigs[1].1;
     let mut doubtful = 0;
     for at in (0..59_000).step_by(500) {
@@ -169,10 +167,9 @@ fn reads_of_the_chromosome_are_as_sure_as_without_other_forms() {
                     assert_eq!((line.next, line.alt), (0, 0));
                 }
             }
-            // As sequences like any other they make such reads doubtful.
+            // Treated as sequences like any other, the ALT contigs make such reads ambiguous.
             let told = lines(&ignored, &mates(chromosome, at), paired);
-            doubtful +=
-                told.iter().flat_map(|(reads, _)| reads).filter(|lines| lines[0].quality < 30).count();
+            doubtful += told.iter().flat_map(|(reads, _)| reads).filter(|lines| lines[0].quality < 30).count();
         }
     }
     assert!(doubtful > 20, "{doubtful}");
@@ -200,19 +197,19 @@ fn a_part_that_stands_on_an_alt_contig_only_is_a_piece_of_its_own() {
     let mut reads = mates(chromosome, 50_000);
     reads[0].splice(90.., own[1000..1060].iter().copied());
     let told = lines(&bench, &reads, true);
-    let (answers, proper) = &told[0];
-    // The piece does not keep the mates from being a pair.
+    let (reports, proper) = &told[0];
+    // A further segment does not prevent a proper pair.
     assert!(*proper);
-    let [first, piece] = &answers[0][..] else { panic!("{answers:?}") };
+    let [first, piece] = &reports[0][..] else { panic!("{reports:?}") };
     assert_eq!((first.contig.as_str(), first.at, first.of, first.alt), ("chromosome", 50_000, (0, 90), 0));
     assert_eq!((piece.contig.as_str(), piece.at, piece.of), ("alt2", 1000, (90, 150)));
-    // The chromosome's part is too short to be reported: then the other one is all there is.
+    // The part on the chromosome is too short to be reported, so that only the other one is.
     reads[0] = [&chromosome[50_000..50_028], &own[1000..1122]].concat();
     let told = lines(&bench, &reads, true);
-    let (answers, proper) = &told[0];
-    let [only] = &answers[0][..] else { panic!("{answers:?}") };
+    let (reports, proper) = &told[0];
+    let [only] = &reports[0][..] else { panic!("{reports:?}") };
     assert_eq!((only.contig.as_str(), only.at, only.of, *proper), ("alt2", 1000, (28, 150), false));
-    assert_eq!((answers[1].len(), answers[1][0].contig.as_str()), (1, "chromosome"));
+    assert_eq!((reports[1].len(), reports[1][0].contig.as_str()), (1, "chromosome"));
 }
 
 #[test]
@@ -223,10 +220,7 @@ fn many_other_forms_hide_no_place_in_the_chromosome() {
         for at in (PART.0 + 4900..PART.0 + 7900).step_by(100) {
             for (reads, _) in lines(&bench, &mates(chromosome, at), paired) {
                 for lines in reads {
-                    assert_eq!(
-                        (lines[0].contig.as_str(), lines[0].score, lines[0].quality),
-                        ("chromosome", 150, 60)
-                    );
+                    assert_eq!((lines[0].contig.as_str(), lines[0].score, lines[0].quality), ("chromosome", 150, 60));
                     assert_eq!(lines.len(), 1);
                 }
             }
@@ -237,7 +231,7 @@ fn many_other_forms_hide_no_place_in_the_chromosome() {
                 for lines in reads {
                     assert_eq!((lines[0].contig.as_str(), lines[0].next), ("chromosome", 0));
                     assert!(lines[0].quality >= 40);
-                    // Where it came from is found, too.
+                    // The true position is found, too.
                     match lines.get(1) {
                         None => alone += 1,
                         Some(alt) => {
@@ -252,7 +246,8 @@ fn many_other_forms_hide_no_place_in_the_chromosome() {
     }
 }
 
-/// A sequence of copies of a family, each with one base in `every` changed, with 200 other bases before each; and where they begin.
+/// A sequence of copies of a repeat family, each with one base in `every` changed and 200 random bases before it; and
+/// the starts of the copies.
 fn family(dice: &mut Dice, copies: usize, every: usize) -> (Vec<u8>, Vec<usize>) {
     let first = dice.bases(400);
     let (mut letters, mut starts) = (Vec::new(), Vec::new());
@@ -278,7 +273,7 @@ fn a_read_alone_is_held_against_all_copies() {
         let next = others.map(|&other| 150 - 5 * differing(read, &letters[other + 100..other + 250])).max();
         let next = next.unwrap();
         assert!(line.score == 150 && (line.at == start as u64 + 100 || next == 150));
-        // What differs in one base at most has seeds in lists that were looked at.
+        // A copy with at most one mismatch has seeds whose lists were examined.
         assert!(next < 145 || line.next == next && line.quality < 20, "{line:?} {next}");
         near += usize::from(next >= 145);
     }
@@ -309,7 +304,7 @@ fn a_further_piece_is_as_sure_as_its_own_bases() {
         assert_eq!(((first.at, first.of), second.of), ((4000, (0, 100)), (100, 150)));
         assert_eq!((second.score, second.next), (50, if unsure { 50 } else { 0 }));
         assert_eq!((second.quality == 0, second.quality >= 30), (unsure, !unsure), "{second:?}");
-        // What another piece explains costs the first nothing.
+        // Bases that another segment explains do not lower the quality of the first one.
         assert_eq!(first.quality, 60);
     }
 }
@@ -320,8 +315,7 @@ fn inserted_bases_are_not_held_against_the_only_place() {
     let letters = dice.bases(5000);
     let index = index(&[("some".into(), letters.clone())]);
     for inserted in [3, 12, 28] {
-        let read =
-            [&letters[2000..2080], &dice.bases(inserted)[..], &letters[2080..2150 - inserted]].concat();
+        let read = [&letters[2000..2080], &dice.bases(inserted)[..], &letters[2080..2150 - inserted]].concat();
         let [line] = &pieces(&index, &read)[..] else { panic!("in pieces") };
         assert_eq!((line.at, line.of), (2000, (0, 150)));
         assert!(line.quality >= 40, "{inserted}: {line:?}");

@@ -1,82 +1,81 @@
-//! What reads are like cycle by cycle, and where overlapping mates say otherwise.
+//! Tallies by sequencing cycle, and disagreements between overlapping mates.
 
-use genuma_reads::packed::Codes;
+use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
 use serde::{Deserialize, Serialize};
 
-use super::overlap::facing;
+use super::overlap::facing_bases;
 
-/// Cycles that are told apart; those beyond are not looked at.
-pub const MOST: usize = 1024;
-/// Qualities that are told apart.
-pub const QUALITIES: usize = 64;
-/// Qualities up to this one say that a base is worth nothing.
-const WORTHLESS: usize = 2;
-/// Units of the chance that a base is wrong.
-pub(crate) const CHANCE: f64 = 1e9;
+/// Number of cycles that are tallied; later ones are ignored.
+pub const MAX_CYCLES: usize = 1024;
+/// Number of distinct Phred qualities.
+pub const NUM_QUALITIES: usize = 64;
+/// Largest Phred quality that marks a base as unusable (Illumina: 2).
+const MAX_UNUSABLE_QUALITY: usize = 2;
+/// Units of `expected_errors` in one expected error: the sums are in billionths of an error.
+pub(crate) const UNITS_PER_EXPECTED_ERROR: f64 = 1e9;
 
-/// What the bases of one cycle of one mate are like.
+/// Tally of one cycle of one mate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cycle {
-    /// A, C, G, T and what is none of them.
-    pub bases: [u64; 5],
-    /// Sum of the qualities.
-    pub quality: u64,
-    /// Bases of quality 30 and more.
-    pub good: u64,
-    /// Bases that the sequencer does not call worthless, and what their qualities say of how many are wrong, in billionths.
-    pub worth: u64,
-    /// See above.
-    pub chance: u64,
-    /// Bases that face one of the other mate.
-    pub faced: u64,
-    /// Half the bases of them that are taken for wrong.
-    pub wrong: u64,
+pub(crate) struct CycleTally {
+    /// Number of A, C, G, T, and of other letters.
+    pub base_counts: [u64; 5],
+    /// Sum of the Phred qualities.
+    pub quality_sum: u64,
+    /// Number of bases with quality 30 or more.
+    pub q30_bases: u64,
+    /// Number of bases with a quality above 2.
+    pub usable_bases: u64,
+    /// Number of errors expected from the qualities of the usable bases, in billionths.
+    pub expected_errors: u64,
+    /// Number of bases that were compared with the other mate.
+    pub compared_bases: u64,
+    /// Number of errors among the compared bases, in halves: 2 for an error, 1 if either mate may be wrong.
+    pub error_halves: u64,
 }
 
-impl Cycle {
-    fn add(&mut self, other: &Cycle) {
-        self.bases.iter_mut().zip(other.bases).for_each(|(sum, n)| *sum += n);
-        self.quality += other.quality;
-        self.good += other.good;
-        self.worth += other.worth;
-        self.chance += other.chance;
-        self.faced += other.faced;
-        self.wrong += other.wrong;
+impl CycleTally {
+    fn add(&mut self, other: &CycleTally) {
+        self.base_counts.iter_mut().zip(other.base_counts).for_each(|(sum, n)| *sum += n);
+        self.quality_sum += other.quality_sum;
+        self.q30_bases += other.q30_bases;
+        self.usable_bases += other.usable_bases;
+        self.expected_errors += other.expected_errors;
+        self.compared_bases += other.compared_bases;
+        self.error_halves += other.error_halves;
     }
 
-    /// All bases.
-    pub fn all(&self) -> u64 {
-        self.bases.iter().sum()
+    /// Number of all bases.
+    pub fn total_bases(&self) -> u64 {
+        self.base_counts.iter().sum()
     }
 }
 
-/// Where overlapping mates say otherwise. Numbers of wrong bases are halves: where both qualities are equal, either may be wrong.
+/// Disagreements between overlapping mates. Errors are counted in halves: of two bases of equal quality, either may
+/// be wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Disagreements {
-    /// Bases compared, of both mates.
-    pub faced: u64,
-    /// Half-bases taken for wrong.
-    pub wrong: u64,
-    /// The sum, over pairs, of the squares of wrong bases: they come together in poor pairs.
-    pub squares: u64,
-    /// Half-bases by what the molecule has and what was read instead.
+pub(crate) struct MateDisagreements {
+    /// Number of bases compared, in both mates.
+    pub compared_bases: u64,
+    /// Number of errors, in halves.
+    pub error_halves: u64,
+    /// Sum over pairs of the squared number of errors, as errors cluster in poor pairs.
+    pub squared_errors: u64,
+    /// Errors in halves, by true base and read base.
     pub substitutions: [[u64; 4]; 4],
-    /// Bases that face another, and half-bases taken for wrong, by their quality.
+    /// By Phred quality: number of bases compared, and of errors in halves.
     pub(crate) by_quality: Vec<[u64; 2]>,
-    /// What the qualities of the bases compared say of how many are wrong, in billionths.
-    pub chance: u64,
+    /// Number of errors expected from the qualities of the compared bases, in billionths.
+    pub expected_errors: u64,
 }
 
-impl Disagreements {
-    fn add(&mut self, other: &Disagreements) {
-        self.faced += other.faced;
-        self.wrong += other.wrong;
-        self.squares += other.squares;
-        self.chance += other.chance;
-        for (sum, n) in
-            self.substitutions.as_flattened_mut().iter_mut().zip(other.substitutions.as_flattened())
-        {
+impl MateDisagreements {
+    fn add(&mut self, other: &MateDisagreements) {
+        self.compared_bases += other.compared_bases;
+        self.error_halves += other.error_halves;
+        self.squared_errors += other.squared_errors;
+        self.expected_errors += other.expected_errors;
+        for (sum, n) in self.substitutions.as_flattened_mut().iter_mut().zip(other.substitutions.as_flattened()) {
             *sum += n;
         }
         self.by_quality.resize(self.by_quality.len().max(other.by_quality.len()), [0; 2]);
@@ -86,69 +85,80 @@ impl Disagreements {
     }
 }
 
-/// All cycles of both mates.
+/// Tallies of all cycles of both mates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cycles {
-    /// By mate and cycle.
-    pub of_mates: [Vec<Cycle>; 2],
-    /// What overlaps say.
-    pub(crate) disagreements: Disagreements,
+pub(crate) struct CycleTallies {
+    /// Cycle tallies, by mate.
+    pub by_mate: [Vec<CycleTally>; 2],
+    /// Disagreements between overlapping mates.
+    pub(crate) disagreements: MateDisagreements,
 }
 
-/// The chance that a base of each quality is wrong, in billionths.
-#[derive(Debug, Clone)]
-pub(crate) struct Chances([u64; QUALITIES]);
+/// Error probability of random bases: three of four are wrong.
+pub(crate) const RANDOM_BASE_ERROR: f64 = 0.75;
 
-impl Default for Chances {
+/// Error probability of each Phred quality, in billionths.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorProbabilities([u64; NUM_QUALITIES]);
+
+impl Default for ErrorProbabilities {
     fn default() -> Self {
-        // Of quality 0 and 1 more than three of four would be wrong.
-        Chances(std::array::from_fn(|q| (CHANCE * 10f64.powf(-(q as f64) / 10.0).min(0.75)).round() as u64))
+        // Qualities 0 and 1 would give more than 3/4, which is the error rate of random bases.
+        ErrorProbabilities(std::array::from_fn(|q| {
+            (UNITS_PER_EXPECTED_ERROR * 10f64.powf(-(q as f64) / 10.0).min(RANDOM_BASE_ERROR)).round() as u64
+        }))
     }
 }
 
-fn quality(letter: u8) -> usize {
-    usize::from(letter.saturating_sub(b'!')).min(QUALITIES - 1)
+fn quality_of_letter(letter: u8) -> usize {
+    usize::from(letter.saturating_sub(b'!')).min(NUM_QUALITIES - 1)
 }
 
-impl Cycles {
-    /// Looks at mates as they came.
-    pub fn see(&mut self, mates: [Mate<'_>; 2], chances: &Chances) {
-        for (cycles, mate) in self.of_mates.iter_mut().zip(mates) {
-            let seen = mate.seq.len().min(MOST);
+impl CycleTallies {
+    /// Adds untrimmed mates.
+    pub fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
+        for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
+            let seen = mate.seq.len().min(MAX_CYCLES);
             if cycles.len() < seen {
-                cycles.resize(seen, Cycle::default());
+                cycles.resize(seen, CycleTally::default());
             }
             for ((cycle, &base), &letter) in cycles.iter_mut().zip(mate.seq).zip(mate.qual) {
-                let quality = quality(letter);
-                cycle.bases[usize::from(dna::code(base))] += 1;
-                cycle.quality += quality as u64;
-                cycle.good += u64::from(quality >= 30);
-                cycle.worth += u64::from(quality > WORTHLESS);
-                cycle.chance += if quality > WORTHLESS { chances.0[quality] } else { 0 };
+                let quality = quality_of_letter(letter);
+                cycle.base_counts[usize::from(dna::encode_base(base))] += 1;
+                cycle.quality_sum += quality as u64;
+                cycle.q30_bases += u64::from(quality >= 30);
+                cycle.usable_bases += u64::from(quality > MAX_UNUSABLE_QUALITY);
+                cycle.expected_errors += if quality > MAX_UNUSABLE_QUALITY { chances.0[quality] } else { 0 };
             }
         }
     }
 
-    /// Compares mates, as they were cut, that overlap in a fragment of so many bases.
-    pub fn compare(&mut self, codes: [&Codes; 2], mates: [Mate<'_>; 2], fragment: usize, chances: &Chances) {
-        let [one, two] = codes.map(Codes::codes);
-        let [of_one, of_two] = &mut self.of_mates;
-        let told = &mut self.disagreements;
-        told.by_quality.resize(QUALITIES, [0; 2]);
+    /// Compares trimmed mates that overlap in a fragment of `fragment` bases.
+    pub fn compare_mates(
+        &mut self,
+        codes: [&BaseCodes; 2],
+        mates: [Mate<'_>; 2],
+        fragment: usize,
+        chances: &ErrorProbabilities,
+    ) {
+        let [one, two] = codes.map(BaseCodes::codes);
+        let [of_one, of_two] = &mut self.by_mate;
+        let disagreements = &mut self.disagreements;
+        disagreements.by_quality.resize(NUM_QUALITIES, [0; 2]);
         let mut wrong = 0;
-        for i in facing(one.len(), two.len(), fragment) {
+        for i in facing_bases(one.len(), two.len(), fragment) {
             let j = fragment - 1 - i;
             let (a, b) = (one[i], two[j]);
-            if a >= 4 || b >= 4 || i.max(j) >= MOST {
+            if a >= 4 || b >= 4 || i.max(j) >= MAX_CYCLES {
                 continue;
             }
-            let [p, q] = [quality(mates[0].qual[i]), quality(mates[1].qual[j])];
-            told.faced += 2;
-            told.chance += chances.0[p] + chances.0[q];
-            of_one[i].faced += 1;
-            of_two[j].faced += 1;
-            told.by_quality[p][0] += 1;
-            told.by_quality[q][0] += 1;
+            let [p, q] = [quality_of_letter(mates[0].qual[i]), quality_of_letter(mates[1].qual[j])];
+            disagreements.compared_bases += 2;
+            disagreements.expected_errors += chances.0[p] + chances.0[q];
+            of_one[i].compared_bases += 1;
+            of_two[j].compared_bases += 1;
+            disagreements.by_quality[p][0] += 1;
+            disagreements.by_quality[q][0] += 1;
             if a == b ^ 3 {
                 continue;
             }
@@ -158,21 +168,21 @@ impl Cycles {
                 std::cmp::Ordering::Equal => [1, 1],
                 std::cmp::Ordering::Greater => [0, 2],
             };
-            told.wrong += 2;
-            of_one[i].wrong += halves_of_one;
-            of_two[j].wrong += halves_of_two;
-            told.by_quality[p][1] += halves_of_one;
-            told.by_quality[q][1] += halves_of_two;
-            told.substitutions[usize::from(b ^ 3)][usize::from(a)] += halves_of_one;
-            told.substitutions[usize::from(a ^ 3)][usize::from(b)] += halves_of_two;
+            disagreements.error_halves += 2;
+            of_one[i].error_halves += halves_of_one;
+            of_two[j].error_halves += halves_of_two;
+            disagreements.by_quality[p][1] += halves_of_one;
+            disagreements.by_quality[q][1] += halves_of_two;
+            disagreements.substitutions[usize::from(b ^ 3)][usize::from(a)] += halves_of_one;
+            disagreements.substitutions[usize::from(a ^ 3)][usize::from(b)] += halves_of_two;
         }
-        told.squares += wrong * wrong;
+        disagreements.squared_errors += wrong * wrong;
     }
 
-    /// Adds what others saw.
-    pub fn add(&mut self, other: &Cycles) {
-        for (cycles, others) in self.of_mates.iter_mut().zip(&other.of_mates) {
-            cycles.resize(cycles.len().max(others.len()), Cycle::default());
+    /// Adds the tallies of another thread.
+    pub fn add_tallies(&mut self, other: &CycleTallies) {
+        for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
+            cycles.resize(cycles.len().max(others.len()), CycleTally::default());
             cycles.iter_mut().zip(others).for_each(|(sum, cycle)| sum.add(cycle));
         }
         self.disagreements.add(&other.disagreements);

@@ -1,95 +1,95 @@
-//! Where the mates of a pair overlap: how long their fragment is.
+//! Detection of overlapping mates, which gives the fragment length.
 //!
-//! Mates face each other, so each ends in the reverse complement of a piece of the other one. A few seeds before the end of each mate are
-//! looked for in the other; a seed that repeats itself says nothing.
+//! Mates face each other, so each ends in the reverse complement of a part of the other. Some seeds before the end of
+//! each mate are searched in the other; seeds in tandem repeats are skipped.
 
-use genuma_reads::packed::{Codes, Packed, WORD, reversed};
+use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
 
-/// Bases of a seed.
-const SEED: usize = 16;
-/// Seeds tried before the end of each mate.
-const SEEDS: usize = 3;
-/// Fewest bases that have to overlap.
-pub const LEAST: usize = 24;
-/// Longest unit of a tandem repeat, which overlaps with itself at many places.
-const UNIT: usize = 6;
+/// Length of a seed in bases.
+const SEED_BASES: usize = 16;
+/// Number of seeds tried before the end of each mate.
+const NUM_SEEDS: usize = 3;
+/// Minimum overlap in bases.
+pub const MIN_OVERLAP_BASES: usize = 24;
+/// Longest unit, in bases, of a tandem repeat, which would match itself at many offsets.
+const MAX_REPEAT_UNIT: usize = 6;
 
-/// Length in bases of the fragment of two mates, with their quality letters; `None` where they do not overlap, or not clearly.
-pub fn fragment(one: (&Codes, &[u8]), two: (&Codes, &[u8])) -> Option<usize> {
-    by_ends(one, two).or_else(|| by_ends(two, one))
+/// Fragment length in bases of two mates with their quality letters; `None` if they do not overlap clearly.
+pub fn fragment_length(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
+    fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
-/// By the seeds before the end of `one`, in `two`.
-fn by_ends((one, first): (&Codes, &[u8]), (two, second): (&Codes, &[u8])) -> Option<usize> {
+/// Fragment length from the seeds before the end of `one`, searched in `two`.
+fn fragment_from_end_seeds((one, first): (&BaseCodes, &[u8]), (two, second): (&BaseCodes, &[u8])) -> Option<usize> {
     let (len, read) = (one.codes().len(), two.packed());
-    let starts = (two.codes().len() + 1).checked_sub(SEED).filter(|_| len >= LEAST)?;
-    let seeds = (1..=SEEDS).filter_map(|i| len.checked_sub(i * SEED));
+    let starts = (two.codes().len() + 1).checked_sub(SEED_BASES).filter(|_| len >= MIN_OVERLAP_BASES)?;
+    let seeds = (1..=NUM_SEEDS).filter_map(|i| len.checked_sub(i * SEED_BASES));
     seeds.into_iter().find_map(|from| {
         let seed = seed(one.packed(), from);
-        if repeats(seed) {
+        if is_tandem_repeat(seed) {
             return None;
         }
-        let wanted = reversed(seed);
-        // The last base of the seed faces the first base of what is found.
-        let found = |at: usize| (at < starts).then_some(at + from + SEED);
-        places(read, starts, wanted, |at| {
-            found(at).filter(|&fragment| is_fragment([one.codes(), two.codes()], [first, second], fragment))
+        let wanted = reverse_complement_16(seed);
+        // The last base of the seed faces the first base of the match.
+        let found = |at: usize| (at < starts).then_some(at + from + SEED_BASES);
+        find_seed(read, starts, wanted, |at| {
+            found(at).filter(|&fragment| do_mates_agree([one.codes(), two.codes()], [first, second], fragment))
         })
     })
 }
 
 #[inline(always)]
-fn seed(read: Packed<'_>, at: usize) -> u32 {
-    (read.word(at) >> (2 * (WORD - SEED))) as u32
+fn seed(read: PackedBases<'_>, at: usize) -> u32 {
+    (read.word(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// The first answer of `each` for a place where a read has some bases.
-fn places(
-    read: Packed<'_>,
+/// Returns the first result of `accept` for a position where the read has the wanted seed.
+fn find_seed(
+    read: PackedBases<'_>,
     starts: usize,
-    wanted: u32,
-    each: impl Fn(usize) -> Option<usize>,
+    seed: u32,
+    accept: impl Fn(usize) -> Option<usize>,
 ) -> Option<usize> {
-    for at in (0..starts).step_by(WORD) {
-        let sixteens = read.sixteens(at);
-        if sixteens.iter().fold(u32::MAX, |least, &sixteen| least.min(sixteen ^ wanted)) > 0 {
+    for at in (0..starts).step_by(WORD_BASES) {
+        let sixteens = read.sixteen_mers(at);
+        if sixteens.iter().fold(u32::MAX, |least, &sixteen| least.min(sixteen ^ seed)) > 0 {
             continue;
         }
-        let here = (at..).zip(sixteens).filter(|(_, sixteen)| *sixteen == wanted);
-        if let Some(answer) = here.into_iter().find_map(|(at, _)| each(at)) {
+        let here = (at..).zip(sixteens).filter(|(_, sixteen)| *sixteen == seed);
+        if let Some(answer) = here.into_iter().find_map(|(at, _)| accept(at)) {
             return Some(answer);
         }
     }
     None
 }
 
-/// Whether a seed is a tandem repeat, but for two bases.
-fn repeats(seed: u32) -> bool {
-    (1..=UNIT).any(|unit| {
+/// Whether a seed is a tandem repeat, with at most two deviating bases.
+fn is_tandem_repeat(seed: u32) -> bool {
+    (1..=MAX_REPEAT_UNIT).any(|unit| {
         let differ = (seed ^ (seed << (2 * unit))) >> (2 * unit);
         ((differ | differ >> 1) & 0x5555_5555).count_ones() <= 2
     })
 }
 
-/// Which bases of `one` face bases of `two` in a fragment: base i faces base `fragment - 1 - i`.
-pub fn facing(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
+/// Positions of `one` that face positions of `two` in a fragment: position i faces `fragment - 1 - i`.
+pub fn facing_bases(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
-/// Letter of a quality from which a base is hardly ever wrong.
-const GOOD: u8 = b'!' + 20;
+/// Minimum quality letter of a good base (Phred 20).
+const MIN_GOOD_LETTER: u8 = b'!' + 20;
 
-/// Whether the mates agree where they face each other: but for one base in eight, and one in 25 of good quality, as copies of a repeat differ in
-/// good bases too.
-fn is_fragment([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
-    let facing = facing(one.len(), two.len(), fragment);
-    if facing.len() < LEAST {
+/// Whether the mates agree where they face each other: at most one base in eight differs, and one in 25 of the good
+/// bases, as copies of a repeat differ in good bases too.
+fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
+    let facing = facing_bases(one.len(), two.len(), fragment);
+    if facing.len() < MIN_OVERLAP_BASES {
         return false;
     }
     let (all, mut differing, mut good, mut good_differing) = (facing.len(), 0, 0, 0);
     for i in facing {
         let j = fragment - 1 - i;
-        let (differs, is_good) = (one[i] != two[j] ^ 3, first[i].min(second[j]) >= GOOD);
+        let (differs, is_good) = (one[i] != two[j] ^ 3, first[i].min(second[j]) >= MIN_GOOD_LETTER);
         differing += usize::from(differs);
         good += usize::from(is_good);
         good_differing += usize::from(differs && is_good);
@@ -102,17 +102,17 @@ mod tests {
     use super::*;
     use genuma_reads::dna;
 
-    fn fragment(one: &[u8], two: &[u8]) -> Option<usize> {
+    fn fragment_length(one: &[u8], two: &[u8]) -> Option<usize> {
         let codes = |seq: &[u8]| {
-            let mut codes = Codes::default();
-            codes.load(seq, seq, 0);
+            let mut codes = BaseCodes::default();
+            codes.encode_bases(seq, seq, 0);
             codes
         };
-        super::fragment((&codes(one), one), (&codes(two), two))
+        super::fragment_length((&codes(one), one), (&codes(two), two))
     }
 
     #[test]
-    fn fragments_of_all_lengths_up_to_the_least_overlap_are_measured() {
+    fn fragments_of_all_lengths_with_enough_overlap_are_measured() {
         let mut seed = 3u64;
         let mut base = || {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -120,28 +120,28 @@ mod tests {
         };
         for length in 30..330 {
             let mut dna: Vec<u8> = (0..length).map(|_| base()).collect();
-            let mut turned = dna::revcomp(&dna);
+            let mut turned = dna::reverse_complement(&dna);
             dna.truncate(150);
             turned.truncate(120);
-            // A wrong base in the last seed of one, and of the other.
+            // An error in the last seed of each mate.
             let (ends, wrong) = ([dna.len(), turned.len()].map(|len| len - 3), length % 3);
             if wrong == 0 && length > 120 {
                 dna[ends[0]] = dna::complement(dna[ends[0]]);
                 turned[ends[1]] = dna::complement(turned[ends[1]]);
             }
-            let measured = fragment(&dna, &turned);
+            let measured = fragment_length(&dna, &turned);
             let overlap = (dna.len() + turned.len()).saturating_sub(length);
             match overlap {
-                0..LEAST => assert_eq!(measured, None, "{length}"),
-                // Behind the wrong bases no whole seed is left.
-                LEAST..36 if wrong == 0 => assert!(measured.is_none_or(|m| m == length), "{length}"),
+                0..MIN_OVERLAP_BASES => assert_eq!(measured, None, "{length}"),
+                // After the errors no whole seed is left.
+                MIN_OVERLAP_BASES..36 if wrong == 0 => assert!(measured.is_none_or(|m| m == length), "{length}"),
                 _ => assert_eq!(measured, Some(length)),
             }
         }
     }
 
     #[test]
-    fn repeats_and_strangers_do_not_overlap() {
+    fn repeats_and_unrelated_mates_do_not_overlap() {
         let mut seed = 9u64;
         let mut base = || {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -150,10 +150,10 @@ mod tests {
         let mut random = |n: usize| (0..n).map(|_| base()).collect::<Vec<u8>>();
         let (left, right, repeat) = (random(90), random(90), b"CAG".repeat(20));
         let ends_in_repeat = [left.clone(), repeat.clone()].concat();
-        let turned = dna::revcomp(&[repeat, right].concat());
-        assert_eq!(fragment(&ends_in_repeat, &turned), None);
-        assert_eq!(fragment(&left, &random(90)), None);
-        assert_eq!(fragment(b"", &left), None);
-        assert_eq!(fragment(b"ACG", b"CGT"), None);
+        let turned = dna::reverse_complement(&[repeat, right].concat());
+        assert_eq!(fragment_length(&ends_in_repeat, &turned), None);
+        assert_eq!(fragment_length(&left, &random(90)), None);
+        assert_eq!(fragment_length(b"", &left), None);
+        assert_eq!(fragment_length(b"ACG", b"CGT"), None);
     }
 }

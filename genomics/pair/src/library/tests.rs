@@ -1,6 +1,6 @@
 use genuma_reads::{Mate, Trimmer, dna};
 
-use super::facts::Library;
+use super::metrics::LibraryMetrics;
 use super::*;
 
 struct Random(u64);
@@ -20,14 +20,14 @@ impl Random {
     }
 }
 
-/// Reads of a library that is known in all.
+/// Parameters of a simulated library.
 struct Made {
     pairs: usize,
-    /// Molecules that pairs are drawn from; 0: each is of its own.
+    /// Number of molecules that pairs are drawn from; 0: each pair is a new molecule.
     molecules: usize,
-    /// Chances of wrong bases in the first and the last cycle.
+    /// Error probability in the first and in the last cycle.
     errors: [f64; 2],
-    /// Mean length of fragments; they are 60 shorter or longer at most.
+    /// Mean fragment length in bases; lengths deviate by up to 60.
     insert: usize,
 }
 
@@ -43,7 +43,7 @@ impl Made {
             let length = self.insert - 60 + random.below(121);
             let at = random.below(genome.len() - length);
             let seq = &genome[at..at + length];
-            if random.unit() < 0.5 { seq.to_vec() } else { dna::revcomp(seq) }
+            if random.unit() < 0.5 { seq.to_vec() } else { dna::reverse_complement(seq) }
         };
         let library: Vec<Vec<u8>> = (0..self.molecules).map(|_| molecule(&mut random)).collect();
         let pair = |i: usize| {
@@ -51,7 +51,7 @@ impl Made {
                 0 => molecule(&mut random),
                 n => library[random.below(n)].clone(),
             };
-            let mates = [molecule.clone(), dna::revcomp(&molecule)].map(|mut seq| {
+            let mates = [molecule.clone(), dna::reverse_complement(&molecule)].map(|mut seq| {
                 seq.extend(b"AGATCGGAAGAGCACACGTCTGAACTCCAGTCACATCACGATCTCGTATGCCGTCTTCTGCTTGAAAAAAAAAA");
                 seq.extend(random.bases(LENGTH));
                 seq.truncate(LENGTH);
@@ -61,10 +61,10 @@ impl Made {
                     let rate = first + (last - first) * cycle as f64 / LENGTH as f64;
                     let wrong = random.unit() < rate;
                     if wrong {
-                        let code = dna::code(*base);
-                        *base = dna::base((code + 1 + random.below(3) as u8) % 4);
+                        let code = dna::encode_base(*base);
+                        *base = dna::decode_base((code + 1 + random.below(3) as u8) % 4);
                     }
-                    // As often as their quality of 12 says.
+                    // As often wrong as the quality of 12 predicts.
                     let poor = random.unit() < if wrong { 0.9 } else { 13.4 * rate };
                     qual.push(b'!' + if poor { 12 } else { 37 });
                 }
@@ -76,39 +76,39 @@ impl Made {
     }
 }
 
-fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::Trimmed) {
-    let (mut all, mut cut) = (LibraryTally::default(), genuma_reads::Trimmed::default());
+fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::TrimCounts) {
+    let (mut all, mut cut) = (LibraryTally::default(), genuma_reads::TrimCounts::default());
     for part in (0..parts).rev() {
-        let (mut observer, mut trimmer) = (Observer::expecting(&[0; 2]), Trimmer::default());
+        let (mut observer, mut trimmer) = (LibraryObserver::with_expected_pairs(&[0; 2]), Trimmer::default());
         for (name, mates) in reads.iter().skip(part).step_by(parts) {
             let mates = mates.each_ref().map(|[seq, qual]| Mate { seq, qual });
-            let raw = Pair { name, mates };
+            let raw = ReadPair { name, mates };
             let cut = trimmer.trim(raw);
-            observer.see(&Seen { raw, cut, packed: trimmer.packed() }, 1);
+            observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates() }, 1);
         }
-        let [none, tumour] = observer.finish().try_into().expect("two samples");
+        let [none, tumour] = observer.into_tallies().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());
-        all.add(&tumour);
+        all.add_tally(&tumour);
         cut.add(&trimmer.counts());
     }
     (all, cut)
 }
 
-fn library(made: &Made) -> Library {
+fn library(made: &Made) -> LibraryMetrics {
     let (tally, trimmed) = tallies(&made.reads(), 1);
-    Library::of(&tally, &trimmed, None)
+    LibraryMetrics::from_tally(&tally, &trimmed, None)
 }
 
 #[test]
-fn errors_inserts_and_adapters_are_as_they_were_made() {
+fn errors_inserts_and_adapters_match_the_simulation() {
     let made = Made { pairs: 30_000, molecules: 0, errors: [0.002, 0.012], insert: 160 };
     let library = library(&made);
-    // Fragments of 100 to 176 bases overlap by 24 and more; none is longer than 220 or shorter than 100.
-    let overlapping = library.insert.overlapping.unwrap();
+    // Fragments of 100 to 176 bases overlap by at least 24 bases; all have 100 to 220.
+    let overlapping = library.insert.overlapping_share.unwrap();
     assert!((overlapping.value - 77.0 / 121.0).abs() < 0.02, "{overlapping:?}");
     let quarter = library.insert.quantiles[1].unwrap();
     assert!(quarter.abs_diff(130) <= 2, "{quarter}");
-    assert_eq!((library.insert.quantiles[3], library.insert.longest_seen), (None, 176));
+    assert_eq!((library.insert.quantiles[3], library.insert.max_measurable), (None, 176));
     let (rate, compared) = (library.errors.rate.unwrap(), library.errors.compared_rate.unwrap());
     assert!((rate.value - 0.00695).abs() < 0.0003 && rate.high - rate.low < 0.0006, "{rate:?}");
     assert!(rate.value < compared.value, "the ends of reads are compared, which are worse");
@@ -118,56 +118,59 @@ fn errors_inserts_and_adapters_are_as_they_were_made() {
     assert!(library.errors.substitutions.iter().all(|s| (s.share.value - 1.0 / 12.0).abs() < 0.015));
     let poor = library.errors.by_quality.iter().find(|q| q.quality == 12).unwrap();
     assert!((poor.errors.value - 0.063).abs() < 0.006, "{poor:?}");
-    assert!(library.adapters.unwrap().value < 0.01);
+    assert!(library.adapter_share.unwrap().value < 0.01);
     assert!(library.duplicates.share.unwrap().value < 0.01 && library.telomeres.motif.is_none());
     assert_eq!(library.mates[0].lengths, [100; 3]);
 }
 
 #[test]
-fn copies_are_told_whatever_errors_spoil() {
+fn duplicates_are_estimated_despite_errors_in_keys() {
     for (errors, molecules) in [([0.0, 0.0], 20_000), ([0.004, 0.012], 20_000), ([0.002, 0.002], 100_000)] {
         let made = Made { pairs: 20_000, molecules, errors, insert: 160 };
-        let copies = library(&made).duplicates;
+        let duplicates = library(&made).duplicates;
         let (pairs, size) = (made.pairs as f64, molecules as f64);
         let truth = 1.0 - size * (1.0 - (-pairs / size).exp()) / pairs;
-        let (seen, share) = (copies.seen.unwrap(), copies.share.unwrap());
-        assert!((share.value - truth).abs() < 0.012, "{copies:?} {truth}");
-        assert!(errors[0] < 0.004 || seen.value < 0.85 * truth, "{copies:?}: errors hide copies");
-        let found = copies.molecules.unwrap();
+        let (seen, share) = (duplicates.observed.unwrap(), duplicates.share.unwrap());
+        assert!((share.value - truth).abs() < 0.012, "{duplicates:?} {truth}");
+        assert!(errors[0] < 0.004 || seen.value < 0.85 * truth, "{duplicates:?}: errors hide duplicates");
+        let found = duplicates.molecules.unwrap();
         assert!(found.low < size && size < found.high && found.high < 1.4 * found.low, "{found:?}");
     }
     let amplicons = library(&Made { pairs: 20_000, molecules: 40, errors: [0.001; 2], insert: 160 });
-    assert!(amplicons.duplicates.word.starts_with("amplicons?") && amplicons.duplicates.molecules.is_none());
+    assert!(amplicons.duplicates.note.starts_with("amplicons?") && amplicons.duplicates.molecules.is_none());
 }
 
 #[test]
 fn short_fragments_show_as_adapters_and_full_overlaps() {
     let library = library(&Made { pairs: 5_000, molecules: 0, errors: [0.002; 2], insert: 100 });
-    // Fragments of 40 to 160 bases, of which 60 of 121 lengths are below a read's.
-    let adapters = library.adapters.unwrap();
+    // Fragments of 40 to 160 bases: 60 of the 121 lengths are shorter than a read.
+    let adapters = library.adapter_share.unwrap();
     assert!((adapters.value - 60.0 / 121.0).abs() < 0.03, "{adapters:?}");
-    assert!(library.insert.overlapping.unwrap().value > 0.97);
+    assert!(library.insert.overlapping_share.unwrap().value > 0.97);
     assert!(library.insert.quantiles[2].unwrap().abs_diff(100) <= 4);
-    assert!((library.insert.mean_of_seen.unwrap() - 100.0).abs() < 2.0);
+    assert!((library.insert.mean_measured.unwrap() - 100.0).abs() < 2.0);
 }
 
 #[test]
-fn whoever_looks_sees_the_same() {
-    // So many that a level is forgotten.
+fn tallies_do_not_depend_on_the_division_of_the_pairs() {
+    // So many pairs that a level is dropped.
     let reads = Made { pairs: 40_000, molecules: 30_000, errors: [0.002; 2], insert: 160 }.reads();
     let (whole, _) = tallies(&reads, 1);
-    let drawn = whole.details.together().pairs;
-    assert!(whole.details.lowest > 0 && drawn > MOST / 2 && drawn < 2 * MOST + 200, "{drawn}");
+    let drawn = whole.details.sum_of_levels().pairs;
+    assert!(
+        whole.details.min_level > 0 && drawn > MAX_PAIRS_PER_LEVEL / 2 && drawn < 2 * MAX_PAIRS_PER_LEVEL + 200,
+        "{drawn}"
+    );
     for parts in [2, 7] {
         assert!(tallies(&reads, parts).0 == whole, "{parts}");
     }
 }
 
 #[test]
-fn of_no_pair_and_of_poor_pairs_nothing_is_made_up() {
-    let none = Library::of(&LibraryTally::default(), &genuma_reads::Trimmed::default(), None);
+fn empty_and_poor_input_gives_no_estimates() {
+    let none = LibraryMetrics::from_tally(&LibraryTally::default(), &genuma_reads::TrimCounts::default(), None);
     assert!(none.gc.is_none() && none.errors.rate.is_none() && none.duplicates.share.is_none());
-    assert!(none.duplicates.word.starts_with("not known"));
+    assert!(none.duplicates.note.starts_with("unknown"));
     let empty = [Vec::new(), Vec::new()];
     let n = [vec![b'N'; 30], vec![b'#'; 30]];
     let one = [b"ACGTTGCA".to_vec(), b"IIIIIIII".to_vec()];
@@ -177,22 +180,22 @@ fn of_no_pair_and_of_poor_pairs_nothing_is_made_up() {
         (b"".to_vec(), [one.clone(), one]),
     ];
     let (tally, trimmed) = tallies(&reads, 1);
-    let poor = Library::of(&tally, &trimmed, Some(9000.0));
-    assert_eq!((poor.pairs, poor.bases, poor.looked_at, poor.duplicates.short), (3, 76, 3, 3));
+    let poor = LibraryMetrics::from_tally(&tally, &trimmed, Some(9000.0));
+    assert_eq!((poor.pairs, poor.bases, poor.examined_pairs, poor.duplicates.short_pairs), (3, 76, 3, 3));
     let text = serde_json::to_string(&poor).unwrap();
     assert!(!text.contains("NaN") && text.contains("\"overlapping\""));
 }
 
 #[test]
-fn telomeres_are_counted_of_all_pairs() {
+fn telomeres_are_counted_over_all_pairs() {
     let mut reads = Made { pairs: 2_000, molecules: 0, errors: [0.0; 2], insert: 160 }.reads();
     for (i, (_, mates)) in reads.iter_mut().enumerate().filter(|(i, _)| i % 200 == 0) {
         mates[i / 200 % 2][0] = b"CCCTAA".repeat(17)[i % 3..100 + i % 3].to_vec();
     }
     let (tally, trimmed) = tallies(&reads, 3);
-    let found = Library::of(&tally, &trimmed, None).telomeres;
+    let found = LibraryMetrics::from_tally(&tally, &trimmed, None).telomeres;
     assert_eq!(
-        (found.pairs, found.motif.as_deref(), found.of.as_deref()),
+        (found.pairs, found.motif.as_deref(), found.taxon.as_deref()),
         (10, Some("TTAGGG"), Some("vertebrates"))
     );
     let rate = found.per_million.unwrap();

@@ -1,44 +1,44 @@
-//! BAM (SAM specification, section 4.2): a header, then records, each with its length before it.
+//! BAM (SAM specification, section 4.2): a header, then records, each preceded by its length.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileFault, RecordFault};
-use crate::inflate::{Access, Damage, Inflate};
-use genuma_work::Meter;
+use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use genuma_work::ProgressCounters;
 
-use super::end::check_end;
-use super::piece::{FIXED, Piece};
+use super::eof_marker::check_eof_marker;
+use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
-/// What a BAM file begins with.
+/// Magic number of BAM.
 pub(super) const MAGIC: &[u8] = b"BAM\x01";
-/// The block of nothing that ends a file (section 4.1.2).
-const END: [u8; 28] =
+/// The empty block at the end of a file (SAM specification, section 4.1.2).
+const EOF_BLOCK: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Bytes of records that make a piece.
-const PIECE: usize = 512 << 10;
-/// Bytes inflated at once.
-const CHUNK: usize = 128 << 10;
-/// No record is as long as this, in bytes: a damaged length is thus told before it fills the memory.
-const LONGEST: usize = 512 << 20;
-/// Nor the text and the names of a header.
-const LONGEST_HEADER: usize = 1 << 30;
+/// Target size of the records in one record buffer, in bytes.
+const CHUNK_BYTES: usize = 512 << 10;
+/// Bytes decompressed per call.
+const INFLATE_BYTES: usize = 128 << 10;
+/// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
+const MAX_RECORD_BYTES: usize = 512 << 20;
+/// Maximum size in bytes of the text and of the names of a header.
+const MAX_HEADER_BYTES: usize = 1 << 30;
 
-/// A file being cut into pieces.
-pub(super) struct Bam<M> {
+/// A BAM file from which records are read.
+pub(super) struct BamFile<M> {
     path: PathBuf,
-    inflate: Inflate<M>,
-    /// What was inflated beyond the last piece.
-    rest: Vec<u8>,
-    /// Records handed out.
+    decompressor: Decompressor<M>,
+    /// Decompressed bytes after the last whole record.
+    carry_over: Vec<u8>,
+    /// Number of records delivered so far.
     records: u64,
-    /// Samples that its read groups are of.
-    pub(super) samples: BTreeSet<String>,
+    /// Sample names in the read groups.
+    pub(super) sample_names: BTreeSet<String>,
 }
 
-/// Samples that the read groups of a header's text are of (`@RG`, `SM`).
-fn samples(text: &[u8]) -> BTreeSet<String> {
+/// Sample names in the read groups of a header text (`@RG`, `SM`).
+fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
     let groups = text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"@RG\t"));
     let fields = groups.flat_map(|line| line.split(|&byte| byte == b'\t'));
     fields
@@ -46,120 +46,125 @@ fn samples(text: &[u8]) -> BTreeSet<String> {
         .collect()
 }
 
-impl<M: Deref<Target = Meter>> Bam<M> {
-    /// Opens a file, at its first record.
+impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
+    /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// It cannot be read, is no BAM file, or has no end; its header is damaged.
-    pub(super) fn open(path: &Path, meter: M, access: Access) -> Result<Self, Error> {
-        check_end(path, &END)?;
-        let inflate = Inflate::open(path, meter, &Access { end: &END, ..access })?;
-        let mut bam =
-            Bam { path: path.into(), inflate, rest: Vec::new(), records: 0, samples: BTreeSet::new() };
-        if bam.bytes(MAGIC.len())? != MAGIC {
-            return Err(Error::file(
+    /// The file cannot be read, is not BAM, or has no end-of-file marker; its header is damaged.
+    pub(super) fn open(path: &Path, progress: M, access: FileAccess) -> Result<Self, Error> {
+        check_eof_marker(path, &EOF_BLOCK)?;
+        let inflate = Decompressor::open(path, progress, &FileAccess { required_end: &EOF_BLOCK, ..access })?;
+        let mut bam = BamFile {
+            path: path.into(),
+            decompressor: inflate,
+            carry_over: Vec::new(),
+            records: 0,
+            sample_names: BTreeSet::new(),
+        };
+        if bam.header_bytes(MAGIC.len())? != MAGIC {
+            return Err(Error::in_file(
                 path,
                 FileFault::Format { found: "another file", wanted: "BAM", remedy: "give BAM" },
             ));
         }
-        let mut left = bam.number()?;
+        let mut left = bam.header_number()?;
         let mut text = Vec::new();
         while left > 0 {
-            let some = left.min(CHUNK);
-            text.extend_from_slice(&bam.bytes(some)?);
+            let some = left.min(INFLATE_BYTES);
+            text.extend_from_slice(&bam.header_bytes(some)?);
             left -= some;
         }
-        bam.samples = samples(&text);
-        for _ in 0..bam.number()? {
-            let name = bam.number()?;
-            bam.skip(name + 4)?;
+        bam.sample_names = parse_sample_names(&text);
+        for _ in 0..bam.header_number()? {
+            let name = bam.header_number()?;
+            bam.skip_header_bytes(name + 4)?;
         }
         Ok(bam)
     }
 
-    /// The next bytes of the header.
-    fn bytes(&mut self, n: usize) -> Result<Vec<u8>, Error> {
+    /// The next `n` bytes of the header.
+    fn header_bytes(&mut self, n: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; n];
-        let filled = self.inflate.fill(&mut bytes).map_err(|damage| self.damaged(damage))?;
+        let filled = self.decompressor.fill_buffer(&mut bytes).map_err(|damage| self.decompression_error(damage))?;
         if filled < n {
-            return Err(Error::file(&self.path, FileFault::Header("the file ends in the middle of it")));
+            return Err(Error::in_file(&self.path, FileFault::Header("the file ends inside the header")));
         }
         Ok(bytes)
     }
 
-    fn number(&mut self) -> Result<usize, Error> {
-        let bytes = self.bytes(4)?;
+    fn header_number(&mut self) -> Result<usize, Error> {
+        let bytes = self.header_bytes(4)?;
         let number = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
-        if number > LONGEST_HEADER {
-            return Err(Error::file(&self.path, FileFault::Header("a length is too large")));
+        if number > MAX_HEADER_BYTES {
+            return Err(Error::in_file(&self.path, FileFault::Header("a length is too large")));
         }
         Ok(number)
     }
 
-    fn skip(&mut self, mut n: usize) -> Result<(), Error> {
+    fn skip_header_bytes(&mut self, mut n: usize) -> Result<(), Error> {
         while n > 0 {
-            let some = n.min(CHUNK);
-            self.bytes(some)?;
+            let some = n.min(INFLATE_BYTES);
+            self.header_bytes(some)?;
             n -= some;
         }
         Ok(())
     }
 
-    fn damaged(&self, damage: Damage) -> Error {
+    fn decompression_error(&self, damage: DecompressError) -> Error {
         let fault = match damage {
-            Damage::Io(source) => return Error::reading(&self.path, source),
-            Damage::Changed(at) => return Error::file(&self.path, FileFault::Changed(at)),
-            Damage::Truncated => RecordFault::GzipTruncated,
-            Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),
+            DecompressError::Io(source) => return Error::from_io(&self.path, source),
+            DecompressError::ContentChanged(at) => return Error::in_file(&self.path, FileFault::ContentChanged(at)),
+            DecompressError::Truncated => RecordFault::GzipTruncated,
+            DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
         };
-        Error::record(&self.path, self.records + 1, fault)
+        Error::in_record(&self.path, self.records + 1, fault)
     }
 
-    /// Moves the next records into `piece`; false when there are none left.
+    /// Moves the next whole records into `buffer`; false if the file has no more records.
     ///
     /// # Errors
-    /// The file cannot be read on, is damaged, or ends within a record.
-    pub(super) fn cut(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+    /// The file cannot be read, is damaged, or ends inside a record.
+    pub(super) fn read_chunk(&mut self, buffer: &mut RecordBuffer) -> Result<bool, Error> {
         let room = |bytes: &mut Vec<u8>, n: usize| {
             if bytes.len() < n {
                 bytes.resize(n, 0);
             }
         };
-        room(&mut piece.bytes, self.rest.len().max(PIECE + CHUNK));
-        piece.bytes[..self.rest.len()].copy_from_slice(&self.rest);
-        piece.filled = self.rest.len();
-        piece.before = self.records;
-        self.rest.clear();
-        // Where whole records end.
+        room(&mut buffer.bytes, self.carry_over.len().max(CHUNK_BYTES + INFLATE_BYTES));
+        buffer.bytes[..self.carry_over.len()].copy_from_slice(&self.carry_over);
+        buffer.used_bytes = self.carry_over.len();
+        buffer.records_before = self.records;
+        self.carry_over.clear();
+        // End of the last whole record.
         let (mut whole, mut more) = (0, true);
         loop {
-            while let Some(length) = piece.bytes[whole..piece.filled].first_chunk() {
+            while let Some(length) = buffer.bytes[whole..buffer.used_bytes].first_chunk() {
                 let length = u32::from_le_bytes(*length) as usize;
-                if !(FIXED..=LONGEST).contains(&length) {
-                    let fault = RecordFault::Damaged("its length cannot be one");
-                    return Err(Error::record(&self.path, self.records + 1, fault));
+                if !(FIXED_FIELDS_BYTES..=MAX_RECORD_BYTES).contains(&length) {
+                    let fault = RecordFault::RecordCorrupt("its length is invalid");
+                    return Err(Error::in_record(&self.path, self.records + 1, fault));
                 }
-                if length + 4 > piece.filled - whole {
+                if length + 4 > buffer.used_bytes - whole {
                     break;
                 }
                 whole += length + 4;
                 self.records += 1;
             }
-            if !more || (whole > 0 && piece.filled >= PIECE) {
+            if !more || (whole > 0 && buffer.used_bytes >= CHUNK_BYTES) {
                 break;
             }
-            let to = piece.filled + CHUNK;
-            room(&mut piece.bytes, to);
-            let filled = self.inflate.fill(&mut piece.bytes[piece.filled..to]);
-            let n = filled.map_err(|damage| self.damaged(damage))?;
-            piece.filled += n;
+            let to = buffer.used_bytes + INFLATE_BYTES;
+            room(&mut buffer.bytes, to);
+            let filled = self.decompressor.fill_buffer(&mut buffer.bytes[buffer.used_bytes..to]);
+            let n = filled.map_err(|damage| self.decompression_error(damage))?;
+            buffer.used_bytes += n;
             more = n > 0;
         }
-        if !more && whole < piece.filled {
-            return Err(Error::record(&self.path, self.records + 1, RecordFault::Truncated));
+        if !more && whole < buffer.used_bytes {
+            return Err(Error::in_record(&self.path, self.records + 1, RecordFault::Truncated));
         }
-        self.rest.extend_from_slice(&piece.bytes[whole..piece.filled]);
-        piece.filled = whole;
+        self.carry_over.extend_from_slice(&buffer.bytes[whole..buffer.used_bytes]);
+        buffer.used_bytes = whole;
         Ok(whole > 0)
     }
 }

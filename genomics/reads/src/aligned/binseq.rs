@@ -1,94 +1,96 @@
-//! What the formats of the crate `binseq` 0.11 share (CBQ, VBQ, BQ): blocks one after the other, what zstd has packed, and how their reads become those of a piece.
+//! Common parts of the formats of the crate `binseq` 0.11 (CBQ, VBQ, BQ): blocks, zstd decompression, and the
+//! conversion of their reads into a record buffer.
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-use crate::error::{Error, RecordFault, Shown};
+use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
-use crate::source::Source;
+use crate::input_file::InputFile;
 
-use super::piece::{Fields, Piece, flag};
-use super::tally::Tally;
+use super::record_buffer::{RecordBuffer, SamFields, flag};
+use super::record_counts::RecordCounts;
 
-/// No column or index is as long as this, in bytes: a damaged length is thus told before it fills the memory.
-pub(super) const LONGEST: u64 = 1 << 30;
-/// Bytes read from the disk at once.
-const DISK_CHUNK: usize = 256 << 10;
+/// Maximum size in bytes of a column or index. A damaged length is thus detected before it fills the memory.
+pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
+/// Bytes per read call.
+const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
-/// A file being read.
-pub(super) struct Blocks<M> {
+/// A BINSEQ file that is being read.
+pub(super) struct BinseqFile<M> {
     path: PathBuf,
-    reader: BufReader<Source<M>>,
-    /// Reads, or pairs, of the blocks before.
-    pub(super) records: u64,
+    reader: BufReader<InputFile<M>>,
+    /// Number of reads or pairs in the blocks read so far.
+    pub(super) records_read: u64,
 }
 
-impl<M: Deref<Target = Meter>> Blocks<M> {
-    /// Opens a file, at its first byte.
+impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
+    /// Opens a file at its first byte.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub(super) fn open(path: &Path, meter: M) -> Result<Self, Error> {
-        let reader = BufReader::with_capacity(DISK_CHUNK, Source::open(path, None, meter, None)?);
-        Ok(Blocks { path: path.into(), reader, records: 0 })
+    /// The file cannot be opened.
+    pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
+        let reader = BufReader::with_capacity(DISK_CHUNK_BYTES, InputFile::open(path, None, progress, None)?);
+        Ok(BinseqFile { path: path.into(), reader, records_read: 0 })
     }
 
-    /// Reads on.
+    /// Reads exactly as many bytes as `bytes` has.
     ///
     /// # Errors
     /// The file cannot be read, or ends too early.
-    pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+    pub(super) fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
         self.reader.read_exact(bytes).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => self.truncated(),
+            io::ErrorKind::UnexpectedEof => self.truncated_error(),
             _ => Error::Read { path: self.path.clone(), source },
         })
     }
 
-    /// Reads up to so many bytes, in place of those in `bytes`: memory is taken for those that there are, whatever a length says. Tells how many these are.
+    /// Replaces `bytes` by up to `most` bytes of the file and returns their number. Allocates only for bytes that
+    /// exist, whatever length the file claims.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(super) fn most(&mut self, most: u64, bytes: &mut Vec<u8>) -> Result<u64, Error> {
+    pub(super) fn read_up_to(&mut self, most: u64, bytes: &mut Vec<u8>) -> Result<u64, Error> {
         bytes.clear();
         let read = self.reader.by_ref().take(most).read_to_end(bytes);
         read.map(|read| read as u64).map_err(|source| Error::Read { path: self.path.clone(), source })
     }
 
-    /// Reads so many bytes.
+    /// Replaces `bytes` by exactly `wanted` bytes of the file.
     ///
     /// # Errors
     /// The file cannot be read, or ends too early.
-    pub(super) fn take(&mut self, wanted: u64, bytes: &mut Vec<u8>) -> Result<(), Error> {
-        if self.most(wanted, bytes)? < wanted { Err(self.truncated()) } else { Ok(()) }
+    pub(super) fn read_bytes(&mut self, wanted: u64, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        if self.read_up_to(wanted, bytes)? < wanted { Err(self.truncated_error()) } else { Ok(()) }
     }
 
-    /// Says that it ends within the next record.
-    pub(super) fn truncated(&self) -> Error {
-        Error::record(&self.path, self.records + 1, RecordFault::Truncated)
+    /// The error that the file ends inside the next record.
+    pub(super) fn truncated_error(&self) -> Error {
+        Error::in_record(&self.path, self.records_read + 1, RecordFault::Truncated)
     }
 
-    /// What is wrong from the next record on.
-    pub(super) fn damaged(&self, what: &'static str) -> Error {
-        Error::record(&self.path, self.records + 1, RecordFault::Damaged(what))
+    /// The error that the data from the next record on are damaged.
+    pub(super) fn corrupt_error(&self, what: &'static str) -> Error {
+        Error::in_record(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
     }
 
-    /// Bytes that were read from the disk and not asked for yet.
-    pub(super) fn ahead(&self) -> u64 {
+    /// Bytes that were read from disk and not used yet.
+    pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.reader.buffer().len() as u64
     }
 }
 
-/// Unpacks what has so many bytes then; `None` where it has not.
-pub(super) fn unpack(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Option<()> {
+/// Decompresses data whose uncompressed size must be `bytes`; `None` if the data are damaged or have another size.
+pub(super) fn decompress_exact(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Option<()> {
     out.clear();
     out.resize(bytes, 0);
     if bytes == 0 && packed.is_empty() {
@@ -98,67 +100,74 @@ pub(super) fn unpack(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Option<(
     (found == bytes).then_some(())
 }
 
-/// Unpacks what nobody knows the length of: all of it, or one byte more than `most`; `None` where it is damaged.
-pub(super) fn unpack_most(mut packed: &[u8], most: u64) -> Option<Vec<u8>> {
+/// Decompresses data of unknown size. Returns all data, or the first `most` + 1 bytes if there are more than `most`
+/// bytes; `None` if the data are damaged.
+pub(super) fn decompress_up_to(mut packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     StreamingDecoder::new(&mut packed).ok()?.take(most + 1).read_to_end(&mut out).ok()?;
     (out.len() as u64 > most || packed.is_empty()).then_some(out)
 }
 
-/// What is left of some bytes.
-pub(super) struct Rest<'a>(pub(super) &'a [u8]);
+/// A cursor over bytes.
+pub(super) struct ByteCursor<'a>(pub(super) &'a [u8]);
 
-impl<'a> Rest<'a> {
-    pub(super) fn skip(&mut self, n: usize) -> Option<&'a [u8]> {
+impl<'a> ByteCursor<'a> {
+    pub(super) fn take_bytes(&mut self, n: usize) -> Option<&'a [u8]> {
         let (skipped, after) = self.0.split_at_checked(n)?;
         self.0 = after;
         Some(skipped)
     }
 
-    pub(super) fn number(&mut self) -> Option<u64> {
-        self.skip(8).map(|bytes| u64_at(bytes, 0))
+    pub(super) fn read_u64(&mut self) -> Option<u64> {
+        self.take_bytes(8).map(|bytes| u64_at(bytes, 0))
     }
 
-    /// Values of so many bytes each, with their number before them.
-    pub(super) fn list(&mut self, size: usize) -> Option<&'a [u8]> {
-        let values = usize::try_from(self.number()?).ok()?;
-        self.skip(values.checked_mul(size)?)
+    /// Reads a list of values of `size` bytes each, which is preceded by the number of values.
+    pub(super) fn read_list(&mut self, size: usize) -> Option<&'a [u8]> {
+        let values = usize::try_from(self.read_u64()?).ok()?;
+        self.take_bytes(values.checked_mul(size)?)
     }
 }
 
-/// A read of a block.
-pub(super) struct Read<'a, 'b> {
-    /// All of its header; none in a file that has none.
+/// One read of a block.
+pub(super) struct BinseqRead<'a, 'b> {
+    /// The whole header; `None` if the file has no headers.
     pub(super) header: Option<&'a [u8]>,
     pub(super) seq: &'b [u8],
-    /// As FASTQ has them; empty in a file that has none.
+    /// Qualities as in FASTQ (Phred + 33); empty if the file has no qualities.
     pub(super) qual: &'b [u8],
 }
 
-/// Puts reads of a block into a piece, in their order.
-pub(super) struct Reads<'a> {
+/// Appends the reads of a block to a record buffer, in order.
+pub(super) struct ReadPusher<'a> {
     path: &'a Path,
     paired: bool,
-    piece: &'a mut Piece,
-    tally: &'a mut Tally,
-    /// Name of read 1.
-    first: &'a [u8],
-    number: String,
+    buffer: &'a mut RecordBuffer,
+    counts: &'a mut RecordCounts,
+    /// Name of read 1 of the current pair.
+    first_name: &'a [u8],
+    record_name: String,
     scores: Vec<u8>,
 }
 
-impl<'a> Reads<'a> {
-    /// Of a file, pairs or not.
-    pub(super) fn new(path: &'a Path, paired: bool, piece: &'a mut Piece, tally: &'a mut Tally) -> Self {
-        Reads { path, paired, piece, tally, first: b"", number: String::new(), scores: Vec::new() }
+impl<'a> ReadPusher<'a> {
+    /// Creates a writer that appends reads to `buffer`. `paired` is whether the file at `path` contains pairs.
+    pub(super) fn new(
+        path: &'a Path,
+        paired: bool,
+        buffer: &'a mut RecordBuffer,
+        counts: &'a mut RecordCounts,
+    ) -> Self {
+        ReadPusher { path, paired, buffer, counts, first_name: b"", record_name: String::new(), scores: Vec::new() }
     }
 
-    /// Puts read 1 (0) or 2 (1) of a record of the piece. Where reads have no names they have the number of their record in the file.
+    /// Appends read 1 (`mate` 0) or read 2 (`mate` 1) of a record. Reads without names are named by the number of
+    /// their record in the file.
     ///
     /// # Errors
-    /// It is no read, or has another name than its mate.
-    pub(super) fn put(&mut self, record: usize, mate: usize, read: Read<'a, '_>) -> Result<(), RecordFault> {
-        let Read { header, seq, qual } = read;
+    /// The read is invalid, or its name differs from that of its mate.
+    pub(super) fn push(&mut self, record: usize, mate: usize, read: BinseqRead<'a, '_>) -> Result<(), RecordFault> {
+        let BinseqRead { header, seq, qual } = read;
         let flags = match (self.paired, mate) {
             (false, _) => 0,
             (true, 0) => flag::PAIRED | flag::FIRST,
@@ -168,26 +177,26 @@ impl<'a> Reads<'a> {
         let named = header.map(|header| header.split(blank).next().unwrap_or_default());
         if let Some(name) = named {
             if mate == 0 {
-                self.first = name;
-            } else if template_name(self.first) != template_name(name) {
+                self.first_name = name;
+            } else if template_name(self.first_name) != template_name(name) {
                 let text = |name: &[u8]| String::from_utf8_lossy(template_name(name)).into_owned();
-                let (name, mate) = (text(self.first), text(name));
-                return Err(RecordFault::Names { name, mate, mate_path: self.path.into() });
+                let (name, mate) = (text(self.first_name), text(name));
+                return Err(RecordFault::MateNameMismatch { name, mate, mate_path: self.path.into() });
             }
         } else {
-            self.number.clear();
+            self.record_name.clear();
             // Writing to a string cannot fail.
-            let _ = write!(self.number, "{}", self.piece.number(record as u32));
+            let _ = write!(self.record_name, "{}", self.buffer.record_number(record as u32));
         }
         if let Some(&outside) = qual.iter().find(|score| !(b'!'..=b'~').contains(score)) {
-            return Err(RecordFault::Quality(Shown(outside)));
+            return Err(RecordFault::InvalidQuality(ByteForDisplay(outside)));
         }
         self.scores.clear();
         self.scores.extend(qual.iter().map(|score| score - b'!'));
-        let name = named.unwrap_or(self.number.as_bytes());
-        let fields = Fields { flags, name, clipped: false, seq, qual: &self.scores };
-        self.piece.put(record as u32, fields, self.tally)?;
-        self.tally.records += 1;
+        let name = named.unwrap_or(self.record_name.as_bytes());
+        let fields = SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores };
+        self.buffer.push_read(record as u32, fields, self.counts)?;
+        self.counts.records += 1;
         Ok(())
     }
 }

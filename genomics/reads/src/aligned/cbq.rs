@@ -1,211 +1,223 @@
-//! CBQ (of the crate `binseq` 0.11, <https://docs.rs/binseq/latest/binseq/cbq>): reads in blocks of columns, each packed by zstd; mates lie together.
+//! CBQ, a format of the crate `binseq` 0.11 (<https://docs.rs/binseq/latest/binseq/cbq>): blocks of columns, each
+//! compressed by zstd; mates are stored together.
 //!
 //! ```text
-//! header, 64 bytes │ block: header, 96 bytes; columns │ ... │ index: "CBQINDEX", two lengths, packed, a length, "CBQINDEX"
+//! header, 64 bytes │ block: header, 96 bytes; columns │ ... │ index: "CBQINDEX", two lengths, compressed data, a length, "CBQINDEX"
 //! ```
 //!
-//! The format has no sums: a changed byte is told where it breaks a column, a length or the index, and else taken for what it says.
+//! The format has no checksums: a changed byte is detected only if it damages a column, a length or the index.
 
 use std::ops::Deref;
 use std::path::Path;
 
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
 use crate::error::{Error, FileFault, RecordFault};
 
-use super::binseq::{self, Blocks, LONGEST, Read, Reads, Rest, u64_at};
-use super::end::check_end;
-use super::piece::Piece;
-use super::tally::Tally;
+use super::binseq::{self, BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, u64_at};
+use super::eof_marker::check_eof_marker;
+use super::record_buffer::RecordBuffer;
+use super::record_counts::RecordCounts;
 
-/// What a file begins with.
+/// Magic number of CBQ.
 pub(super) const MAGIC: &[u8] = b"CBQFILE";
-/// What its index begins with, and its last bytes.
-const INDEX: &[u8; 8] = b"CBQINDEX";
-/// The version of files and blocks that is read.
+/// The first bytes of the index, and the last bytes of the file.
+const INDEX_MAGIC: &[u8; 8] = b"CBQINDEX";
+/// The supported version of files and blocks.
 const VERSION: u8 = 1;
-const HEADER: usize = 64;
-const BLOCK_HEADER: usize = 96;
-const INDEX_HEADER: usize = 24;
-/// Columns of a block, in their order: lengths of reads and of names, places of N, bases, flags, names, qualities.
-const COLUMNS: usize = 7;
+const FILE_HEADER_BYTES: usize = 64;
+const BLOCK_HEADER_BYTES: usize = 96;
+const INDEX_HEADER_BYTES: usize = 24;
+/// Number of columns of a block: lengths of reads, lengths of names, positions of N, bases, flags, names, qualities.
+const NUM_COLUMNS: usize = 7;
 
-/// A file being cut into pieces, of a block each.
-pub(super) struct Cbq<M> {
-    file: Blocks<M>,
+/// A CBQ file from which blocks are read.
+pub(super) struct CbqFile<M> {
+    file: BinseqFile<M>,
     paired: bool,
 }
 
-/// A block that is to be unpacked.
+/// A block that still has to be decompressed.
 #[derive(Default)]
-pub(super) struct Packed {
+pub(super) struct EncodedBlock {
     paired: bool,
-    before: u64,
+    records_before: u64,
     bytes: Vec<u8>,
-    /// Packed bytes of each column.
-    columns: [usize; COLUMNS],
-    bases: usize,
-    /// Bytes of the places of N.
-    places: usize,
-    records: usize,
-    unpacked: Unpacked,
+    /// Compressed bytes of each column.
+    column_bytes: [usize; NUM_COLUMNS],
+    num_bases: usize,
+    /// Bytes of the positions of N.
+    n_position_bytes: usize,
+    num_records: usize,
+    decoded: DecodedColumns,
 }
 
-/// Columns; they keep their memory.
+/// Decompressed columns; reused for every block.
 #[derive(Default)]
-struct Unpacked {
-    columns: [Vec<u8>; COLUMNS],
+struct DecodedColumns {
+    columns: [Vec<u8>; NUM_COLUMNS],
     letters: Vec<u8>,
 }
 
-impl<M: Deref<Target = Meter>> Cbq<M> {
-    /// Opens a file, at its first block.
+impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
+    /// Opens a file at its first block.
     ///
     /// # Errors
-    /// It cannot be read, is of another version, or has no end.
-    pub(super) fn open(path: &Path, meter: M) -> Result<Self, Error> {
-        check_end(path, INDEX)?;
-        let mut file = Blocks::open(path, meter)?;
-        let mut header = [0; HEADER];
-        file.fill(&mut header)?;
+    /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
+    pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
+        check_eof_marker(path, INDEX_MAGIC)?;
+        let mut file = BinseqFile::open(path, progress)?;
+        let mut header = [0; FILE_HEADER_BYTES];
+        file.read_exact(&mut header)?;
         if header[7] != VERSION {
-            return Err(Error::file(path, FileFault::Header("its version is not 1, which is read")));
+            return Err(Error::in_file(path, FileFault::Header("its version is not 1, the only supported one")));
         }
-        Ok(Cbq { file, paired: header[8] & 1 != 0 })
+        Ok(CbqFile { file, paired: header[8] & 1 != 0 })
     }
 
-    /// Moves the next block into `packed`; false when there is none left.
+    /// Reads the next block into `packed`; false if the file has no more blocks.
     ///
     /// # Errors
-    /// The file cannot be read on or is damaged, or its index counts other records.
-    pub(super) fn cut(&mut self, packed: &mut Packed) -> Result<bool, Error> {
-        let mut header = [0; BLOCK_HEADER];
-        self.file.fill(&mut header[..INDEX_HEADER])?;
-        if header.starts_with(INDEX) {
-            self.end(u64_at(&header, 8), u64_at(&header, 16))?;
+    /// The file cannot be read or is damaged, or the number of records in its index is wrong.
+    pub(super) fn read_block(&mut self, packed: &mut EncodedBlock) -> Result<bool, Error> {
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        self.file.read_exact(&mut header[..INDEX_HEADER_BYTES])?;
+        if header.starts_with(INDEX_MAGIC) {
+            self.check_index(u64_at(&header, 8), u64_at(&header, 16))?;
             return Ok(false);
         }
-        self.file.fill(&mut header[INDEX_HEADER..])?;
+        self.file.read_exact(&mut header[INDEX_HEADER_BYTES..])?;
         if !header.starts_with(b"BLK") || header[3] != VERSION {
-            return Err(self.file.damaged("its block has no header of version 1"));
+            return Err(self.file.corrupt_error("its block has no header of version 1"));
         }
         let number = |i: usize| u64_at(&header, 8 + 8 * i);
         let [bases, places, records, reads] = [7, 8, 9, 10].map(number);
         let mates = if self.paired { 2 } else { 1 };
-        if (0..COLUMNS).any(|column| number(column) > LONGEST)
-            || [bases, places, reads].iter().any(|&n| n > LONGEST / 8)
+        if (0..NUM_COLUMNS).any(|column| number(column) > MAX_COLUMN_BYTES)
+            || [bases, places, reads].iter().any(|&n| n > MAX_COLUMN_BYTES / 8)
             || records.checked_mul(mates) != Some(reads)
         {
-            return Err(self.file.damaged("a length of its block cannot be one"));
+            return Err(self.file.corrupt_error("a length of its block is invalid"));
         }
         packed.paired = self.paired;
-        packed.before = self.file.records;
-        packed.columns = std::array::from_fn(|column| number(column) as usize);
-        [packed.bases, packed.places, packed.records] = [bases, places, records].map(|n| n as usize);
-        let wanted: usize = packed.columns.iter().sum();
-        self.file.take(wanted as u64, &mut packed.bytes)?;
-        self.file.records += records;
+        packed.records_before = self.file.records_read;
+        packed.column_bytes = std::array::from_fn(|column| number(column) as usize);
+        [packed.num_bases, packed.n_position_bytes, packed.num_records] = [bases, places, records].map(|n| n as usize);
+        let wanted: usize = packed.column_bytes.iter().sum();
+        self.file.read_bytes(wanted as u64, &mut packed.bytes)?;
+        self.file.records_read += records;
         Ok(true)
     }
 
-    /// Looks whether the index has the records that there were: of each block where it begins, and how many there are with it.
-    fn end(&mut self, bytes: u64, packed: u64) -> Result<(), Error> {
-        if bytes > LONGEST || packed > LONGEST || !bytes.is_multiple_of(16) {
-            return Err(self.file.damaged("a length of the index cannot be one"));
+    /// Reads the index (start of each block, and number of records up to the end of the block) and compares its
+    /// number of records with the number of records read.
+    fn check_index(&mut self, bytes: u64, packed: u64) -> Result<(), Error> {
+        if bytes > MAX_COLUMN_BYTES || packed > MAX_COLUMN_BYTES || !bytes.is_multiple_of(16) {
+            return Err(self.file.corrupt_error("a length of the index is invalid"));
         }
         let (mut index, mut unpacked) = (Vec::new(), Vec::new());
-        self.file.take(packed, &mut index)?;
-        binseq::unpack(&index, bytes as usize, &mut unpacked)
-            .ok_or_else(|| self.file.damaged("the index cannot be unpacked"))?;
+        self.file.read_bytes(packed, &mut index)?;
+        binseq::decompress_exact(&index, bytes as usize, &mut unpacked)
+            .ok_or_else(|| self.file.corrupt_error("the index cannot be decompressed"))?;
         let counted = unpacked.last_chunk::<8>().map_or(0, |count| u64::from_le_bytes(*count));
-        if counted != self.file.records {
-            return Err(self.file.damaged("the index counts other records than there are"));
+        if counted != self.file.records_read {
+            return Err(self.file.corrupt_error("the number of records in the index is wrong"));
         }
-        // The length and the word that end the file.
-        self.file.fill(&mut [0; 16])
+        // The length and the magic number at the end of the file.
+        self.file.read_exact(&mut [0; 16])
     }
 
-    /// Bytes of the file that were read and are not in pieces yet.
-    pub(super) fn ahead(&self) -> u64 {
-        self.file.ahead()
+    /// Bytes of the file that were read ahead and are not in a block yet.
+    pub(super) fn read_ahead_bytes(&self) -> u64 {
+        self.file.read_ahead_bytes()
     }
 }
 
-/// Unpacks a column of so many bytes.
-fn unpack(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Result<(), RecordFault> {
-    let said = RecordFault::Damaged("a column of its block cannot be unpacked");
-    binseq::unpack(packed, bytes, out).ok_or(said)
+/// Decompresses a column whose uncompressed size must be `bytes`.
+fn decompress_column(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Result<(), RecordFault> {
+    let message = RecordFault::RecordCorrupt("a column of its block cannot be decompressed");
+    binseq::decompress_exact(packed, bytes, out).ok_or(message)
 }
 
-impl Packed {
-    /// Records of the file before it.
-    pub(super) fn before(&self) -> u64 {
-        self.before
+impl EncodedBlock {
+    /// Number of records of the file before the block.
+    pub(super) fn records_before(&self) -> u64 {
+        self.records_before
     }
 
-    /// Finds its reads.
+    /// Decodes the reads of the block into `buffer`.
     ///
     /// # Errors
-    /// It is damaged.
-    pub(super) fn find(&mut self, path: &Path, piece: &mut Piece, tally: &mut Tally) -> Result<(), Error> {
-        piece.start(self.before);
-        self.unpack().map_err(|fault| Error::record(path, self.before + 1, fault))?;
-        self.each(path, piece, tally)
-            .map_err(|(record, fault)| Error::record(path, self.before + record as u64 + 1, fault))
+    /// The block is damaged.
+    pub(super) fn decode_reads(
+        &mut self,
+        path: &Path,
+        buffer: &mut RecordBuffer,
+        counts: &mut RecordCounts,
+    ) -> Result<(), Error> {
+        buffer.reset(self.records_before);
+        self.decompress().map_err(|fault| Error::in_record(path, self.records_before + 1, fault))?;
+        self.push_reads(path, buffer, counts)
+            .map_err(|(record, fault)| Error::in_record(path, self.records_before + record as u64 + 1, fault))
     }
 
-    fn unpack(&mut self) -> Result<(), RecordFault> {
-        let reads = self.records * if self.paired { 2 } else { 1 };
-        let Unpacked { columns, letters } = &mut self.unpacked;
+    fn decompress(&mut self) -> Result<(), RecordFault> {
+        let reads = self.num_records * if self.paired { 2 } else { 1 };
+        let DecodedColumns { columns, letters } = &mut self.decoded;
         let (mut at, mut names) = (0, 0);
-        for (number, (column, &packed)) in columns.iter_mut().zip(&self.columns).enumerate() {
+        for (number, (column, &packed)) in columns.iter_mut().zip(&self.column_bytes).enumerate() {
             let bytes = match number {
                 _ if packed == 0 => 0,
                 0 | 1 => 8 * reads,
-                2 => self.places,
-                3 => 8 * self.bases.div_ceil(32),
-                4 => 8 * self.records,
+                2 => self.n_position_bytes,
+                3 => 8 * self.num_bases.div_ceil(32),
+                4 => 8 * self.num_records,
                 5 => names,
-                _ => self.bases,
+                _ => self.num_bases,
             };
-            unpack(&self.bytes[at..at + packed], bytes, column)?;
+            decompress_column(&self.bytes[at..at + packed], bytes, column)?;
             at += packed;
             if number <= 1 {
                 let all = column.chunks_exact(8).map(|length| u64_at(length, 0));
                 let all = all.fold(0u64, u64::saturating_add);
-                if number == 0 && all != self.bases as u64 || all > LONGEST {
-                    return Err(RecordFault::Damaged("its block has other bases than its reads"));
+                if number == 0 && all != self.num_bases as u64 || all > MAX_COLUMN_BYTES {
+                    return Err(RecordFault::RecordCorrupt(
+                        "the number of bases of its block differs from that of its reads",
+                    ));
                 }
                 names = if number == 1 { all as usize } else { 0 };
             }
         }
         if columns[0].len() != 8 * reads || (!columns[1].is_empty() && columns[5].len() != names) {
-            return Err(RecordFault::Damaged("its block lacks lengths or names"));
+            return Err(RecordFault::RecordCorrupt("its block lacks lengths or names"));
         }
         letters.clear();
-        let bases =
-            columns[3].iter().flat_map(|&four| [0, 2, 4, 6].map(|bit| b"ACGT"[usize::from(four >> bit & 3)]));
-        letters.extend(bases.take(self.bases));
-        if letters.len() < self.bases {
-            return Err(RecordFault::Damaged("its block has no bases"));
+        let bases = columns[3].iter().flat_map(|&four| [0, 2, 4, 6].map(|bit| b"ACGT"[usize::from(four >> bit & 3)]));
+        letters.extend(bases.take(self.num_bases));
+        if letters.len() < self.num_bases {
+            return Err(RecordFault::RecordCorrupt("its block has no bases"));
         }
         if !columns[2].is_empty() {
-            let said = RecordFault::Damaged("the places of N cannot be read");
-            every_n(&columns[2], |at| letters.get_mut(at as usize).map(|letter| *letter = b'N'))
-                .ok_or(said)?;
+            let message = RecordFault::RecordCorrupt("the positions of N cannot be decoded");
+            for_each_n_position(&columns[2], |at| letters.get_mut(at as usize).map(|letter| *letter = b'N'))
+                .ok_or(message)?;
         }
         Ok(())
     }
 
-    /// Puts all reads into a piece; an error with the number of its record.
-    fn each(&self, path: &Path, piece: &mut Piece, tally: &mut Tally) -> Result<(), (usize, RecordFault)> {
-        let Unpacked { columns: [lengths, name_lengths, _, _, _, names, qualities], letters } =
-            &self.unpacked;
+    /// Appends all reads to a record buffer. An error comes with the index of its record.
+    fn push_reads(
+        &self,
+        path: &Path,
+        buffer: &mut RecordBuffer,
+        counts: &mut RecordCounts,
+    ) -> Result<(), (usize, RecordFault)> {
+        let DecodedColumns { columns: [lengths, name_lengths, _, _, _, names, qualities], letters } = &self.decoded;
         let mates = if self.paired { 2 } else { 1 };
         let length = |of: &[u8], read: usize| u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
-        let mut put = Reads::new(path, self.paired, piece, tally);
-        for read in 0..self.records * mates {
+        let mut put = ReadPusher::new(path, self.paired, buffer, counts);
+        for read in 0..self.num_records * mates {
             let to = at + length(lengths, read);
             let header = if name_lengths.is_empty() {
                 None
@@ -216,7 +228,7 @@ impl Packed {
             };
             let qual = if qualities.is_empty() { b"" } else { &qualities[at..to] };
             let (record, mate) = (read / mates, read % mates);
-            put.put(record, mate, Read { header, seq: &letters[at..to], qual })
+            put.push(record, mate, BinseqRead { header, seq: &letters[at..to], qual })
                 .map_err(|fault| (record, fault))?;
             at = to;
         }
@@ -224,28 +236,27 @@ impl Packed {
     }
 }
 
-/// Walks through numbers in the code of Elias and Fano as `sucds` 0.9 writes it (P. Elias, Efficient storage and retrieval by content and address of static files, 1974):
-/// of each number `low_len` low bits, one after the other, and the others as the count of zeros before its one. `None` where that ends too early, or `each` says so.
-fn every_n(bytes: &[u8], mut each: impl FnMut(u64) -> Option<()>) -> Option<()> {
-    let mut rest = Rest(bytes);
-    let high = rest.list(8)?;
-    let high_bits = rest.number()?;
-    // What finds ones fast, and is not needed here: of blocks, of their parts, beyond; how many, and of which kind.
-    rest.list(8)?;
-    rest.list(2)?;
-    rest.list(8)?;
-    rest.number()?;
-    rest.skip(1)?;
-    // The same of zeros, and ranks, which are not written.
-    if rest.skip(2)? != [0, 0] {
+/// Decodes an Elias-Fano sequence of numbers as written by `sucds` 0.9 (P. Elias, Efficient storage and retrieval by
+/// content and address of static files, 1974): each number has `low_len` low bits, stored consecutively, and its high
+/// part is the number of zeros before its one bit. `None` if the data end too early or `each` returns `None`.
+fn for_each_n_position(bytes: &[u8], mut each: impl FnMut(u64) -> Option<()>) -> Option<()> {
+    let mut rest = ByteCursor(bytes);
+    let high = rest.read_list(8)?;
+    let high_bits = rest.read_u64()?;
+    // Index for fast selection of ones, not needed here.
+    rest.read_list(8)?;
+    rest.read_list(2)?;
+    rest.read_list(8)?;
+    rest.read_u64()?;
+    rest.take_bytes(1)?;
+    // Presence flags of the index for zeros and of ranks, which are not written.
+    if rest.take_bytes(2)? != [0, 0] {
         return None;
     }
-    let low = rest.list(8)?;
-    rest.number()?;
-    let low_len = u32::try_from(rest.number()?).ok().filter(|&bits| bits < 64)?;
-    let bit = |of: &[u8], at: u64| {
-        of.get(usize::try_from(at / 8).ok()?).map(|byte| u64::from(byte >> (at % 8) & 1))
-    };
+    let low = rest.read_list(8)?;
+    rest.read_u64()?;
+    let low_len = u32::try_from(rest.read_u64()?).ok().filter(|&bits| bits < 64)?;
+    let bit = |of: &[u8], at: u64| of.get(usize::try_from(at / 8).ok()?).map(|byte| u64::from(byte >> (at % 8) & 1));
     let (mut found, mut zeros) = (0u64, 0u64);
     for at in 0..high_bits {
         if bit(high, at)? == 0 {

@@ -17,56 +17,56 @@ use noodles_sam::alignment::record::cigar::op::Kind;
 use noodles_sam::header::record::value::map::read_group::tag::SAMPLE;
 
 use crate::error::{Error, FileFault, RecordFault};
-use crate::source::Source;
-use genuma_work::Meter;
+use crate::input_file::InputFile;
+use genuma_work::ProgressCounters;
 
-use super::end::check_end;
-use super::genome::Genome;
-use super::piece::{Fields, Piece};
-use super::tally::Tally;
+use super::cram_reference::CramReference;
+use super::eof_marker::check_eof_marker;
+use super::record_buffer::{RecordBuffer, SamFields};
+use super::record_counts::RecordCounts;
 
-/// What a CRAM file begins with.
+/// First bytes of every CRAM file, by which the format is recognised.
 pub(super) const MAGIC: &[u8] = b"CRAM";
-/// The container of nothing that ends a file (section 9).
-const END: [u8; 38] = [
-    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9,
-    0x4f, 0, 1, 0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
+/// The empty container at the end of a file (CRAM specification, section 9).
+const EOF_CONTAINER: [u8; 38] = [
+    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
+    0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
 ];
-/// Sequences of the reference that are held at once where containers are of one each: those that workers have in hand.
-const HELD: usize = 3;
-/// Bytes read from the disk at once.
-const DISK_CHUNK: usize = 256 << 10;
+/// Maximum number of reference sequences to keep in memory if each container has one sequence.
+const MAX_CACHED_SEQUENCES: usize = 3;
+/// Bytes per read call.
+const DISK_CHUNK_BYTES: usize = 256 << 10;
 
-/// A file being cut into pieces, of a container each.
-pub(super) struct Cram<M> {
+/// A CRAM file from which containers are read.
+pub(super) struct CramFile<M> {
     path: PathBuf,
-    reader: Reader<BufReader<Source<M>>>,
-    shared: Arc<Shared>,
-    records: u64,
+    reader: Reader<BufReader<InputFile<M>>>,
+    context: Arc<DecodeContext>,
+    records_read: u64,
 }
 
-/// What all containers are decoded with.
-struct Shared {
+/// Header and reference, which decoding of every container needs.
+struct DecodeContext {
     header: Header,
     reference: Repository,
 }
 
-/// A container that is to be decoded.
-pub(super) struct Packed {
-    shared: Arc<Shared>,
+/// A container that still has to be decoded.
+pub(super) struct EncodedContainer {
+    context: Arc<DecodeContext>,
     container: Container,
-    /// The number in the file, from 1, of its first record.
-    first: u64,
+    /// Number, in the file, of the first record of the container, counted from 1.
+    first_record: u64,
 }
 
-/// Sequences for the decoder.
-struct Wanted {
-    genome: Genome,
-    /// Those of the file's header, with their lengths.
+/// Provides reference sequences to the decoder.
+struct ReferenceAdapter {
+    genome: CramReference,
+    /// Lengths of the sequences in the header of the file.
     lengths: HashMap<Vec<u8>, usize>,
 }
 
-impl fasta::repository::Adapter for Wanted {
+impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
         let length = self.lengths.get(name).copied().unwrap_or(0);
         let bases = self.genome.sequence(name, length);
@@ -74,162 +74,170 @@ impl fasta::repository::Adapter for Wanted {
     }
 }
 
-impl<M: Deref<Target = Meter>> Cram<M> {
-    /// Samples that the header's read groups are of (`@RG`, `SM`).
-    pub(super) fn samples(&self) -> BTreeSet<String> {
-        let groups = self.shared.header.read_groups().values();
+impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
+    /// Sample names in the read groups of the header (`@RG`, `SM`).
+    pub(super) fn sample_names(&self) -> BTreeSet<String> {
+        let groups = self.context.header.read_groups().values();
         groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect()
     }
 
-    /// Opens a file, at its first container.
+    /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// It cannot be read, is of another version, or its header is damaged.
+    /// The file cannot be read, has an unsupported version or a damaged header, or has no end-of-file marker.
     pub(super) fn open(
         path: &Path,
-        meter: M,
-        genome: &Genome,
+        progress: M,
+        genome: &CramReference,
         pipes: Option<&Arc<PipeReader>>,
     ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let mut disk = BufReader::with_capacity(DISK_CHUNK, Source::open(path, None, meter, pipes)?);
+        let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, InputFile::open(path, None, progress, pipes)?);
         let head = disk.fill_buf().map_err(unreadable)?;
         if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
             && (major != 3 || minor > 1)
         {
-            return Err(Error::file(path, FileFault::CramVersion { major, minor }));
+            return Err(Error::in_file(path, FileFault::CramVersion { major, minor }));
         }
-        check_end(path, &END)?;
+        check_eof_marker(path, &EOF_CONTAINER)?;
         let mut reader = Reader::new(disk);
         let header = reader.read_header().map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::file(path, FileFault::Header("the file ends in the middle of it"))
-            }
-            _ => Error::file(path, FileFault::Header("it is not what the specification says")),
+            io::ErrorKind::UnexpectedEof => Error::in_file(path, FileFault::Header("the file ends inside the header")),
+            _ => Error::in_file(path, FileFault::Header("it violates the specification")),
         })?;
         let lengths = header.reference_sequences().iter();
         let lengths = lengths.map(|(name, map)| (name.to_vec(), map.length().get())).collect();
-        let reference = Repository::new(Wanted { genome: genome.clone(), lengths });
-        Ok(Cram { path: path.into(), reader, shared: Arc::new(Shared { header, reference }), records: 0 })
+        let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), lengths });
+        Ok(CramFile {
+            path: path.into(),
+            reader,
+            context: Arc::new(DecodeContext { header, reference }),
+            records_read: 0,
+        })
     }
 
-    /// Moves the next container into `packed`; false when there is none left.
+    /// Moves the next container into `packed`; false if the file has no more containers.
     ///
     /// # Errors
-    /// The file cannot be read on, is damaged, or has no end.
-    pub(super) fn cut(&mut self, packed: &mut Option<Packed>) -> Result<bool, Error> {
-        let (shared, first) = (self.shared.clone(), self.records + 1);
+    /// The file cannot be read, is damaged, or has no end-of-file marker.
+    pub(super) fn read_container(&mut self, packed: &mut Option<EncodedContainer>) -> Result<bool, Error> {
+        let (shared, first) = (self.context.clone(), self.records_read + 1);
         let container = packed.take().map_or_else(Container::default, |packed| packed.container);
-        let Packed { container, .. } = packed.insert(Packed { shared, container, first });
+        let EncodedContainer { container, .. } =
+            packed.insert(EncodedContainer { context: shared, container, first_record: first });
         let read = self.reader.read_container(container);
         let bytes = read.map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => Error::file(&self.path, FileFault::NoEnd),
+            io::ErrorKind::UnexpectedEof => Error::in_file(&self.path, FileFault::MissingEofMarker),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                let fault = RecordFault::Corrupt(e.to_string());
-                Error::record(&self.path, self.records + 1, fault)
+                let fault = RecordFault::CramCorrupt(e.to_string());
+                Error::in_record(&self.path, self.records_read + 1, fault)
             }
             _ => Error::Read { path: self.path.clone(), source: e },
         })?;
         if bytes == 0 {
-            // What follows the end is no part of it, but was read.
+            // Read the rest of the input, so that all bytes are counted.
             let _ = io::copy(self.reader.get_mut(), &mut io::sink());
             return Ok(false);
         }
-        self.records += container.header().record_count() as u64;
+        self.records_read += container.header().record_count() as u64;
         Ok(true)
     }
 
-    /// Bytes of the file that were read and are not in pieces yet.
-    pub(super) fn ahead(&self) -> u64 {
+    /// Bytes of the file that were read ahead and are not in a container yet.
+    pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.reader.get_ref().buffer().len() as u64
     }
 }
 
-impl Packed {
-    /// Records of the file before it.
-    pub(super) fn before(&self) -> u64 {
-        self.first - 1
+impl EncodedContainer {
+    /// Number of records of the file before the container.
+    pub(super) fn records_before(&self) -> u64 {
+        self.first_record - 1
     }
 
-    /// Finds the reads among its records, and counts these.
+    /// Decodes the reads of the container into `buffer`, and adds the records of the container to the record counts.
     ///
     /// # Errors
-    /// It is damaged; the reference is missing, or not that of the file.
-    pub(super) fn find(&self, path: &Path, piece: &mut Piece, tally: &mut Tally) -> Result<(), Error> {
-        self.shared.keep_few(&self.container);
-        piece.start(self.before());
+    /// The container is damaged; the reference is missing or is not that of the file.
+    pub(super) fn decode_reads(
+        &self,
+        path: &Path,
+        buffer: &mut RecordBuffer,
+        counts: &mut RecordCounts,
+    ) -> Result<(), Error> {
+        self.context.limit_cached_sequences(&self.container);
+        buffer.reset(self.records_before());
         let mut records = 0;
-        decode(self, path, |number, fields| {
+        decode_container(self, path, |number, fields| {
             records += 1;
-            piece.put(number, fields, tally)
+            buffer.push_read(number, fields, counts)
         })?;
-        tally.records += records;
+        counts.records += records;
         Ok(())
     }
 }
 
-fn decode(
-    Packed { shared, container, first }: &Packed,
+fn decode_container(
+    EncodedContainer { context: shared, container, first_record: first }: &EncodedContainer,
     path: &Path,
-    mut each: impl FnMut(u32, Fields<'_>) -> Result<(), RecordFault>,
+    mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
     let first = *first;
-    let told = |e: io::Error| wrong(path, first, e);
-    let compression = container.compression_header().map_err(told)?;
+    let to_error = |e: io::Error| decode_error(path, first, e);
+    let compression = container.compression_header().map_err(to_error)?;
     let (mut number, mut seq, mut qual) = (0, Vec::new(), Vec::new());
     for slice in container.slices() {
-        let slice = slice.map_err(told)?;
-        // The decoder takes for granted what a damaged or made-up file need not have.
+        let slice = slice.map_err(to_error)?;
+        // The decoder may panic on damaged or crafted data.
         let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
-            let (core, external) = slice.decode_blocks().map_err(told)?;
+            let (core, external) = slice.decode_blocks().map_err(to_error)?;
             let reference = shared.reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
-            for record in records.map_err(told)? {
-                let flags = record.flags().map_err(told)?.bits();
+            for record in records.map_err(to_error)? {
+                let flags = record.flags().map_err(to_error)?.bits();
                 let cigar = record.cigar();
                 let mut clipped = false;
                 for operation in cigar.iter() {
-                    clipped |= operation.map_err(told)?.kind() == Kind::HardClip;
+                    clipped |= operation.map_err(to_error)?.kind() == Kind::HardClip;
                 }
                 seq.clear();
                 qual.clear();
                 seq.extend(record.sequence().iter().map(|base| base.to_ascii_uppercase()));
                 for score in record.quality_scores().iter() {
-                    qual.push(score.map_err(told)?);
+                    qual.push(score.map_err(to_error)?);
                 }
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
-                let fields = Fields { flags, name, clipped, seq: &seq, qual: &qual };
-                each(number, fields)
-                    .map_err(|fault| Error::record(path, first + u64::from(number), fault))?;
+                let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual };
+                each(number, fields).map_err(|fault| Error::in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }
             Ok(())
         });
         catch_unwind(decoding).unwrap_or_else(|_| {
-            Err(Error::record(path, first + u64::from(number), RecordFault::Damaged("it cannot be decoded")))
+            Err(Error::in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
         })?;
     }
     Ok(())
 }
 
-/// What is wrong with a container, or with the reference.
-fn wrong(path: &Path, first: u64, error: io::Error) -> Error {
-    let said = error.to_string();
-    if said.starts_with("reference sequence checksum mismatch") {
-        return Error::file(path, FileFault::ReferenceDiffers { record: first });
+/// Converts an error of the decoder: damage of the container, or a wrong reference.
+fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
+    let message = error.to_string();
+    if message.starts_with("reference sequence checksum mismatch") {
+        return Error::in_file(path, FileFault::ReferenceDiffers { record: first });
     }
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::record(path, first, RecordFault::Corrupt(said))
+            Error::in_record(path, first, RecordFault::CramCorrupt(message))
         }
-        _ => Error::reading(path, error),
+        _ => Error::from_io(path, error),
     }
 }
 
-impl Shared {
-    /// Sees that not all sequences are held where they come one after the other.
-    fn keep_few(&self, container: &Container) {
-        if !container.header().reference_sequence_context().is_many() && self.reference.len() > HELD {
+impl DecodeContext {
+    /// Removes reference sequences from memory if containers have one sequence each and too many are kept.
+    fn limit_cached_sequences(&self, container: &Container) {
+        if !container.header().reference_sequence_context().is_many() && self.reference.len() > MAX_CACHED_SEQUENCES {
             self.reference.clear();
         }
     }

@@ -1,6 +1,5 @@
-//! Files of aligned reads, and how they are taken.
+//! BAM, CRAM and BINSEQ files, and the options for reading them.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,60 +9,60 @@ use flate2::{Decompress, FlushDecompress, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::bgzf;
-use crate::error::Error;
-use crate::pipe::{is_regular, peek};
+use crate::pipe::{is_regular_file, peek_first_bytes};
 
-use super::genome::Genome;
-use super::tally::Tally;
+use super::cram_reference::CramReference;
+use super::record_counts::RecordCounts;
 use super::{bam, cbq, cram, vbq};
 
-/// Bytes by which a file is known.
-const HEAD: u64 = 4096;
+/// Maximum number of leading bytes that are read to recognise the format.
+const MAX_HEAD_BYTES: u64 = 4096;
 
-/// What a file is written in.
+/// Format of a file of aligned reads or of binary sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Bam,
     Cbq,
     Cram,
-    /// And BQ.
+    /// VBQ and BQ.
     Vbq,
 }
 
 impl Format {
-    /// By the first bytes of a file, or of a pipe as soon as there are some; `None` for any other. CBQ, VBQ and BQ are none in a pipe.
-    pub(super) fn of(path: &Path) -> io::Result<Option<Format>> {
-        if !is_regular(path)? {
-            let head = peek(path, |head| Format::by(head).is_some())?;
-            let format = Format::by(&head).flatten();
+    /// Recognises the format by the first bytes of a file, or of a pipe as soon as there are enough; `None` for other
+    /// formats. CBQ, VBQ and BQ are not supported in pipes.
+    pub(super) fn detect(path: &Path) -> io::Result<Option<Format>> {
+        if !is_regular_file(path)? {
+            let head = peek_first_bytes(path, |head| Format::from_head(head).is_some())?;
+            let format = Format::from_head(&head).flatten();
             return Ok(format.filter(|format| matches!(format, Format::Bam | Format::Cram)));
         }
         let mut head = Vec::new();
-        File::open(path)?.take(HEAD).read_to_end(&mut head)?;
-        Ok(Format::by(&head).flatten())
+        File::open(path)?.take(MAX_HEAD_BYTES).read_to_end(&mut head)?;
+        Ok(Format::from_head(&head).flatten())
     }
 
-    /// That of a file that begins with such bytes, or none; nothing where these are too few to tell.
-    fn by(head: &[u8]) -> Option<Option<Format>> {
+    /// Recognises the format by the first bytes: `Some(None)` for another format, `None` if more bytes are needed.
+    fn from_head(head: &[u8]) -> Option<Option<Format>> {
         const MAGICS: [(&[u8], Format); 4] = [
             (cram::MAGIC, Format::Cram),
             (cbq::MAGIC, Format::Cbq),
             (vbq::MAGIC, Format::Vbq),
-            (vbq::MAGIC_FIXED, Format::Vbq),
+            (vbq::BQ_MAGIC, Format::Vbq),
         ];
         if let Some((_, format)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
             return Some(Some(*format));
         }
-        let begun = |magic: &[u8]| magic.starts_with(head);
-        if MAGICS.iter().any(|(magic, _)| begun(magic)) || (head.len() < bgzf::HEADER && begun_block(head)) {
+        let may_become = |magic: &[u8]| magic.starts_with(head);
+        if MAGICS.iter().any(|(magic, _)| may_become(magic)) || (head.len() < bgzf::HEADER_BYTES && may_be_gzip(head)) {
             return None;
         }
-        if bgzf::block_size(head).is_none() {
+        if bgzf::parse_block_size(head).is_none() {
             return Some(None);
         }
-        // What is damaged is told by whoever reads it.
+        // Damage is reported when the file is read.
         let (mut content, mut inflater) = ([0; bam::MAGIC.len()], Decompress::new(false));
-        let inflated = inflater.decompress(&head[bgzf::HEADER..], &mut content, FlushDecompress::None);
+        let inflated = inflater.decompress(&head[bgzf::HEADER_BYTES..], &mut content, FlushDecompress::None);
         match (inflated, inflater.total_out() as usize) {
             (Ok(_), n) if n == content.len() => Some((content == bam::MAGIC).then_some(Format::Bam)),
             (Ok(Status::Ok | Status::BufError), _) => None,
@@ -72,80 +71,73 @@ impl Format {
     }
 }
 
-/// Whether gzip may begin so.
-fn begun_block(head: &[u8]) -> bool {
+/// Whether `head` may be the start of a gzip file.
+fn may_be_gzip(head: &[u8]) -> bool {
     [0x1f, 0x8b].iter().zip(head).all(|(a, b)| a == b)
 }
 
-/// A file of BAM, CRAM, CBQ, VBQ or BQ, and how its reads are taken.
+/// A BAM, CRAM, CBQ, VBQ or BQ file, and the options for reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aligned {
-    /// The file.
+pub struct AlignedFile {
+    /// Path of the file.
     pub path: PathBuf,
-    /// How it is read.
+    /// How to read the file.
     pub options: AlignedOptions,
     #[serde(skip)]
-    told: Told,
+    counts: SharedCounts,
 }
 
-/// What reading BAM and CRAM takes beside the file.
+/// Options for reading BAM, CRAM and BINSEQ files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedOptions {
-    /// Whether mates are brought together. If not, each read comes by itself, as from a file of single reads.
-    pub mates: bool,
-    /// Folder for mates that wait for theirs and have no room in memory; without it that for temporary files (`TMPDIR`).
-    pub work: Option<PathBuf>,
-    /// The reference that CRAM was written against.
-    pub genome: Genome,
+    /// Whether mates are paired. If not, each read is delivered as an unpaired read.
+    pub pair_mates: bool,
+    /// Folder for spilled waiting mates; `None` for the folder for temporary files (`TMPDIR`).
+    pub temp_folder: Option<PathBuf>,
+    /// The reference that CRAM files refer to.
+    pub reference: CramReference,
 }
 
 impl Default for AlignedOptions {
-    /// Mates together, no reference.
+    /// Mates are paired; no reference.
     fn default() -> Self {
-        AlignedOptions { mates: true, work: None, genome: Genome::default() }
+        AlignedOptions { pair_mates: true, temp_folder: None, reference: CramReference::default() }
     }
 }
 
-/// What was read and skipped, known after the first time that the file was read to its end. All copies of a lane know it.
+/// Record counts of the file, set when the file was first read to its end. Shared by all clones of a lane.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<OnceLock<Tally>>);
+struct SharedCounts(Arc<OnceLock<RecordCounts>>);
 
-impl PartialEq for Told {
-    /// What is known of a file makes it no other one.
-    fn eq(&self, _: &Told) -> bool {
+impl PartialEq for SharedCounts {
+    /// Always equal: the counts do not distinguish files.
+    fn eq(&self, _: &SharedCounts) -> bool {
         true
     }
 }
 
-impl Eq for Told {}
+impl Eq for SharedCounts {}
 
-impl Aligned {
-    /// A file.
-    pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> Aligned {
-        Aligned { path: path.into(), options, told: Told::default() }
+impl AlignedFile {
+    /// A file with options.
+    pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedFile {
+        AlignedFile { path: path.into(), options, counts: SharedCounts::default() }
     }
 
-    /// Whether a file is one of these, by its first bytes, or a pipe is BAM or CRAM, which waits for them. Of what cannot be read nobody knows: that is for whoever
-    /// reads it to tell.
-    pub fn is(path: &Path) -> bool {
-        Format::of(path).is_ok_and(|format| format.is_some())
+    /// Whether the path is a BAM, CRAM or BINSEQ file, recognised by its first bytes, or a pipe of BAM or CRAM; waits
+    /// for the first bytes of a pipe. False if the file cannot be read; the error is reported when the file is
+    /// opened.
+    pub fn is_aligned_file(path: &Path) -> bool {
+        Format::detect(path).is_ok_and(|format| format.is_some())
     }
 
-    /// Samples that its read groups are of, by its header; none of a pipe, of which nothing may be taken beforehand.
-    ///
-    /// # Errors
-    /// It cannot be read, or its header is damaged.
-    pub fn samples(&self) -> Result<BTreeSet<String>, Error> {
-        super::source::samples(self)
+    /// Record counts of the file, available after the file was read to its end.
+    pub fn record_counts(&self) -> Option<&RecordCounts> {
+        self.counts.0.get()
     }
 
-    /// What there was in it, once it was read to its end.
-    pub fn tally(&self) -> Option<&Tally> {
-        self.told.0.get()
-    }
-
-    /// Notes what there was in it. Each time that it is read says the same.
-    pub(super) fn tell(&self, tally: Tally) {
-        let _ = self.told.0.set(tally);
+    /// Sets the record counts; each reading of the file gives the same counts.
+    pub(super) fn set_record_counts(&self, counts: RecordCounts) {
+        let _ = self.counts.0.set(counts);
     }
 }

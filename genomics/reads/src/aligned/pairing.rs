@@ -1,79 +1,80 @@
-//! Records of a piece → templates: mates that lie near each other meet here, the others by way of [`Mates`].
+//! Pairs the reads of record buffers into templates: mates in the same buffer are matched directly, others through
+//! [`WaitingMates`].
 
 use std::path::Path;
 
-use crate::batch::Mate;
 use crate::error::{Error, RecordFault};
-use crate::packed_read::{PackedRef, Packer};
+use crate::packed_read::{PackedReadRef, ReadPacker};
+use crate::pair_batch::Mate;
 
-use super::mates::{self, Mates, Met, Rest, Waiting};
-use super::piece::{Piece, Read, Which, check_letters};
-use super::tally::Tally;
+use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
+use super::record_counts::RecordCounts;
+use super::waiting_mates::{self, MateSearch, UnmatchedReads, WaitingMates, WaitingRead};
 
-/// A read, or two that are mates.
+/// A read, or two mates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Template<'a> {
     pub(crate) name: &'a [u8],
-    /// Read 1 and read 2, as far as they are there; what has no mate by its flags comes first.
+    /// Read 1 and read 2, as far as they are present; an unpaired read comes first.
     pub(crate) mates: [Option<Mate<'a>>; 2],
 }
 
-/// Where a read of a template is.
+/// Location of a read of a template.
 #[derive(Debug, Clone, Copy)]
-enum At {
-    Nowhere,
-    /// Number of the read in the piece.
-    Piece(u32),
-    /// Bytes of those that have waited.
-    Waited(u32, u32),
+enum MateLocation {
+    Missing,
+    /// Index of the read in the record buffer.
+    InChunk(u32),
+    /// Range of bytes in the buffer of mates that had waited.
+    InWaiting(u32, u32),
 }
 
-/// A template, complete with a read of the piece.
+/// A template that is complete with a read of the current record buffer.
 #[derive(Debug, Clone, Copy)]
-struct Done {
-    /// The number of that read.
-    last: u32,
-    mates: [At; 2],
+struct CompleteTemplate {
+    /// Index of the read that completes the template.
+    last_read: u32,
+    mates: [MateLocation; 2],
 }
 
-/// A read whose mate is not in the piece.
+/// A read whose mate is not in the same record buffer.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct UnmatchedRead {
     hash: u64,
-    read: u32,
-    /// Its bytes in `packed`.
-    from: u32,
-    to: u32,
+    read_index: u32,
+    /// Range of the bytes of the read in the buffer of packed reads.
+    start: u32,
+    end: u32,
 }
 
-/// What a thread pairs with; it keeps its memory.
+/// Buffers of one thread for pairing; reused for every record buffer.
 #[derive(Debug, Default)]
-pub(super) struct Pairing {
-    /// By hashes of names: numbers of reads, from 1, whose mates have not come.
+pub(super) struct MatePairing {
+    /// Hash table by read name: index + 1 of reads whose mates were not found yet.
     slots: Vec<u32>,
     hashes: Vec<u64>,
-    met: Vec<bool>,
-    done: Vec<Done>,
-    left: Vec<Left>,
-    packed: Vec<u8>,
-    found: Vec<u8>,
-    packer: Packer,
-    letters: Letters,
+    is_matched: Vec<bool>,
+    complete: Vec<CompleteTemplate>,
+    unmatched: Vec<UnmatchedRead>,
+    packed_unmatched: Vec<u8>,
+    found_mates: Vec<u8>,
+    packer: ReadPacker,
+    buffers: TemplateBuffers,
 }
 
-/// The letters of a template.
+/// Bases and qualities of both mates of a template.
 #[derive(Debug, Default)]
-struct Letters([[Vec<u8>; 2]; 2]);
+struct TemplateBuffers([[Vec<u8>; 2]; 2]);
 
-impl Letters {
-    /// The bases and qualities of a read that has waited.
-    fn unpack(&mut self, i: usize, read: &Waiting<'_>) {
+impl TemplateBuffers {
+    /// Unpacks a read that had waited.
+    fn unpack_waiting(&mut self, i: usize, read: &WaitingRead<'_>) {
         let [seq, qual] = &mut self.0[i];
-        // It was packed here, and has its sum if it was on the disk.
-        let packed = PackedRef::of(read.read).expect("a read as it was packed");
-        packed.bases_into(seq);
-        packed.quals_into(qual);
-        if read.plain {
+        // Valid by construction: this crate packed the bytes, and they are checksummed if they were on disk.
+        let packed = PackedReadRef::parse(read.packed_read).expect("a read as it was packed");
+        packed.unpack_bases(seq);
+        packed.unpack_quals(qual);
+        if read.lacks_qualities {
             qual.clear();
         }
     }
@@ -84,79 +85,87 @@ impl Letters {
     }
 }
 
-impl Pairing {
-    /// Hands on the templates that are complete with the reads of a piece, in the order of the last one of each. With no `mates` each read is one.
+impl MatePairing {
+    /// Delivers the templates that are complete with the reads of `buffer`, in the order of their last reads. Without
+    /// `mates`, each read is delivered as a template.
     ///
     /// # Errors
-    /// Two reads that are the same of one template; bases that are none; the disk has no room for those that wait; and those of `each`.
-    pub(super) fn pair<E: From<Error>>(
+    /// Two reads with the same name and read number; bases that are not letters; the spill file cannot be written;
+    /// errors of `each`.
+    pub(super) fn pair_chunk<E: From<Error>>(
         &mut self,
-        piece: &Piece,
+        buffer: &RecordBuffer,
         path: &Path,
-        mates: Option<&Mates>,
+        mates: Option<&WaitingMates>,
         mut each: impl FnMut(Template<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.done.clear();
-        self.left.clear();
+        self.complete.clear();
+        self.unmatched.clear();
         match mates {
-            Some(mates) => self.match_up(piece, path, mates)?,
+            Some(mates) => self.match_mates(buffer, path, mates)?,
             None => {
-                let one = |i: u32| Done { last: i, mates: [At::Piece(i), At::Nowhere] };
-                self.done.extend((0..piece.reads.len() as u32).map(one));
+                let one = |i: u32| CompleteTemplate {
+                    last_read: i,
+                    mates: [MateLocation::InChunk(i), MateLocation::Missing],
+                };
+                self.complete.extend((0..buffer.reads.len() as u32).map(one));
             }
         }
-        let Pairing { done, found, letters, .. } = self;
-        for Done { last, mates } in done.iter() {
+        let MatePairing { complete: done, found_mates: found, buffers: letters, .. } = self;
+        for CompleteTemplate { last_read: last, mates } in done.iter() {
             for (i, at) in mates.iter().enumerate() {
                 match *at {
-                    At::Nowhere => {}
-                    At::Piece(read) => {
-                        let read = &piece.reads[read as usize];
+                    MateLocation::Missing => {}
+                    MateLocation::InChunk(read) => {
+                        let read = &buffer.reads[read as usize];
                         let [seq, qual] = &mut letters.0[i];
-                        piece.letters(read, seq, qual);
-                        check_letters(seq).map_err(|fault| piece.fault(read, path, fault))?;
+                        buffer.decode_read(read, seq, qual);
+                        check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
                     }
-                    At::Waited(from, to) => {
-                        letters.unpack(i, &Waiting::of(&found[from as usize..to as usize]));
+                    MateLocation::InWaiting(from, to) => {
+                        letters.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
                     }
                 }
             }
-            let there = mates.map(|at| !matches!(at, At::Nowhere));
-            let name = piece.name(&piece.reads[*last as usize]);
+            let there = mates.map(|at| !matches!(at, MateLocation::Missing));
+            let name = buffer.name(&buffer.reads[*last as usize]);
             each(Template { name, mates: letters.mates(there) })?;
         }
         Ok(())
     }
 
-    fn match_up(&mut self, piece: &Piece, path: &Path, mates: &Mates) -> Result<(), Error> {
-        self.within(piece, path)?;
-        if self.left.is_empty() {
+    fn match_mates(&mut self, buffer: &RecordBuffer, path: &Path, mates: &WaitingMates) -> Result<(), Error> {
+        self.match_within_chunk(buffer, path)?;
+        if self.unmatched.is_empty() {
             return Ok(());
         }
-        self.with_others(piece, path, mates)?;
-        // Those that lie in the piece are in order, those that have waited come behind them.
-        self.done.sort_unstable_by_key(|done| done.last);
-        Ok(mates.keep_room()?)
+        self.match_across_chunks(buffer, path, mates)?;
+        // Templates within the buffer are in order; those with a waiting mate follow them.
+        self.complete.sort_unstable_by_key(|done| done.last_read);
+        Ok(mates.spill_if_full()?)
     }
 
-    /// Finds mates within the piece.
-    fn within(&mut self, piece: &Piece, path: &Path) -> Result<(), Error> {
-        let reads = &piece.reads;
+    /// Matches mates within the record buffer.
+    fn match_within_chunk(&mut self, buffer: &RecordBuffer, path: &Path) -> Result<(), Error> {
+        let reads = &buffer.reads;
         let slots = (2 * reads.len()).next_power_of_two();
         self.slots.clear();
         self.slots.resize(slots, 0);
         self.hashes.clear();
-        self.met.clear();
-        self.met.resize(reads.len(), false);
+        self.is_matched.clear();
+        self.is_matched.resize(reads.len(), false);
         for (i, read) in reads.iter().enumerate() {
-            if read.which == Which::Alone {
+            if read.read_number == ReadNumber::Unpaired {
                 self.hashes.push(0);
-                self.met[i] = true;
-                self.done.push(Done { last: i as u32, mates: [At::Piece(i as u32), At::Nowhere] });
+                self.is_matched[i] = true;
+                self.complete.push(CompleteTemplate {
+                    last_read: i as u32,
+                    mates: [MateLocation::InChunk(i as u32), MateLocation::Missing],
+                });
                 continue;
             }
-            let name = piece.name(read);
-            let hash = mates::hash(name);
+            let name = buffer.name(read);
+            let hash = waiting_mates::hash_name(name);
             self.hashes.push(hash);
             let mut slot = hash as usize & (slots - 1);
             loop {
@@ -165,93 +174,112 @@ impl Pairing {
                     break;
                 };
                 let other = &reads[there];
-                if !self.met[there] && self.hashes[there] == hash && piece.name(other) == name {
-                    if other.which == read.which {
-                        return Err(same_mate(piece, read, path));
+                if !self.is_matched[there] && self.hashes[there] == hash && buffer.name(other) == name {
+                    if other.read_number == read.read_number {
+                        return Err(duplicate_primary_error(buffer, read, path));
                     }
-                    (self.met[there], self.met[i]) = (true, true);
-                    let (one, two) = if read.which == Which::First { (i, there) } else { (there, i) };
-                    let mates = [At::Piece(one as u32), At::Piece(two as u32)];
-                    self.done.push(Done { last: i as u32, mates });
+                    (self.is_matched[there], self.is_matched[i]) = (true, true);
+                    let (one, two) = if read.read_number == ReadNumber::First { (i, there) } else { (there, i) };
+                    let mates = [MateLocation::InChunk(one as u32), MateLocation::InChunk(two as u32)];
+                    self.complete.push(CompleteTemplate { last_read: i as u32, mates });
                     break;
                 }
                 slot = (slot + 1) & (slots - 1);
             }
         }
-        let Pairing { left, hashes, met, .. } = self;
+        let MatePairing { unmatched: left, hashes, is_matched: met, .. } = self;
         let alone = (0..reads.len() as u32).filter(|&i| !met[i as usize]);
-        left.extend(alone.map(|read| Left { hash: hashes[read as usize], read, from: 0, to: 0 }));
+        left.extend(alone.map(|read| UnmatchedRead {
+            hash: hashes[read as usize],
+            read_index: read,
+            start: 0,
+            end: 0,
+        }));
         Ok(())
     }
 
-    /// Shows the others to those of other pieces.
-    fn with_others(&mut self, piece: &Piece, path: &Path, mates: &Mates) -> Result<(), Error> {
-        let Pairing { done, left, packed, found, packer, letters: Letters([[seq, qual], _]), .. } = self;
+    /// Matches the remaining reads with the waiting reads of earlier record buffers.
+    fn match_across_chunks(&mut self, buffer: &RecordBuffer, path: &Path, mates: &WaitingMates) -> Result<(), Error> {
+        let MatePairing {
+            complete: done,
+            unmatched: left,
+            packed_unmatched: packed,
+            found_mates: found,
+            packer,
+            buffers: TemplateBuffers([[seq, qual], _]),
+            ..
+        } = self;
         packed.clear();
         found.clear();
         for left in left.iter_mut() {
-            let read = &piece.reads[left.read as usize];
-            left.from = packed.len() as u32;
-            Waiting::begin(read.which, read.plain, piece.name(read), packed);
-            piece.letters(read, seq, qual);
-            check_letters(seq).map_err(|fault| piece.fault(read, path, fault))?;
-            // As many qualities as bases, whatever they are.
+            let read = &buffer.reads[left.read_index as usize];
+            left.start = packed.len() as u32;
+            WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), packed);
+            buffer.decode_read(read, seq, qual);
+            check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
+            // As many qualities as bases, with any value: the packed read needs both.
             qual.resize(seq.len(), b'!');
             packer.pack(seq, qual, packed);
-            left.to = packed.len() as u32;
+            left.end = packed.len() as u32;
         }
-        // Those of a shard together, which takes one lock each.
-        left.sort_unstable_by_key(|left| (mates::shard(left.hash), left.read));
+        // Sort by shard, so that each shard is locked once.
+        left.sort_unstable_by_key(|left| (waiting_mates::shard_of_hash(left.hash), left.read_index));
         let mut same = None;
-        for of_shard in left.chunk_by(|a, b| mates::shard(a.hash) == mates::shard(b.hash)) {
-            let reads =
-                of_shard.iter().map(|left| (left.hash, &packed[left.from as usize..left.to as usize]));
-            mates.meet(mates::shard(of_shard[0].hash), reads, found, |i, met| {
-                let last = of_shard[i].read;
+        for of_shard in
+            left.chunk_by(|a, b| waiting_mates::shard_of_hash(a.hash) == waiting_mates::shard_of_hash(b.hash))
+        {
+            let reads = of_shard.iter().map(|left| (left.hash, &packed[left.start as usize..left.end as usize]));
+            mates.match_or_store(waiting_mates::shard_of_hash(of_shard[0].hash), reads, found, |i, met| {
+                let last = of_shard[i].read_index;
                 match met {
-                    Met::Mate(at) => {
-                        let (here, there) = (At::Piece(last), At::Waited(at.start as u32, at.end as u32));
-                        let first = piece.reads[last as usize].which == Which::First;
-                        done.push(Done { last, mates: if first { [here, there] } else { [there, here] } });
+                    MateSearch::Found(at) => {
+                        let (here, there) =
+                            (MateLocation::InChunk(last), MateLocation::InWaiting(at.start as u32, at.end as u32));
+                        let first = buffer.reads[last as usize].read_number == ReadNumber::First;
+                        done.push(CompleteTemplate {
+                            last_read: last,
+                            mates: if first { [here, there] } else { [there, here] },
+                        });
                     }
-                    Met::Waits => {}
-                    Met::Same => same = Some(last),
+                    MateSearch::Waiting => {}
+                    MateSearch::Duplicate => same = Some(last),
                 }
             });
         }
-        same.map_or(Ok(()), |read| Err(same_mate(piece, &piece.reads[read as usize], path)))
+        same.map_or(Ok(()), |read| Err(duplicate_primary_error(buffer, &buffer.reads[read as usize], path)))
     }
 
-    /// Hands on up to `most` of those that waited to the end; false when there are none left.
+    /// Delivers up to `max_templates` of the reads that waited until the end of the file; false if there are none
+    /// left.
     ///
     /// # Errors
-    /// Those of `each`.
-    pub(super) fn rest<E>(
+    /// Errors of `each`.
+    pub(super) fn emit_unmatched<E>(
         &mut self,
-        rest: &mut Rest,
-        most: usize,
-        tally: &mut Tally,
+        rest: &mut UnmatchedReads,
+        max_templates: usize,
+        counts: &mut RecordCounts,
         mut each: impl FnMut(Template<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        for _ in 0..most {
-            let Some(both) = rest.next() else { return Ok(false) };
+        for _ in 0..max_templates {
+            let Some(both) = rest.next_template() else { return Ok(false) };
             for (i, read) in both.iter().enumerate() {
                 if let Some(read) = read {
-                    self.letters.unpack(i, read);
+                    self.buffers.unpack_waiting(i, read);
                 }
             }
             let name = both.iter().flatten().next().map_or(&b""[..], |read| read.name);
             if both.iter().any(Option::is_none) {
-                tally.lost.count(name);
+                counts.mate_missing.add_read(name);
             }
-            each(Template { name, mates: self.letters.mates(both.map(|read| read.is_some())) })?;
+            each(Template { name, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
         }
         Ok(true)
     }
 }
 
-fn same_mate(piece: &Piece, read: &Read, path: &Path) -> Error {
-    let name = String::from_utf8_lossy(piece.name(read)).into_owned();
-    let number = if read.which == Which::First { '1' } else { '2' };
-    piece.fault(read, path, RecordFault::SameRead { name, number })
+fn duplicate_primary_error(buffer: &RecordBuffer, read: &ReadLocation, path: &Path) -> Error {
+    let name = String::from_utf8_lossy(buffer.name(read)).into_owned();
+    let number = if read.read_number == ReadNumber::First { '1' } else { '2' };
+    buffer.read_error(read, path, RecordFault::DuplicatePrimary { name, number })
 }

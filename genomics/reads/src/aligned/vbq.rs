@@ -1,114 +1,118 @@
-//! VBQ and BQ (of the crate `binseq` 0.11, <https://docs.rs/binseq/latest/binseq/vbq> and `bq`): records one after the other, read 2 behind read 1.
+//! VBQ and BQ, formats of the crate `binseq` 0.11 (<https://docs.rs/binseq/latest/binseq/vbq> and `bq`): records one
+//! after the other, read 2 after read 1.
 //!
 //! ```text
-//! VBQ: header, 32 bytes │ block: header, 32 bytes; records, zeros, often packed │ ... │ index: "VBQINDEX", 24 bytes, packed, its length, "INDEXEND"
+//! VBQ: header, 32 bytes │ block: header, 32 bytes; records, zeros, usually compressed │ ... │ index: "VBQINDEX", 24 bytes, compressed data, its length, "INDEXEND"
 //! record: flag? lengths of both reads │ bases, qualities? header? of read 1 │ the same of read 2?
 //! BQ: header, 32 bytes │ record: flag? bases of read 1, bases of read 2? │ ...
 //! ```
 //!
-//! The formats have no sums: a changed byte is told where it breaks a length, a letter or the index, and else taken for what it says.
+//! The formats have no checksums: a changed byte is detected only if it damages a length, a letter or the index.
 
 use std::ops::Deref;
 use std::path::Path;
 
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
 use crate::error::{Error, FileFault, RecordFault};
 
-use super::binseq::{Blocks, LONGEST, Read, Reads, Rest, u64_at, unpack, unpack_most};
-use super::end::check_end;
-use super::piece::Piece;
-use super::tally::Tally;
+use super::binseq::{
+    BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, decompress_exact, decompress_up_to, u64_at,
+};
+use super::eof_marker::check_eof_marker;
+use super::record_buffer::RecordBuffer;
+use super::record_counts::RecordCounts;
 
-/// What a file of VBQ begins with, ...
+/// Magic number of VBQ.
 pub(super) const MAGIC: &[u8] = b"VSEQ";
-/// ... and one of BQ.
-pub(super) const MAGIC_FIXED: &[u8] = b"BSEQ";
-/// What the index of VBQ begins with, ...
-const INDEX: &[u8; 8] = b"VBQINDEX";
-/// ... and its last bytes.
-const END: &[u8; 8] = b"INDEXEND";
-/// The version that is read.
+/// Magic number of BQ.
+pub(super) const BQ_MAGIC: &[u8] = b"BSEQ";
+/// First bytes of the index of VBQ.
+const INDEX_MAGIC: &[u8; 8] = b"VBQINDEX";
+/// Last bytes of a VBQ file.
+const INDEX_END: &[u8; 8] = b"INDEXEND";
+/// The supported version.
 const VERSION: u8 = 1;
-/// Bytes of the headers: of a file, of a block, of the index; and of what the index says of a block.
-const HEADER: usize = 32;
-/// No block is longer than this when it is unpacked, and no record of BQ: thus their letters have places of 32 bits, and a damaged length does not fill the memory.
-const LONGEST_BLOCK: u64 = LONGEST / 8;
-/// Bytes of BQ that are a piece, if a record is not longer.
-const PIECE: u64 = 128 << 10;
+/// Size in bytes of the header of a file, of a block and of the index, and of an index entry.
+const HEADER_BYTES: usize = 32;
+/// Maximum uncompressed size of a block of VBQ, and of a record of BQ, in bytes: offsets then fit into 32 bits, and a
+/// damaged length does not fill the memory.
+const MAX_BLOCK_BYTES: u64 = MAX_COLUMN_BYTES / 8;
+/// Bytes of BQ that are processed together, unless a single record is longer.
+const BQ_CHUNK_BYTES: u64 = 128 << 10;
 
-/// How records lie.
+/// Layout of the records.
 #[derive(Debug, Clone, Copy, Default)]
-struct Shape {
-    paired: bool,
-    /// Half bytes for bases, N among them, and not quarters.
-    halves: bool,
-    flags: bool,
-    qualities: bool,
-    names: bool,
-    /// Bases of each read 1 and 2 where these are alike in all records, which do not say them then.
-    bases: Option<[u64; 2]>,
+struct RecordLayout {
+    is_paired: bool,
+    /// Whether bases have four bits (N is a base then) instead of two.
+    has_four_bit_bases: bool,
+    has_flags: bool,
+    has_qualities: bool,
+    has_names: bool,
+    /// Numbers of bases of read 1 and read 2 if they are the same in all records (BQ); `None` if each record stores
+    /// them (VBQ).
+    fixed_lengths: Option<[u64; 2]>,
 }
 
-impl Shape {
-    fn mates(&self) -> usize {
-        if self.paired { 2 } else { 1 }
+impl RecordLayout {
+    fn num_mates(&self) -> usize {
+        if self.is_paired { 2 } else { 1 }
     }
 
-    /// Bytes of so many bases: whole words of 64 bits.
-    fn packed(&self, bases: u64) -> u64 {
-        8 * bases.div_ceil(if self.halves { 16 } else { 32 })
+    /// Bytes of the packed bases: whole words of 64 bits.
+    fn packed_bytes(&self, bases: u64) -> u64 {
+        8 * bases.div_ceil(if self.has_four_bit_bases { 16 } else { 32 })
     }
 
-    /// Bytes of a record, at least.
-    fn record(&self) -> u64 {
-        let flags = if self.flags { 8 } else { 0 };
-        flags + self.bases.map_or(16, |bases| bases.iter().map(|&bases| self.packed(bases)).sum())
+    /// Minimum size of a record in bytes.
+    fn min_record_bytes(&self) -> u64 {
+        let flags = if self.has_flags { 8 } else { 0 };
+        flags + self.fixed_lengths.map_or(16, |bases| bases.iter().map(|&bases| self.packed_bytes(bases)).sum())
     }
 }
 
-/// A file being cut into pieces.
-pub(super) struct Vbq<M> {
-    file: Blocks<M>,
-    shape: Shape,
-    /// Bytes of each block when it is unpacked; of BQ those of each piece.
-    block: u64,
-    packed: bool,
-    /// Blocks before.
-    blocks: u64,
+/// A VBQ or BQ file from which blocks are read.
+pub(super) struct VbqFile<M> {
+    file: BinseqFile<M>,
+    layout: RecordLayout,
+    /// Uncompressed size of a block of VBQ, or bytes of BQ that are processed together.
+    block_bytes: u64,
+    is_compressed: bool,
+    /// Number of blocks read so far.
+    blocks_read: u64,
 }
 
-/// A block that is to be taken apart.
+/// A block that still has to be decoded.
 #[derive(Default)]
-pub(super) struct Packed {
-    shape: Shape,
-    before: u64,
-    records: usize,
+pub(super) struct EncodedBlock {
+    layout: RecordLayout,
+    records_before: u64,
+    num_records: usize,
     bytes: Vec<u8>,
-    /// Bytes that it has when it is unpacked, where it is packed.
-    packed: Option<usize>,
-    unpacked: Vec<u8>,
+    /// Uncompressed size in bytes if the block is compressed.
+    decompressed_bytes: Option<usize>,
+    decompressed: Vec<u8>,
     letters: Vec<u8>,
 }
 
-impl<M: Deref<Target = Meter>> Vbq<M> {
-    /// Opens a file, at its first block.
+impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
+    /// Opens a file at its first block.
     ///
     /// # Errors
-    /// It cannot be read, is of another version, or has no end.
-    pub(super) fn open(path: &Path, meter: M) -> Result<Self, Error> {
-        let mut file = Blocks::open(path, meter)?;
-        let mut header = [0; HEADER];
-        file.fill(&mut header)?;
-        let wrong = |what| Error::file(path, FileFault::Header(what));
+    /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
+    pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
+        let mut file = BinseqFile::open(path, progress)?;
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact(&mut header)?;
+        let wrong = |what| Error::in_file(path, FileFault::Header(what));
         if header[4] != VERSION {
-            return Err(wrong("its version is not 1, which is read"));
+            return Err(wrong("its version is not 1, the only supported one"));
         }
         let kinds = if header.starts_with(MAGIC) {
-            check_end(path, END)?;
-            let [qualities, packed, paired, halves, names, flags] =
-                [13, 14, 15, 16, 17, 18].map(|at| header[at]);
-            // Earlier files have 42 where nothing was said yet: then there is a flag, and no header.
+            check_eof_marker(path, INDEX_END)?;
+            let [qualities, packed, paired, halves, names, flags] = [13, 14, 15, 16, 17, 18].map(|at| header[at]);
+            // Files of earlier versions have 42 in bytes that had no meaning yet: then there is a flag and no header.
             [qualities, packed, paired, halves, if names == 42 { 0 } else { names }, flags]
         } else {
             [0, 0, u8::from(header[9..13] != [0; 4]), header[13], 0, header[14]]
@@ -116,196 +120,206 @@ impl<M: Deref<Target = Meter>> Vbq<M> {
         let yes = |kind: u8| match kind {
             0 => Ok(false),
             1 | 42 => Ok(true),
-            _ => Err(wrong("it has a kind of records that there is not")),
+            _ => Err(wrong("it has an unknown kind of records")),
         };
         let [qualities, packed, paired, halves, names, flags] = kinds;
-        let mut shape = Shape {
-            paired: yes(paired)?,
-            halves: match halves {
+        let mut shape = RecordLayout {
+            is_paired: yes(paired)?,
+            has_four_bit_bases: match halves {
                 0 | 2 | 42 => false,
                 4 => true,
                 _ => return Err(wrong("its bases have neither 2 bits nor 4")),
             },
-            flags: yes(flags)?,
-            qualities: yes(qualities)?,
-            names: yes(names)?,
-            bases: None,
+            has_flags: yes(flags)?,
+            has_qualities: yes(qualities)?,
+            has_names: yes(names)?,
+            fixed_lengths: None,
         };
         let mut block = u64_at(&header, 5);
-        if header.starts_with(MAGIC_FIXED) {
-            shape.bases = Some([block & 0xffff_ffff, block >> 32]);
-            block = shape.record() * (PIECE / shape.record().max(1)).max(1);
+        if header.starts_with(BQ_MAGIC) {
+            shape.fixed_lengths = Some([block & 0xffff_ffff, block >> 32]);
+            block = shape.min_record_bytes() * (BQ_CHUNK_BYTES / shape.min_record_bytes().max(1)).max(1);
         }
-        if shape.bases.is_some_and(|[bases, _]| bases == 0) || !(1..=LONGEST_BLOCK).contains(&block) {
-            return Err(wrong("its blocks or reads have a length that cannot be one"));
+        if shape.fixed_lengths.is_some_and(|[bases, _]| bases == 0) || !(1..=MAX_BLOCK_BYTES).contains(&block) {
+            return Err(wrong("its blocks or reads have an invalid length"));
         }
-        if shape.bases.is_some() {
-            check_records(path, shape.record())?;
+        if shape.fixed_lengths.is_some() {
+            check_whole_records(path, shape.min_record_bytes())?;
         }
-        Ok(Vbq { file, shape, block, packed: yes(packed)?, blocks: 0 })
+        Ok(VbqFile { file, layout: shape, block_bytes: block, is_compressed: yes(packed)?, blocks_read: 0 })
     }
 
-    /// Moves the next block into `packed`; false when there is none left.
+    /// Reads the next block into `packed`; false if the file has no more blocks.
     ///
     /// # Errors
-    /// The file cannot be read on or is damaged, or its index counts other records.
-    pub(super) fn cut(&mut self, packed: &mut Packed) -> Result<bool, Error> {
-        (packed.shape, packed.before) = (self.shape, self.file.records);
-        packed.packed = self.packed.then_some(self.block as usize);
-        let records = if self.shape.bases.is_some() {
-            let (read, record) = (self.file.most(self.block, &mut packed.bytes)?, self.shape.record());
+    /// The file cannot be read or is damaged, or the number of records in its index is wrong.
+    pub(super) fn read_block(&mut self, packed: &mut EncodedBlock) -> Result<bool, Error> {
+        (packed.layout, packed.records_before) = (self.layout, self.file.records_read);
+        packed.decompressed_bytes = self.is_compressed.then_some(self.block_bytes as usize);
+        let records = if self.layout.fixed_lengths.is_some() {
+            let (read, record) =
+                (self.file.read_up_to(self.block_bytes, &mut packed.bytes)?, self.layout.min_record_bytes());
             if read == 0 {
                 return Ok(false);
             }
             if !read.is_multiple_of(record) {
-                self.file.records += read / record;
-                return Err(self.file.truncated());
+                self.file.records_read += read / record;
+                return Err(self.file.truncated_error());
             }
             read / record
         } else {
-            let mut header = [0; HEADER];
-            self.file.fill(&mut header)?;
-            if header.starts_with(INDEX) {
-                self.end()?;
+            let mut header = [0; HEADER_BYTES];
+            self.file.read_exact(&mut header)?;
+            if header.starts_with(INDEX_MAGIC) {
+                self.check_index()?;
                 return Ok(false);
             }
             if !header.starts_with(b"BLOCKSEQ") {
-                return Err(self.file.damaged("its block has no header"));
+                return Err(self.file.corrupt_error("its block has no header"));
             }
             let [bytes, records] = [u64_at(&header, 8), u64_at(&header, 16) & 0xffff_ffff];
-            // What zstd cannot pack grows by less than this.
-            let fits =
-                if self.packed { bytes <= self.block + self.block / 256 + 1024 } else { bytes == self.block };
-            if !fits || records == 0 || records * self.shape.record() > self.block {
-                return Err(self.file.damaged("a length of its block cannot be one"));
+            // Incompressible data grow by less than this in zstd.
+            let fits = if self.is_compressed {
+                bytes <= self.block_bytes + self.block_bytes / 256 + 1024
+            } else {
+                bytes == self.block_bytes
+            };
+            if !fits || records == 0 || records * self.layout.min_record_bytes() > self.block_bytes {
+                return Err(self.file.corrupt_error("a length of its block is invalid"));
             }
-            self.file.take(bytes, &mut packed.bytes)?;
+            self.file.read_bytes(bytes, &mut packed.bytes)?;
             records
         };
-        packed.records = records as usize;
-        self.file.records += records;
-        self.blocks += 1;
+        packed.num_records = records as usize;
+        self.file.records_read += records;
+        self.blocks_read += 1;
         Ok(true)
     }
 
-    /// Looks whether the index has the blocks and records that there were: of each block where it begins, its bytes, its records, and those before it.
-    fn end(&mut self) -> Result<(), Error> {
+    /// Reads the index (start, size, number of records, and records before, of each block) and compares it with the
+    /// blocks and records that were read.
+    fn check_index(&mut self) -> Result<(), Error> {
         let mut bytes = Vec::new();
-        self.file.most(LONGEST, &mut bytes)?;
-        let whole = bytes
-            .split_last_chunk::<16>()
-            .filter(|(packed, end)| u64_at(*end, 0) == (HEADER + packed.len()) as u64 && end.ends_with(END));
-        let (packed, _) = whole.ok_or_else(|| self.file.damaged("a length of the index cannot be one"))?;
-        let wanted = HEADER as u64 * self.blocks;
-        let index =
-            unpack_most(packed, wanted).ok_or_else(|| self.file.damaged("the index cannot be unpacked"))?;
-        let counted = index.last_chunk::<HEADER>().map_or(0, |last| {
-            let (records, before) = (u64_at(last, 16) & 0xffff_ffff, u64_at(last, 20));
-            before.saturating_add(records)
+        self.file.read_up_to(MAX_COLUMN_BYTES, &mut bytes)?;
+        let whole = bytes.split_last_chunk::<16>().filter(|(packed, end)| {
+            u64_at(*end, 0) == (HEADER_BYTES + packed.len()) as u64 && end.ends_with(INDEX_END)
         });
-        if (counted, index.len() as u64) != (self.file.records, wanted) {
-            return Err(self.file.damaged("the index counts other records than there are"));
+        let (packed, _) = whole.ok_or_else(|| self.file.corrupt_error("a length of the index is invalid"))?;
+        let wanted = HEADER_BYTES as u64 * self.blocks_read;
+        let index = decompress_up_to(packed, wanted)
+            .ok_or_else(|| self.file.corrupt_error("the index cannot be decompressed"))?;
+        let counted = index.last_chunk::<HEADER_BYTES>().map_or(0, |last| {
+            let (records, records_before) = (u64_at(last, 16) & 0xffff_ffff, u64_at(last, 20));
+            records_before.saturating_add(records)
+        });
+        if (counted, index.len() as u64) != (self.file.records_read, wanted) {
+            return Err(self.file.corrupt_error("the number of records in the index is wrong"));
         }
         Ok(())
     }
 
-    /// Bytes of the file that were read and are not in pieces yet.
-    pub(super) fn ahead(&self) -> u64 {
-        self.file.ahead()
+    /// Bytes of the file that were read ahead and are not in a block yet.
+    pub(super) fn read_ahead_bytes(&self) -> u64 {
+        self.file.read_ahead_bytes()
     }
 }
 
-/// Looks whether a file of BQ ends with a whole record: nothing else tells that it was cut off.
-fn check_records(path: &Path, record: u64) -> Result<(), Error> {
+/// Checks that a BQ file ends with a whole record: the format has no end-of-file marker.
+fn check_whole_records(path: &Path, record: u64) -> Result<(), Error> {
     let metadata = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
-    let bytes = metadata.len().saturating_sub(HEADER as u64);
+    let bytes = metadata.len().saturating_sub(HEADER_BYTES as u64);
     if bytes.is_multiple_of(record) {
         return Ok(());
     }
-    Err(Error::record(path, bytes / record + 1, RecordFault::Truncated))
+    Err(Error::in_record(path, bytes / record + 1, RecordFault::Truncated))
 }
 
-impl Packed {
-    /// Records of the file before it.
-    pub(super) fn before(&self) -> u64 {
-        self.before
+impl EncodedBlock {
+    /// Number of records of the file before the block.
+    pub(super) fn records_before(&self) -> u64 {
+        self.records_before
     }
 
-    /// Finds its reads.
+    /// Decodes the reads of the block into `buffer`.
     ///
     /// # Errors
-    /// It is damaged.
-    pub(super) fn find(&mut self, path: &Path, piece: &mut Piece, tally: &mut Tally) -> Result<(), Error> {
-        piece.start(self.before);
-        let fault = |record: usize, fault| Error::record(path, self.before + record as u64 + 1, fault);
-        let mut rest = Rest(&self.bytes);
-        if let Some(bytes) = self.packed {
-            let whole = unpack(&self.bytes, bytes, &mut self.unpacked);
-            whole.ok_or_else(|| fault(0, RecordFault::Damaged("its block cannot be unpacked")))?;
-            rest = Rest(&self.unpacked);
+    /// The block is damaged.
+    pub(super) fn decode_reads(
+        &mut self,
+        path: &Path,
+        buffer: &mut RecordBuffer,
+        counts: &mut RecordCounts,
+    ) -> Result<(), Error> {
+        buffer.reset(self.records_before);
+        let fault = |record: usize, fault| Error::in_record(path, self.records_before + record as u64 + 1, fault);
+        let mut rest = ByteCursor(&self.bytes);
+        if let Some(bytes) = self.decompressed_bytes {
+            let whole = decompress_exact(&self.bytes, bytes, &mut self.decompressed);
+            whole.ok_or_else(|| fault(0, RecordFault::RecordCorrupt("its block cannot be decompressed")))?;
+            rest = ByteCursor(&self.decompressed);
         }
-        let mut reads = Reads::new(path, self.shape.paired, piece, tally);
-        for record in 0..self.records {
-            self.shape
-                .record_of(&mut rest, record, &mut self.letters, &mut reads)
+        let mut reads = ReadPusher::new(path, self.layout.is_paired, buffer, counts);
+        for record in 0..self.num_records {
+            self.layout
+                .push_record(&mut rest, record, &mut self.letters, &mut reads)
                 .map_err(|what| fault(record, what))?;
         }
         if rest.0.iter().any(|&byte| byte != 0) {
-            return Err(fault(self.records, RecordFault::Damaged("its block has more than its records")));
+            return Err(fault(self.num_records, RecordFault::RecordCorrupt("its block has data after its records")));
         }
         Ok(())
     }
 }
 
-impl Shape {
-    /// Takes a record from what is left of a block.
-    fn record_of<'a>(
+impl RecordLayout {
+    /// Reads the next record of a block and appends its reads.
+    fn push_record<'a>(
         &self,
-        rest: &mut Rest<'a>,
+        rest: &mut ByteCursor<'a>,
         record: usize,
         letters: &mut Vec<u8>,
-        reads: &mut Reads<'a>,
+        reads: &mut ReadPusher<'a>,
     ) -> Result<(), RecordFault> {
-        const LONG: RecordFault = RecordFault::Damaged("its fields are longer than its block");
+        const LONG: RecordFault = RecordFault::RecordCorrupt("its fields are longer than its block");
         let bytes = |bytes: u64| usize::try_from(bytes).map_err(|_| LONG);
-        if self.flags {
-            rest.number().ok_or(LONG)?;
+        if self.has_flags {
+            rest.read_u64().ok_or(LONG)?;
         }
-        let bases = match self.bases {
+        let bases = match self.fixed_lengths {
             Some(bases) => bases,
-            None => [rest.number().ok_or(LONG)?, rest.number().ok_or(LONG)?],
+            None => [rest.read_u64().ok_or(LONG)?, rest.read_u64().ok_or(LONG)?],
         };
-        if !self.paired && bases[1] != 0 {
-            return Err(RecordFault::Damaged("it has a mate in a file of single reads"));
+        if !self.is_paired && bases[1] != 0 {
+            return Err(RecordFault::RecordCorrupt("it has a mate in a file of single reads"));
         }
-        for (mate, &bases) in bases.iter().enumerate().take(self.mates()) {
-            if bases > LONGEST {
+        for (mate, &bases) in bases.iter().enumerate().take(self.num_mates()) {
+            if bases > MAX_COLUMN_BYTES {
                 return Err(LONG);
             }
-            let seq = rest.skip(bytes(self.packed(bases))?).ok_or(LONG)?;
-            let qual = if self.qualities { rest.skip(bytes(bases)?).ok_or(LONG)? } else { b"" };
-            let header = if self.names { Some(rest.list(1).ok_or(LONG)?) } else { None };
+            let seq = rest.take_bytes(bytes(self.packed_bytes(bases))?).ok_or(LONG)?;
+            let qual = if self.has_qualities { rest.take_bytes(bytes(bases)?).ok_or(LONG)? } else { b"" };
+            let header = if self.has_names { Some(rest.read_list(1).ok_or(LONG)?) } else { None };
             letters.clear();
-            if self.halves {
-                letters.extend(seq.iter().flat_map(|&two| HALVES[usize::from(two)]));
+            if self.has_four_bit_bases {
+                letters.extend(seq.iter().flat_map(|&two| BASES_OF_FOUR_BIT_BYTE[usize::from(two)]));
             } else {
-                letters.extend(seq.iter().flat_map(|&four| QUARTERS[usize::from(four)]));
+                letters.extend(seq.iter().flat_map(|&four| BASES_OF_TWO_BIT_BYTE[usize::from(four)]));
             }
             letters.truncate(bytes(bases)?);
-            if letters.contains(&NONE) {
-                return Err(RecordFault::Damaged("it has a base that there is not"));
+            if letters.contains(&INVALID_BASE) {
+                return Err(RecordFault::RecordCorrupt("it has an invalid base"));
             }
-            reads.put(record, mate, Read { header, seq: letters, qual })?;
+            reads.push(record, mate, BinseqRead { header, seq: letters, qual })?;
         }
         Ok(())
     }
 }
 
-/// In place of a base that there is not.
-const NONE: u8 = b'-';
+/// Placeholder for a code that is not a base.
+const INVALID_BASE: u8 = b'-';
 
-/// Bases in a byte, the lowest bits first: four of them, ...
-const QUARTERS: [[u8; 4]; 256] = {
+/// The four bases in a byte of two-bit bases, the lowest bits first.
+const BASES_OF_TWO_BIT_BYTE: [[u8; 4]; 256] = {
     let mut letters = [[0; 4]; 256];
     let mut i = 0;
     while i < 4 * 256 {
@@ -315,8 +329,8 @@ const QUARTERS: [[u8; 4]; 256] = {
     letters
 };
 
-/// ... or two.
-const HALVES: [[u8; 2]; 256] = {
+/// The two bases in a byte of four-bit bases, the lowest bits first.
+const BASES_OF_FOUR_BIT_BYTE: [[u8; 2]; 256] = {
     let mut letters = [[0; 2]; 256];
     let mut i = 0;
     while i < 2 * 256 {

@@ -1,100 +1,110 @@
-//! Blocks: consecutive whole records of one file, as they are cut from it.
+//! Blocks: consecutive whole records of one file.
 
 use crate::error::Error;
 
-/// Of a record.
-pub(super) const LINES: usize = 4;
+/// Number of lines of a record.
+pub(super) const LINES_PER_RECORD: usize = 4;
 
-/// Consecutive whole records of one file, four lines each. A record of FASTA has its bases on one line and two empty
-/// lines after it.
+/// Consecutive whole records of one file, four lines each. A FASTA record is stored as header, bases on one line, and
+/// two empty lines.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// Bytes of `bytes` that are in use; the rest is room that keeps its pages.
-    pub(super) filled: usize,
-    /// Where each line ends (its `\n`), four a record.
-    pub(super) ends: Vec<usize>,
-    /// Records of the file before this block.
-    pub(super) before: u64,
-    /// What a header starts with: `@`, or `>` in FASTA.
-    pub(super) mark: u8,
-    /// The last line of the file has no line end and lies in this block.
-    pub(super) unterminated: bool,
-    /// The file may go on after this block.
-    pub(crate) more: bool,
-    /// What stopped the reading after the last record.
+    /// Number of bytes of `bytes` in use; the rest is kept allocated.
+    pub(super) used_bytes: usize,
+    /// Position of each line end (`\n`), four per record.
+    pub(super) line_ends: Vec<usize>,
+    /// Number of records of the file before this block.
+    pub(super) records_before: u64,
+    /// First byte of a header: `@`, or `>` for FASTA.
+    pub(super) header_mark: u8,
+    /// Whether the block has the last line of the file and that line has no line end.
+    pub(super) lacks_final_newline: bool,
+    /// Whether the file may continue after this block.
+    pub(crate) has_more: bool,
+    /// Error that occurred after the last record of the block.
     pub(crate) fault: Option<Error>,
 }
 
 impl Default for Block {
     fn default() -> Self {
         let (bytes, ends) = (Vec::new(), Vec::new());
-        Block { bytes, filled: 0, ends, before: 0, mark: b'@', unterminated: false, more: false, fault: None }
+        Block {
+            bytes,
+            used_bytes: 0,
+            line_ends: ends,
+            records_before: 0,
+            header_mark: b'@',
+            lacks_final_newline: false,
+            has_more: false,
+            fault: None,
+        }
     }
 }
 
 impl Block {
-    /// A block of no records that the first block follows.
-    pub(crate) fn before_first() -> Self {
-        Block { more: true, ..Block::default() }
+    /// An empty block that stands before the first block of a file.
+    pub(crate) fn empty_before_first() -> Self {
+        Block { has_more: true, ..Block::default() }
     }
 
-    /// A block of no records that ends its file with a fault.
-    pub(crate) fn of_fault(fault: Error) -> Self {
+    /// An empty block that ends its file with an error.
+    pub(crate) fn from_fault(fault: Error) -> Self {
         Block { fault: Some(fault), ..Block::default() }
     }
 
-    pub(crate) fn records(&self) -> usize {
-        self.ends.len() / LINES
+    pub(crate) fn num_records(&self) -> usize {
+        self.line_ends.len() / LINES_PER_RECORD
     }
 
-    /// Records of the file before the block.
-    pub(crate) fn before(&self) -> u64 {
-        self.before
+    /// Number of records of the file before this block.
+    pub(crate) fn records_before(&self) -> u64 {
+        self.records_before
     }
 
-    /// Empties the block and begins it with `rest`, what was read of the file after `before` records.
-    pub(super) fn start(&mut self, mark: u8, before: u64, rest: &[u8]) {
-        (self.mark, self.before, self.filled) = (mark, before, 0);
-        (self.unterminated, self.more, self.fault) = (false, false, None);
-        self.ends.clear();
+    /// Empties the block and starts it with `rest`, the bytes that were read after the first `before` records of the
+    /// file.
+    pub(super) fn restart(&mut self, mark: u8, before: u64, rest: &[u8]) {
+        (self.header_mark, self.records_before, self.used_bytes) = (mark, before, 0);
+        (self.lacks_final_newline, self.has_more, self.fault) = (false, false, None);
+        self.line_ends.clear();
         self.append(rest);
     }
 
-    /// Makes room for `more` bytes.
+    /// Ensures that `more` bytes can be appended.
     pub(super) fn reserve(&mut self, more: usize) {
-        if self.bytes.len() < self.filled + more {
-            self.bytes.resize(self.filled + more, 0);
+        if self.bytes.len() < self.used_bytes + more {
+            self.bytes.resize(self.used_bytes + more, 0);
         }
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
-        self.bytes[self.filled..][..bytes.len()].copy_from_slice(bytes);
-        self.filled += bytes.len();
+        self.bytes[self.used_bytes..][..bytes.len()].copy_from_slice(bytes);
+        self.used_bytes += bytes.len();
     }
 
-    /// Ends a line here.
-    pub(super) fn end_line(&mut self) {
-        self.ends.push(self.filled);
+    /// Appends a line end.
+    pub(super) fn push_line_end(&mut self) {
+        self.line_ends.push(self.used_bytes);
         self.append(b"\n");
     }
 
-    /// Where the last whole record ends in `bytes`.
-    pub(super) fn whole(&self) -> usize {
-        let lines = self.records() * LINES;
-        if lines == 0 { 0 } else { self.ends[lines - 1] + 1 }
+    /// Position after the last whole record.
+    pub(super) fn whole_records_end(&self) -> usize {
+        let lines = self.num_records() * LINES_PER_RECORD;
+        if lines == 0 { 0 } else { self.line_ends[lines - 1] + 1 }
     }
 
-    /// Keeps the first records only.
-    pub(super) fn truncate(&mut self, records: usize) {
-        self.ends.truncate(records * LINES);
+    /// Keeps only the first `records` records.
+    pub(super) fn truncate_records(&mut self, records: usize) {
+        self.line_ends.truncate(records * LINES_PER_RECORD);
     }
 
-    /// The lines of the record at `i`, without line ends.
-    pub(super) fn lines(&self, i: usize) -> [&[u8]; LINES] {
-        let ends = &self.ends[i * LINES..(i + 1) * LINES];
-        let mut start = if i == 0 { 0 } else { self.ends[i * LINES - 1] + 1 };
+    /// The four lines of record `i`, without line ends.
+    pub(super) fn lines(&self, i: usize) -> [&[u8]; LINES_PER_RECORD] {
+        let ends = &self.line_ends[i * LINES_PER_RECORD..(i + 1) * LINES_PER_RECORD];
+        let mut start = if i == 0 { 0 } else { self.line_ends[i * LINES_PER_RECORD - 1] + 1 };
         std::array::from_fn(|line| {
             let text = &self.bytes[start..ends[line]];
             start = ends[line] + 1;

@@ -1,72 +1,75 @@
-//! Cutting FASTA into blocks: the lines of each sequence are joined, so that the rest of the crate sees records of four
-//! lines.
+//! Divides FASTA into blocks. The lines of each sequence are joined, so that the rest of the crate sees records of
+//! four lines.
 
 use std::ops::Deref;
 
 use crate::error::{Error, RecordFault};
-use genuma_work::Meter;
+use genuma_work::ProgressCounters;
 
-use super::{Block, Limit, Stream, damaged};
+use super::{Block, BlockLimit, FastqReader, decompression_error};
 
-impl<M: Deref<Target = Meter>> Stream<M> {
-    pub(super) fn cut_fasta(&mut self, block: &mut Block, limit: Limit) {
-        block.start(self.mark, self.records, &[]);
+impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
+    pub(super) fn fill_block_fasta(&mut self, block: &mut Block, limit: BlockLimit) {
+        block.restart(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {
-            Ok(more) => block.more = more,
+            Ok(more) => block.has_more = more,
             Err(e) => {
                 block.fault = Some(e);
-                block.truncate(block.records());
+                block.truncate_records(block.num_records());
             }
         }
     }
 
-    /// Joins lines to records until the limit is met; false at the end of the file.
-    fn join_lines(&mut self, block: &mut Block, limit: Limit) -> Result<bool, Error> {
+    /// Appends records to the block until the limit is reached; false at the end of the file.
+    fn join_lines(&mut self, block: &mut Block, limit: BlockLimit) -> Result<bool, Error> {
         let mut open = false;
         loop {
-            let text = &self.rest[self.at..];
-            let header = !self.within && text.first() == Some(&b'>');
+            let text = &self.carry_over[self.carry_over_pos..];
+            let header = !self.is_in_sequence_line && text.first() == Some(&b'>');
             if header && open {
                 end_record(block);
                 open = false;
             }
-            let full = block.records() >= limit.records || block.filled >= limit.bytes;
-            if header && full && block.records() >= 2 && block.records().is_multiple_of(2) {
+            let full = block.num_records() >= limit.records || block.used_bytes >= limit.bytes;
+            if header && full && block.num_records() >= 2 && block.num_records().is_multiple_of(2) {
                 return Ok(true);
             }
             if let Some(n) = memchr::memchr(b'\n', text) {
                 let line = text[..n].strip_suffix(b"\r").unwrap_or(&text[..n]);
                 block.append(line);
-                self.at += n + 1;
-                self.within = false;
+                self.carry_over_pos += n + 1;
+                self.is_in_sequence_line = false;
                 if header {
-                    block.end_line();
+                    block.push_line_end();
                     open = true;
                 }
                 continue;
             }
-            // The line goes on in the next chunk. Its bases need not wait for that, but a `\r` may end it.
+            // The line continues in the next chunk. Append its bases now, but keep a final `\r`, which may be part of
+            // the line end.
             if !header {
                 let part = text.strip_suffix(b"\r").unwrap_or(text);
-                self.within |= !part.is_empty();
+                self.is_in_sequence_line |= !part.is_empty();
                 block.append(part);
-                self.at += part.len();
+                self.carry_over_pos += part.len();
             }
-            let record = block.before + block.records() as u64 + 1;
-            if block.filled - block.whole() + self.rest.len() - self.at > self.longest {
-                return Err(Error::record(&self.path, record, RecordFault::TooLong(self.longest)));
+            let record = block.records_before + block.num_records() as u64 + 1;
+            if block.used_bytes - block.whole_records_end() + self.carry_over.len() - self.carry_over_pos
+                > self.max_record_bytes
+            {
+                return Err(Error::in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
             }
-            if self.refill().map_err(|damage| damaged(&self.path, record, damage))? {
+            if self.refill().map_err(|damage| decompression_error(&self.path, record, damage))? {
                 continue;
             }
-            // The end of the file: nothing is left of it but a header, or a `\r`.
+            // End of the file: only a header or a `\r` may be left.
             if header {
-                let line = &self.rest[self.at..];
+                let line = &self.carry_over[self.carry_over_pos..];
                 block.append(line.strip_suffix(b"\r").unwrap_or(line));
-                block.end_line();
+                block.push_line_end();
                 open = true;
             }
-            self.at = self.rest.len();
+            self.carry_over_pos = self.carry_over.len();
             if open {
                 end_record(block);
             }
@@ -74,19 +77,19 @@ impl<M: Deref<Target = Meter>> Stream<M> {
         }
     }
 
-    /// Decompresses the next chunk behind what is left of the last; false at the end of the file.
-    fn refill(&mut self) -> Result<bool, super::Damage> {
-        let left = self.rest.len() - self.at;
-        self.rest.copy_within(self.at.., 0);
-        self.at = 0;
-        self.rest.resize(left + self.chunk, 0);
-        let filled = self.inflate.fill(&mut self.rest[left..]);
-        self.rest.truncate(left + filled.as_ref().copied().unwrap_or(0));
+    /// Decompresses the next chunk and appends it to the carry-over; false at the end of the file.
+    fn refill(&mut self) -> Result<bool, super::DecompressError> {
+        let left = self.carry_over.len() - self.carry_over_pos;
+        self.carry_over.copy_within(self.carry_over_pos.., 0);
+        self.carry_over_pos = 0;
+        self.carry_over.resize(left + self.chunk_bytes, 0);
+        let filled = self.decompressor.fill_buffer(&mut self.carry_over[left..]);
+        self.carry_over.truncate(left + filled.as_ref().copied().unwrap_or(0));
         filled.map(|n| n > 0)
     }
 }
 
-/// Ends the bases of a record, and the two lines that FASTA has not.
+/// Ends the line of bases and appends the two empty lines that stand for separator and qualities.
 fn end_record(block: &mut Block) {
-    (0..3).for_each(|_| block.end_line());
+    (0..3).for_each(|_| block.push_line_end());
 }

@@ -1,111 +1,113 @@
-//! Records: what must be true of one, of its name, and of two that are mates.
+//! Checks of FASTQ records, of read names, and of mates.
 
 use std::path::Path;
 
-use crate::batch::{Mate, PairBatch};
-use crate::error::{Error, RecordFault, Shown};
+use crate::error::{ByteForDisplay, Error, RecordFault};
+use crate::pair_batch::{Mate, PairBatch};
 
 use super::block::Block;
 
-/// Longest name that a SAM record can hold, in bytes (SAM specification, section 1.4).
-const LONGEST_NAME: usize = 254;
+/// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
+const MAX_NAME_BYTES: usize = 254;
 
-/// A checked record.
+/// A record that was checked.
 pub(crate) struct Record<'a> {
-    /// The header line behind its mark.
+    /// The header line after its first byte.
     pub(crate) header: &'a [u8],
     /// First word of the header.
-    pub(crate) word: &'a [u8],
-    /// The same without a closing `/1` or `/2`.
+    pub(crate) first_word: &'a [u8],
+    /// First word without a final `/1` or `/2`.
     pub(crate) name: &'a [u8],
-    /// `1` or `2` where the header says which read of the template it is.
-    pub(crate) number: Option<u8>,
-    /// What follows the first word and a blank.
+    /// `1` or `2` if the header says which read of the template the record is.
+    pub(crate) read_number: Option<u8>,
+    /// The rest of the header line after the first word and one blank.
     pub(crate) comment: &'a [u8],
     pub(crate) mate: Mate<'a>,
 }
 
-/// Where a record is: its block, its number in it, and the file's path.
+/// Position of a record: its block, its index in the block, and the path of the file.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct RecordPosition<'a> {
     pub(crate) block: &'a Block,
     pub(crate) path: &'a Path,
     pub(crate) index: usize,
 }
 
-impl<'a> Place<'a> {
-    pub(crate) fn fault(&self, fault: RecordFault) -> Error {
-        Error::record(self.path, self.block.before + self.index as u64 + 1, fault)
+impl<'a> RecordPosition<'a> {
+    pub(crate) fn error_at(&self, fault: RecordFault) -> Error {
+        Error::in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
 
-    /// Whether the file ends within the last line of the record, or at least without a line end.
-    fn is_cut_off(&self) -> bool {
-        let Block { unterminated, filled, .. } = *self.block;
-        unterminated && self.index + 1 == self.block.records() && self.block.whole() == filled
+    /// Whether the record is the last of the file and its last line has no line end, so that the file may be
+    /// truncated.
+    fn may_be_truncated(&self) -> bool {
+        let Block { lacks_final_newline: unterminated, used_bytes: filled, .. } = *self.block;
+        unterminated && self.index + 1 == self.block.num_records() && self.block.whole_records_end() == filled
     }
 
-    /// Checks a record as far as that is possible without its mate.
-    fn check(&self) -> Result<(), Error> {
+    /// Checks everything that does not depend on the mate.
+    fn check_record(&self) -> Result<(), Error> {
         let [header, seq, plus, qual] = self.block.lines(self.index);
-        let first = |line: &[u8]| Shown(line.first().copied().unwrap_or(b'\n'));
-        if !header.starts_with(&[self.block.mark]) {
-            return Err(self.fault(RecordFault::NoAt(first(header))));
+        let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
+        if !header.starts_with(&[self.block.header_mark]) {
+            return Err(self.error_at(RecordFault::MissingHeaderMark(first(header))));
         }
-        if self.block.mark == b'@' {
+        if self.block.header_mark == b'@' {
             if !plus.starts_with(b"+") {
-                return Err(self.fault(RecordFault::NoPlus(first(plus))));
+                return Err(self.error_at(RecordFault::MissingPlusLine(first(plus))));
             }
             if seq.len() != qual.len() {
-                if self.is_cut_off() && qual.len() < seq.len() {
-                    return Err(self.fault(RecordFault::Truncated));
+                if self.may_be_truncated() && qual.len() < seq.len() {
+                    return Err(self.error_at(RecordFault::Truncated));
                 }
-                return Err(self.fault(RecordFault::Lengths { seq: seq.len(), qual: qual.len() }));
+                return Err(self.error_at(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
             }
         }
-        if !seq.iter().fold(true, |ok, &b| ok & usual(b))
+        if !seq.iter().fold(true, |ok, &b| ok & is_common_base(b))
             && let Some(&b) = seq.iter().find(|&&b| !is_iupac(b))
         {
-            return Err(self.fault(RecordFault::Letter(Shown(b))));
+            return Err(self.error_at(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
         if !qual.iter().fold(true, |ok, &q| ok & is_printable(q)) {
             let bad = qual.iter().find(|&&q| !is_printable(q)).map_or(0, |&q| q);
-            return Err(self.fault(RecordFault::Quality(Shown(bad))));
+            return Err(self.error_at(RecordFault::InvalidQuality(ByteForDisplay(bad))));
         }
         Ok(())
     }
 
-    /// Checks that a SAM record can have this name.
+    /// Checks that the name is valid in SAM.
     fn check_name(&self) -> Result<(), Error> {
-        let Record { word, name, .. } = self.view();
+        let Record { first_word: word, name, .. } = self.parse();
         if name.is_empty() {
-            return Err(self.fault(RecordFault::NoName));
+            return Err(self.error_at(RecordFault::MissingName));
         }
-        if word.len() > LONGEST_NAME {
-            return Err(self.fault(RecordFault::LongName { length: word.len(), longest: LONGEST_NAME }));
+        if word.len() > MAX_NAME_BYTES {
+            return Err(self.error_at(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES }));
         }
         match word.iter().find(|&&b| !is_printable(b)) {
-            Some(&b) => Err(self.fault(RecordFault::NameLetter(Shown(b)))),
+            Some(&b) => Err(self.error_at(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
             None => Ok(()),
         }
     }
 
-    /// The parts of a record that is known to be sound.
-    pub(crate) fn view(&self) -> Record<'a> {
+    /// Splits a record into its fields. The record must be valid.
+    pub(crate) fn parse(&self) -> Record<'a> {
         let [header, seq, _, qual] = self.block.lines(self.index);
         let header = header.get(1..).unwrap_or_default();
-        let (word, comment) = words(header);
-        let (name, number) = template(word, comment);
-        Record { header, word, name, number, comment, mate: Mate { seq, qual } }
+        let (word, comment) = split_header(header);
+        let (name, number) = parse_template_name(word, comment);
+        Record { header, first_word: word, name, read_number: number, comment, mate: Mate { seq, qual } }
     }
 
-    fn record(&self) -> Result<Record<'a>, Error> {
-        self.check()?;
-        Ok(self.view())
+    fn check_and_parse(&self) -> Result<Record<'a>, Error> {
+        self.check_record()?;
+        Ok(self.parse())
     }
 }
 
-/// Letters nearly every read is made of; compared one by one so that the compiler can do it for many bases at once.
-pub(super) fn usual(b: u8) -> bool {
+/// Whether the byte is an upper-case A, C, G, T or N, as in nearly all reads. Written without branches, so that the
+/// compiler can vectorise it.
+pub(super) fn is_common_base(b: u8) -> bool {
     (b == b'A') | (b == b'C') | (b == b'G') | (b == b'T') | (b == b'N')
 }
 
@@ -121,31 +123,31 @@ const IUPAC: [bool; 256] = {
     table
 };
 
-/// Whether a byte is a letter of the IUPAC nucleotide alphabet, in either case.
+/// Whether a byte is an IUPAC nucleotide letter in either case.
 pub(crate) fn is_iupac(b: u8) -> bool {
     IUPAC[b as usize]
 }
 
-/// Whether a byte can be a quality, or stand in a name.
+/// Whether a byte is in `!`..=`~`, the range of quality bytes and of bytes in names.
 pub(crate) fn is_printable(q: u8) -> bool {
     q.wrapping_sub(b'!') <= b'~' - b'!'
 }
 
-/// The first word of a header, without its mark, and what follows that and a blank.
-fn words(header: &[u8]) -> (&[u8], &[u8]) {
+/// Splits a header, without its first byte, into its first word and the rest after one blank.
+fn split_header(header: &[u8]) -> (&[u8], &[u8]) {
     let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
     let (word, rest) = header.split_at(end);
     (word, rest.get(1..).unwrap_or_default())
 }
 
-/// Template name of a header without its mark: mates have the same.
+/// Template name of a header without its first byte; equal for both mates.
 pub(crate) fn template_name(header: &[u8]) -> &[u8] {
-    let (word, comment) = words(header);
-    template(word, comment).0
+    let (word, comment) = split_header(header);
+    parse_template_name(word, comment).0
 }
 
-/// Template name and read number of a header: `name/1`, or `name 1:N:0:ACGT` (Casava 1.8), or just a name.
-fn template<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<u8>) {
+/// Template name and read number of a header: `name/1`, `name 1:N:0:ACGT` (Casava 1.8), or only a name.
+fn parse_template_name<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<u8>) {
     match (word, comment) {
         ([name @ .., b'/', number @ (b'1' | b'2')], _) => (name, Some(*number)),
         (_, [number @ (b'1' | b'2'), b':', ..]) => (word, Some(*number)),
@@ -153,45 +155,45 @@ fn template<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<u8>) {
     }
 }
 
-/// Checks that two records are mates.
-pub(crate) fn check_mates(places: [Place<'_>; 2], [one, two]: [&Record<'_>; 2]) -> Result<(), Error> {
+/// Checks that two records are mates: equal names and different read numbers.
+pub(crate) fn check_mates(positions: [RecordPosition<'_>; 2], [one, two]: [&Record<'_>; 2]) -> Result<(), Error> {
     let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
-    let mate_path = || places[1].path.to_path_buf();
+    let mate_path = || positions[1].path.to_path_buf();
     if one.name != two.name {
         let (name, mate) = (text(one.name), text(two.name));
-        return Err(places[0].fault(RecordFault::Names { name, mate, mate_path: mate_path() }));
+        return Err(positions[0].error_at(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
     }
-    if let (Some(number), true) = (one.number, one.number == two.number) {
+    if let (Some(number), true) = (one.read_number, one.read_number == two.read_number) {
         let (name, number) = (text(one.name), number as char);
-        return Err(places[0].fault(RecordFault::SameMate { name, number, mate_path: mate_path() }));
+        return Err(positions[0].error_at(RecordFault::DuplicateMateNumber { name, number, mate_path: mate_path() }));
     }
     Ok(())
 }
 
 impl Block {
-    /// Checks all records and names; the block then ends before the first that is wrong, with that as its fault.
-    pub(crate) fn verify(&mut self, path: &Path) {
-        for index in 0..self.records() {
-            let place = Place { block: self, path, index };
-            if let Err(fault) = place.check().and_then(|()| place.check_name()) {
-                self.truncate(index);
-                (self.more, self.fault) = (false, Some(fault));
+    /// Checks all records and names. The block is truncated before the first invalid record and keeps the error.
+    pub(crate) fn check_records(&mut self, path: &Path) {
+        for index in 0..self.num_records() {
+            let place = RecordPosition { block: self, path, index };
+            if let Err(fault) = place.check_record().and_then(|()| place.check_name()) {
+                self.truncate_records(index);
+                (self.has_more, self.fault) = (false, Some(fault));
                 return;
             }
         }
     }
 }
 
-/// Checks the records of two blocks of mate files and appends them to `batch` as pairs.
-pub(crate) fn pair_up(
+/// Checks the records of two blocks of two mate files and appends them to `batch` as pairs.
+pub(crate) fn append_pairs_of_two_files(
     blocks: &mut [Block; 2],
     paths: [&Path; 2],
     batch: &mut PairBatch,
 ) -> Result<(), Error> {
-    let records = [0, 1].map(|mate| blocks[mate].records());
+    let records = [0, 1].map(|mate| blocks[mate].num_records());
     let both = records[0].min(records[1]);
     for index in 0..both {
-        push_pair([0, 1].map(|mate| Place { block: &blocks[mate], path: paths[mate], index }), batch)?;
+        append_pair([0, 1].map(|mate| RecordPosition { block: &blocks[mate], path: paths[mate], index }), batch)?;
     }
     if let Some(fault) = blocks.iter_mut().find_map(|block| block.fault.take()) {
         return Err(fault);
@@ -199,47 +201,43 @@ pub(crate) fn pair_up(
     if records[0] == records[1] {
         return Ok(());
     }
-    // Only the last block of a file is shorter than asked for, so the shorter one ends its file.
+    // Only the last block of a file has fewer records than requested, so the file with the shorter block ends here.
     let (short, long) = if records[0] < records[1] { (0, 1) } else { (1, 0) };
     Err(Error::MatesMissing {
-        short: paths[short].into(),
-        records: blocks[short].before + both as u64,
-        from: None,
-        long: paths[long].into(),
+        shorter_path: paths[short].into(),
+        records: blocks[short].records_before + both as u64,
+        slice_start: None,
+        longer_path: paths[long].into(),
     })
 }
 
-/// Same for a block of an interleaved file.
-pub(crate) fn pair_up_interleaved(
-    block: &mut Block,
-    path: &Path,
-    batch: &mut PairBatch,
-) -> Result<(), Error> {
-    let records = block.records();
+/// Checks the records of a block of an interleaved file and appends them to `batch` as pairs.
+pub(crate) fn append_interleaved_pairs(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+    let records = block.num_records();
     for pair in 0..records / 2 {
-        push_pair([2 * pair, 2 * pair + 1].map(|index| Place { block, path, index }), batch)?;
+        append_pair([2 * pair, 2 * pair + 1].map(|index| RecordPosition { block, path, index }), batch)?;
     }
     let mut alone = None;
     if records % 2 == 1 {
-        let last = Place { block, path, index: records - 1 };
-        last.record()?;
-        alone = Some(last.fault(RecordFault::NoMate));
+        let last = RecordPosition { block, path, index: records - 1 };
+        last.check_and_parse()?;
+        alone = Some(last.error_at(RecordFault::MissingMate));
     }
     block.fault.take().or(alone).map_or(Ok(()), Err)
 }
 
-/// Same for a block of reads whose mates do not matter: each is paired with an empty read.
-pub(crate) fn pair_up_single(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
-    for index in 0..block.records() {
-        let record = Place { block, path, index }.record()?;
+/// Checks the records of a block of unpaired reads and appends each to `batch`, with an empty read as its mate.
+pub(crate) fn append_single_reads(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+    for index in 0..block.num_records() {
+        let record = RecordPosition { block, path, index }.check_and_parse()?;
         batch.push(record.name, [record.mate, Mate { seq: &[], qual: &[] }]);
     }
     block.fault.take().map_or(Ok(()), Err)
 }
 
-fn push_pair(places: [Place<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
-    let [one, two] = [places[0].record()?, places[1].record()?];
-    check_mates(places, [&one, &two])?;
+fn append_pair(positions: [RecordPosition<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
+    let [one, two] = [positions[0].check_and_parse()?, positions[1].check_and_parse()?];
+    check_mates(positions, [&one, &two])?;
     batch.push(one.name, [one.mate, two.mate]);
     Ok(())
 }

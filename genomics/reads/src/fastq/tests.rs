@@ -1,29 +1,29 @@
-//! The parser against one that holds the whole file as a list of lines.
+//! Compares the parser with a simple parser that keeps the whole file as a list of lines.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::record::{is_printable, usual};
+use super::record::{is_common_base, is_printable};
 use super::*;
-use crate::batch::PairBatch;
+use crate::pair_batch::PairBatch;
 
 type Owned = (Vec<u8>, [Vec<u8>; 4]);
 
-/// Pairs before the first error, and the record and fault of that error.
+/// Pairs before the first error, and the record number and fault of that error.
 type Outcome = (Vec<Owned>, Option<(u64, RecordFault)>);
 
-fn parsed(path: &Path, chunk: usize, limit: Limit) -> Outcome {
-    let meter = Meter::default();
+fn parsed(path: &Path, chunk: usize, limit: BlockLimit) -> Outcome {
+    let progress = ProgressCounters::default();
     let mut pairs = Vec::new();
     let mut run = || -> Result<(), Error> {
-        let terms = Terms { chunk, ..Terms::pairs(None) };
-        let mut stream = Stream::open(path, &meter, &terms)?;
+        let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_pairs(None) };
+        let mut stream = FastqReader::open(path, &progress, &terms)?;
         let (mut block, mut batch) = (Block::default(), PairBatch::default());
         loop {
-            stream.cut(&mut block, limit);
-            let more = block.more;
-            let result = pair_up_interleaved(&mut block, path, &mut batch);
+            stream.fill_block(&mut block, limit);
+            let more = block.has_more;
+            let result = append_interleaved_pairs(&mut block, path, &mut batch);
             pairs.extend(batch.iter().map(|p| {
                 let [one, two] = p.mates;
                 (p.name.to_vec(), [one.seq, one.qual, two.seq, two.qual].map(<[u8]>::to_vec))
@@ -51,32 +51,33 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
     }
     let mut pairs = Vec::new();
     let mut waiting: Option<(String, Option<char>, [Vec<u8>; 2])> = None;
-    let shown = |line: &[u8]| Shown(*line.first().unwrap_or(&b'\n'));
+    let shown = |line: &[u8]| ByteForDisplay(*line.first().unwrap_or(&b'\n'));
     for (i, record) in lines.chunks(4).enumerate() {
         let last = (i + 1) * 4 >= lines.len();
         let record: Vec<&[u8]> = record.iter().map(|l| l.strip_suffix(b"\r").unwrap_or(l)).collect();
         let fault = match record[..] {
-            [header, ..] if i == 0 && !header.starts_with(b"@") => Some(RecordFault::NoAt(shown(header))),
+            [header, ..] if i == 0 && !header.starts_with(b"@") => Some(RecordFault::MissingHeaderMark(shown(header))),
             [header, seq, plus, qual] => {
                 if header.first() != Some(&b'@') {
-                    Some(RecordFault::NoAt(shown(header)))
+                    Some(RecordFault::MissingHeaderMark(shown(header)))
                 } else if plus.first() != Some(&b'+') {
-                    Some(RecordFault::NoPlus(shown(plus)))
+                    Some(RecordFault::MissingPlusLine(shown(plus)))
                 } else if last && !terminated && qual.len() < seq.len() {
                     Some(RecordFault::Truncated)
                 } else if seq.len() != qual.len() {
-                    Some(RecordFault::Lengths { seq: seq.len(), qual: qual.len() })
-                } else if let Some(&b) = seq.iter().find(|b| !b"ACGTUNRYSWKMBDHVacgtunryswkmbdhv".contains(b))
-                {
-                    Some(RecordFault::Letter(Shown(b)))
+                    Some(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() })
+                } else if let Some(&b) = seq.iter().find(|b| !b"ACGTUNRYSWKMBDHVacgtunryswkmbdhv".contains(b)) {
+                    Some(RecordFault::InvalidBase(ByteForDisplay(b)))
                 } else {
-                    qual.iter().find(|q| !(33..=126).contains(*q)).map(|&q| RecordFault::Quality(Shown(q)))
+                    qual.iter()
+                        .find(|q| !(33..=126).contains(*q))
+                        .map(|&q| RecordFault::InvalidQuality(ByteForDisplay(q)))
                 }
             }
             _ if record.iter().all(|line| line.iter().all(|&b| b == b'\r')) => break,
             _ => Some(RecordFault::Truncated),
         };
-        // A bad record counts before what is wrong with the pair that it ends.
+        // An invalid record is reported before an error of the pair that it completes.
         if let Some(fault) = fault {
             return (pairs, Some((i as u64 + 1, fault)));
         }
@@ -99,11 +100,11 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
             Some((one, number_one, [seq, qual])) => {
                 if one != name {
                     let fault =
-                        RecordFault::Names { name: one, mate: name.to_owned(), mate_path: path.to_owned() };
+                        RecordFault::MateNameMismatch { name: one, mate: name.to_owned(), mate_path: path.to_owned() };
                     return (pairs, Some((i as u64, fault)));
                 }
                 if let (Some(number), true) = (number, number == number_one) {
-                    let fault = RecordFault::SameMate { name: one, number, mate_path: path.to_owned() };
+                    let fault = RecordFault::DuplicateMateNumber { name: one, number, mate_path: path.to_owned() };
                     return (pairs, Some((i as u64, fault)));
                 }
                 let [seq_two, qual_two] = fields;
@@ -111,7 +112,7 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
             }
         }
     }
-    let error = waiting.map(|_| (2 * pairs.len() as u64 + 1, RecordFault::NoMate));
+    let error = waiting.map(|_| (2 * pairs.len() as u64 + 1, RecordFault::MissingMate));
     (pairs, error)
 }
 
@@ -119,7 +120,7 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
 struct Text {
     bytes: Vec<u8>,
     chunk: usize,
-    limit: Limit,
+    limit: BlockLimit,
 }
 
 impl std::fmt::Debug for Text {
@@ -129,53 +130,51 @@ impl std::fmt::Debug for Text {
     }
 }
 
-fn limit() -> impl Strategy<Value = Limit> {
+fn limit() -> impl Strategy<Value = BlockLimit> {
     let bytes = prop_oneof![Just(usize::MAX), 1usize..1000];
-    (1usize..5, bytes).prop_map(|(pairs, bytes)| Limit { records: 2 * pairs, bytes })
+    (1usize..5, bytes).prop_map(|(pairs, bytes)| BlockLimit { records: 2 * pairs, bytes })
 }
 
 fn text() -> impl Strategy<Value = Text> {
     let line = prop::collection::vec(prop::sample::select(b"ACGTNacgtRYU".to_vec()), 0..40);
     let pair = (line.clone(), line, 0usize..4, 33u8..127, any::<bool>());
     let records = prop::collection::vec(pair, 1..12);
-    // What a mutation writes, and where (as a share of the text); some do nothing, some cut the text short.
+    // Bytes that a mutation writes, and their position (as a fraction of the text); some do nothing, some truncate the text.
     let change = prop::option::of((0.0f64..1.0, prop::sample::select(b"\n\r@+ /12\x00~!AX".to_vec())));
     let cut = prop::option::weighted(0.3, 0.0f64..1.0);
-    (records, change, cut, 0..4, 1usize..300, limit()).prop_map(
-        |(records, change, cut, ending, chunk, limit)| {
-            let mut bytes = Vec::new();
-            for (i, (one, two, style, quality, crlf)) in records.iter().enumerate() {
-                let end = if *crlf { "\r\n" } else { "\n" };
-                for (mate, seq) in [(1, one), (2, two)] {
-                    let header = match style {
-                        0 => format!("@r{i}"),
-                        1 => format!("@r{i}/{mate}"),
-                        2 => format!("@r{i} {mate}:N:0:ACGT"),
-                        _ => format!("@r{i}\tlength={}", seq.len()),
-                    };
-                    for line in [header.as_bytes(), seq, b"+", &vec![*quality; seq.len()]] {
-                        bytes.extend_from_slice(line);
-                        bytes.extend_from_slice(end.as_bytes());
-                    }
+    (records, change, cut, 0..4, 1usize..300, limit()).prop_map(|(records, change, cut, ending, chunk, limit)| {
+        let mut bytes = Vec::new();
+        for (i, (one, two, style, quality, crlf)) in records.iter().enumerate() {
+            let end = if *crlf { "\r\n" } else { "\n" };
+            for (mate, seq) in [(1, one), (2, two)] {
+                let header = match style {
+                    0 => format!("@r{i}"),
+                    1 => format!("@r{i}/{mate}"),
+                    2 => format!("@r{i} {mate}:N:0:ACGT"),
+                    _ => format!("@r{i}\tlength={}", seq.len()),
+                };
+                for line in [header.as_bytes(), seq, b"+", &vec![*quality; seq.len()]] {
+                    bytes.extend_from_slice(line);
+                    bytes.extend_from_slice(end.as_bytes());
                 }
             }
-            if let Some((at, byte)) = change {
-                let at = (at * bytes.len() as f64) as usize;
-                bytes[at] = byte;
+        }
+        if let Some((at, byte)) = change {
+            let at = (at * bytes.len() as f64) as usize;
+            bytes[at] = byte;
+        }
+        if let Some(at) = cut {
+            bytes.truncate(1 + (at * (bytes.len() - 1) as f64) as usize);
+        }
+        match ending {
+            0 if bytes.len() > 1 && bytes.ends_with(b"\n") => {
+                bytes.pop();
             }
-            if let Some(at) = cut {
-                bytes.truncate(1 + (at * (bytes.len() - 1) as f64) as usize);
-            }
-            match ending {
-                0 if bytes.len() > 1 && bytes.ends_with(b"\n") => {
-                    bytes.pop();
-                }
-                1 => bytes.extend(b"\n\r\n"),
-                _ => {}
-            }
-            Text { bytes, chunk, limit }
-        },
-    )
+            1 => bytes.extend(b"\n\r\n"),
+            _ => {}
+        }
+        Text { bytes, chunk, limit }
+    })
 }
 
 proptest! {
@@ -187,7 +186,7 @@ proptest! {
     })]
 
     #[test]
-    fn any_text_parses_as_the_naive_parser_says(text in text()) {
+    fn any_text_is_parsed_like_by_the_naive_parser(text in text()) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.fq");
         std::fs::write(&path, &text.bytes).unwrap();
@@ -195,20 +194,20 @@ proptest! {
     }
 }
 
-/// Names with comments, and bases, of all records of a FASTA file, and what stopped the reading.
-fn joined(path: &Path, terms: &Terms, limit: Limit) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
-    let meter = Meter::default();
-    let mut stream = Stream::open(path, &meter, terms).unwrap();
+/// Headers and bases of all records of a FASTA file, and the error that stopped reading.
+fn joined(path: &Path, terms: &FastqOptions, limit: BlockLimit) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
+    let progress = ProgressCounters::default();
+    let mut stream = FastqReader::open(path, &progress, terms).unwrap();
     let (mut block, mut records) = (Block::default(), Vec::new());
     loop {
-        stream.cut(&mut block, limit);
-        for index in 0..block.records() {
+        stream.fill_block(&mut block, limit);
+        for index in 0..block.num_records() {
             let [header, seq, plus, qual] = block.lines(index);
             assert!(plus.is_empty() && qual.is_empty());
             records.push([header.to_vec(), seq.to_vec()]);
         }
-        assert!(!block.more || block.records().is_multiple_of(2) && block.records() >= 2);
-        if !block.more {
+        assert!(!block.has_more || block.num_records().is_multiple_of(2) && block.num_records() >= 2);
+        if !block.has_more {
             return (records, block.fault.take().map(|e| e.to_string()));
         }
     }
@@ -223,7 +222,7 @@ proptest! {
     })]
 
     #[test]
-    fn fasta_lines_are_joined_wherever_chunks_end(
+    fn fasta_lines_are_joined_for_any_chunk_size(
         lines in prop::collection::vec("(>[a-z ]{0,9}|[ACGT]{0,30}|)\r?\n", 0..40),
         end in "(>[a-z]{0,3}|[ACGT]{1,9})?\r?",
         chunk in 1usize..60,
@@ -241,48 +240,48 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.fa");
         std::fs::write(&path, &text).unwrap();
-        let terms = Terms { chunk, ..Terms::reads(Access::default()) };
+        let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_reads(FileAccess::default()) };
         prop_assert_eq!(joined(&path, &terms, limit), (expected, None));
     }
 }
 
 #[test]
-fn a_record_without_end_is_refused() {
+fn a_record_without_end_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");
-    let terms = Terms { chunk: 100, longest: 1000, ..Terms::reads(Access::default()) };
-    let limit = Limit { records: 1024, bytes: usize::MAX };
+    let terms =
+        FastqOptions { chunk_bytes: 100, max_record_bytes: 1000, ..FastqOptions::for_reads(FileAccess::default()) };
+    let limit = BlockLimit { records: 1024, bytes: usize::MAX };
     let long = "A".repeat(5000);
     let lines = "ACGT\n".repeat(1000);
     for text in [format!(">a\nAC\n>b\n{long}"), format!(">a\nAC\n>b\n{lines}"), format!(">a\nAC\n>{long}")] {
         std::fs::write(&path, text).unwrap();
         let (records, fault) = joined(&path, &terms, limit);
         assert_eq!(records, [[b">a".to_vec(), b"AC".to_vec()]]);
-        let said =
-            format!("{}: record 2: longer than 1000 bytes: not a FASTQ of reads, or damaged", path.display());
-        assert_eq!(fault, Some(said));
+        let message = format!("{}: record 2: longer than 1000 bytes: not a FASTQ of reads, or damaged", path.display());
+        assert_eq!(fault, Some(message));
     }
 }
 
 #[test]
-fn long_records_make_blocks_of_few() {
+fn long_records_make_blocks_with_few_records() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.fq");
     for (length, expected) in [(150, 1024), (2_000, 130), (300_000, 2)] {
         let (seq, qual) = ("A".repeat(length), "F".repeat(length));
         std::fs::write(&path, format!("@r\n{seq}\n+\n{qual}\n")).unwrap();
-        let meter = Meter::default();
-        let stream = Stream::open(&path, &meter, &Terms::pairs(None)).unwrap();
-        assert_eq!(stream.block_records(), expected, "reads of {length} bp");
+        let progress = ProgressCounters::default();
+        let stream = FastqReader::open(&path, &progress, &FastqOptions::for_pairs(None)).unwrap();
+        assert_eq!(stream.target_block_records(), expected, "reads of {length} bp");
     }
 }
 
 #[test]
-fn letters_and_qualities_are_the_documented_ones() {
+fn valid_letters_and_qualities_are_the_documented_ones() {
     for b in 0..=255u8 {
         let letter = b"ACGTUNRYSWKMBDHV".contains(&b.to_ascii_uppercase());
         assert_eq!(is_iupac(b), letter, "{b}");
-        assert!(!usual(b) || letter, "{b}");
+        assert!(!is_common_base(b) || letter, "{b}");
         assert_eq!(is_printable(b), (33..=126).contains(&b), "{b}");
     }
 }

@@ -1,99 +1,101 @@
-//! Records in the midst of a text: where the next one starts, and the names of some in a row.
+//! Finds records inside a text, from any byte on, and their names.
 //!
-//! A record of four lines can be told wherever one begins to read: the line after a header is bases, and that after a line of qualities is a header, which starts with `@`
-//! as no line of bases does. So lines of qualities may start with `@` or `+`.
+//! A record of four lines can be recognised without reading the file from its start: the line after a header is
+//! bases, and the line after qualities is a header, which starts with `@`, as no line of bases does. So it does not
+//! matter that a line of qualities may start with `@` or `+`.
 
 use crate::fastq::{is_iupac, is_printable, template_name};
 
-/// A record found in a text.
+/// A record in a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Where it starts.
+pub(super) struct FoundRecord {
+    /// Start of the record in the text.
     pub(super) start: usize,
     /// Template name.
     pub(super) name: Vec<u8>,
 }
 
-/// What is at a place of a text.
+/// Result of searching a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Look<T> {
+pub(super) enum RecordSearch<T> {
     Found(T),
-    /// It takes more text to tell.
-    Short,
-    Nothing,
+    /// More text is needed to decide.
+    NeedsMoreText,
+    NotFound,
 }
 
-/// The first `count` records in a row that start at `from` or after it, behind a line end. Fewer if the text, which is then the `last` of its file, ends with them.
-pub(super) fn find_run(text: &[u8], from: usize, count: usize, last: bool) -> Look<Vec<Found>> {
+/// Finds the first `count` consecutive records that start at or after `from`, after a line end; fewer if the text
+/// ends with them and is the `last` of its file.
+pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
     let behind = from.saturating_sub(1);
     for end in memchr::memchr_iter(b'\n', &text[behind.min(text.len())..]) {
-        match run_at(text, behind + end + 1, count, last) {
-            Look::Nothing => {}
+        match records_at(text, behind + end + 1, count, last) {
+            RecordSearch::NotFound => {}
             found => return found,
         }
     }
-    if last { Look::Nothing } else { Look::Short }
+    if last { RecordSearch::NotFound } else { RecordSearch::NeedsMoreText }
 }
 
-/// Same for records of which the first starts at `start`.
-pub(super) fn run_at(text: &[u8], start: usize, count: usize, last: bool) -> Look<Vec<Found>> {
+/// Parses `count` consecutive records, of which the first starts at `start`.
+pub(super) fn records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
     let (mut found, mut at) = (Vec::with_capacity(count), start);
     while found.len() < count {
         if last && !found.is_empty() && text[at..].iter().all(|b| matches!(b, b'\r' | b'\n')) {
             break;
         }
         match record_at(text, at, last) {
-            Look::Found((name, end)) => {
-                found.push(Found { start: at, name });
+            RecordSearch::Found((name, end)) => {
+                found.push(FoundRecord { start: at, name });
                 at = end;
             }
-            Look::Short => return Look::Short,
-            Look::Nothing => return Look::Nothing,
+            RecordSearch::NeedsMoreText => return RecordSearch::NeedsMoreText,
+            RecordSearch::NotFound => return RecordSearch::NotFound,
         }
     }
-    Look::Found(found)
+    RecordSearch::Found(found)
 }
 
-/// The name of the record that starts at `at`, and where it ends.
-fn record_at(text: &[u8], at: usize, last: bool) -> Look<(Vec<u8>, usize)> {
-    let short = || if last { Look::Nothing } else { Look::Short };
-    let mut lines = Lines { text, at, last };
+/// The name of the record that starts at `at`, and the end of the record.
+fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearch<(Vec<u8>, usize)> {
+    let short = || if last { RecordSearch::NotFound } else { RecordSearch::NeedsMoreText };
+    let mut lines = LineIter { text, at, last };
     let Some(header) = lines.next() else {
-        return if text.get(at).is_none_or(|&b| b == b'@') { short() } else { Look::Nothing };
+        return if text.get(at).is_none_or(|&b| b == b'@') { short() } else { RecordSearch::NotFound };
     };
     let Some(header) = header.strip_prefix(b"@") else {
-        return Look::Nothing;
+        return RecordSearch::NotFound;
     };
     let Some(seq) = lines.next() else {
         return short();
     };
     if !seq.iter().all(|&b| is_iupac(b)) {
-        return Look::Nothing;
+        return RecordSearch::NotFound;
     }
     let Some(plus) = lines.next() else {
         return short();
     };
     if !plus.starts_with(b"+") {
-        return Look::Nothing;
+        return RecordSearch::NotFound;
     }
     let Some(qual) = lines.next() else {
         return short();
     };
     if qual.len() != seq.len() || !qual.iter().all(|&b| is_printable(b)) {
-        return Look::Nothing;
+        return RecordSearch::NotFound;
     }
-    Look::Found((template_name(header).to_vec(), lines.at))
+    RecordSearch::Found((template_name(header).to_vec(), lines.at))
 }
 
-/// Lines without their ends.
-struct Lines<'a> {
+/// Lines without their line ends.
+struct LineIter<'a> {
     text: &'a [u8],
     at: usize,
-    /// The text ends its file, whose last line may lack its end.
+    /// Whether the text is at the end of its file, whose last line may have no line end.
     last: bool,
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineIter<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -112,9 +114,9 @@ impl<'a> Iterator for Lines<'a> {
 mod tests {
     use super::*;
 
-    fn names(look: Look<Vec<Found>>) -> Vec<(usize, String)> {
+    fn names(look: RecordSearch<Vec<FoundRecord>>) -> Vec<(usize, String)> {
         match look {
-            Look::Found(run) => {
+            RecordSearch::Found(run) => {
                 run.into_iter().map(|f| (f.start, String::from_utf8(f.name).unwrap())).collect()
             }
             other => panic!("{other:?}"),
@@ -122,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn the_next_record_is_found_from_any_byte() {
-        // Every letter that misleads stands where it may.
+    fn the_next_record_is_found_from_any_offset() {
+        // Misleading letters are at every possible position.
         let records = [
             "@a/1 1:N\nACGT\n+\n@+@+\n",
             "@b/1\nA\n+b/1\n@\n",
@@ -133,8 +135,7 @@ mod tests {
             "@f\nACGTA\n+\n@@@@@",
         ];
         let all = records.concat();
-        let starts: Vec<usize> =
-            records.iter().scan(0, |at, r| Some(std::mem::replace(at, *at + r.len()))).collect();
+        let starts: Vec<usize> = records.iter().scan(0, |at, r| Some(std::mem::replace(at, *at + r.len()))).collect();
         let called = ["a", "b", "@c", "d", "+e", "f"];
         for (text, tail) in [(all.clone(), ""), (all.clone(), "\n"), (all.clone(), "\r\n\n")] {
             let text = text + tail;
@@ -142,27 +143,25 @@ mod tests {
                 let next = starts.iter().position(|&start| start >= from).unwrap();
                 let expected: Vec<(usize, String)> =
                     (next..6.min(next + 3)).map(|i| (starts[i], called[i].to_owned())).collect();
-                assert_eq!(names(find_run(text.as_bytes(), from, 3, true)), expected, "from {from}");
+                assert_eq!(names(find_records(text.as_bytes(), from, 3, true)), expected, "from {from}");
             }
             for from in starts[5] + 1..text.len() {
-                assert_eq!(find_run(text.as_bytes(), from, 3, true), Look::Nothing, "from {from}");
+                assert_eq!(find_records(text.as_bytes(), from, 3, true), RecordSearch::NotFound, "from {from}");
             }
         }
-        // With less text, it either asks for more or finds the same.
+        // With less text, the search either needs more text or finds the same records.
         for end in 0..all.len() {
-            match find_run(&all.as_bytes()[..end], 3, 2, false) {
-                Look::Found(run) => assert_eq!([run[0].start, run[1].start], [starts[1], starts[2]]),
-                look => assert!(look == Look::Short && end < starts[3], "{end}"),
+            match find_records(&all.as_bytes()[..end], 3, 2, false) {
+                RecordSearch::Found(run) => assert_eq!([run[0].start, run[1].start], [starts[1], starts[2]]),
+                look => assert!(look == RecordSearch::NeedsMoreText && end < starts[3], "{end}"),
             }
         }
     }
 
     #[test]
-    fn what_is_no_fastq_has_no_records() {
-        for text in
-            ["\n@a\nACGT\n+\nFFF\n", "\n>a\nACGT\n", "\n@a\nAC-T\n+\nFFFF\n", "\n@a\nA\nA\n+\nFF\n", "", "@"]
-        {
-            assert_eq!(find_run(text.as_bytes(), 0, 1, true), Look::Nothing, "{text}");
+    fn text_that_is_not_fastq_has_no_records() {
+        for text in ["\n@a\nACGT\n+\nFFF\n", "\n>a\nACGT\n", "\n@a\nAC-T\n+\nFFFF\n", "\n@a\nA\nA\n+\nFF\n", "", "@"] {
+            assert_eq!(find_records(text.as_bytes(), 0, 1, true), RecordSearch::NotFound, "{text}");
         }
     }
 }

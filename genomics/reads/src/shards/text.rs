@@ -1,4 +1,4 @@
-//! The text of a file near any byte of it, plain or BGZF, and where in the file each byte of the text lies.
+//! Random access to the text of a plain or BGZF file, with the file position of each byte of the text.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,82 +6,89 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::bgzf::{self, block_size_at, read_block};
-use crate::span::{Offset, Span};
+use crate::file_span::{FileSpan, VirtualOffset};
 
-use super::WhyUncut;
+use super::SplitObstacle;
 
-/// Longest block of BGZF, in bytes of the file.
-const BLOCK: u64 = 1 << 16;
-/// Blocks that have to follow each other from a block on, or up to the end of the file, before it counts as one.
-const CHAIN: usize = 4;
-/// Bytes of plain text that are read at once.
-const STEP: u64 = 256 << 10;
+/// Maximum compressed size of a BGZF block in bytes.
+const MAX_BLOCK_BYTES: u64 = 1 << 16;
+/// Number of consecutive blocks, unless the file ends before, that confirm the start of a block.
+const MIN_CHAINED_BLOCKS: usize = 4;
+/// Bytes of plain text per read call.
+const PLAIN_STEP_BYTES: u64 = 256 << 10;
 
-/// A file, or a stretch of one, that can be read from any place.
-pub(super) struct Part {
+/// A file, or a span of a file, with random access.
+pub(super) struct CuttableFile {
     file: File,
-    packed: bool,
-    span: Span,
+    is_bgzf: bool,
+    span: FileSpan,
 }
 
-impl Part {
-    /// Opens a file of plain text or BGZF; any other is none to cut.
-    pub(super) fn open(path: &Path, span: Option<Span>) -> io::Result<Result<Part, WhyUncut>> {
+impl CuttableFile {
+    /// Opens a file of plain text or BGZF; returns the reason if it has another format.
+    pub(super) fn open(path: &Path, span: Option<FileSpan>) -> io::Result<Result<CuttableFile, SplitObstacle>> {
         let file = File::open(path)?;
         let mut head = Vec::new();
-        (&file).take(bgzf::HEADER as u64).read_to_end(&mut head)?;
-        let packed = bgzf::block_size(&head).is_some();
+        (&file).take(bgzf::HEADER_BYTES as u64).read_to_end(&mut head)?;
+        let packed = bgzf::parse_block_size(&head).is_some();
         match head.first() {
             _ if packed => {}
-            None => return Ok(Err(WhyUncut::Small)),
+            None => return Ok(Err(SplitObstacle::TooSmall)),
             Some(b'@') => {}
-            Some(0x1f) => return Ok(Err(WhyUncut::Gzip)),
-            Some(_) => return Ok(Err(WhyUncut::NotFastq)),
+            Some(0x1f) => return Ok(Err(SplitObstacle::Gzip)),
+            Some(_) => return Ok(Err(SplitObstacle::NotFastq)),
         }
-        let whole = Span { from: Offset::default(), to: None, size: file.metadata()?.len() };
-        Ok(Ok(Part { file, packed, span: span.unwrap_or(whole) }))
+        let whole = FileSpan { start: VirtualOffset::default(), end: None, file_bytes: file.metadata()?.len() };
+        Ok(Ok(CuttableFile { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
     }
 
-    pub(super) fn span(&self) -> Span {
+    pub(super) fn span(&self) -> FileSpan {
         self.span
     }
 
-    pub(super) fn is_packed(&self) -> bool {
-        self.packed
+    pub(super) fn is_bgzf(&self) -> bool {
+        self.is_bgzf
     }
 
-    /// Whether a place lies within the stretch, so that both sides of it have some of its text.
-    pub(super) fn holds(&self, place: Offset) -> bool {
-        place > self.span.from && self.span.to.is_none_or(|to| place < to)
+    /// Whether a position is inside the span and neither at its start nor at its end.
+    pub(super) fn contains(&self, place: VirtualOffset) -> bool {
+        place > self.span.start && self.span.end.is_none_or(|to| place < to)
     }
 
-    /// The text near a byte of the file, none of it read yet beyond the block that holds the byte; `None` where BGZF has no blocks that follow each other.
-    pub(super) fn text_near(&self, near: u64) -> io::Result<Option<Text<'_>>> {
-        let mut text =
-            Text { part: self, bytes: Vec::new(), before: 0, pieces: Vec::new(), next: near, near: 0 };
-        if !self.packed {
-            // The line end before the byte tells that a line starts with it.
-            text.next = near.saturating_sub(1);
+    /// The text near a byte of the file, read up to the block that contains the byte; `None` if no BGZF blocks are
+    /// found there.
+    pub(super) fn text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
+        let mut text = TextWindow {
+            file: self,
+            bytes: Vec::new(),
+            dropped_bytes: 0,
+            block_starts: Vec::new(),
+            next_file_offset: near,
+            near_index: 0,
+        };
+        if !self.is_bgzf {
+            // Start at the byte before: if it is a line end, a line starts at `near`.
+            text.next_file_offset = near.saturating_sub(1);
             return Ok(Some(text));
         }
-        let Some((block, size)) = self.block_with(near)? else {
+        let Some((block, size)) = self.block_containing(near)? else {
             return Ok(None);
         };
-        text.next = block;
-        text.extend()?;
-        text.near = (text.bytes.len() as u64 * (near - block) / size) as usize;
+        text.next_file_offset = block;
+        text.read_next_block()?;
+        text.near_index = (text.bytes.len() as u64 * (near - block) / size) as usize;
         Ok(Some(text))
     }
 
-    /// Where the block starts that has a byte of the file, and its size.
-    fn block_with(&self, near: u64) -> io::Result<Option<(u64, u64)>> {
-        let from = near.saturating_sub(BLOCK - 1);
+    /// Start and size of the block that contains a byte of the file.
+    fn block_containing(&self, near: u64) -> io::Result<Option<(u64, u64)>> {
+        let from = near.saturating_sub(MAX_BLOCK_BYTES - 1);
         let mut bytes = Vec::new();
-        let upto = near + bgzf::HEADER as u64;
-        read_upto(&self.file, from, (upto - from) as usize, &mut bytes)?;
+        let upto = near + bgzf::HEADER_BYTES as u64;
+        read_up_to(&self.file, from, (upto - from) as usize, &mut bytes)?;
         for at in memchr::memmem::find_iter(&bytes, b"\x1f\x8b\x08\x04") {
             let mut block = from + at as u64;
-            if !self.is_block(block)? {
+            if !self.starts_block_chain(block)? {
                 continue;
             }
             while block <= near
@@ -96,92 +103,93 @@ impl Part {
         Ok(None)
     }
 
-    /// Whether blocks follow each other from a byte on.
-    fn is_block(&self, mut at: u64) -> io::Result<bool> {
-        for _ in 0..CHAIN {
+    /// Whether consecutive blocks start at a byte.
+    fn starts_block_chain(&self, mut at: u64) -> io::Result<bool> {
+        for _ in 0..MIN_CHAINED_BLOCKS {
             match block_size_at(&self.file, at)? {
                 Some(size) => at += size,
-                None => return Ok(at == self.span.size),
+                None => return Ok(at == self.span.file_bytes),
             }
         }
         Ok(true)
     }
 }
 
-/// Some text of a file, that can go on.
-pub(super) struct Text<'a> {
-    part: &'a Part,
+/// Part of the text of a file near a searched byte. It can be extended towards the end of the file.
+pub(super) struct TextWindow<'a> {
+    file: &'a CuttableFile,
     pub(super) bytes: Vec<u8>,
-    /// Bytes that were read before these and forgotten.
-    before: usize,
-    /// Where in the text, from the first byte read, each piece of it starts, and at which byte of the file.
-    pieces: Vec<(usize, u64)>,
-    /// Byte of the file that the text goes on at.
-    next: u64,
-    /// Which of the bytes the one asked for is, or about.
-    pub(super) near: usize,
+    /// Number of bytes of text that were dropped before `bytes`.
+    dropped_bytes: usize,
+    /// For each block that was read: its start in the text, counted from the first byte read, and its start in the
+    /// file.
+    block_starts: Vec<(usize, u64)>,
+    /// Byte of the file after the text.
+    next_file_offset: u64,
+    /// Index in `bytes` of about the requested byte.
+    pub(super) near_index: usize,
 }
 
-impl Text<'_> {
-    /// Reads on: a block, or as much plain text; false, and nothing read, at the end of the file or where blocks end.
-    pub(super) fn extend(&mut self) -> io::Result<bool> {
-        let (had, at) = (self.bytes.len(), self.next);
-        if self.part.packed {
+impl TextWindow<'_> {
+    /// Reads the next block or chunk of plain text; false, and nothing read, at the end of the file or of the blocks.
+    pub(super) fn read_next_block(&mut self) -> io::Result<bool> {
+        let (had, at) = (self.bytes.len(), self.next_file_offset);
+        if self.file.is_bgzf {
             // Blocks may be empty.
             while self.bytes.len() == had {
-                self.pieces.push((self.before + had, self.next));
-                match read_block(&self.part.file, self.next, &mut self.bytes) {
-                    Ok(Some(size)) => self.next += size,
+                self.block_starts.push((self.dropped_bytes + had, self.next_file_offset));
+                match read_block(&self.file.file, self.next_file_offset, &mut self.bytes) {
+                    Ok(Some(size)) => self.next_file_offset += size,
                     Ok(None) => return Ok(false),
-                    // Damage is told by whoever reads the file.
-                    Err(e) if is_damage(&e) => return Ok(false),
+                    // Damage is reported when the file is read.
+                    Err(e) if is_corruption(&e) => return Ok(false),
                     Err(e) => return Err(e),
                 }
             }
         } else {
-            self.pieces.push((self.before + had, at));
-            read_upto(&self.part.file, at, STEP as usize, &mut self.bytes)?;
-            self.next += (self.bytes.len() - had) as u64;
+            self.block_starts.push((self.dropped_bytes + had, at));
+            read_up_to(&self.file.file, at, PLAIN_STEP_BYTES as usize, &mut self.bytes)?;
+            self.next_file_offset += (self.bytes.len() - had) as u64;
         }
         Ok(self.bytes.len() > had)
     }
 
-    /// Whether there is no more text in the file.
-    pub(super) fn is_last(&self) -> bool {
-        self.next >= self.part.span.size
+    /// Whether the text has reached the end of the file.
+    pub(super) fn reaches_file_end(&self) -> bool {
+        self.next_file_offset >= self.file.span.file_bytes
     }
 
-    /// Byte of the file that the text has come to.
-    pub(super) fn next(&self) -> u64 {
-        self.next
+    /// Byte of the file after the text.
+    pub(super) fn next_file_offset(&self) -> u64 {
+        self.next_file_offset
     }
 
-    /// Forgets the first `n` bytes.
-    pub(super) fn forget(&mut self, n: usize) {
+    /// Drops the first `n` bytes.
+    pub(super) fn drop_first_bytes(&mut self, n: usize) {
         self.bytes.drain(..n);
-        self.before += n;
+        self.dropped_bytes += n;
     }
 
-    /// Where in the file the byte at `i` of the text lies; `None` where no place can say it.
-    pub(super) fn place(&self, i: usize) -> Option<Offset> {
-        let i = self.before + i;
-        let piece = self.pieces.partition_point(|&(start, _)| start <= i).checked_sub(1)?;
-        let (start, byte) = self.pieces[piece];
-        if self.part.packed {
-            Some(Offset { byte, within: u16::try_from(i - start).ok()? })
+    /// File position of byte `i` of the text; `None` if it has no virtual offset.
+    pub(super) fn file_position(&self, i: usize) -> Option<VirtualOffset> {
+        let i = self.dropped_bytes + i;
+        let piece = self.block_starts.partition_point(|&(start, _)| start <= i).checked_sub(1)?;
+        let (start, byte) = self.block_starts[piece];
+        if self.file.is_bgzf {
+            Some(VirtualOffset { file_offset: byte, offset_in_block: u16::try_from(i - start).ok()? })
         } else {
-            Some(Offset { byte: byte + (i - start) as u64, within: 0 })
+            Some(VirtualOffset { file_offset: byte + (i - start) as u64, offset_in_block: 0 })
         }
     }
 }
 
-fn is_damage(e: &io::Error) -> bool {
+fn is_corruption(e: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// Appends as many of `n` bytes from `at` on as the file has.
-fn read_upto(file: &File, at: u64, n: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+/// Appends `n` bytes of the file from `at` on, or as many as the file has.
+fn read_up_to(file: &File, at: u64, n: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
     let had = bytes.len();
     bytes.resize(had + n, 0);
     let mut filled = had;

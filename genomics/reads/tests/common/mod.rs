@@ -1,4 +1,4 @@
-//! Test files.
+//! Test files for the integration tests.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 use std::fs::OpenOptions;
@@ -9,10 +9,10 @@ use std::thread;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
-use genuma_reads::{Cut, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tempfile::TempDir;
 
-/// A folder of test files that goes when it is dropped.
+/// A folder of test files that is removed when it is dropped.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -31,7 +31,7 @@ impl Folder {
     }
 }
 
-/// One mate file of `n` templates from `from` on; lengths, letters and qualities vary, some reads are empty.
+/// One mate file of `n` templates, numbered from `from`; lengths, letters and qualities vary, some reads are empty.
 pub fn fastq(from: usize, n: usize, mate: usize) -> Vec<u8> {
     let mut text = Vec::new();
     for i in from..from + n {
@@ -70,7 +70,7 @@ pub fn gzip_members(text: &[u8], size: usize) -> Vec<u8> {
     bytes
 }
 
-/// BGZF (SAM specification, section 4.1) with its end marker.
+/// BGZF (SAM specification, section 4.1) with its end-of-file marker.
 pub fn bgzf(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in text.chunks(0xff00).chain([&b""[..]]) {
@@ -88,36 +88,36 @@ pub fn bgzf(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A read by its fields: name, comment, bases, qualities.
+/// The fields of a read: name, comment, bases, qualities.
 pub type Read = [Vec<u8>; 4];
 
-/// A batch: lane, reads of the lane before it, whether they are pairs, reads.
+/// The fields of a batch: lane, number of reads of the lane before the batch, whether they are pairs, reads.
 pub type Batch = (u32, u64, bool, Vec<Read>);
 
 fn owned(batch: &ReadBatch) -> Batch {
     let reads = batch.iter().map(|r| [r.name, r.comment, r.seq, r.qual].map(<[u8]>::to_vec)).collect();
-    (batch.lane, batch.before, batch.paired, reads)
+    (batch.lane_index, batch.reads_before, batch.is_paired, reads)
 }
 
-/// All batches, up to an error; also checks what holds for any stream.
+/// Reads all batches, up to an error; also checks properties of every stream.
 pub fn pull(lanes: &[ReadLane], options: StreamOptions) -> (Vec<Batch>, Option<Error>) {
-    let meter = options.meter.clone();
+    let meter = options.progress.clone();
     let mut stream = match ReadStream::open(lanes, options) {
         Ok(stream) => stream,
         Err(error) => return (Vec::new(), Some(error)),
     };
     let (mut batch, mut batches) = (ReadBatch::new(), Vec::new());
     let error = loop {
-        match stream.fill(&mut batch) {
+        match stream.fill_batch(&mut batch) {
             Ok(true) => batches.push(owned(&batch)),
             Ok(false) => break None,
             Err(error) => break Some(error),
         }
         assert!(!batch.is_empty());
-        assert_eq!(batch.bases(), batch.iter().map(|read| read.seq.len() as u64).sum::<u64>());
+        assert_eq!(batch.num_bases(), batch.iter().map(|read| read.seq.len() as u64).sum::<u64>());
     };
     assert!(batch.is_empty());
-    assert!(!stream.fill(&mut batch).unwrap(), "after the end comes nothing more");
+    assert!(!stream.fill_batch(&mut batch).unwrap(), "after the end comes nothing more");
     if error.is_none() {
         let reads: usize = batches.iter().map(|(.., reads)| reads.len()).sum();
         assert_eq!(meter.reads() as usize, reads, "every read is counted");
@@ -126,12 +126,12 @@ pub fn pull(lanes: &[ReadLane], options: StreamOptions) -> (Vec<Batch>, Option<E
 }
 
 pub fn reads(lanes: &[ReadLane]) -> Vec<Read> {
-    let (batches, error) = pull(lanes, StreamOptions::new(Cut::at_reads(1000)));
+    let (batches, error) = pull(lanes, StreamOptions::new(BatchLimit::by_reads(1000)));
     assert!(error.is_none(), "{error:?}");
     batches.into_iter().flat_map(|(.., reads)| reads).collect()
 }
 
-/// Makes pipes of files: threads write them once, byte by byte at first.
+/// Replaces files by named pipes: threads write the contents once, byte by byte at first.
 pub fn as_pipes(lane: ReadLane) -> ReadLane {
     let pipe = |path: PathBuf| {
         let fifo = path.with_extension("fifo");
@@ -142,7 +142,7 @@ pub fn as_pipes(lane: ReadLane) -> ReadLane {
             let mut fifo = OpenOptions::new().write(true).open(writing).unwrap();
             let (first, rest) = content.split_at(content.len().min(3));
             first.iter().for_each(|byte| fifo.write_all(&[*byte]).unwrap());
-            // The reader may have met an error and gone.
+            // The reader may have closed the pipe after an error.
             let _ = fifo.write_all(rest);
         });
         fifo
@@ -159,21 +159,21 @@ pub fn make_fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// A record of BAM, as far as it says what was read.
+/// The fields of a BAM record that describe the read.
 #[derive(Debug, Clone)]
 pub struct Aligned {
     pub name: Vec<u8>,
     pub flags: u16,
-    /// As BAM has them: of a record with flag 0x10 those of the other strand.
+    /// Bases as in BAM: reverse-complemented if the record has flag 0x10.
     pub seq: Vec<u8>,
-    /// Without offset; 0xff where there are none.
+    /// Qualities without offset; 0xff if there are none.
     pub qual: Vec<u8>,
-    /// Operations of the alignment, as BAM has them.
+    /// CIGAR operations, encoded as in BAM.
     pub cigar: Vec<u32>,
 }
 
 impl Aligned {
-    /// A read of a FASTQ record's lines, on the strand that the flags tell.
+    /// A BAM record from the fields of a FASTQ record, on the strand that the flags say.
     pub fn of(name: &[u8], flags: u16, seq: &[u8], qual: &[u8]) -> Aligned {
         let mut qual: Vec<u8> = qual.iter().map(|qual| qual - b'!').collect();
         let mut seq = seq.to_vec();
@@ -214,7 +214,7 @@ impl Aligned {
     }
 }
 
-/// The text of a BAM file of a header and some records, before it is packed as BGZF.
+/// The uncompressed bytes of a BAM file with a header and some records.
 pub fn bam_text(records: &[Aligned]) -> Vec<u8> {
     let mut text = b"BAM\x01".to_vec();
     let header = b"@HD\tVN:1.6\n@SQ\tSN:one\tLN:1000\n";
@@ -227,7 +227,7 @@ pub fn bam_text(records: &[Aligned]) -> Vec<u8> {
     text
 }
 
-/// The reads of two mate files as records, in the order of the files; every third pair has turned strands.
+/// The reads of two mate files as BAM records, in the order of the files; every third pair has swapped strands.
 pub fn as_records(mates: &[Vec<u8>; 2]) -> Vec<Aligned> {
     let lines = mates.each_ref().map(|text| text.split(|&b| b == b'\n').collect::<Vec<_>>());
     let mut records = Vec::new();
@@ -236,7 +236,7 @@ pub fn as_records(mates: &[Vec<u8>; 2]) -> Vec<Aligned> {
             let [header, seq, _, qual] = [0, 1, 2, 3].map(|line| lines[mate][4 * i + line]);
             let name = header[1..].split(|&b| b == b' ').next().unwrap();
             let turned = if (i + mate) % 3 == 0 { 0x10 } else { 0 };
-            // Every fifth has failed quality control, which FASTQ does not tell.
+            // Every fifth has failed quality control, which FASTQ cannot represent.
             let failed = if i % 5 == 0 { 0x200 } else { 0 };
             records.push(Aligned::of(name, flags | turned | failed, seq, qual));
         }

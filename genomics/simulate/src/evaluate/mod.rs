@@ -1,25 +1,26 @@
-//! Calls scored against the truth. Modules in the order data flows through them.
+//! Scores variant calls against the truth. The modules are listed in the order in which data flows through them.
 //!
-//! Small variants count by exact allele (SNV) or by the same change of length within 25 bp after left-alignment
-//! (indels of less than 50 bp). Some bases for some others count as the substitutions and indels that they come down to,
-//! whichever side joins them; and near variants that spell the same sequence together are found, however they are
-//! written. Structural variants, in whatever notation, become adjacencies: pairs of breakends;
-//! an event is found when one of its adjacencies is called with both ends within 50 bp. Calls made without a reference are
-//! brought to it first, by the sequence of the contigs they lie on.
+//! SNVs match by exact allele. Indels of less than 50 bp match by the same length change within 25 bp after
+//! left-alignment. Complex replacements are split into substitutions and indels first. Close variants that spell the
+//! same haplotype match however they are written.
+//!
+//! Structural variants of any notation become adjacencies: pairs of breakends. An event is found if one of its
+//! adjacencies is called with both ends within 50 bp. Calls of an assembly without reference are first mapped to the
+//! reference by the sequence of their contigs.
 
 mod adjacency;
 mod decompose;
-mod haplotype;
-mod kinds;
+mod haplotype_match;
+mod region_errors;
 mod normalise;
-mod place;
+mod contig_mapper;
 mod report;
-mod score;
+mod scoring;
 pub mod vcf;
 
-pub use kinds::Kinds;
-pub use report::render;
-pub use score::{Class, False, Miss, Outcome, Part, Scores};
+pub use region_errors::ErrorsByRegion;
+pub use report::format_tables;
+pub use scoring::{EvaluationResult, FalseCall, MissedVariant, RegionType, VariantClass, VariantScores};
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -27,55 +28,57 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::genome::Genome;
-use crate::repeats::RepeatMap;
+use crate::repeat_map::RepeatMap;
 use crate::variant::Span;
 
-/// What to compare.
+/// Input files and options of an evaluation.
 #[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct EvaluationInputs<'a> {
     /// VCF of the truth, as `genuma simulate` writes it.
     pub truth: &'a Path,
-    /// VCF of the calls, of any caller, plain or gzip'd.
+    /// VCF of the calls of any caller, plain or gzip'd.
     pub calls: &'a Path,
-    /// Sequences that calls made without a reference lie on, FASTA; else `contigs.fa` beside the calls, if it is there.
+    /// FASTA of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
+    /// calls, if it exists.
     pub contigs: Option<&'a Path>,
-    /// Genome, FASTA: alleles are left-aligned with it, and false calls in repeats are told from others.
+    /// FASTA of the reference genome, used to left-align alleles and to find repeats.
     pub reference: Option<&'a Path>,
-    /// VCF of the germline: false calls that are in it are said to be.
+    /// VCF of the germline variants, used to label false calls that are germline.
     pub germline: Option<&'a Path>,
-    /// Which calls count.
-    pub filters: Filters,
+    /// Which calls are scored.
+    pub filters: FilterMode,
 }
 
-/// Which calls count.
+/// Which calls are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filters {
-    /// Those that passed (FILTER is PASS or missing).
-    Pass,
-    /// All.
+pub enum FilterMode {
+    /// Only calls that passed all filters (FILTER is PASS or missing).
+    PassOnly,
+    /// All calls.
     All,
 }
 
-/// Scores the calls.
-pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
-    let genome = inputs.reference.map(Genome::read).transpose()?;
-    let load =
-        |path: &Path| -> Result<score::Side> { Ok(score::Side::new(vcf::read(path)?, genome.as_ref())) };
-    let truth = vcf::read(inputs.truth)?;
-    let (calls, notes) = placed(inputs, &truth, vcf::read(inputs.calls)?, genome.as_ref())?;
-    let [truth, calls] = [truth, calls].map(|records| score::Side::new(records, genome.as_ref()));
+/// Scores the calls against the truth.
+pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
+    let genome = inputs.reference.map(Genome::read_fasta).transpose()?;
+    let load = |path: &Path| -> Result<scoring::ParsedVcf> {
+        Ok(scoring::ParsedVcf::new(vcf::read_vcf(path)?, genome.as_ref()))
+    };
+    let truth = vcf::read_vcf(inputs.truth)?;
+    let (calls, notes) = map_calls_to_reference(inputs, &truth, vcf::read_vcf(inputs.calls)?, genome.as_ref())?;
+    let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::new(records, genome.as_ref()));
     let germline = inputs.germline.map(load).transpose()?;
-    let score = |in_repeat: &score::InRepeat| {
+    let score = |in_repeat: &scoring::RepeatTest| {
         let outcome =
-            score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat);
-        Outcome { notes: notes.clone(), ..outcome }
+            scoring::score_calls(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat);
+        EvaluationResult { notes: notes.clone(), ..outcome }
     };
     let Some(genome) = &genome else { return Ok(score(&|_, _, _| false)) };
     let place = |chrom: &str, start: usize, end: usize| {
         let contig = genome.names.iter().position(|n| n == chrom)?;
         Some(Span { contig, start, end })
     };
-    // Scored once only to know which places are asked for: a genome has far more.
+    // The first scoring pass only collects the sites for which repeats are needed, because a genome has far more.
     let asked = RefCell::new(vec![]);
     score(&|chrom, start, end| {
         asked.borrow_mut().extend(place(chrom, start, end));
@@ -84,61 +87,62 @@ pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let repeats = RepeatMap::new(genome, asked.into_inner(), threads);
     Ok(score(&|chrom, start, end| {
-        place(chrom, start, end).is_some_and(|at| repeats.touches(at.contig, at.start, at.end))
+        place(chrom, start, end).is_some_and(|at| repeats.touches_repeat(at.contig, at.start, at.end))
     }))
 }
 
-/// Calls on sequences that nobody knows, on the reference instead; and what there is to say of that.
-fn placed(
-    inputs: &Inputs,
-    truth: &[vcf::Record],
-    calls: Vec<vcf::Record>,
+/// Maps calls on unknown sequences to the reference. Returns the calls, and notes for the user.
+fn map_calls_to_reference(
+    inputs: &EvaluationInputs,
+    truth: &[vcf::VcfRecord],
+    calls: Vec<vcf::VcfRecord>,
     genome: Option<&Genome>,
-) -> Result<(Vec<vcf::Record>, Vec<String>)> {
+) -> Result<(Vec<vcf::VcfRecord>, Vec<String>)> {
     let mut known: BTreeSet<&str> = truth.iter().map(|record| record.chrom.as_str()).collect();
     known.extend(genome.into_iter().flat_map(|genome| &genome.names).map(String::as_str));
-    let strange = |record: &&vcf::Record| !known.contains(&*record.chrom);
+    let strange = |record: &&vcf::VcfRecord| !known.contains(&*record.chrom);
     let Some(first) = calls.iter().find(strange) else { return Ok((calls, Vec::new())) };
     let all = calls.iter().filter(strange).count();
-    // Truth says nothing of a sequence without variants.
+    // A contig that the truth does not mention may be a reference contig without variants.
     if genome.is_none() && all < calls.len() {
         return Ok((calls, Vec::new()));
     }
     let on = format!(
-        "{all} of {} calls lie on sequences that are not those of the truth, such as {}",
+        "{all} of {} calls are on sequences that the truth does not have, such as {}",
         calls.len(),
         first.chrom
     );
     let beside = inputs.calls.with_file_name("contigs.fa");
     let contigs = inputs.contigs.or_else(|| beside.exists().then_some(&beside));
     let (genome, contigs) = match (genome, contigs) {
-        (Some(genome), Some(contigs)) => (genome, Genome::read(contigs)?),
+        (Some(genome), Some(contigs)) => (genome, Genome::read_fasta(contigs)?),
         (genome, contigs) => {
             let missing = match (genome, contigs) {
                 (None, Some(_)) => "--reference",
                 (None, None) => "--reference and --contigs",
                 _ => "--contigs",
             };
-            let why = "calls made without a reference are scored where their contigs lie, which nobody can say without";
-            return Ok((calls, vec![format!("{on}: they are not found in it; {why} {missing}")]));
+            let why = "to map calls of a reference-free assembly to the reference, give";
+            return Ok((calls, vec![format!("{on}, and match none of its variants; {why} {missing}")]));
         }
     };
     let named = calls.iter().filter(strange).map(|record| record.chrom.as_str());
     let mates = calls.iter().filter_map(|record| record.alternate.split(['[', ']']).nth(1)?.rsplit_once(':'));
     let named = named.chain(mates.map(|(chrom, _)| chrom)).collect();
-    let places = place::Places::find(&contigs, &named, genome);
+    let places = contig_mapper::ContigMapper::map_contigs(&contigs, &named, genome);
     let mut lost = 0;
-    let of = |record: &vcf::Record| {
-        let placed = if strange(&record) { places.place(record) } else { Some(record.clone()) };
+    let of = |record: &vcf::VcfRecord| {
+        let placed = if strange(&record) { places.map_record(record) } else { Some(record.clone()) };
         placed.unwrap_or_else(|| {
             lost += 1;
             record.clone()
         })
     };
-    let placed: Vec<vcf::Record> = calls.iter().map(of).collect();
-    let mut note = format!("{on}: {} of them are placed by the sequence of their contigs", all - lost);
+    let placed: Vec<vcf::VcfRecord> = calls.iter().map(of).collect();
+    let mut note =
+        format!("{on}: {} of them were mapped to the reference by the sequence of their contigs", all - lost);
     if lost > 0 {
-        note += &format!(", {lost} are not, and count as false if they passed");
+        note += &format!(", {lost} were not, and count as false if they passed");
     }
     Ok((placed, vec![note]))
 }
@@ -147,13 +151,13 @@ fn placed(
 mod tests {
     use super::*;
     use crate::{
-        GenomeSource, GermlineParams, Params, SampleParams, SequencingParams, SomaticParams, simulate,
+        GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate,
     };
 
     #[test]
     fn a_simulated_truth_is_found_in_itself_and_germline_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params {
+        let params = SimulationParams {
             genome: GenomeSource::Made { length: 600_000, contigs: 3, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 60, indels: 90, svs: 24, ..Default::default() },
@@ -165,29 +169,29 @@ mod tests {
         simulate(&params, folder.path(), 1).unwrap();
         let file = |name: &str| folder.path().join(name);
         let (truth, germline, reference) = (file("truth.vcf"), file("germline.vcf"), file("genome.fa"));
-        let inputs = Inputs {
+        let inputs = EvaluationInputs {
             truth: &truth,
             calls: &truth,
             contigs: None,
             reference: Some(&reference),
             germline: Some(&germline),
-            filters: Filters::Pass,
+            filters: FilterMode::PassOnly,
         };
-        let outcome = evaluate(&inputs).unwrap();
+        let outcome = evaluate_calls(&inputs).unwrap();
         let mut all = 0;
-        for class in [Class::Snv, Class::Indel, Class::Sv] {
-            let scores = outcome.of(class, None);
+        for class in [VariantClass::Snv, VariantClass::Indel, VariantClass::Sv] {
+            let scores = outcome.scores_for(class, None);
             assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{class:?}");
             all += scores.true_positives;
         }
         assert_eq!(all, 60 + 90 + 24);
         assert_eq!(outcome.structural_matches[1..], [0, 0]);
 
-        let outcome = evaluate(&Inputs { calls: &germline, ..inputs }).unwrap();
-        assert_eq!(outcome.of(Class::Snv, None).true_positives, 0);
+        let outcome = evaluate_calls(&EvaluationInputs { calls: &germline, ..inputs }).unwrap();
+        assert_eq!(outcome.scores_for(VariantClass::Snv, None).true_positives, 0);
         assert!(outcome.false_calls.len() > 500);
         assert!(outcome.false_calls.iter().all(|f| f.note == "germline"));
-        assert!(render(&outcome, 3).contains("more"));
+        assert!(format_tables(&outcome, 3).contains("more"));
         assert!(outcome.to_json()["classes"]["SV"]["all"]["recall"].is_number());
     }
 }

@@ -1,31 +1,32 @@
-//! The outcome for people and for programs.
+//! Formats the evaluation result as text and as JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::score::{Class, Outcome, Part, Place, Scores};
+use super::scoring::{EvaluationResult, RegionType, VariantClass, VariantScores, VariantSite};
 
-const CLASSES: [(Class, &str); 3] = [(Class::Snv, "SNV"), (Class::Indel, "INDEL"), (Class::Sv, "SV")];
-const PARTS: [(Option<Part>, &str); 3] =
-    [(None, "all"), (Some(Part::Unique), "unique"), (Some(Part::Repeat), "repeat")];
+const CLASSES: [(VariantClass, &str); 3] =
+    [(VariantClass::Snv, "SNV"), (VariantClass::Indel, "INDEL"), (VariantClass::Sv, "SV")];
+const REGION_TYPES: [(Option<RegionType>, &str); 3] =
+    [(None, "all"), (Some(RegionType::Unique), "unique"), (Some(RegionType::Repeat), "repeat")];
 
-fn share(x: Option<f64>) -> String {
+fn format_ratio(x: Option<f64>) -> String {
     x.map_or("-".into(), |x| format!("{x:.4}"))
 }
 
-/// The tables as text; at most `listed` misses and as many false calls.
-pub fn render(outcome: &Outcome, listed: usize) -> String {
+/// Formats the tables as text, with at most `listed` misses and as many false calls.
+pub fn format_tables(outcome: &EvaluationResult, listed: usize) -> String {
     let mut out = String::new();
     for note in &outcome.notes {
         let _ = writeln!(out, "{note}\n");
     }
     let _ = writeln!(out, "class  part     truth     TP     FN     FP  recall  precision      F1");
     for (class, name) in CLASSES {
-        for (part, part_name) in PARTS {
-            let s = outcome.of(class, part);
+        for (part, part_name) in REGION_TYPES {
+            let s = outcome.scores_for(class, part);
             let truth = s.true_positives + s.false_negatives;
-            let (recall, precision, f1) = (share(s.recall()), share(s.precision()), share(s.f1()));
+            let (recall, precision, f1) = (format_ratio(s.recall()), format_ratio(s.precision()), format_ratio(s.f1()));
             let (tp, missed, fp) = (s.true_positives, s.false_negatives, s.false_positives);
             let _ = writeln!(
                 out,
@@ -39,45 +40,40 @@ pub fn render(outcome: &Outcome, listed: usize) -> String {
         let [same, turned, inserted] = outcome.structural_matches;
         let _ = writeln!(
             out,
-            "of these {same} as they are, {turned} in another orientation, {inserted} as insertion for a copy or the other way round"
+            "of these {same} as written, {turned} with another orientation, {inserted} as insertion instead of duplication or copy (or the reverse)"
         );
     }
-    let place = |p: &Place| format!("{}\t{}\t{}\t{}", p.chrom, p.pos, p.reference, p.alternate);
+    let place = |p: &VariantSite| format!("{}\t{}\t{}\t{}", p.chrom, p.pos, p.reference, p.alternate);
     if !outcome.misses.is_empty() && listed > 0 {
-        let _ = writeln!(
-            out,
-            "\nMisses ({})\nclass\tpart\tchrom\tpos\tref\talt\ttruth\twhy",
-            outcome.misses.len()
-        );
+        let _ = writeln!(out, "\nMisses ({})\nclass\tpart\tchrom\tpos\tref\talt\ttruth\twhy", outcome.misses.len());
         for m in outcome.misses.iter().take(listed) {
             let _ = writeln!(out, "{:?}\t{:?}\t{}\t{}\t{}", m.class, m.part, place(&m.place), m.about, m.why);
         }
-        cut(&mut out, outcome.misses.len(), listed);
+        append_omitted_count(&mut out, outcome.misses.len(), listed);
     }
     if !outcome.false_calls.is_empty() && listed > 0 {
         let count = outcome.false_calls.len();
-        let _ =
-            writeln!(out, "\nFalse calls ({count})\nclass\tpart\tchrom\tpos\tref\talt\tqual\tfilter\tnote");
+        let _ = writeln!(out, "\nFalse calls ({count})\nclass\tpart\tchrom\tpos\tref\talt\tqual\tfilter\tnote");
         for f in outcome.false_calls.iter().take(listed) {
             let (quality, filter, note) = (&f.quality, &f.filter, &f.note);
             let place = place(&f.place);
             let _ = writeln!(out, "{:?}\t{:?}\t{place}\t{quality}\t{filter}\t{note}", f.class, f.part);
         }
-        cut(&mut out, count, listed);
+        append_omitted_count(&mut out, count, listed);
     }
     out
 }
 
-fn cut(out: &mut String, all: usize, listed: usize) {
+fn append_omitted_count(out: &mut String, all: usize, listed: usize) {
     if all > listed {
         let _ = writeln!(out, "... and {} more", all - listed);
     }
 }
 
-impl Outcome {
-    /// Everything as JSON.
+impl EvaluationResult {
+    /// Returns the result as JSON.
     pub fn to_json(&self) -> Value {
-        let scores = |s: Scores| {
+        let scores = |s: VariantScores| {
             json!({
                 "tp": s.true_positives, "fn": s.false_negatives, "fp": s.false_positives,
                 "recall": s.recall(), "precision": s.precision(), "f1": s.f1(),
@@ -86,14 +82,15 @@ impl Outcome {
         let classes: Map<String, Value> = CLASSES
             .iter()
             .map(|&(class, name)| {
-                let parts: Map<String, Value> =
-                    PARTS.iter().map(|&(part, p)| (p.to_owned(), scores(self.of(class, part)))).collect();
+                let parts: Map<String, Value> = REGION_TYPES
+                    .iter()
+                    .map(|&(part, p)| (p.to_owned(), scores(self.scores_for(class, part))))
+                    .collect();
                 (name.to_owned(), Value::Object(parts))
             })
             .collect();
-        let found = |(class, [found, all]): (&String, &[usize; 2])| {
-            (class.clone(), json!({"found": found, "all": all}))
-        };
+        let found =
+            |(class, [found, all]): (&String, &[usize; 2])| (class.clone(), json!({"found": found, "all": all}));
         let structural: Map<String, Value> = self.structural.iter().map(found).collect();
         let [same, turned, inserted] = self.structural_matches;
         json!({

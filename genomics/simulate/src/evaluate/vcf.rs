@@ -1,4 +1,4 @@
-//! VCF in: the columns that scoring needs, as text.
+//! Reads the VCF columns that scoring needs, as text.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -6,72 +6,71 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// One alternate allele of one record.
+/// One alternate allele of one VCF record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct VcfRecord {
     /// CHROM.
     pub chrom: String,
-    /// POS, from 1.
+    /// POS, 1-based.
     pub pos: usize,
-    /// ID; `.` when there is none.
+    /// ID; `.` if missing.
     pub id: String,
     /// REF.
     pub reference: String,
-    /// One of ALT.
+    /// One allele of ALT.
     pub alternate: String,
-    /// QUAL as it stands.
+    /// QUAL as text.
     pub quality: String,
-    /// FILTER as it stands.
+    /// FILTER as text.
     pub filter: String,
     /// INFO; flags have an empty value.
     pub info: HashMap<String, String>,
-    /// Share of the tumour's reads that have the allele (AF of its column, or by its AD, or what Strelka counts, or AF of INFO), as text; empty when nothing says.
-    pub share: String,
-    /// Which line of the file it is of, from 0, and which of its alternate alleles, from 0.
-    pub line: usize,
-    /// See `line`.
-    pub allele: usize,
+    /// Allele fraction in the tumour as text; empty if unknown. Sources in order: AF or AD of the tumour's column,
+    /// Strelka's counts, AF of INFO.
+    pub allele_fraction: String,
+    /// Index of the line in the file, from 0.
+    pub line_index: usize,
+    /// Index of the allele in ALT, from 0.
+    pub allele_index: usize,
 }
 
-impl Record {
-    /// Whether no filter speaks against it.
-    pub fn passed(&self) -> bool {
+impl VcfRecord {
+    /// Returns whether the record passed all filters (FILTER is PASS or missing).
+    pub fn has_passed(&self) -> bool {
         matches!(self.filter.as_str(), "PASS" | ".")
     }
 
-    /// A number of INFO, the first of a list, without its sign.
-    pub fn length(&self, key: &str) -> Option<usize> {
+    /// Returns the absolute value of the first value of an INFO field; `None` if it is missing or not an integer.
+    pub fn absolute_info_value(&self, key: &str) -> Option<usize> {
         let first = self.info.get(key)?.split(',').next()?;
         first.parse::<i64>().ok().map(|n| n.unsigned_abs() as usize)
     }
 }
 
-/// Reads a VCF file, plain or gzip'd; a record with several alternate alleles gives several.
-pub fn read(path: &Path) -> Result<Vec<Record>> {
-    parse(&text(path)?, path)
+/// Reads a VCF file, plain or gzip'd. A record with several alternate alleles gives several records.
+pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
+    parse_vcf(&read_text(path)?, path)
 }
 
-/// The text of a VCF file, plain or gzip'd.
-pub fn text(path: &Path) -> Result<String> {
-    let mut text = std::fs::read(path).map_err(Error::io(path))?;
+/// Reads the text of a VCF file, plain or gzip'd.
+pub fn read_text(path: &Path) -> Result<String> {
+    let mut text = std::fs::read(path).map_err(Error::with_path(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
         let packed = std::mem::take(&mut text);
-        flate2::read::MultiGzDecoder::new(packed.as_slice())
-            .read_to_end(&mut text)
-            .map_err(Error::io(path))?;
+        flate2::read::MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut text).map_err(Error::with_path(path))?;
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Reads the text of a VCF file; `path` is for errors.
-pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
+/// Parses the text of a VCF file. `path` is used in error messages.
+pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
     let mut records = vec![];
-    let (mut header, mut tumour) = (false, Tumour::default());
+    let (mut header, mut tumour) = (false, TumourColumn::default());
     for (i, line) in text.lines().enumerate() {
         let fail = |what: &str| Error::Format { path: path.into(), line: i as u64 + 1, what: what.into() };
         if line.starts_with('#') {
             header |= line.starts_with("#CHROM") || line.starts_with("##fileformat=VCF");
-            tumour.header(line);
+            tumour.parse_header_line(line);
             continue;
         }
         if !header {
@@ -81,19 +80,18 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
             continue;
         }
         let columns: Vec<&str> = line.split('\t').collect();
-        let [chrom, pos, id, reference, alternates, quality, filter, info] = *columns
-            .first_chunk::<8>()
-            .ok_or_else(|| fail("fewer than 8 columns; is the file cut short?"))?;
+        let [chrom, pos, id, reference, alternates, quality, filter, info] =
+            *columns.first_chunk::<8>().ok_or_else(|| fail("fewer than 8 columns; is the file truncated?"))?;
         let pos = pos.parse().map_err(|_| fail("POS is not a number"))?;
         let info: HashMap<String, String> = info
             .split(';')
             .map(|field| field.split_once('=').unwrap_or((field, "")))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
-        // `.` and `*` say that there is nothing new here.
+        // `.`, `*` and the like are no alternate alleles.
         let new = |alternate: &&str| !matches!(*alternate, "." | "*" | "<*>" | "<NON_REF>");
         for (allele, alternate) in alternates.split(',').enumerate().filter(|(_, a)| new(a)) {
-            records.push(Record {
+            records.push(VcfRecord {
                 chrom: chrom.to_owned(),
                 pos,
                 id: id.to_owned(),
@@ -101,10 +99,10 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
                 alternate: alternate.to_owned(),
                 quality: quality.to_owned(),
                 filter: filter.to_owned(),
-                share: tumour.share(&columns, &info, allele),
+                allele_fraction: tumour.allele_fraction(&columns, &info, allele),
                 info: info.clone(),
-                line: i,
-                allele,
+                line_index: i,
+                allele_index: allele,
             });
         }
     }
@@ -112,46 +110,46 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
         return Err(Error::Format {
             path: path.into(),
             line: 1,
-            what: "an empty file where a VCF file is due".into(),
+            what: "the file is empty; expected a VCF file".into(),
         });
     }
     Ok(records)
 }
 
-/// Which column is the tumour's.
+/// Finds the sample column of the tumour.
 #[derive(Default)]
-struct Tumour {
-    /// What the header names.
+struct TumourColumn {
+    /// Sample name of the tumour as given by the header.
     name: Option<String>,
     column: Option<usize>,
 }
 
-/// Columns of REF, ALT and FORMAT.
-const REFERENCE: usize = 3;
-const ALTERNATE: usize = 4;
-const FORMAT: usize = 8;
+/// Column index of REF. The columns of ALT and FORMAT follow.
+const REF_COLUMN: usize = 3;
+const ALT_COLUMN: usize = 4;
+const FORMAT_COLUMN: usize = 8;
 
-impl Tumour {
-    /// Looks for it in a line of the header.
-    fn header(&mut self, line: &str) {
+impl TumourColumn {
+    /// Evaluates a header line.
+    fn parse_header_line(&mut self, line: &str) {
         if let Some(name) = line.strip_prefix("##tumor_sample=") {
             self.name = Some(name.to_owned());
         }
         if line.starts_with("#CHROM") {
-            let samples: Vec<&str> = line.split('\t').skip(FORMAT + 1).collect();
+            let samples: Vec<&str> = line.split('\t').skip(FORMAT_COLUMN + 1).collect();
             let named = |name: &&str| match &self.name {
                 Some(tumour) => *name == tumour,
                 None => matches!(name.to_ascii_lowercase().as_str(), "tumor" | "tumour"),
             };
             let only = (samples.len() == 1).then_some(0);
-            self.column = samples.iter().position(named).or(only).map(|at| at + FORMAT + 1);
+            self.column = samples.iter().position(named).or(only).map(|at| at + FORMAT_COLUMN + 1);
         }
     }
 
-    /// Share of its reads that have an allele of a record.
-    fn share(&self, columns: &[&str], info: &HashMap<String, String>, allele: usize) -> String {
+    /// Returns the allele fraction of a record in the tumour, as text.
+    fn allele_fraction(&self, columns: &[&str], info: &HashMap<String, String>, allele: usize) -> String {
         let of_column = || {
-            let (keys, values) = (columns.get(FORMAT)?, columns.get(self.column?)?);
+            let (keys, values) = (columns.get(FORMAT_COLUMN)?, columns.get(self.column?)?);
             let field = |key: &str| {
                 let at = keys.split(':').position(|k| k == key)?;
                 values.split(':').nth(at).filter(|v| *v != ".")
@@ -160,8 +158,8 @@ impl Tumour {
                 return Some(share.to_owned());
             }
             let counted = |key: &str| field(key)?.split(',').next()?.parse::<f64>().ok();
-            // Strelka counts bases by letter, and reads that bear out an indel or the reference (tier 1).
-            let [old, new] = [REFERENCE, ALTERNATE].map(|at| columns.get(at).copied().unwrap_or_default());
+            // Strelka counts bases by letter, and reads that support an indel or the reference (tier 1).
+            let [old, new] = [REF_COLUMN, ALT_COLUMN].map(|at| columns.get(at).copied().unwrap_or_default());
             let new = new.split(',').nth(allele).unwrap_or_default();
             let by_letter = || Some([counted(&format!("{old}U"))?, counted(&format!("{new}U"))?]);
             if let Some([old, new]) = by_letter().or_else(|| Some([counted("TAR")?, counted("TIR")?])) {
@@ -177,10 +175,9 @@ impl Tumour {
 }
 
 #[cfg(test)]
-pub(crate) fn records(lines: &str) -> Vec<Record> {
-    let tabbed: Vec<String> =
-        lines.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join("\t")).collect();
-    parse(&format!("##fileformat=VCFv4.2\n{}\n", tabbed.join("\n")), Path::new("test.vcf")).unwrap()
+pub(crate) fn parse_test_records(lines: &str) -> Vec<VcfRecord> {
+    let tabbed: Vec<String> = lines.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join("\t")).collect();
+    parse_vcf(&format!("##fileformat=VCFv4.2\n{}\n", tabbed.join("\n")), Path::new("test.vcf")).unwrap()
 }
 
 #[cfg(test)]
@@ -189,23 +186,22 @@ mod tests {
 
     #[test]
     fn alleles_come_one_by_one() {
-        let found = records("chr1 10 . a G,*,GT 50 PASS SVLEN=-12,3;FLAG\nchr1 20 x A . . low .");
+        let found = parse_test_records("chr1 10 . a G,*,GT 50 PASS SVLEN=-12,3;FLAG\nchr1 20 x A . . low .");
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].reference.as_str(), found[1].alternate.as_str()), ("A", "GT"));
-        assert_eq!(found.iter().map(|r| (r.line, r.allele)).collect::<Vec<_>>(), [(1, 0), (1, 2)]);
-        assert_eq!(found[0].length("SVLEN"), Some(12));
-        assert!(found[0].info.contains_key("FLAG") && found[0].passed());
+        assert_eq!(found.iter().map(|r| (r.line_index, r.allele_index)).collect::<Vec<_>>(), [(1, 0), (1, 2)]);
+        assert_eq!(found[0].absolute_info_value("SVLEN"), Some(12));
+        assert!(found[0].info.contains_key("FLAG") && found[0].has_passed());
     }
 
     #[test]
     fn the_tumours_column_says_its_share() {
         let of = |header: &str, lines: &str| -> Vec<String> {
             let text = format!("##fileformat=VCFv4.2\n{header}\n{lines}\n").replace(' ', "\t");
-            parse(&text, Path::new("a.vcf")).unwrap().into_iter().map(|r| r.share).collect()
+            parse_vcf(&text, Path::new("a.vcf")).unwrap().into_iter().map(|r| r.allele_fraction).collect()
         };
         let columns = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT";
-        let two =
-            of(&format!("{columns} NORMAL TUMOR"), "c 1 . A C,G . . AF=0.9 GT:AF 0/0:0,0 0/1:0.25,0.125");
+        let two = of(&format!("{columns} NORMAL TUMOR"), "c 1 . A C,G . . AF=0.9 GT:AF 0/0:0,0 0/1:0.25,0.125");
         assert_eq!(two, ["0.25", "0.125"]);
         let named = format!("##tumor_sample=a\n{columns} a b");
         assert_eq!(of(&named, "c 1 . A C . . . AD 6,2 9,0"), ["0.25"]);
@@ -213,16 +209,13 @@ mod tests {
         assert_eq!(of(&format!("{columns} x"), "c 1 . A C . . . AD 0,0"), [""]);
         assert_eq!(of("#CHROM", "c 1 . A C . . ."), [""]);
         let strelka = format!("{columns} NORMAL TUMOR");
-        assert_eq!(
-            of(&strelka, "c 1 . A C . . . DP:AU:CU:GU:TU 9:9,9:0,0:0,0:0,0 8:6,7:2,2:0,0:0,0"),
-            ["0.25"]
-        );
+        assert_eq!(of(&strelka, "c 1 . A C . . . DP:AU:CU:GU:TU 9:9,9:0,0:0,0:0,0 8:6,7:2,2:0,0:0,0"), ["0.25"]);
         assert_eq!(of(&strelka, "c 1 . AT A . . . DP:TAR:TIR 9:9,9:0,0 8:3,4:1,1"), ["0.25"]);
     }
 
     #[test]
     fn errors_name_the_line() {
-        let message = |text: &str| parse(text, Path::new("a.vcf")).unwrap_err().to_string();
+        let message = |text: &str| parse_vcf(text, Path::new("a.vcf")).unwrap_err().to_string();
         assert!(message("##fileformat=VCFv4.2\nchr1\t10\n").starts_with("a.vcf: line 2: fewer than 8"));
         assert!(message("##fileformat=VCFv4.2\nchr1\tx\t.\tA\tC\t.\t.\t.\n").contains("POS is not a number"));
         assert!(message(">chr1\nACGT\n").contains("not a VCF"));

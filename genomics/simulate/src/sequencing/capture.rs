@@ -1,50 +1,53 @@
-//! Fragments caught by baits for targets.
+//! Target capture: draws fragments that the baits of the targets capture.
 
 use std::ops::Range;
 
-use super::fragments::{Chromosome, Fragment, Mixture};
+use super::fragments::{CellChromosome, Fragment, GenomeMixture};
 use crate::rng::Rng;
 use crate::targets::Targets;
 
-/// A fragment with that many bases of a target, or all of a shorter target's, is caught for certain: the length of a bait.
-const BAIT: usize = 120;
-/// Times a fragment is looked for.
-const TRIES: usize = 1000;
+/// Length of a bait, bp. A fragment that overlaps a target by this much, or by the whole of a shorter target, is
+/// always captured.
+const BAIT_BP: usize = 120;
+/// Maximum number of attempts to draw a captured fragment.
+const MAX_CAPTURE_TRIES: usize = 1000;
 
-/// Targets as they lie on the chromosomes of a mixture.
+/// The copies of the targets on the chromosomes of a mixture.
 #[derive(Debug)]
-pub struct Captured<'a> {
-    /// By chromosome, and then by place.
-    images: Vec<Image>,
-    /// Each chromosome, and which of the images are on it.
-    chromosomes: Vec<(&'a Chromosome<'a>, Range<usize>)>,
-    /// Running sums of cells × efficiency × possible starts of fragments.
+pub struct CapturedTargets<'a> {
+    /// Target copies, sorted by chromosome and position.
+    target_copies: Vec<TargetCopy>,
+    /// Each chromosome, with the range of its target copies.
+    chromosomes: Vec<(&'a CellChromosome<'a>, Range<usize>)>,
+    /// Cumulative weights of the target copies: cells × efficiency × possible fragment starts.
     weights: Vec<f64>,
-    /// Bases before a target at which fragments may begin; the longest fragments may be longer.
-    reach: usize,
-    /// Efficiency-weighted bases of the targets in the mixture, relative to two copies of each.
-    content: f64,
+    /// Bases before a target at which a captured fragment may begin, bp. Few fragments are longer.
+    max_fragment_bp: usize,
+    /// Efficiency-weighted target bases of the mixture, relative to two copies of each target.
+    relative_content: f64,
 }
 
 #[derive(Debug)]
-struct Image {
+struct TargetCopy {
     chromosome: usize,
     start: usize,
     end: usize,
 }
 
-impl<'a> Captured<'a> {
-    /// The targets in a mixture of genomes; `reach`: the length of long fragments, bp.
-    pub fn new(mixture: &Mixture<'a>, targets: &Targets, reach: usize) -> Self {
+impl<'a> CapturedTargets<'a> {
+    /// Finds the targets in a mixture of genomes. `reach` is the length of long fragments, bp.
+    pub fn new(mixture: &GenomeMixture<'a>, targets: &Targets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {
             for chromosome in genome.iter().filter(|c| c.copies > 0) {
                 let cells = share * chromosome.copies as f64;
                 let mut here: Vec<(Range<usize>, f64)> = vec![];
-                for stretch in chromosome.origins.stretches() {
-                    let within = targets.within(stretch.span);
-                    here.extend(within.map(|i| (stretch.image(targets.spans[i]), targets.efficiency[i])));
+                for stretch in chromosome.origins.all_segments() {
+                    let within = targets.overlapping_targets(stretch.span);
+                    here.extend(
+                        within.map(|i| (stretch.chromosome_range(targets.spans[i]), targets.relative_efficiency[i])),
+                    );
                 }
                 here.sort_by_key(|(image, _)| image.start);
                 let first = images.len();
@@ -52,60 +55,67 @@ impl<'a> Captured<'a> {
                     sum += cells * efficiency * (end - start + reach) as f64;
                     bases += cells * efficiency * (end - start) as f64;
                     weights.push(sum);
-                    images.push(Image { chromosome: chromosomes.len(), start, end });
+                    images.push(TargetCopy { chromosome: chromosomes.len(), start, end });
                 }
                 chromosomes.push((chromosome, first..images.len()));
             }
         }
         let healthy: f64 =
-            targets.spans.iter().zip(&targets.efficiency).map(|(s, e)| s.length() as f64 * e).sum();
-        Captured { images, chromosomes, weights, reach, content: bases / (2.0 * healthy) }
+            targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length() as f64 * e).sum();
+        CapturedTargets {
+            target_copies: images,
+            chromosomes,
+            weights,
+            max_fragment_bp: reach,
+            relative_content: bases / (2.0 * healthy),
+        }
     }
 
-    /// Whether there is nothing to catch.
+    /// Returns whether the mixture has no targets.
     pub fn is_empty(&self) -> bool {
-        self.images.is_empty()
+        self.target_copies.is_empty()
     }
 
-    /// Copies of the targets in an average cell, relative to a healthy one's; well captured ones count more.
-    pub fn content(&self) -> f64 {
-        self.content
+    /// Returns the mean number of target copies per cell, relative to a healthy cell. Efficiently captured targets
+    /// count more.
+    pub fn relative_target_content(&self) -> f64 {
+        self.relative_content
     }
 
-    /// A random fragment that was caught. The chance of each goes with the efficiency of its target and, up to a bait's
-    /// length, with the bases that it has of it.
-    pub fn fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
-        let caught = (0..TRIES).find_map(|_| self.attempt(length, rng));
+    /// Draws a captured fragment. The probability is proportional to the efficiency of its target and, up to the bait
+    /// length, to the overlap with it.
+    pub fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
+        let caught = (0..MAX_CAPTURE_TRIES).find_map(|_| self.try_fragment(length, rng));
         caught.unwrap_or_else(|| {
-            let Image { chromosome, start, .. } = self.images[rng.below(self.images.len())];
+            let TargetCopy { chromosome, start, .. } = self.target_copies[rng.draw_below(self.target_copies.len())];
             let chromosome = self.chromosomes[chromosome].0;
             Fragment::new(chromosome, start, (start + length).min(chromosome.sequence.len()))
         })
     }
 
-    fn attempt(&self, length: usize, rng: &mut Rng) -> Option<Fragment<'a>> {
+    fn try_fragment(&self, length: usize, rng: &mut Rng) -> Option<Fragment<'a>> {
         let last = self.weights.len() - 1;
-        let at = rng.unit() * self.weights[last];
-        let image = &self.images[self.weights.partition_point(|&w| w <= at).min(last)];
+        let at = rng.draw_unit_interval() * self.weights[last];
+        let image = &self.target_copies[self.weights.partition_point(|&w| w <= at).min(last)];
         let chromosome = self.chromosomes[image.chromosome].0;
-        // The same number of starts for fragments of every length, so that all have their share.
-        let start =
-            (image.start + rng.below(image.end - image.start + self.reach)).checked_sub(self.reach)?;
+        // Draw from the same number of starts for every fragment length, so that all lengths have equal chances.
+        let start = (image.start + rng.draw_below(image.end - image.start + self.max_fragment_bp))
+            .checked_sub(self.max_fragment_bp)?;
         let end = start + length;
         if end > chromosome.sequence.len() || end <= image.start {
             return None;
         }
         let overlap = end.min(image.end) - start.max(image.start);
-        let enough = BAIT.min(image.end - image.start).min(length);
+        let enough = BAIT_BP.min(image.end - image.start).min(length);
         let fragment = Fragment::new(chromosome, start, end);
-        (fragment.has_known_ends() && rng.chance(overlap as f64 / enough as f64)).then_some(fragment)
+        (fragment.has_known_ends() && rng.draw_bernoulli(overlap as f64 / enough as f64)).then_some(fragment)
     }
 
-    /// How many of the bases `start..end` of a fragment are of targets.
-    pub fn overlap(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
+    /// Counts the target bases among the bases `start..end` of a fragment.
+    pub fn count_target_bases(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
         let on = self.chromosomes.iter().find(|c| std::ptr::eq(c.0, fragment.chromosome()));
         let Some((_, images)) = on else { return 0 };
-        let images = &self.images[images.clone()];
+        let images = &self.target_copies[images.clone()];
         let (start, end) = (fragment.start() + start, fragment.start() + end);
         let first = images.partition_point(|image| image.end <= start);
         let near = images[first..].iter().take_while(|image| image.start < end);

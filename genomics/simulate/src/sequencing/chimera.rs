@@ -1,43 +1,44 @@
-//! Molecules ligated from two fragments.
+//! Chimeric molecules: two fragments ligated during library preparation.
 
-use super::molecule::{Molecule, Part};
-use super::tube::Tube;
+use super::dna_pool::DnaPool;
+use super::molecule::{Molecule, MoleculePart};
 use crate::rng::Rng;
 
-/// Share of the second fragments that are from near by, and how near, bp.
-const NEAR: (f64, usize) = (0.5, 1000);
-/// Share of them that are of another contig.
-const OTHER_CONTIG: f64 = 0.1;
-/// Fewest bases of either fragment, if the molecule is long enough.
-const SHORTEST: usize = 20;
-/// Times a fragment of another contig is looked for.
-const TRIES: usize = 50;
+/// Share of the chimeric partners that come from the same chromosome nearby, and their maximum distance, bp.
+const NEARBY_PARTNERS: (f64, usize) = (0.5, 1000);
+/// Share of the chimeric partners that come from another contig.
+const OTHER_CONTIG_SHARE: f64 = 0.1;
+/// Minimum length of either part, bp, if the molecule is long enough.
+const MIN_PART_BP: usize = 20;
+/// Attempts to draw a partner from another contig.
+const MAX_PARTNER_TRIES: usize = 50;
 
-/// Replaces the rear of the molecule by a part of another fragment, on either strand, so that its length stays.
-pub fn join<'a>(molecule: &mut Molecule<'a>, tube: &Tube<'a>, rng: &mut Rng) -> bool {
-    let (Some(part), n) = (molecule.whole(), molecule.len()) else { return false };
+/// Replaces the end of the molecule by a part of another fragment, on either strand. The length stays the same.
+/// Returns `false` if the molecule is too short or already chimeric.
+pub fn join_chimera<'a>(molecule: &mut Molecule<'a>, tube: &DnaPool<'a>, rng: &mut Rng) -> bool {
+    let (Some(part), n) = (molecule.single_part(), molecule.len()) else { return false };
     if n < 4 {
         return false;
     }
-    let least = SHORTEST.min(n / 2);
-    let cut = least + rng.below(n - 2 * least + 1);
+    let least = MIN_PART_BP.min(n / 2);
+    let cut = least + rng.draw_below(n - 2 * least + 1);
     let length = n - cut;
-    let kind = molecule.kind;
-    let choice = rng.unit();
-    let other = if choice < NEAR.0 {
-        tube.fragment_near(&part.fragment, length, NEAR.1, rng)
+    let kind = molecule.source;
+    let choice = rng.draw_unit_interval();
+    let other = if choice < NEARBY_PARTNERS.0 {
+        tube.draw_fragment_near(&part.fragment, length, NEARBY_PARTNERS.1, rng)
     } else {
-        let anywhere = |rng: &mut Rng| tube.fragment_of(kind, length, rng);
-        let contig = part.fragment.middle().map(|at| at.contig);
-        let elsewhere = choice < NEAR.0 + OTHER_CONTIG;
-        let fitting = (0..if elsewhere { TRIES } else { 1 })
+        let anywhere = |rng: &mut Rng| tube.draw_fragment_of(kind, length, rng);
+        let contig = part.fragment.middle_position().map(|at| at.contig);
+        let elsewhere = choice < NEARBY_PARTNERS.0 + OTHER_CONTIG_SHARE;
+        let fitting = (0..if elsewhere { MAX_PARTNER_TRIES } else { 1 })
             .map(|_| anywhere(rng))
-            .find(|f| !elsewhere || f.middle().map(|at| at.contig) != contig);
+            .find(|f| !elsewhere || f.middle_position().map(|at| at.contig) != contig);
         fitting.unwrap_or_else(|| anywhere(rng))
     };
-    let other = Part { fragment: other, reverse: rng.chance(0.5) };
-    let mut bases = molecule.strand()[..cut].to_vec();
-    Molecule::new(other.fragment, other.reverse, kind).read(0, length, &mut bases);
-    molecule.rebuild(bases, [Some(part.cut(0, cut)), Some(other)]);
+    let other = MoleculePart { fragment: other, reverse: rng.draw_bernoulli(0.5) };
+    let mut bases = molecule.read1_strand_mut()[..cut].to_vec();
+    Molecule::new(other.fragment, other.reverse, kind).append_mate_bases(0, length, &mut bases);
+    molecule.replace_sequence(bases, [Some(part.subpart(0, cut)), Some(other)]);
     true
 }

@@ -1,110 +1,110 @@
-//! How evenly molecules cover the genome: which of the fragments that are there become part of the library.
+//! Uneven coverage: decides which fragments become part of the library, by GC content and position.
 
 use std::sync::Arc;
 
 use super::fragments::Fragment;
 use super::params::CoverageParams;
 use crate::genome::Genome;
-use crate::marks::Marks;
+use crate::position_index::PositionIndex;
 use crate::rng::Rng;
-use crate::variant::Cut;
+use crate::variant::GenomePosition;
 
-/// GC content at which nothing is lost.
-const BEST_GC: f64 = 0.45;
-/// How far below and above it a fragment has a third of the coverage, at strength 1.
+/// GC content with the highest coverage.
+const OPTIMAL_GC: f64 = 0.45;
+/// Distance below and above the optimal GC content at which coverage falls to a third, at `gc_bias` 1.
 const GC_WIDTH: (f64, f64) = (0.20, 0.25);
-/// Shortest and longest distance between two knots of the wave, bp.
-const KNOTS: (usize, usize) = (1_000, 5_000);
-/// Part of the wave's variance that is the same in all samples.
-const SHARED: f64 = 0.7;
-/// Farthest from the mean that the wave goes, standard deviations.
-const CREST: f64 = 2.5;
+/// Minimum and maximum distance between two knots of the coverage wave, bp.
+const KNOT_SPACING_BP: (usize, usize) = (1_000, 5_000);
+/// Share of the variance of the coverage wave that all samples have in common.
+const SHARED_VARIANCE: f64 = 0.7;
+/// Largest deviation of the coverage wave from its mean, standard deviations.
+const MAX_DEVIATION_SDS: f64 = 2.5;
 
-/// Decides which fragments are kept.
+/// Model of uneven coverage of one sample.
 #[derive(Debug)]
-pub struct Coverage {
+pub struct CoverageModel {
     gc_bias: f64,
-    wave: Option<Wave>,
+    coverage_wave: Option<CoverageWave>,
 }
 
-/// A coverage factor for each place of the reference, log-normal, that changes every few kb.
+/// A log-normal coverage factor along the reference that changes every few kb.
 #[derive(Debug)]
-struct Wave {
-    /// Standard deviation of the factor's logarithm.
+struct CoverageWave {
+    /// Standard deviation of the logarithm of the factor.
     sd: f64,
-    /// For each contig places and, at each, how many standard deviations the logarithm is off.
-    knots: Vec<Knots>,
+    /// Knots of each contig.
+    knots: Vec<ContigKnots>,
 }
 
-/// Those of a contig.
+/// Knots of one contig: position, and deviation of the log factor in standard deviations.
 #[derive(Debug, Default)]
-struct Knots {
+struct ContigKnots {
     knots: Vec<(usize, f64)>,
-    marks: Marks,
+    knot_index: PositionIndex,
 }
 
-impl Coverage {
-    /// Bias of one sample: `shared` draws what all samples have in common, `own` the rest. `None` when all fragments are
-    /// kept.
+impl CoverageModel {
+    /// Creates the model of one sample. `shared` draws the part that all samples have in common, `own` the rest.
+    /// `None` if all fragments are kept.
     pub fn new(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
-        let wave = (params.unevenness > 0.0).then(|| Wave::new(params.unevenness, genome, shared, own));
-        (params.gc_bias > 0.0 || wave.is_some()).then_some(Coverage { gc_bias: params.gc_bias, wave })
+        let wave = (params.unevenness > 0.0).then(|| CoverageWave::new(params.unevenness, genome, shared, own));
+        (params.gc_bias > 0.0 || wave.is_some())
+            .then_some(CoverageModel { gc_bias: params.gc_bias, coverage_wave: wave })
     }
 
-    /// Whether a fragment is kept.
-    pub fn keeps(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
-        let wave = self.wave.as_ref().map_or(1.0, |wave| wave.factor(fragment.middle()));
-        let least = rng.unit();
-        // GC makes it less at most: the bases of a fragment that is lost anyway need not be looked at.
-        least < wave
-            && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.strong(), fragment.len()) * wave)
+    /// Draws whether a fragment is kept.
+    pub fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
+        let wave = self.coverage_wave.as_ref().map_or(1.0, |wave| wave.relative_coverage(fragment.middle_position()));
+        let least = rng.draw_unit_interval();
+        // GC bias can only reduce the probability: skip counting G and C if the fragment is already lost.
+        least < wave && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.count_gc(), fragment.len()) * wave)
     }
 
-    /// Relative to the best GC content, of `length` bases of which so many are G or C.
+    /// Returns the coverage relative to the optimal GC content, for `strong` G or C among `length` bases.
     fn gc_factor(&self, strong: usize, length: usize) -> f64 {
         if length == 0 {
             return 1.0;
         }
-        let off = strong as f64 / length as f64 - BEST_GC;
+        let off = strong as f64 / length as f64 - OPTIMAL_GC;
         let width = if off < 0.0 { GC_WIDTH.0 } else { GC_WIDTH.1 };
         (-self.gc_bias * 3f64.ln() * (off / width).powi(2)).exp()
     }
 }
 
-impl Wave {
+impl CoverageWave {
     fn new(cv: f64, genome: &Genome, mut shared: Rng, mut own: Rng) -> Self {
         let mut contig = |seq: &Arc<Vec<u8>>| {
-            let Knots { mut knots, mut marks } = Knots::default();
+            let ContigKnots { mut knots, knot_index: mut marks } = ContigKnots::default();
             let mut at = 0;
             loop {
-                let common = SHARED.sqrt() * shared.normal(0.0, 1.0);
-                let off = common + (1.0 - SHARED).sqrt() * own.normal(0.0, 1.0);
-                knots.push((at, off.clamp(-CREST, CREST)));
-                marks.push(knots.len() - 1, at);
+                let common = SHARED_VARIANCE.sqrt() * shared.draw_normal(0.0, 1.0);
+                let off = common + (1.0 - SHARED_VARIANCE).sqrt() * own.draw_normal(0.0, 1.0);
+                knots.push((at, off.clamp(-MAX_DEVIATION_SDS, MAX_DEVIATION_SDS)));
+                marks.push_item(knots.len() - 1, at);
                 if at >= seq.len() {
-                    return Knots { knots, marks };
+                    return ContigKnots { knots, knot_index: marks };
                 }
-                at += KNOTS.0 + shared.below(KNOTS.1 - KNOTS.0 + 1);
+                at += KNOT_SPACING_BP.0 + shared.draw_below(KNOT_SPACING_BP.1 - KNOT_SPACING_BP.0 + 1);
             }
         };
-        Wave { sd: (1.0 + cv * cv).ln().sqrt(), knots: genome.seqs.iter().map(&mut contig).collect() }
+        CoverageWave { sd: (1.0 + cv * cv).ln().sqrt(), knots: genome.seqs.iter().map(&mut contig).collect() }
     }
 
-    /// Relative to the highest crest; what is not of the reference is average.
-    fn factor(&self, at: Option<Cut>) -> f64 {
+    /// Returns the coverage relative to the maximum of the wave. Novel sequence has average coverage.
+    fn relative_coverage(&self, at: Option<GenomePosition>) -> f64 {
         let mean = self.sd / 2.0;
-        let off = at.and_then(|at| self.off(at)).unwrap_or(mean);
-        (self.sd * (off - CREST)).exp()
+        let off = at.and_then(|at| self.deviation_sds(at)).unwrap_or(mean);
+        (self.sd * (off - MAX_DEVIATION_SDS)).exp()
     }
 
-    /// Standard deviations that a place is off. Between knots their weights go along a quarter of a circle, so that the
-    /// wave varies as much there as at the knots.
-    fn off(&self, at: Cut) -> Option<f64> {
-        let Knots { knots, marks } = self.knots.get(at.contig)?;
-        let right = marks.find(knots, at.pos, |knot| knot.0);
+    /// Returns the deviation at a position in standard deviations. Between two knots, the weights follow a quarter
+    /// circle, so that the variance is the same as at the knots.
+    fn deviation_sds(&self, at: GenomePosition) -> Option<f64> {
+        let ContigKnots { knots, knot_index: marks } = self.knots.get(at.contig)?;
+        let right = marks.find_item(knots, at.pos, |knot| knot.0);
         let (&(x0, z0), &(x1, z1)) = (knots.get(right.checked_sub(1)?)?, knots.get(right)?);
         let angle = std::f64::consts::FRAC_PI_2 * (at.pos - x0) as f64 / (x1 - x0) as f64;
-        Some((angle.cos() * z0 + angle.sin() * z1).clamp(-CREST, CREST))
+        Some((angle.cos() * z0 + angle.sin() * z1).clamp(-MAX_DEVIATION_SDS, MAX_DEVIATION_SDS))
     }
 }
 
@@ -113,20 +113,22 @@ mod tests {
     use super::*;
 
     fn genome() -> Genome {
-        let mut rng = Rng::stream(1, &[]);
+        let mut rng = Rng::from_labels(1, &[]);
         let names = vec!["a".into(), "b".into()];
-        Genome::new(names, vec![(0..3_000_000).map(|_| rng.base(0.4)).collect(), vec![b'A'; 2_000]])
+        Genome::new(names, vec![(0..3_000_000).map(|_| rng.random_base(0.4)).collect(), vec![b'A'; 2_000]])
     }
 
     #[test]
     fn the_wave_varies_as_asked_and_samples_share_most_of_it() {
         let genome = genome();
-        let wave = |own| Wave::new(0.3, &genome, Rng::stream(2, &[]), Rng::stream(own, &[]));
+        let wave = |own| CoverageWave::new(0.3, &genome, Rng::from_labels(2, &[]), Rng::from_labels(own, &[]));
         let waves = [wave(3), wave(4)];
         let places = || (0..3_000_000).step_by(331);
         let factors = waves.each_ref().map(|wave| {
-            let top = wave.sd * CREST;
-            places().map(|pos| wave.factor(Some(Cut { contig: 0, pos })).ln() + top).collect::<Vec<f64>>()
+            let top = wave.sd * MAX_DEVIATION_SDS;
+            places()
+                .map(|pos| wave.relative_coverage(Some(GenomePosition { contig: 0, pos })).ln() + top)
+                .collect::<Vec<f64>>()
         });
         let moments = |logs: &[f64]| {
             let n = logs.len() as f64;
@@ -142,18 +144,21 @@ mod tests {
         let product: f64 = factors[0].iter().zip(&factors[1]).map(|(a, b)| a * b).sum::<f64>() / n;
         let correlation = product / waves[0].sd.powi(2);
         assert!((correlation - 0.7).abs() < 0.08, "{correlation}");
-        assert!(waves[0].factor(None) > 0.0 && waves[0].off(Cut { contig: 1, pos: 1999 }).is_some());
+        assert!(
+            waves[0].relative_coverage(None) > 0.0
+                && waves[0].deviation_sds(GenomePosition { contig: 1, pos: 1999 }).is_some()
+        );
     }
 
     #[test]
     fn extreme_gc_has_a_third() {
-        let coverage = Coverage { gc_bias: 1.0, wave: None };
+        let coverage = CoverageModel { gc_bias: 1.0, coverage_wave: None };
         for (gc, factor) in [(45, 1.0), (25, 1.0 / 3.0), (70, 1.0 / 3.0)] {
             assert!((coverage.gc_factor(gc, 100) - factor).abs() < 1e-9, "{gc}");
         }
         assert!(coverage.gc_factor(10, 100) < 0.1);
-        let rngs = || (Rng::stream(1, &[]), Rng::stream(2, &[]));
+        let rngs = || (Rng::from_labels(1, &[]), Rng::from_labels(2, &[]));
         let (shared, own) = rngs();
-        assert!(Coverage::new(&CoverageParams::default(), &genome(), shared, own).is_none());
+        assert!(CoverageModel::new(&CoverageParams::default(), &genome(), shared, own).is_none());
     }
 }

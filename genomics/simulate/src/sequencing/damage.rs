@@ -1,43 +1,44 @@
-//! Damage of single strands, and errors of early PCR: every copy of the molecule has them.
+//! DNA damage of single strands and errors of early PCR, which all duplicates of a molecule share.
 
-use super::counts::Counts;
 use super::molecule::Molecule;
 use super::params::LibraryParams;
+use super::read_counts::ReadCounts;
 use crate::rng::Rng;
 
-/// A G before another G is oxidised that much more often.
-const BEFORE_G: f64 = 3.0;
-/// A C before a G (a CpG) is deaminated that much more often, …
-const CPG: f64 = 3.0;
-/// … and one this near to an end of the molecule, where strands come apart, …
-const NEAR_END: usize = 10;
-/// … that much.
-const AT_END: f64 = 5.0;
+/// Factor by which a G before another G is oxidised more often.
+const GG_OXIDATION_FACTOR: f64 = 3.0;
+/// Factor by which the C of a CpG is deaminated more often.
+const CPG_DEAMINATION_FACTOR: f64 = 3.0;
+/// Distance from the molecule's end within which strands fray and deamination is more frequent, bp.
+const FRAYED_END_BP: usize = 10;
+/// Factor by which deamination is more frequent near the ends.
+const END_DEAMINATION_FACTOR: f64 = 5.0;
 
-/// Oxidised G and deaminated C in the strand that read 1 reads, so that read 1 shows G>T and C>T, and read 2 C>A and
-/// G>A (Costello et al., Nucleic Acids Research 2013).
-pub fn damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut Counts) {
+/// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 C>A and G>A
+/// (Costello et al., Nucleic Acids Research 2013).
+pub fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
     let n = molecule.len();
-    let oxidation = |m: &Molecule, at: usize| match m.base(at) {
-        b'G' if at + 1 < n && m.base(at + 1) == b'G' => BEFORE_G,
+    let oxidation = |m: &Molecule, at: usize| match m.read1_base(at) {
+        b'G' if at + 1 < n && m.read1_base(at + 1) == b'G' => GG_OXIDATION_FACTOR,
         b'G' => 1.0,
         _ => 0.0,
     };
-    counts.oxidised_bases += strike(molecule, params.oxidation, BEFORE_G, oxidation, rng);
+    counts.oxidised_bases += replace_by_t(molecule, params.oxidation, GG_OXIDATION_FACTOR, oxidation, rng);
     let deamination = |m: &Molecule, at: usize| {
-        if m.base(at) != b'C' {
+        if m.read1_base(at) != b'C' {
             return 0.0;
         }
-        let cpg = if at + 1 < n && m.base(at + 1) == b'G' { CPG } else { 1.0 };
-        let end = if at < NEAR_END || n - at <= NEAR_END { AT_END } else { 1.0 };
+        let cpg = if at + 1 < n && m.read1_base(at + 1) == b'G' { CPG_DEAMINATION_FACTOR } else { 1.0 };
+        let end = if at < FRAYED_END_BP || n - at <= FRAYED_END_BP { END_DEAMINATION_FACTOR } else { 1.0 };
         cpg * end
     };
-    counts.deaminated_bases += strike(molecule, params.deamination, CPG * AT_END, deamination, rng);
+    counts.deaminated_bases +=
+        replace_by_t(molecule, params.deamination, CPG_DEAMINATION_FACTOR * END_DEAMINATION_FACTOR, deamination, rng);
 }
 
-/// Turns bases into T, each with probability `rate` times the factor that its place has, which is `most` at most. Says
-/// how many.
-fn strike(
+/// Replaces bases by T, each with probability `rate` times `factor(base)`, where `most` is the maximum of the factor.
+/// Returns the number of replaced bases.
+fn replace_by_t(
     molecule: &mut Molecule,
     rate: f64,
     most: f64,
@@ -46,30 +47,30 @@ fn strike(
 ) -> u64 {
     let often = (rate * most).min(1.0);
     let mut struck = vec![];
-    let mut at = rng.skip(often);
+    let mut at = rng.draw_geometric(often);
     while at < molecule.len() {
         let factor = factor(molecule, at);
-        if factor > 0.0 && rng.chance(rate * factor / often) {
+        if factor > 0.0 && rng.draw_bernoulli(rate * factor / often) {
             struck.push(at);
         }
-        at = at.saturating_add(1).saturating_add(rng.skip(often));
+        at = at.saturating_add(1).saturating_add(rng.draw_geometric(often));
     }
     if !struck.is_empty() {
-        let strand = molecule.strand();
+        let strand = molecule.read1_strand_mut();
         struck.iter().for_each(|&at| strand[at] = b'T');
     }
     struck.len() as u64
 }
 
-/// Substitutions that PCR makes so early that all copies have them.
-pub(crate) fn copy_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut Counts) {
-    let mut at = rng.skip(rate);
+/// Adds substitutions of early PCR cycles, which all duplicates share.
+pub(crate) fn add_pcr_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut ReadCounts) {
+    let mut at = rng.draw_geometric(rate);
     while at < molecule.len() {
-        let base = &mut molecule.strand()[at];
+        let base = &mut molecule.read1_strand_mut()[at];
         if *base != b'N' {
-            *base = rng.other_base(*base);
+            *base = rng.random_other_base(*base);
             counts.pcr_errors += 1;
         }
-        at = at.saturating_add(1).saturating_add(rng.skip(rate));
+        at = at.saturating_add(1).saturating_add(rng.draw_geometric(rate));
     }
 }

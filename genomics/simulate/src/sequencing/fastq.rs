@@ -1,4 +1,4 @@
-//! Read pairs into gzip'd FASTQ, or a stream of it in which mates alternate, in blocks that any thread may make.
+//! Writes read pairs as gzip'd FASTQ or as an interleaved stream. Threads generate the blocks in any order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,69 +6,74 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_work::publish::{AtomicFile, FileSet};
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::counts::Counts;
-use super::cycles::{Machine, Mate};
+use super::dna_pool::DnaSource;
 use super::library::Library;
 use super::molecule::Molecule;
-use super::tube::Kind;
+use super::read_counts::ReadCounts;
+use super::sequencer::{MateRead, Sequencer};
 use crate::error::{Error, Result};
-use crate::origin::Place;
+use crate::reference_origins::ReferencePlacement;
 use crate::rng::Rng;
 
-/// Pairs made at a time; a block is a gzip member of its own and a random stream of its own.
-const BLOCK: usize = 8192;
-/// Low: random bases and qualities do not get much smaller with more effort.
-const LEVEL: i32 = 1;
+/// Read pairs per block. Each block is a gzip member and has its own random stream.
+const PAIRS_PER_BLOCK: usize = 8192;
+/// Compression level. It is low because random bases and qualities hardly compress better at higher levels.
+const GZIP_LEVEL: i32 = 1;
 
-/// What is to be written.
+/// Options of the FASTQ output of one sample.
 #[derive(Debug)]
-pub struct Output<'a> {
-    /// Whether mates alternate in one plain text, as a stream has them.
+pub struct FastqOptions<'a> {
+    /// Whether mates alternate in one plain text.
     pub interleaved: bool,
-    /// Goes into the read names.
+    /// Sample name, used in read names.
     pub sample: &'a str,
-    /// Names of the reference's contigs if read names are to tell where both mates come from.
+    /// Contig names, if read names are to report the true origin of both mates.
     pub contigs: Option<&'a [String]>,
-    /// Read pairs.
+    /// Number of read pairs.
     pub pairs: usize,
-    /// Share of them that are copies of another one.
+    /// Share of the pairs that are duplicates of another pair, 0 to 1.
     pub duplicates: f64,
-    /// The sample's own random seed.
+    /// Random seed of the sample.
     pub seed: u64,
-    /// Threads to use; the bytes do not depend on it.
+    /// Number of threads. The output does not depend on it.
     pub threads: usize,
 }
 
-/// Where reads go.
-pub enum Sink<'a> {
-    /// A file for each mate, put into the set.
-    Files([PathBuf; 2], &'a mut Set),
-    /// One after the other.
+/// Destination of the reads.
+pub enum FastqSink<'a> {
+    /// One file per mate, added to the file set.
+    Files([PathBuf; 2], &'a mut FileSet),
+    /// One interleaved stream.
     Stream(&'a mut dyn Write),
 }
 
-/// Sequences a library; says what became of it.
-pub fn sequence(library: &Library, machine: &Machine, output: &Output, sink: Sink<'_>) -> Result<Counts> {
-    let blocks = output.pairs.div_ceil(BLOCK);
+/// Sequences a library and returns the counts of its reads.
+pub fn sequence_library(
+    library: &Library,
+    machine: &Sequencer,
+    output: &FastqOptions,
+    sink: FastqSink<'_>,
+) -> Result<ReadCounts> {
+    let blocks = output.pairs.div_ceil(PAIRS_PER_BLOCK);
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::sync_channel::<(usize, Block)>(2 * output.threads);
+    let (sender, receiver) = mpsc::sync_channel::<(usize, FastqBlock)>(2 * output.threads);
     std::thread::scope(|scope| {
         for i in 0..output.threads.max(1) {
             let (sender, next) = (sender.clone(), &next);
             let make = move || {
-                let mut maker = BlockMaker::new(library, machine, output);
+                let mut maker = BlockGenerator::new(library, machine, output);
                 loop {
                     let block = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver goes away when writing failed; then there is no use in going on.
-                    if block >= blocks || sender.send((block, maker.make(block))).is_err() {
+                    // The receiver is closed if writing failed.
+                    if block >= blocks || sender.send((block, maker.generate_block(block))).is_err() {
                         return;
                     }
                 }
             };
-            // Any thread makes any block: one is enough.
+            // One thread is enough, because any thread can generate any block.
             match std::thread::Builder::new().spawn_scoped(scope, make) {
                 Err(source) if i == 0 => return Err(Error::Thread(source)),
                 Err(_) => break,
@@ -76,39 +81,40 @@ pub fn sequence(library: &Library, machine: &Machine, output: &Output, sink: Sin
             }
         }
         drop(sender);
-        write_in_order(receiver, sink)
+        write_blocks(receiver, sink)
     })
 }
 
-/// The gzip members of both mates of some pairs, or the text of both and nothing, and what became of their molecules.
-type Block = ([Vec<u8>; 2], Counts);
+/// The gzip members of both mates of a block (for a stream: the interleaved text and an empty vector), and its
+/// counts.
+type FastqBlock = ([Vec<u8>; 2], ReadCounts);
 
-fn write_in_order(receiver: mpsc::Receiver<(usize, Block)>, sink: Sink<'_>) -> Result<Counts> {
+fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'_>) -> Result<ReadCounts> {
     match sink {
-        Sink::Stream(out) => {
-            let counts = in_order(receiver, |[text, _]| out.write_all(text))?;
+        FastqSink::Stream(out) => {
+            let counts = for_each_in_order(receiver, |[text, _]| out.write_all(text))?;
             out.flush()?;
             Ok(counts)
         }
-        Sink::Files(paths, set) => {
+        FastqSink::Files(paths, set) => {
             let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
-            let counts = in_order(receiver, |members| {
+            let counts = for_each_in_order(receiver, |members| {
                 files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
             })?;
             for file in files {
-                set.add(file.complete()?);
+                set.add(file.flush_buffer()?);
             }
             Ok(counts)
         }
     }
 }
 
-/// Hands on blocks in their order.
-fn in_order(
-    receiver: mpsc::Receiver<(usize, Block)>,
+/// Calls `each` with the blocks in their order.
+fn for_each_in_order(
+    receiver: mpsc::Receiver<(usize, FastqBlock)>,
     mut each: impl FnMut(&[Vec<u8>; 2]) -> std::io::Result<()>,
-) -> Result<Counts> {
-    let mut counts = Counts::default();
+) -> Result<ReadCounts> {
+    let mut counts = ReadCounts::default();
     let (mut early, mut due) = (BTreeMap::new(), 0);
     for (block, (members, of_block)) in receiver {
         counts += of_block;
@@ -121,69 +127,71 @@ fn in_order(
     Ok(counts)
 }
 
-/// What a name tells of a place: contig, first and last base from 1, strand.
-fn told(place: Option<Place>, contigs: &[String]) -> String {
+/// Formats the true origin of a mate for its read name: contig, first and last base (1-based), strand.
+fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> String {
     place.map_or_else(
         || ",*,0,0,+".to_owned(),
-        |Place { span, reverse }| {
+        |ReferencePlacement { span, reverse }| {
             let strand = if reverse { '-' } else { '+' };
             format!(",{},{},{},{strand}", contigs[span.contig], span.start + 1, span.end)
         },
     )
 }
 
-/// One thread's buffers.
-struct BlockMaker<'a> {
+/// Generates blocks in one thread, with reused buffers.
+struct BlockGenerator<'a> {
     library: &'a Library<'a>,
-    machine: &'a Machine<'a>,
-    output: &'a Output<'a>,
+    machine: &'a Sequencer<'a>,
+    output: &'a FastqOptions<'a>,
     compressor: Compressor,
-    mates: [Mate; 2],
+    mates: [MateRead; 2],
     texts: [Vec<u8>; 2],
 }
 
-impl<'a> BlockMaker<'a> {
-    fn new(library: &'a Library<'a>, machine: &'a Machine<'a>, output: &'a Output<'a>) -> Self {
-        let level = CompressionLvl::new(LEVEL).expect("libdeflate has this level");
+impl<'a> BlockGenerator<'a> {
+    fn new(library: &'a Library<'a>, machine: &'a Sequencer<'a>, output: &'a FastqOptions<'a>) -> Self {
+        let level = CompressionLvl::new(GZIP_LEVEL).expect("libdeflate has this level");
         let compressor = Compressor::new(level);
         let (mates, texts) = Default::default();
-        BlockMaker { library, machine, output, compressor, mates, texts }
+        BlockGenerator { library, machine, output, compressor, mates, texts }
     }
 
-    fn make(&mut self, block: usize) -> Block {
-        let mut rng = Rng::stream(self.output.seed, &[block as u64]);
-        let mut counts = Counts::default();
-        let first = block * BLOCK;
-        let pairs = BLOCK.min(self.output.pairs - first);
+    fn generate_block(&mut self, block: usize) -> FastqBlock {
+        let mut rng = Rng::from_labels(self.output.seed, &[block as u64]);
+        let mut counts = ReadCounts::default();
+        let first = block * PAIRS_PER_BLOCK;
+        let pairs = PAIRS_PER_BLOCK.min(self.output.pairs - first);
         self.texts.iter_mut().for_each(Vec::clear);
         let mut molecules: Vec<Molecule> = Vec::with_capacity(pairs);
-        // The molecule of each pair.
+        // Index of the molecule of each pair.
         let mut sequenced: Vec<usize> = Vec::with_capacity(pairs);
         for i in 0..pairs {
-            let molecule = if i > 0 && rng.chance(self.output.duplicates) {
+            let molecule = if i > 0 && rng.draw_bernoulli(self.output.duplicates) {
                 counts.duplicate_pairs += 1;
-                *rng.pick(&sequenced)
+                *rng.choose_item(&sequenced)
             } else {
-                molecules.push(self.library.molecule(&mut rng, &mut counts));
+                molecules.push(self.library.draw_molecule(&mut rng, &mut counts));
                 molecules.len() - 1
             };
             sequenced.push(molecule);
-            self.pair(first + i, &molecules[molecule], &mut rng, &mut counts);
+            self.append_pair(first + i, &molecules[molecule], &mut rng, &mut counts);
         }
         let members = match self.output.interleaved {
             true => [std::mem::take(&mut self.texts[0]), Vec::new()],
-            false => [0, 1].map(|mate| self.compress(mate)),
+            false => [0, 1].map(|mate| self.compress_mate(mate)),
         };
         (members, counts)
     }
 
-    fn pair(&mut self, number: usize, molecule: &Molecule, rng: &mut Rng, counts: &mut Counts) {
-        counts.foreign_pairs += u64::from(molecule.kind == Kind::Foreign);
-        counts.mitochondrial_pairs += u64::from(molecule.kind == Kind::Mitochondrion);
+    fn append_pair(&mut self, number: usize, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+        counts.foreign_pairs += u64::from(molecule.source == DnaSource::Foreign);
+        counts.mitochondrial_pairs += u64::from(molecule.source == DnaSource::Mitochondrion);
         counts.captured_pairs += u64::from(molecule.captured);
-        self.machine.pair(molecule, &mut self.mates, rng, counts);
+        self.machine.sequence_both_mates(molecule, &mut self.mates, rng, counts);
         let places = self.output.contigs.map_or_else(String::new, |contigs| {
-            [0, 1].map(|mate| told(molecule.place(mate, self.mates[mate].passed), contigs)).concat()
+            [0, 1]
+                .map(|mate| format_read_origin(molecule.mate_placement(mate, self.mates[mate].molecule_bases), contigs))
+                .concat()
         });
         for mate in 0..2 {
             let text = &mut self.texts[if self.output.interleaved { 0 } else { mate }];
@@ -195,7 +203,7 @@ impl<'a> BlockMaker<'a> {
         }
     }
 
-    fn compress(&mut self, mate: usize) -> Vec<u8> {
+    fn compress_mate(&mut self, mate: usize) -> Vec<u8> {
         let text = &self.texts[mate];
         let mut member = vec![0; self.compressor.gzip_compress_bound(text.len())];
         let size = self

@@ -1,156 +1,156 @@
-//! Molecules from fragments: what preparing a library does to them, in the order in which it happens.
+//! Library preparation: makes molecules from fragments. Steps are in the order in which they happen.
 
 use super::chimera;
-use super::counts::Counts;
 use super::damage;
-use super::foldback::fold_back;
+use super::dna_pool::{DnaPool, DnaSource, DrawnFragment};
+use super::fold_back::fold_back;
 use super::molecule::Molecule;
 use super::params::SequencingParams;
-use super::recurrent::Shown;
-use super::slippage::{Slippage, Stage};
-use super::tube::{Drawn, Kind, Tube};
+use super::read_counts::ReadCounts;
+use super::recurrent_errors::LibraryRecurrentErrors;
+use super::slippage::{SlippageModel, SlippageStage};
 use crate::rng::Rng;
-use crate::tandem;
+use crate::tandem_repeats;
 
-/// The shortest fragment where adapters are read into, bp: shorter ones do not survive the cleaning of the library.
-pub const SHORTEST_INSERT: usize = 30;
-/// Share of the short molecules that are two adapters with nothing between them.
-const DIMERS: f64 = 0.02;
+/// Minimum insert length with adapters, bp. Clean-up of the library removes shorter molecules.
+pub const MIN_INSERT_BP: usize = 30;
+/// Share of adapter dimers among the short molecules.
+const DIMER_SHARE: f64 = 0.02;
 
-/// Draws the lengths of fragments.
+/// Distribution of insert lengths.
 #[derive(Debug, Clone)]
-pub struct Inserts {
+pub struct InsertSizeDistribution {
     mean: f64,
     sd: f64,
-    shortest: f64,
-    /// Share of short ones, and how long they are at most.
-    short: (f64, usize),
+    min_bp: f64,
+    /// Share of the short inserts, and their maximum length, bp.
+    short_share_and_max_bp: (f64, usize),
 }
 
-/// The length of a fragment, bp.
+/// Length class and length of an insert, bp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Insert {
-    /// As most are.
-    Usual(usize),
-    /// No longer than a read.
+pub enum InsertSize {
+    /// Drawn from the normal distribution of the library.
+    Regular(usize),
+    /// Not longer than a read.
     Short(usize),
-    /// There is none.
+    /// Adapter dimer without insert.
     Dimer,
 }
 
-impl Insert {
-    /// In bp.
-    pub fn length(self) -> usize {
+impl InsertSize {
+    /// Returns the length, bp.
+    pub fn length_bp(self) -> usize {
         match self {
-            Insert::Usual(length) | Insert::Short(length) => length,
-            Insert::Dimer => 0,
+            InsertSize::Regular(length) | InsertSize::Short(length) => length,
+            InsertSize::Dimer => 0,
         }
     }
 }
 
-impl Inserts {
-    /// Without adapters no fragment is shorter than a read.
+impl InsertSizeDistribution {
+    /// Creates the distribution. Without adapters no insert is shorter than a read.
     pub fn new(params: &SequencingParams) -> Self {
-        let read = params.longest_read();
-        let shortest = if params.adapter().is_some() { SHORTEST_INSERT.min(read) } else { read };
-        Inserts {
+        let read = params.longest_read_bp();
+        let shortest = if params.adapter_in_reach().is_some() { MIN_INSERT_BP.min(read) } else { read };
+        InsertSizeDistribution {
             mean: params.insert_mean,
             sd: params.insert_sd,
-            shortest: shortest as f64,
-            short: (params.library.short_inserts, read),
+            min_bp: shortest as f64,
+            short_share_and_max_bp: (params.library.short_inserts, read),
         }
     }
 
-    /// A random length.
-    pub fn draw(&self, rng: &mut Rng) -> Insert {
-        let (share, longest) = self.short;
-        if share > 0.0 && rng.chance(share) {
-            let shortest = self.shortest as usize;
-            let length = shortest + rng.below(longest - shortest + 1);
-            return if rng.chance(DIMERS) { Insert::Dimer } else { Insert::Short(length) };
+    /// Draws an insert length.
+    pub fn draw_insert(&self, rng: &mut Rng) -> InsertSize {
+        let (share, longest) = self.short_share_and_max_bp;
+        if share > 0.0 && rng.draw_bernoulli(share) {
+            let shortest = self.min_bp as usize;
+            let length = shortest + rng.draw_below(longest - shortest + 1);
+            return if rng.draw_bernoulli(DIMER_SHARE) { InsertSize::Dimer } else { InsertSize::Short(length) };
         }
-        Insert::Usual(self.usual(rng))
+        InsertSize::Regular(self.draw_regular_length(rng))
     }
 
-    /// A random length, not of the short ones.
-    pub fn usual(&self, rng: &mut Rng) -> usize {
-        let length = (0..100).map(|_| rng.normal(self.mean, self.sd)).find(|&l| l >= self.shortest);
-        length.unwrap_or(self.shortest) as usize
+    /// Draws a length from the normal distribution, bp.
+    pub fn draw_regular_length(&self, rng: &mut Rng) -> usize {
+        let length = (0..100).map(|_| rng.draw_normal(self.mean, self.sd)).find(|&l| l >= self.min_bp);
+        length.unwrap_or(self.min_bp) as usize
     }
 
-    /// The length that few fragments exceed.
-    pub fn longest(&self) -> usize {
+    /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
+    pub fn long_insert_bp(&self) -> usize {
         (self.mean + 3.0 * self.sd) as usize
     }
 }
 
-/// Makes the molecules of a sample.
+/// Library of a sample, from which molecules are drawn.
 #[derive(Debug)]
 pub struct Library<'a> {
-    tube: Tube<'a>,
+    tube: DnaPool<'a>,
     params: &'a SequencingParams,
-    inserts: Inserts,
-    slippage: Option<Slippage>,
-    /// Wrong bases that recur, if there are any.
-    recurrent: Option<Shown>,
+    inserts: InsertSizeDistribution,
+    slippage: Option<SlippageModel>,
+    /// Recurrent errors, if any.
+    recurrent: Option<LibraryRecurrentErrors>,
 }
 
 impl<'a> Library<'a> {
-    /// A library of what is in a tube.
-    pub fn new(tube: Tube<'a>, params: &'a SequencingParams, recurrent: Option<Shown>) -> Self {
-        let slippage = Slippage::new(Stage::Pcr, params.library.pcr_slippage);
-        Library { tube, params, inserts: Inserts::new(params), slippage, recurrent }
+    /// Creates a library from the DNA sources of a sample.
+    pub fn new(tube: DnaPool<'a>, params: &'a SequencingParams, recurrent: Option<LibraryRecurrentErrors>) -> Self {
+        let slippage = SlippageModel::new(SlippageStage::Pcr, params.library.pcr_slippage);
+        Library { tube, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
     }
 
-    /// A new molecule.
-    pub fn molecule(&self, rng: &mut Rng, counts: &mut Counts) -> Molecule<'a> {
+    /// Draws a molecule with all artefacts of library preparation.
+    pub fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
-        let insert = self.inserts.draw(rng);
-        counts.short_inserts += u64::from(!matches!(insert, Insert::Usual(_)));
-        if insert == Insert::Dimer {
+        let insert = self.inserts.draw_insert(rng);
+        counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
+        if insert == InsertSize::Dimer {
             counts.adapter_dimers += 1;
-            return Molecule::dimer();
+            return Molecule::adapter_dimer();
         }
-        let Drawn { fragment, kind, captured } = self.tube.fragment(insert.length(), rng);
-        let reverse = rng.chance(0.5);
+        let DrawnFragment { fragment, dna_source: kind, captured } = self.tube.draw_fragment(insert.length_bp(), rng);
+        let reverse = rng.draw_bernoulli(0.5);
         let mut molecule = Molecule::new(fragment, reverse, kind);
         molecule.captured = captured;
-        damage::damage(&mut molecule, &self.params.library, rng, counts);
+        damage::add_damage(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
-            && kind == Kind::Patient
+            && kind == DnaSource::Patient
         {
-            recurrent.strike(&mut molecule, &fragment, reverse, rng, counts);
+            recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
         }
-        self.rearrange(&mut molecule, rng, counts);
-        self.amplify(&mut molecule, rng, counts);
+        self.add_fold_back_or_chimera(&mut molecule, rng, counts);
+        self.apply_pcr(&mut molecule, rng, counts);
         molecule
     }
 
-    /// Folds a molecule back, or joins it with another.
-    fn rearrange(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut Counts) {
+    /// Turns the molecule into a fold-back or a chimera, with the configured probabilities.
+    fn add_fold_back_or_chimera(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         let (fold_backs, chimeras) = (self.params.library.fold_backs, self.params.library.chimeras);
         if fold_backs + chimeras == 0.0 {
             return;
         }
-        let choice = rng.unit();
+        let choice = rng.draw_unit_interval();
         if choice < fold_backs {
-            let length = self.inserts.usual(rng);
+            let length = self.inserts.draw_regular_length(rng);
             counts.fold_backs += u64::from(fold_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
-            counts.chimeras += u64::from(chimera::join(molecule, &self.tube, rng));
+            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.tube, rng));
         }
     }
 
-    /// What the first rounds of PCR do.
-    fn amplify(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut Counts) {
+    /// Applies tandem-repeat slippage and substitutions of early PCR.
+    fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
             let mut tracts = vec![];
-            tandem::find_tracts(molecule.bases(), &mut tracts);
+            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut tracts);
             molecule.tracts = tracts;
         }
         if let Some(slippage) = &self.slippage {
-            slippage.slip(molecule, rng, counts);
+            slippage.slip_molecule(molecule, rng, counts);
         }
-        damage::copy_errors(molecule, self.params.library.pcr_errors, rng, counts);
+        damage::add_pcr_errors(molecule, self.params.library.pcr_errors, rng, counts);
     }
 }

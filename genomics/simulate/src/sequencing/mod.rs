@@ -1,36 +1,35 @@
-//! Reads of a sample, in the order in which things happen: DNA in a tube, molecules of a library, cycles of a sequencer,
-//! FASTQ files.
+//! Simulates the reads of a sample, in the order of the laboratory: DNA sources, library molecules, sequencer, FASTQ.
 
 mod params;
 
 mod fragments;
 mod capture;
 mod coverage;
-mod tube;
+mod dna_pool;
 
 mod molecule;
 mod damage;
-mod recurrent;
-mod foldback;
+mod recurrent_errors;
+mod fold_back;
 mod chimera;
 mod slippage;
 mod library;
 
 mod adapter;
 mod quality;
-mod cycles;
+mod sequencer;
 
-mod counts;
+mod read_counts;
 mod fastq;
 
-pub use capture::Captured;
-pub use counts::Counts;
-pub use coverage::Coverage;
-pub use cycles::Machine;
-pub use fastq::{Output, Sink, sequence};
-pub use fragments::{Chromosome, Mixture, Pool};
-pub use library::{Inserts, Library, SHORTEST_INSERT};
+pub use capture::CapturedTargets;
+pub use coverage::CoverageModel;
+pub use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};
+pub use fastq::{FastqOptions, FastqSink, sequence_library};
+pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
+pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
 pub use params::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
-pub use recurrent::{Recurrent, Shown, Strand};
-pub use tube::{Kind, Sampling, Source, Tube, kept};
+pub use read_counts::ReadCounts;
+pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
+pub use sequencer::Sequencer;

@@ -1,147 +1,147 @@
-//! A molecule of the library: what of the DNA it is made of, and its bases after all that happened to it.
+//! A library molecule: the fragments it is made of, and its bases after all artefacts.
 
 use genuma_reads::dna;
 
+use super::dna_pool::DnaSource;
 use super::fragments::Fragment;
-use super::tube::Kind;
-use crate::origin::Place;
-use crate::tandem::Tract;
+use crate::reference_origins::ReferencePlacement;
+use crate::tandem_repeats::TandemRepeat;
 
-/// A fragment, or a part of one, and whether the molecule reads it from its end.
+/// A fragment, or part of one, and the strand on which the molecule has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
-    /// The bases.
+pub struct MoleculePart<'a> {
+    /// The bases of the part.
     pub fragment: Fragment<'a>,
-    /// Whether the molecule's strand is the other one.
+    /// Whether the molecule has the reverse complement.
     pub reverse: bool,
 }
 
-impl<'a> Part<'a> {
-    /// Bases `start..end` as the molecule reads them.
-    pub fn cut(&self, start: usize, end: usize) -> Part<'a> {
+impl<'a> MoleculePart<'a> {
+    /// Returns the bases `start..end` in the direction of the molecule.
+    pub fn subpart(&self, start: usize, end: usize) -> MoleculePart<'a> {
         let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
-        Part { fragment: self.fragment.part(start, end), ..*self }
+        MoleculePart { fragment: self.fragment.subfragment(start, end), ..*self }
     }
 
-    /// Where a mate of `length` bases comes from that begins at one of its ends.
-    fn place(&self, mate: usize, length: usize) -> Option<Place> {
+    /// Returns the reference placement of a mate of `length` bases that begins at an end of the part.
+    fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let last = self.reverse == (mate == 0);
-        let place = self.fragment.end_place(length, last)?;
-        Some(Place { reverse: place.reverse ^ last, ..place })
+        let place = self.fragment.end_placement(length, last)?;
+        Some(ReferencePlacement { reverse: place.reverse ^ last, ..place })
     }
 }
 
-/// A molecule with adapters at its ends; the adapters are not among its bases. The strand that read 1 reads counts.
+/// A molecule between its adapters. Read 1's strand is the reference for positions and artefacts.
 #[derive(Debug, Clone)]
 pub(crate) struct Molecule<'a> {
     bases: Vec<u8>,
-    /// Whether `bases` are those of the other strand.
+    /// Whether `bases` is the reverse complement of read 1's strand.
     reverse: bool,
-    /// One, two if it was joined, none if it is but adapters.
-    parts: [Option<Part<'a>>; 2],
-    /// Bases gained (or lost, if negative) by slips, and where.
+    /// One part; two parts for chimeras and fold-backs; none for adapter dimers.
+    parts: [Option<MoleculePart<'a>>; 2],
+    /// Position of each slip and the bases that it gained (negative: lost).
     slips: Vec<(usize, isize)>,
-    /// Tandem repeats of `bases`, if anybody asks for them.
-    pub tracts: Vec<Tract>,
-    /// Whose it is.
-    pub kind: Kind,
-    /// Whether a target caught it.
+    /// Tandem repeats of `bases`, if slippage is simulated.
+    pub tracts: Vec<TandemRepeat>,
+    /// DNA source of the molecule.
+    pub source: DnaSource,
+    /// Whether a target captured the molecule.
     pub(crate) captured: bool,
 }
 
 impl<'a> Molecule<'a> {
-    /// A fragment as it is; `reverse` if read 1 reads its other strand.
-    pub fn new(fragment: Fragment<'a>, reverse: bool, kind: Kind) -> Self {
-        let parts = [Some(Part { fragment, reverse }), None];
+    /// Creates a molecule of one fragment. `reverse`: read 1 reads the reverse complement.
+    pub fn new(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
+        let parts = [Some(MoleculePart { fragment, reverse }), None];
         Molecule {
-            bases: fragment.bases(),
+            bases: fragment.spell_bases(),
             reverse,
             parts,
             slips: vec![],
             tracts: vec![],
-            kind,
+            source: kind,
             captured: false,
         }
     }
 
-    /// Two adapters with nothing between them.
-    pub(crate) fn dimer() -> Self {
+    /// Creates an adapter dimer without insert.
+    pub(crate) fn adapter_dimer() -> Self {
         Molecule {
             bases: vec![],
             reverse: false,
             parts: [None; 2],
             slips: vec![],
             tracts: vec![],
-            kind: Kind::Patient,
+            source: DnaSource::Patient,
             captured: false,
         }
     }
 
-    /// Its length, bp.
+    /// Returns the length, bp.
     pub fn len(&self) -> usize {
         self.bases.len()
     }
 
-    /// The part that it consists of, if that is one only.
-    pub fn whole(&self) -> Option<Part<'a>> {
+    /// Returns the only part; `None` if there are two parts or none.
+    pub fn single_part(&self) -> Option<MoleculePart<'a>> {
         if self.parts[1].is_none() { self.parts[0] } else { None }
     }
 
-    /// A base of read 1's strand.
-    pub fn base(&self, at: usize) -> u8 {
+    /// Returns a base of read 1's strand.
+    pub fn read1_base(&self, at: usize) -> u8 {
         if self.reverse { dna::complement(self.bases[self.bases.len() - 1 - at]) } else { self.bases[at] }
     }
 
-    /// Its bases as they are kept: those of read 1's strand or of the other one.
-    pub fn bases(&self) -> &[u8] {
+    /// Returns the stored bases: read 1's strand or its reverse complement.
+    pub fn stored_bases(&self) -> &[u8] {
         &self.bases
     }
 
-    /// Read 1's strand, to be changed in place.
-    pub fn strand(&mut self) -> &mut Vec<u8> {
+    /// Returns read 1's strand for changes in place.
+    pub fn read1_strand_mut(&mut self) -> &mut Vec<u8> {
         if self.reverse {
-            self.bases = dna::revcomp(&self.bases);
+            self.bases = dna::reverse_complement(&self.bases);
             self.reverse = false;
         }
         &mut self.bases
     }
 
-    /// Replaces what it consists of.
-    pub fn rebuild(&mut self, bases: Vec<u8>, parts: [Option<Part<'a>>; 2]) {
+    /// Replaces bases and parts.
+    pub fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
         self.reverse = false;
         self.parts = parts;
     }
 
-    /// Remembers that the strand gained bases (negative: lost) at a place.
-    pub fn slipped(&mut self, at: usize, gained: isize) {
+    /// Records that the strand gained bases at a position (negative: lost).
+    pub fn record_slip(&mut self, at: usize, gained: isize) {
         self.slips.push((at, gained));
     }
 
-    /// Whether a mate reads [`Self::bases`] from their end.
-    pub(crate) fn read_backwards(&self, mate: usize) -> bool {
+    /// Returns whether a mate reads the stored bases from their end.
+    pub(crate) fn mate_reads_stored_end(&self, mate: usize) -> bool {
         self.reverse == (mate == 0)
     }
 
-    /// Adds up to `length` bases as a mate reads them.
-    pub fn read(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
-        if self.read_backwards(mate) {
+    /// Appends up to `length` bases as a mate reads them.
+    pub fn append_mate_bases(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
+        if self.mate_reads_stored_end(mate) {
             bases.extend(self.bases.iter().rev().take(length).map(|&b| dna::complement(b)));
         } else {
             bases.extend(&self.bases[..length.min(self.bases.len())]);
         }
     }
 
-    /// Where a mate comes from that has read `length` bases; `None` when that is no one place.
-    pub fn place(&self, mate: usize, length: usize) -> Option<Place> {
+    /// Returns the reference placement of a mate that read `length` bases; `None` if it is not one place.
+    pub fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);
         let gained: isize = passed.map(|(_, gained)| gained).sum();
         let length = length.saturating_add_signed(-gained);
         let part = if mate == 0 { self.parts[0] } else { self.parts[1].or(self.parts[0]) }?;
-        // Beyond a joint there is another place; beyond the ends there is nothing more to come from anywhere.
+        // Beyond the junction of two parts there is another placement; beyond the ends there is none.
         let joined = self.parts[1].is_some();
-        if joined && length > part.fragment.len() { None } else { part.place(mate, length) }
+        if joined && length > part.fragment.len() { None } else { part.mate_placement(mate, length) }
     }
 }

@@ -1,30 +1,30 @@
-//! What the library and the sequencer do to the reads.
+//! Parameters of the library and the sequencer.
 
 use serde::Serialize;
 
-/// The library and the sequencer.
+/// Parameters of the library and the sequencer.
 #[derive(Debug, Clone, Serialize)]
 pub struct SequencingParams {
     /// Length of each mate, bases.
     pub read_length: usize,
-    /// Mean fragment length, bp.
+    /// Mean insert length, bp.
     pub insert_mean: f64,
-    /// Its standard deviation, bp.
+    /// Standard deviation of the insert length, bp.
     pub insert_sd: f64,
     /// Share of the pairs that are PCR duplicates of another pair.
     pub duplicates: f64,
-    /// Mean probability that a base is wrong.
+    /// Mean probability of a wrong base.
     pub error_rate: f64,
-    /// Whether read names tell where both mates come from.
+    /// Whether read names report the true origin of both mates.
     #[serde(skip_serializing_if = "is_default")]
     pub true_positions: bool,
-    /// What happens to molecules before they are sequenced.
+    /// Parameters of library preparation.
     #[serde(skip_serializing_if = "is_default")]
     pub library: LibraryParams,
-    /// How evenly molecules cover the genome.
+    /// Parameters of uneven coverage.
     #[serde(skip_serializing_if = "is_default")]
     pub coverage: CoverageParams,
-    /// What the sequencer does beyond wrong bases.
+    /// Sequencer artefacts other than substitutions.
     #[serde(skip_serializing_if = "is_default")]
     pub machine: MachineParams,
 }
@@ -45,67 +45,67 @@ impl Default for SequencingParams {
     }
 }
 
-/// Adapters at the ends of the molecules.
+/// Adapter type of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adapter {
-    /// Ligated, as TruSeq's.
+    /// Ligated TruSeq adapters.
     Truseq,
-    /// Put in by a transposase, as Nextera's.
+    /// Nextera adapters, inserted by a transposase.
     Nextera,
 }
 
-/// What happens to molecules before they are sequenced. Everything is off by default.
+/// Parameters of library preparation. All effects are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
-    /// The adapters that short molecules are read into. Without them no fragment is shorter than a read.
+    /// Adapters that mates of short molecules read into. Without adapters no fragment is shorter than a read.
     pub adapter: Option<Adapter>,
-    /// Share of the fragments that are no longer than a read.
+    /// Share of the fragments that are not longer than a read.
     pub short_inserts: f64,
-    /// Share of the molecules that are folded back on themselves.
+    /// Share of fold-back molecules.
     pub fold_backs: f64,
-    /// Share of the molecules ligated from two fragments.
+    /// Share of chimeric molecules.
     pub chimeras: f64,
-    /// Probability that a G is oxidised and read as T, each.
+    /// Probability that a G is oxidised and read as T, per base.
     pub oxidation: f64,
-    /// Probability that a C is deaminated and read as T, each.
+    /// Probability that a C is deaminated and read as T, per base.
     pub deamination: f64,
-    /// Probability that early PCR copies a base wrongly, each.
+    /// Probability of a substitution by early PCR, per base.
     pub pcr_errors: f64,
-    /// How often PCR changes the length of a tandem repeat; 1 is as in libraries made by PCR.
+    /// Factor for length changes of tandem repeats by PCR; 1 matches PCR-amplified libraries.
     pub pcr_slippage: f64,
 }
 
-/// How evenly molecules cover the genome.
+/// Parameters of uneven coverage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoverageParams {
-    /// How much coverage depends on a fragment's GC content; at 1 a fragment of 25% or 70% has a third.
+    /// Strength of the GC bias. At 1, fragments of 25 % or 70 % GC have a third of the coverage.
     pub gc_bias: f64,
-    /// Coefficient of variation of coverage from one few kb to the next.
+    /// Coefficient of variation of the coverage over distances of a few kb.
     pub unevenness: f64,
 }
 
-/// What the sequencer does beyond wrong bases. Everything is off by default.
+/// Sequencer artefacts other than substitutions. All are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MachineParams {
-    /// Lengths of reads, one for each pair, instead of [`SequencingParams::read_length`].
+    /// Read lengths, drawn per pair. If not empty, they replace [`SequencingParams::read_length`].
     pub read_lengths: Vec<usize>,
-    /// Share of the mates that were cut at their 3' ends.
+    /// Share of the mates that are trimmed at their 3' end.
     pub trimmed: f64,
-    /// Two colours: no signal is read as G.
+    /// Whether the sequencer has two colours and reads a missing signal as G.
     pub two_colour: bool,
-    /// Qualities of four values only.
+    /// Whether qualities are binned to four values.
     pub binned_qualities: bool,
     /// Share of the mates whose 3' part has quality 2.
     pub quality_tails: f64,
-    /// Probability that a base is called N, each.
+    /// Probability that a base is called N, per base.
     pub n_rate: f64,
-    /// How often a read has a tandem repeat of another length than its molecule; 1 is usual.
+    /// Factor for length changes of tandem repeats by sequencing; 1 is usual.
     pub sequencing_slippage: f64,
 }
 
 impl SequencingParams {
-    /// The lengths that reads can have, bases; never empty.
+    /// Returns the possible read lengths, bases; never empty.
     pub fn read_lengths(&self) -> &[usize] {
         if self.machine.read_lengths.is_empty() {
             std::slice::from_ref(&self.read_length)
@@ -114,21 +114,21 @@ impl SequencingParams {
         }
     }
 
-    /// The longest of them, bases.
-    pub(crate) fn longest_read(&self) -> usize {
+    /// Returns the longest read length, bases.
+    pub(crate) fn longest_read_bp(&self) -> usize {
         self.read_lengths().iter().copied().max().unwrap_or(self.read_length)
     }
 
-    /// The adapters, if reads can reach them.
-    pub fn adapter(&self) -> Option<Adapter> {
+    /// Returns the adapters of the library; `None` if the library names none and no read is long enough to reach one.
+    pub fn adapter_in_reach(&self) -> Option<Adapter> {
         let library = &self.library;
-        let short = self.insert_mean < self.longest_read() as f64;
+        let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;
         library.adapter.or(reached.then_some(Adapter::Truseq))
     }
 }
 
-/// For leaving out what is off when parameters are written down.
+/// Returns whether a value equals its default. Serde skips such parameters.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,4 @@
-//! Simulating for a test, and reading what came of it.
+//! Helpers to simulate for a test and to read the output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,18 +6,18 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use genuma_simulate::{
-    GenomeSource, GermlineParams, Params, SampleParams, SequencingParams, SomaticParams, simulate,
+    GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where a mate comes from.
+/// True origin of a mate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub contig: String,
-    /// First base, from 0.
+    /// First base, 0-based.
     pub start: usize,
-    /// One past the last.
+    /// One past the last base.
     pub end: usize,
     pub reverse: bool,
 }
@@ -25,7 +25,7 @@ pub struct Place {
 #[derive(Debug, Clone)]
 pub struct Mate {
     pub bases: Vec<u8>,
-    /// Phred.
+    /// Phred qualities.
     pub quals: Vec<u8>,
     pub place: Option<Place>,
 }
@@ -34,7 +34,7 @@ pub struct Mate {
 #[derive(Debug, Clone)]
 pub struct Variant {
     pub contig: String,
-    /// From 1.
+    /// Position, 1-based.
     pub pos: usize,
     pub reference: String,
     pub alternate: String,
@@ -58,9 +58,9 @@ pub struct Made {
     pub report: Value,
 }
 
-/// Parameters without any variants, with few wrong bases, whose read names tell where reads come from.
-pub fn clean(length: usize, contigs: usize, depth: f64) -> Params {
-    Params {
+/// Parameters without variants, with few errors, and with the true origin in read names.
+pub fn clean(length: usize, contigs: usize, depth: f64) -> SimulationParams {
+    SimulationParams {
         genome: GenomeSource::Made { length, contigs, repeats: None },
         germline: GermlineParams { snv_rate: 0.0, indel_rate: 0.0, svs: 0, ..Default::default() },
         somatic: SomaticParams { snvs: 0, indels: 0, svs: 0, ..Default::default() },
@@ -71,9 +71,9 @@ pub fn clean(length: usize, contigs: usize, depth: f64) -> Params {
     }
 }
 
-/// The same with a genome of the test's own.
-pub fn of_genome(path: &Path, depth: f64) -> Params {
-    Params { genome: GenomeSource::File(path.to_owned()), ..clean(0, 0, depth) }
+/// The same with a given genome.
+pub fn of_genome(path: &Path, depth: f64) -> SimulationParams {
+    SimulationParams { genome: GenomeSource::File(path.to_owned()), ..clean(0, 0, depth) }
 }
 
 pub fn write_fasta(folder: &Path, contigs: &[(&str, Vec<u8>)]) -> PathBuf {
@@ -84,7 +84,7 @@ pub fn write_fasta(folder: &Path, contigs: &[(&str, Vec<u8>)]) -> PathBuf {
     path
 }
 
-pub fn made(params: &Params) -> Made {
+pub fn made(params: &SimulationParams) -> Made {
     let folder = tempfile::tempdir().unwrap();
     simulate(params, folder.path(), 2).unwrap();
     let text = fs::read_to_string(folder.path().join("genome.fa")).unwrap();
@@ -110,7 +110,7 @@ impl Made {
         first.into_iter().zip(second).map(|(a, b)| [a, b]).collect()
     }
 
-    /// One of the counts that simulate.json has of a sample.
+    /// Returns a count of a sample from simulate.json.
     pub fn count(&self, sample: &str, what: &str) -> f64 {
         self.report["made"][format!("{sample}_reads")][what].as_f64().unwrap()
     }
@@ -136,7 +136,7 @@ impl Made {
             .collect()
     }
 
-    /// Spans of a BED file.
+    /// Returns the spans of a BED file.
     pub fn bed(&self, name: &str) -> Vec<(String, usize, usize)> {
         let text = fs::read_to_string(self.folder.path().join(name)).unwrap();
         let span = |line: &str| {
@@ -146,13 +146,13 @@ impl Made {
         text.lines().map(span).collect()
     }
 
-    /// The bases that a mate would have without anything gone wrong.
+    /// Returns the bases that a mate would have without errors.
     pub fn expected(&self, place: &Place) -> Vec<u8> {
         let bases = &self.genome[&place.contig][place.start..place.end];
         if place.reverse { revcomp(bases) } else { bases.to_vec() }
     }
 
-    /// Coverage of each base by mates.
+    /// Returns the depth of each base.
     pub fn depth(&self, sample: &str) -> BTreeMap<String, Vec<f64>> {
         let mut depth: BTreeMap<String, Vec<f64>> =
             self.genome.iter().map(|(name, seq)| (name.clone(), vec![0.0; seq.len()])).collect();
@@ -162,21 +162,19 @@ impl Made {
         depth
     }
 
-    /// How many mates show a base of the reference (from 1), by their base there: of those that lie in the reference base
-    /// by base.
+    /// Counts the mates at a reference base (1-based) by the base that they show. Only mates without gaps to the
+    /// reference count.
     pub fn alleles(&self, mates: &[Mate], contig: &str, pos: usize) -> BTreeMap<u8, usize> {
         let mut seen = BTreeMap::new();
         for mate in mates {
             let Some(place) = &mate.place else { continue };
             if place.contig == contig && (place.start..place.end).contains(&(pos - 1)) {
                 let bases = if place.reverse { revcomp(&mate.bases) } else { mate.bases.clone() };
-                // Behind an indel bases are not where they would be.
+                // Behind an indel bases are shifted.
                 let near = 3.min(pos - 1 - place.start).min(place.end - pos);
                 let at = pos - 1 - place.start;
                 let flanks = |k: usize| bases[k] == self.genome[contig][place.start + k];
-                if bases.len() == place.end - place.start
-                    && (at - near..at).chain(at + 1..=at + near).all(flanks)
-                {
+                if bases.len() == place.end - place.start && (at - near..at).chain(at + 1..=at + near).all(flanks) {
                     *seen.entry(bases[at]).or_default() += 1;
                 }
             }
@@ -198,10 +196,10 @@ fn read(lines: &[&str], mate: usize) -> Mate {
 }
 
 pub fn revcomp(bases: &[u8]) -> Vec<u8> {
-    genuma_reads::dna::revcomp(bases)
+    genuma_reads::dna::reverse_complement(bases)
 }
 
-/// Whether `found` is `wanted` but for `tolerance`, relative.
+/// Returns whether `found` equals `wanted` within a relative `tolerance`.
 #[track_caller]
 pub fn close(found: f64, wanted: f64, tolerance: f64) {
     assert!((found / wanted - 1.0).abs() <= tolerance, "{found} instead of {wanted}");

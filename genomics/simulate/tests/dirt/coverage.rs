@@ -1,6 +1,6 @@
-//! How molecules cover the genome: GC, waves, targets.
+//! Tests uneven coverage: GC bias, coverage wave, capture targets.
 
-use genuma_simulate::{CaptureParams, CoverageParams, Params, TargetSource};
+use genuma_simulate::{CaptureParams, CoverageParams, SimulationParams, TargetSource};
 
 use crate::common::{clean, close, made, of_genome, write_fasta};
 
@@ -25,15 +25,14 @@ fn mean(depth: &[f64]) -> f64 {
 #[test]
 fn gc_decides_coverage_and_the_mean_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let contigs =
-        [("low", random(100_000, 25)), ("best", random(100_000, 45)), ("high", random(100_000, 70))];
+    let contigs = [("low", random(100_000, 25)), ("best", random(100_000, 45)), ("high", random(100_000, 70))];
     let mut params = of_genome(&write_fasta(folder.path(), &contigs), 20.0);
     let even = made(&params).depth("tumor");
     assert!(even.values().all(|d| (mean(d) / 20.0 - 1.0).abs() < 0.05));
     params.sequencing.coverage = CoverageParams { gc_bias: 1.0, unevenness: 0.0 };
     let depth = made(&params).depth("tumor");
     close(depth.values().map(|d| mean(d)).sum::<f64>() / 3.0, 20.0, 0.01);
-    // GC varies from fragment to fragment.
+    // GC content varies between fragments.
     close(mean(&depth["low"]) / mean(&depth["best"]), 1.0 / 3.0, 0.1);
     close(mean(&depth["high"]) / mean(&depth["best"]), 1.0 / 3.0, 0.1);
 }
@@ -42,7 +41,7 @@ fn gc_decides_coverage_and_the_mean_stays() {
 fn coverage_comes_in_waves_that_samples_share() {
     let mut params = clean(1_000_000, 1, 15.0);
     params.samples.depth_normal = 15.0;
-    let windows = |params: &Params, sample: &str| -> Vec<f64> {
+    let windows = |params: &SimulationParams, sample: &str| -> Vec<f64> {
         let depth = &made(params).depth(sample)["chr1"];
         depth[1000..].chunks_exact(1000).map(mean).collect()
     };
@@ -56,8 +55,7 @@ fn coverage_comes_in_waves_that_samples_share() {
     let ((m, sd), (n, of_normal)) = (moments(&tumour), moments(&normal));
     close(m, 15.0, 0.01);
     close((sd * sd - even * even).sqrt() / m, 0.4, 0.15);
-    let product =
-        tumour.iter().zip(&normal).map(|(a, b)| (a - m) * (b - n)).sum::<f64>() / tumour.len() as f64;
+    let product = tumour.iter().zip(&normal).map(|(a, b)| (a - m) * (b - n)).sum::<f64>() / tumour.len() as f64;
     let correlation = product / (sd * of_normal);
     assert!((0.45..0.8).contains(&correlation), "{correlation}");
 }
@@ -78,7 +76,7 @@ fn targets_have_the_depth_and_the_variants() {
         for (sample, asked) in [("tumor", 200.0), ("normal", 60.0)] {
             let depth = made.depth(sample);
             let on: f64 = spans.iter().flat_map(|(c, s, e)| &depth[c][*s..*e]).sum();
-            // What is off target falls on targets, too; reads over breakpoints are nowhere.
+            // Off-target fragments also fall on targets; reads across breakpoints have no origin.
             close(on / bases as f64, asked * 1.02, 0.03);
             let near = |contig: &str, at: usize, by: usize| {
                 spans.iter().any(|(c, s, e)| c == contig && at + by > *s && at < e + by)
@@ -90,12 +88,11 @@ fn targets_have_the_depth_and_the_variants() {
                 .map(|(_, _, x)| x)
                 .collect();
             close(mean(&far), asked * 0.02, 0.15);
-            // Beside a target coverage falls over some 200 bp.
-            let edge =
-                |by: usize| mean(&spans.iter().map(|(c, _, e)| depth[c][e + by]).collect::<Vec<f64>>());
+            // Next to a target the coverage falls over about 200 bp.
+            let edge = |by: usize| mean(&spans.iter().map(|(c, _, e)| depth[c][e + by]).collect::<Vec<f64>>());
             assert!(edge(0) > 0.4 * asked && edge(400) < 0.3 * edge(0), "{} {}", edge(0), edge(400));
         }
-        // Targets are captured unevenly, the same ones well in both samples.
+        // Targets are captured unevenly, with the same efficiency in both samples.
         let depths = ["tumor", "normal"].map(|sample| {
             let depth = made.depth(sample);
             spans.iter().map(|(c, s, e)| mean(&depth[c][*s..*e])).collect::<Vec<f64>>()
@@ -114,7 +111,7 @@ fn targets_have_the_depth_and_the_variants() {
         };
         let small: Vec<_> = truth.iter().filter(|v| ["SNV", "INDEL"].contains(&v.class())).collect();
         assert!(small.len() >= 30 && small.len() < 100, "{}", small.len());
-        // A deletion is told by the base before it, and may be shifted to the left.
+        // The position of a deletion is the base before it, and may be left-aligned.
         assert!(small.iter().all(|v| in_target(&v.contig, v.pos, 60)));
         assert!(small.iter().filter(|v| in_target(&v.contig, v.pos, 0)).count() * 20 > small.len() * 19);
         let svs: Vec<_> = truth.iter().filter(|v| v.class() == "DEL").collect();
@@ -129,8 +126,7 @@ fn targets_may_be_ones_own() {
     let bed = folder.path().join("own.bed");
     std::fs::write(&bed, "chr1\t50000\t50400\nchr1\t90000\t92000\n").unwrap();
     let mut params = clean(200_000, 1, 300.0);
-    params.capture =
-        Some(CaptureParams { targets: TargetSource::File(bed), off_target: 0.0, fewer_variants: false });
+    params.capture = Some(CaptureParams { targets: TargetSource::File(bed), off_target: 0.0, fewer_variants: false });
     let made = made(&params);
     let depth = &made.depth("tumor")["chr1"];
     let on: f64 = depth[50_000..50_400].iter().chain(&depth[90_000..92_000]).sum();

@@ -1,12 +1,12 @@
-//! Molecules: short, folded, joined, damaged, copied.
+//! Tests library artefacts: short inserts, fold-backs, chimeras, damage, duplicates, slippage.
 
 use std::collections::BTreeMap;
 
-use genuma_simulate::{Adapter, GermlineParams, LibraryParams, Params, RecurrentParams};
+use genuma_simulate::{Adapter, GermlineParams, LibraryParams, RecurrentErrorParams, SimulationParams};
 
 use crate::common::{Made, Mate, clean, close, made, of_genome, revcomp, write_fasta};
 
-fn with(library: LibraryParams, depth: f64) -> Params {
+fn with(library: LibraryParams, depth: f64) -> SimulationParams {
     let mut params = clean(300_000, 2, depth);
     params.sequencing.library = library;
     params
@@ -19,16 +19,8 @@ fn alike(read: &[u8], expected: &[u8]) -> bool {
 #[test]
 fn short_molecules_are_read_into_adapters() {
     for (adapter, starts, ends) in [
-        (
-            Adapter::Truseq,
-            ["AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT"],
-            [34, 33],
-        ),
-        (
-            Adapter::Nextera,
-            ["CTGTCTCTTATACACATCTCCGAGCCCACGAGAC", "CTGTCTCTTATACACATCTGACGCTGCCGACGA"],
-            [34, 33],
-        ),
+        (Adapter::Truseq, ["AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT"], [34, 33]),
+        (Adapter::Nextera, ["CTGTCTCTTATACACATCTCCGAGCCCACGAGAC", "CTGTCTCTTATACACATCTGACGCTGCCGACGA"], [34, 33]),
     ] {
         let library = LibraryParams { adapter: Some(adapter), short_inserts: 0.3, ..Default::default() };
         let mut params = with(library, 5.0);
@@ -51,11 +43,11 @@ fn short_molecules_are_read_into_adapters() {
                     *indices[number].entry(index.to_vec()).or_default() += 1;
                 }
                 if own == 0 {
-                    // No signal is G.
+                    // Without signal the base is G.
                     unlike += usize::from(!alike(&rest[72..], &[b'G'; 78]));
                 }
             }
-            // A few mates lose their quality for good.
+            // A few mates have a lost quality tail.
             assert!(unlike * 30 < short, "{unlike} of {short}");
             let mates = 2.0 * pairs.len() as f64;
             close(short as f64 / mates, 0.3, 0.1);
@@ -65,10 +57,7 @@ fn short_molecules_are_read_into_adapters() {
             }
             indices.map(|seen| seen.into_iter().max_by_key(|s| s.1).unwrap().0)
         });
-        assert!(
-            indices[0][0] != indices[1][0] && indices[0][1] != indices[1][1],
-            "samples have their own index"
-        );
+        assert!(indices[0][0] != indices[1][0] && indices[0][1] != indices[1][1], "samples have their own index");
     }
     let off = made(&with(LibraryParams::default(), 3.0));
     let all = off.pairs("tumor").into_iter().flatten();
@@ -82,18 +71,16 @@ fn inserts_below_the_read_length_overlap_fully() {
     let made = made(&params);
     let pairs = made.pairs("tumor");
     let inside = pairs.iter().filter(|[a, b]| match (&a.place, &b.place) {
-        (Some(a), Some(b)) => {
-            a.end - a.start < 150 && (a.start, a.end) == (b.start, b.end) && a.reverse != b.reverse
-        }
+        (Some(a), Some(b)) => a.end - a.start < 150 && (a.start, a.end) == (b.start, b.end) && a.reverse != b.reverse,
         _ => false,
     });
     close(inside.count() as f64 / pairs.len() as f64, 0.933, 0.03);
-    // The depth is that of the molecules' own bases.
+    // The depth counts the molecules' own bases only.
     let depth = &made.depth("tumor")["chr1"];
     close(depth.iter().sum::<f64>() / depth.len() as f64, 3.0, 0.02);
 }
 
-/// Whether a 20-mer of the read is its own reverse complement's, too.
+/// Returns whether the read has a 20-mer and its reverse complement.
 fn turns_back(bases: &[u8]) -> bool {
     let other = revcomp(bases);
     bases.windows(20).any(|word| other.windows(20).any(|w| w == word))
@@ -115,7 +102,7 @@ fn molecules_fold_back() {
             turned += usize::from(turns_back(&mate.bases));
         }
     }
-    // Some have their fold inside a mate, the others between the mates.
+    // Some folds are inside a mate, others between the mates.
     let share = |n: usize| n as f64 / pairs.len() as f64;
     assert!((0.02..0.15).contains(&share(same_strand)), "{same_strand} of {}", pairs.len());
     assert!((0.08..0.25).contains(&share(crossing)), "{crossing} of {}", pairs.len());
@@ -132,7 +119,7 @@ fn fold_backs_recur_at_the_same_stems() {
     let mut params = with(LibraryParams { fold_backs: 0.5, ..Default::default() }, 150.0);
     params.genome = genuma_simulate::GenomeSource::Made { length: 5_000, contigs: 1, repeats: None };
     let made = made(&params);
-    // Reads that stop being like the reference, by place.
+    // Number of reads that differ from the reference from a position on.
     let seq = &made.genome["chr1"];
     let mut stops: BTreeMap<usize, usize> = BTreeMap::new();
     for mate in made.pairs("tumor").iter().flatten().filter(|m| m.place.is_none()) {
@@ -175,15 +162,16 @@ fn chimeras_join_places() {
             apart += 1.0;
         }
     }
-    // The joint lies in a mate, or between the mates.
+    // The junction is in a mate or between the mates.
     close(broken as f64 / pairs.len() as f64, 0.3 * 0.75, 0.2);
     assert!(told > 50.0);
-    // Half are near, though a few of these look usual; a tenth and some of those from anywhere are of the other contig.
+    // Half of the partners are near, but some of these look like normal pairs. A tenth, and some of the genome-wide
+    // ones, are on the other contig.
     assert!((0.2..0.55).contains(&(near / told)), "{near} of {told}");
     assert!(other / told > 0.2 && apart / told > 0.2, "{other} {apart} of {told}");
 }
 
-/// Of each pair of bases (reference's and read's, in the direction of the read), how many; by mate.
+/// Counts pairs of reference base and read base, in the direction of the read, by mate.
 fn substitutions(made: &Made, mates: impl Fn(&[Mate; 2]) -> bool) -> [BTreeMap<(u8, u8), f64>; 2] {
     let mut seen: [BTreeMap<(u8, u8), f64>; 2] = Default::default();
     for pair in made.pairs("tumor").iter().filter(|p| mates(p)) {
@@ -215,16 +203,16 @@ fn damage_is_on_the_strand_of_read_1() {
         let seen = substitutions(&damaged, |_| true);
         let complement = |b: u8| revcomp(&[b])[0];
         let (first, second) = (rate(&seen[0], from, to), rate(&seen[1], complement(from), complement(to)));
-        // More often in some contexts: 3 of 4 times once, 1 of 4 times (a little less) three times; ends on top.
+        // Context factors: once in 3 of 4 cases, three times in slightly less than 1 of 4; ends add more.
         assert!((0.012..0.025).contains(&first), "{first}");
-        // Read 2 reads the copied strand, far from read 1's end.
+        // Read 2 reads the copied strand, far from the end of read 1.
         assert!((0.012..0.025).contains(&second), "{second}");
         assert!(rate(&seen[1], from, to) < 2e-3 && rate(&seen[0], complement(from), complement(to)) < 2e-3);
-        // On the reference: read 1 forwards, read 2 backwards (F1R2) shows from>to only; F2R1 the complement only.
+        // On the reference, F1R2 pairs show the substitution itself, F2R1 pairs its complement.
         for reverse in [false, true] {
             let of_strand = |pair: &[Mate; 2]| pair[0].place.as_ref().is_some_and(|p| p.reverse == reverse);
             let seen = substitutions(&damaged, of_strand);
-            // Read 1 backwards has its bases complemented.
+            // A reverse read 1 has its bases complemented.
             let on_reference = |a: u8, b: u8| {
                 if reverse { rate(&seen[0], complement(a), complement(b)) } else { rate(&seen[0], a, b) }
             };
@@ -259,15 +247,13 @@ fn damage_prefers_contexts_and_ends() {
     close(of(LibraryParams { deamination: 0.02, ..Default::default() }, b'C', b'G', true), 5.0, 0.15);
 }
 
-/// Pairs that are copies of one molecule, where there are three at least.
+/// Returns groups of at least three duplicates of one molecule.
 fn families(made: &Made) -> Vec<Vec<[Mate; 2]>> {
     let mut by_ends: BTreeMap<_, Vec<[Mate; 2]>> = BTreeMap::new();
     for pair in made.pairs("tumor") {
-        // A slip changes how far a read gets, but not where it begins.
+        // A slip changes how far a read extends, but not where it begins.
         let begin = |mate: &Mate| {
-            mate.place
-                .as_ref()
-                .map(|p| (p.contig.clone(), if p.reverse { p.end } else { p.start }, p.reverse))
+            mate.place.as_ref().map(|p| (p.contig.clone(), if p.reverse { p.end } else { p.start }, p.reverse))
         };
         if let [Some(a), Some(b)] = [begin(&pair[0]), begin(&pair[1])] {
             by_ends.entry((a, b)).or_default().push(pair);
@@ -294,12 +280,12 @@ fn copies_share_errors_of_pcr_and_damage() {
         }
     }
     assert!(bases > 20_000.0, "{bases}");
-    // A fifth of the bases are C, half of them of molecules' own strands; a few are read wrongly by one copy.
+    // A fifth of the bases are C, half of them on the molecule's own strand; a few are errors of one duplicate.
     assert!((0.002..0.0035).contains(&(shared / bases)), "{}", shared / bases);
     assert!(single / bases < 0.012, "{}", single / bases);
 }
 
-/// A genome with a homopolymer of 12 every 600 bases.
+/// Creates a genome with a homopolymer of 12 every 600 bases.
 fn with_homopolymers(folder: &std::path::Path) -> std::path::PathBuf {
     let mut state = 1u64;
     let mut base = || {
@@ -310,13 +296,13 @@ fn with_homopolymers(folder: &std::path::Path) -> std::path::PathBuf {
     for _ in 0..200 {
         let stretch: Vec<u8> = (0..588).map(|_| base()).collect();
         seq.extend(stretch);
-        // Neighbours that are not of it.
+        // Flanking bases that differ from the homopolymer.
         seq.extend(b"CGAAAAAAAAAAAAGC");
     }
     write_fasta(folder, &[("a", seq)])
 }
 
-/// Length of the homopolymer in a read, if it has both sides of one.
+/// Returns the length of the homopolymer in a read, if both flanks are in the read.
 fn homopolymer(bases: &[u8]) -> Option<usize> {
     let both = [bases.to_vec(), revcomp(bases)];
     both.iter().find_map(|b| {
@@ -336,26 +322,22 @@ fn tandem_repeats_slip_in_pcr_for_all_copies_and_in_sequencing_for_each() {
         params.sequencing.machine.sequencing_slippage = sequencing;
         params.sequencing.duplicates = 0.6;
         let made = made(&params);
-        let all: Vec<usize> =
-            made.pairs("tumor").iter().flatten().filter_map(|m| homopolymer(&m.bases)).collect();
+        let all: Vec<usize> = made.pairs("tumor").iter().flatten().filter_map(|m| homopolymer(&m.bases)).collect();
         let in_families: Vec<Vec<usize>> = families(&made)
             .iter()
-            .map(|family| {
-                family.iter().filter_map(|pair| homopolymer(&pair[0].bases)).collect::<Vec<usize>>()
-            })
+            .map(|family| family.iter().filter_map(|pair| homopolymer(&pair[0].bases)).collect::<Vec<usize>>())
             .filter(|lengths| lengths.len() >= 3 && lengths.iter().any(|&l| l != 12))
             .collect();
         (all, in_families)
     };
     let slipped = |all: &[usize]| all.iter().filter(|&&l| l != 12).count() as f64 / all.len() as f64;
     let (all, _) = lengths(0.0, 0.0);
-    // Wrong bases make no other lengths, as both sides have to be there.
+    // Sequencing errors do not change lengths, because both flanks must be present.
     assert!(all.len() > 10_000 && slipped(&all) < 1e-3);
 
     let (all, families) = lengths(1.0, 0.0);
     close(slipped(&all), 0.04, 0.35);
-    let lost =
-        all.iter().filter(|&&l| l < 12).count() as f64 / all.iter().filter(|&&l| l != 12).count() as f64;
+    let lost = all.iter().filter(|&&l| l < 12).count() as f64 / all.iter().filter(|&&l| l != 12).count() as f64;
     close(lost, 0.75, 0.2);
     assert!(families.len() > 10 && families.iter().all(|f| f.iter().all(|l| l == &f[0])), "{families:?}");
 
@@ -372,8 +354,8 @@ fn wrong_bases_recur_whoever_is_sequenced() {
     let genome = folder.path().join("genome.fa");
     std::fs::copy(own.folder.path().join("genome.fa"), &genome).unwrap();
     let person = |seed| {
-        let mut params = Params { seed, ..of_genome(&genome, 60.0) };
-        params.recurrent = RecurrentParams { places: 400, seed: 1 };
+        let mut params = SimulationParams { seed, ..of_genome(&genome, 60.0) };
+        params.recurrent = RecurrentErrorParams { places: 400, seed: 1 };
         params.germline = GermlineParams { snv_rate: 2e-3, indel_rate: 1e-3, ..params.germline };
         made(&params)
     };
@@ -390,12 +372,11 @@ fn wrong_bases_recur_whoever_is_sequenced() {
         let (pos, wrong) = (place.pos - 1, place.alternate.as_bytes()[0]);
         for pair in &pairs {
             let Some(against) = pair[0].place.as_ref().map(|place| place.reverse) else { continue };
-            // One mate of a molecule is enough, where its bases lie in the reference side by side.
+            // One mate per molecule is enough, if its bases are consecutive in the reference.
             let base = pair.iter().find_map(|mate| {
                 let at = mate.place.as_ref().filter(|at| at.start <= pos && pos < at.end)?;
                 let plain = at.end - at.start == mate.bases.len();
-                let read =
-                    plain.then(|| mate.bases[if at.reverse { at.end - 1 - pos } else { pos - at.start }])?;
+                let read = plain.then(|| mate.bases[if at.reverse { at.end - 1 - pos } else { pos - at.start }])?;
                 Some(if at.reverse { genuma_reads::dna::complement(read) } else { read })
             });
             let Some(base) = base else { continue };

@@ -1,4 +1,4 @@
-//! The sequencer: lengths, qualities, N.
+//! Tests the sequencer: read lengths, qualities, N.
 
 use genuma_simulate::{LibraryParams, MachineParams};
 
@@ -44,9 +44,8 @@ fn some_mates_are_trimmed() {
 fn qualities_are_binned_and_errors_are_not() {
     let plain = with(MachineParams::default());
     let binned = with(MachineParams { binned_qualities: true, ..Default::default() });
-    let values = |made: &Made| {
-        mates(made).iter().flat_map(|m| m.quals.clone()).collect::<std::collections::BTreeSet<u8>>()
-    };
+    let values =
+        |made: &Made| mates(made).iter().flat_map(|m| m.quals.clone()).collect::<std::collections::BTreeSet<u8>>();
     assert!(values(&plain).len() > 20);
     assert_eq!(values(&binned).into_iter().collect::<Vec<_>>(), [2, 12, 23, 37]);
     assert!(mates(&plain).iter().zip(mates(&binned)).all(|(a, b)| a.bases == b.bases));
@@ -59,7 +58,7 @@ fn tails_have_quality_2_and_many_wrong_bases() {
     let mates = mates(&made);
     for mate in &mates {
         let tail = mate.quals.iter().rev().take_while(|&&q| q == 2).count();
-        // Single bases of quality 2 are usual.
+        // Single bases of quality 2 are common.
         if tail < 5 {
             continue;
         }

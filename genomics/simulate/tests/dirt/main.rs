@@ -1,4 +1,4 @@
-//! What real sequencing does to reads, made and found again in them: each kind at its rate, and none when it is off.
+//! Tests that each simulated artefact is found in the reads at its rate, and is absent when it is off.
 
 mod bytes;
 mod common;

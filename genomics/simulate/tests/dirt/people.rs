@@ -1,6 +1,6 @@
-//! Mitochondria, and other people.
+//! Tests mitochondrial genomes and reads of other people.
 
-use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, Kin, SomaticParams, simulate};
+use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, Relationship, SomaticParams, simulate};
 
 use crate::common::{Mate, Variant, clean, close, made, write_fasta};
 
@@ -13,7 +13,7 @@ fn a_mitochondrion_is_circular_and_heteroplasmic() {
         let depth = made.depth(sample);
         let circle = &depth["chrM"];
         assert_eq!(circle.len(), 16_569);
-        // Mates over the origin have no one place, so there is a dip.
+        // Mates across the origin of the circle have no single origin, so that the depth has a dip.
         close(circle[1000..15_000].iter().sum::<f64>() / 14_000.0, 1000.0, 0.02);
         let pairs = made.pairs(sample);
         let across = pairs.iter().filter(|[a, b]| match (&a.place, &b.place) {
@@ -30,8 +30,7 @@ fn a_mitochondrion_is_circular_and_heteroplasmic() {
     for v in &somatic {
         let share = |mates: &[Mate]| {
             let seen = made.alleles(mates, "chrM", v.pos);
-            seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0) as f64
-                / seen.values().sum::<usize>() as f64
+            seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0) as f64 / seen.values().sum::<usize>() as f64
         };
         assert!((0.024 - 1e-9..0.48).contains(&v.number("AF")));
         assert!((share(&tumour) - v.number("AF")).abs() < 0.05, "{v:?} {}", share(&tumour));
@@ -69,7 +68,7 @@ fn other_people_have_variants_of_their_own() {
             / seen.values().sum::<usize>().max(1) as f64;
     }
     assert!((100..200).contains(&only) && (100..200).contains(&shared), "{only} {shared}");
-    // What only one of two people has is seldom frequent: on both haplotypes is a sixth of it, not a third.
+    // Variants that only one of two people has are rare: a sixth of them is homozygous, not a third.
     close(shown / f64::from(only), 0.3 * (0.164 + 0.836 / 2.0), 0.1);
 }
 
@@ -107,9 +106,11 @@ fn foreign_reads_may_be_of_another_species() {
     let foreign = pairs.iter().filter(|p| p[0].place.is_none());
     close(foreign.clone().count() as f64 / pairs.len() as f64, 0.1, 0.1);
     let alike = |bases: &[u8], word: &[u8]| bases.windows(word.len()).any(|w| w == word);
-    assert!(foreign.into_iter().all(|p| {
-        alike(&p[0].bases, b"GATTACAGGC") || alike(&crate::common::revcomp(&p[0].bases), b"GATTACAGGC")
-    }));
+    assert!(
+        foreign.into_iter().all(|p| {
+            alike(&p[0].bases, b"GATTACAGGC") || alike(&crate::common::revcomp(&p[0].bases), b"GATTACAGGC")
+        })
+    );
     assert!(!made.folder.path().join("foreign.vcf").exists());
 }
 
@@ -133,12 +134,12 @@ fn a_man_has_one_x_and_one_y_and_gaps_have_no_reads() {
         };
         close(mean(&["chr1", "chr2", "chr3", "chr4"]), whole, 0.05);
         close(mean(&["chrX", "chrY"]), whole / 2.0, 0.08);
-        // As many as qualities lead to anyway; gaps are 4% of the genome.
+        // As many N as the qualities explain; gaps are 4 % of the genome.
         let mates: Vec<Mate> = made.pairs(sample).into_iter().flatten().collect();
         let unknown = mates.iter().flat_map(|m| &m.bases).filter(|b| **b == b'N').count();
         assert!(unknown * 1000 < mates.len() * 150, "{unknown} in {} mates", mates.len());
     }
-    // On the only copy a variant of all tumour cells is in all of their reads.
+    // All tumour reads show a variant of all tumour cells on the only copy.
     let alone = |v: &Variant| ["chrX", "chrY"].contains(&v.contig.as_str()) && v.class() == "SNV";
     let truth = made.vcf("truth.vcf");
     let snvs: Vec<&Variant> = truth.iter().filter(|v| alone(v)).collect();
@@ -159,22 +160,27 @@ fn relatives_are_told_in_the_truth_and_share_mitochondria_by_their_mother() {
     let mut params = clean(600_000, 1, 1.0);
     params.germline = GermlineParams::default();
     params.samples.mitochondrion = 20.0;
-    let shares = [(Kin::Unrelated, 0), (Kin::Parent, 0), (Kin::Sibling, 12), (Kin::HalfSibling, 12)].map(
-        |(kin, of_mitochondrion)| {
-            params.foreign = ForeignParams { tumor: 0.0, normal: 1.0, kin, ..Default::default() };
-            let made = made(&params);
-            let places = |name: &str| -> Vec<(String, usize, String)> {
-                made.vcf(name).into_iter().map(|v| (v.contig, v.pos, v.alternate)).collect()
-            };
-            let (patient, other) = (places("germline.vcf"), places("foreign.vcf"));
-            let shared: Vec<_> = other.iter().filter(|v| patient.contains(v)).collect();
-            let of_chrm = shared.iter().filter(|v| v.0 == "chrM").count();
-            assert_eq!(of_chrm, of_mitochondrion, "{kin:?}");
-            (shared.len() - of_chrm) as f64 / (patient.len() - 12) as f64
-        },
-    );
+    let shares = [
+        (Relationship::Unrelated, 0),
+        (Relationship::Parent, 0),
+        (Relationship::Sibling, 12),
+        (Relationship::HalfSibling, 12),
+    ]
+    .map(|(kin, of_mitochondrion)| {
+        params.foreign = ForeignParams { tumor: 0.0, normal: 1.0, kin, ..Default::default() };
+        let made = made(&params);
+        let places = |name: &str| -> Vec<(String, usize, String)> {
+            made.vcf(name).into_iter().map(|v| (v.contig, v.pos, v.alternate)).collect()
+        };
+        let (patient, other) = (places("germline.vcf"), places("foreign.vcf"));
+        let shared: Vec<_> = other.iter().filter(|v| patient.contains(v)).collect();
+        let of_chrm = shared.iter().filter(|v| v.0 == "chrM").count();
+        assert_eq!(of_chrm, of_mitochondrion, "{kin:?}");
+        (shared.len() - of_chrm) as f64 / (patient.len() - 12) as f64
+    });
     let [stranger, parent, sibling, half] = shares;
-    // A stranger has half of what one has on one haplotype, and five sixths of what is on both; a parent has two thirds of all for sure.
+    // A stranger shares half of the heterozygous and five sixths of the homozygous variants; a parent shares two
+    // thirds of all for certain.
     assert!((0.54..0.69).contains(&stranger) && (0.7..0.9).contains(&parent), "{shares:?}");
     assert!((0.6..0.95).contains(&sibling) && half > stranger + 0.05 && half < parent, "{shares:?}");
 }
@@ -182,7 +188,7 @@ fn relatives_are_told_in_the_truth_and_share_mitochondria_by_their_mother() {
 #[test]
 fn relatives_need_foreign_reads() {
     let mut params = clean(100_000, 1, 1.0);
-    params.foreign = ForeignParams { kin: Kin::Sibling, ..Default::default() };
+    params.foreign = ForeignParams { kin: Relationship::Sibling, ..Default::default() };
     let folder = tempfile::tempdir().unwrap();
     let said = simulate(&params, folder.path(), 1).unwrap_err().to_string();
     assert!(said.contains("a relative needs a share of foreign reads"), "{said}");

@@ -1,17 +1,17 @@
-//! Copy numbers and variants side by side: what the truth tells is what the reads show.
+//! Tests copy numbers and linked variants: the reads show what the truth says.
 
-use genuma_simulate::evaluate::{Class, Filters, Inputs, evaluate};
-use genuma_simulate::{CopyParams, LinkedParams, Params, SomaticParams};
+use genuma_simulate::evaluate::{EvaluationInputs, FilterMode, VariantClass, evaluate_calls};
+use genuma_simulate::{CopyNumberParams, LinkedVariantParams, SimulationParams, SomaticParams};
 
 use crate::common::{Made, Mate, clean, close, made};
 
-fn with(copies: CopyParams, depth: f64) -> Params {
+fn with(copies: CopyNumberParams, depth: f64) -> SimulationParams {
     let mut params = clean(600_000, 3, depth);
     params.copies = copies;
     params
 }
 
-/// Checks that the SNVs of the truth are in as many of the reads as it says; says how many were looked at.
+/// Checks that the SNVs of the truth have their expected share of the reads. Returns the number of checked SNVs.
 fn check_fractions(made: &Made, mates: &[Mate], wanted: impl Fn(&crate::common::Variant) -> bool) -> usize {
     let (mut checked, mut surprise) = (0, 0.0);
     for v in made.vcf("truth.vcf").iter().filter(|v| v.class() == "SNV" && wanted(v)) {
@@ -28,14 +28,14 @@ fn check_fractions(made: &Made, mates: &[Mate], wanted: impl Fn(&crate::common::
         surprise += off * off;
         checked += 1;
     }
-    // Both mates of a pair may show a place, so that the spread is a little larger than a coin's.
+    // Both mates of a pair may cover a site, so that the spread is slightly larger than binomial.
     assert!(surprise / checked as f64 <= 2.0, "{surprise} of {checked}");
     checked
 }
 
 #[test]
 fn amplified_spans_have_their_copies_and_variants() {
-    let copies = CopyParams { amplifications: 3, amplified_copies: vec![6, 20, 40], ..Default::default() };
+    let copies = CopyNumberParams { amplifications: 3, amplified_copies: vec![6, 20, 40], ..Default::default() };
     let mut params = with(copies, 20.0);
     params.samples.purity = 0.7;
     params.somatic = SomaticParams { snvs: 150, indels: 0, svs: 0, spacing: 200, ..Default::default() };
@@ -53,11 +53,10 @@ fn amplified_spans_have_their_copies_and_variants() {
         assert!((10_000..=40_000).contains(&(end - start)));
         let inner = &depth[&a.contig][start + 500..end - 500];
         let cells = 0.7 * a.number("CN") + 0.3 * 2.0;
-        // The deletion inside takes some.
+        // The deletion inside removes some reads.
         close(inner.iter().sum::<f64>() / inner.len() as f64, 20.0 * cells / 2.0, 0.05);
         close(a.number("AF"), 0.7 * (a.number("CN") - 2.0) / cells, 1e-3);
-        let inside: Vec<_> =
-            truth.iter().filter(|v| v.contig == a.contig && v.pos > start && v.pos < end).collect();
+        let inside: Vec<_> = truth.iter().filter(|v| v.contig == a.contig && v.pos > start && v.pos < end).collect();
         let of = |class: &str| inside.iter().filter(|v| v.class() == class).collect::<Vec<_>>();
         assert!(of("SNV").len() >= 3 && of("INDEL").len() == 2 && of("DEL").len() == 1);
         let deletion = of("DEL")[0];
@@ -70,11 +69,9 @@ fn amplified_spans_have_their_copies_and_variants() {
         }
     }
     assert!(all >= 9 && half >= 6, "{all} {half}");
-    // Elsewhere the depth is what was asked.
+    // Elsewhere the depth is as requested.
     let outside = |contig: &str, at: usize| {
-        amplicons
-            .iter()
-            .all(|a| a.contig != contig || at + 2000 < a.pos || at > a.number("END") as usize + 2000)
+        amplicons.iter().all(|a| a.contig != contig || at + 2000 < a.pos || at > a.number("END") as usize + 2000)
     };
     let rest: Vec<f64> = depth
         .iter()
@@ -96,7 +93,7 @@ fn amplified_spans_have_their_copies_and_variants() {
 fn whole_chromosomes_are_lost_and_gained() {
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..6 {
-        let mut params = with(CopyParams { aneuploidy: 0.5, ..Default::default() }, 12.0);
+        let mut params = with(CopyNumberParams { aneuploidy: 0.5, ..Default::default() }, 12.0);
         params.seed = seed;
         params.samples.purity = 0.8;
         params.somatic = SomaticParams { snvs: 200, indels: 0, svs: 0, spacing: 200, ..Default::default() };
@@ -133,7 +130,7 @@ fn whole_chromosomes_are_lost_and_gained() {
 
 #[test]
 fn spans_are_lost() {
-    let made = made(&with(CopyParams { losses: 3, ..Default::default() }, 20.0));
+    let made = made(&with(CopyNumberParams { losses: 3, ..Default::default() }, 20.0));
     let lost = made.vcf("truth.vcf");
     assert_eq!(lost.len(), 3);
     let depth = made.depth("tumor");
@@ -147,17 +144,15 @@ fn spans_are_lost() {
 
 #[test]
 fn clusters_lie_on_one_haplotype() {
-    let mut params = with(CopyParams::default(), 30.0);
-    params.linked = LinkedParams { clusters: 25, mnvs: 15 };
+    let mut params = with(CopyNumberParams::default(), 30.0);
+    params.linked = LinkedVariantParams { clusters: 25, mnvs: 15 };
     let made = made(&params);
     let truth = made.vcf("truth.vcf");
     let mates: Vec<Mate> = made.pairs("tumor").into_iter().flatten().collect();
     let mut together = [0.0; 2];
     for cluster in 1..=25 {
-        let members: Vec<_> = truth
-            .iter()
-            .filter(|v| v.info.get("CLUSTER").is_some_and(|c| *c == cluster.to_string()))
-            .collect();
+        let members: Vec<_> =
+            truth.iter().filter(|v| v.info.get("CLUSTER").is_some_and(|c| *c == cluster.to_string())).collect();
         assert!((2..=5).contains(&members.len()));
         let extent = members[members.len() - 1].pos - members[0].pos;
         assert!((2..=122).contains(&extent), "{extent}");
@@ -167,15 +162,11 @@ fn clusters_lie_on_one_haplotype() {
         }
         for mate in &mates {
             let Some(place) = &mate.place else { continue };
-            let inside = |v: &crate::common::Variant| {
-                v.contig == place.contig && v.pos > place.start && v.pos <= place.end
-            };
+            let inside =
+                |v: &crate::common::Variant| v.contig == place.contig && v.pos > place.start && v.pos <= place.end;
             if members.iter().all(|v| inside(v)) {
-                let forward =
-                    if place.reverse { crate::common::revcomp(&mate.bases) } else { mate.bases.clone() };
-                let has = |v: &&&crate::common::Variant| {
-                    forward[v.pos - 1 - place.start] == v.alternate.as_bytes()[0]
-                };
+                let forward = if place.reverse { crate::common::revcomp(&mate.bases) } else { mate.bases.clone() };
+                let has = |v: &&&crate::common::Variant| forward[v.pos - 1 - place.start] == v.alternate.as_bytes()[0];
                 let shown = members.iter().filter(has).count();
                 together[0] += 1.0;
                 together[1] += f64::from(u8::from(shown == 0 || shown == members.len()));
@@ -195,8 +186,8 @@ fn clusters_lie_on_one_haplotype() {
 
 #[test]
 fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
-    let mut params = with(CopyParams::default(), 0.1);
-    params.linked = LinkedParams { clusters: 60, mnvs: 30 };
+    let mut params = with(CopyNumberParams::default(), 0.1);
+    params.linked = LinkedVariantParams { clusters: 60, mnvs: 30 };
     let made = made(&params);
     let truth = made.vcf("truth.vcf");
     let mut calls: Vec<(String, usize, String, String)> = vec![];
@@ -206,10 +197,8 @@ fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
         }
     }
     for cluster in 1..=60 {
-        let members: Vec<_> = truth
-            .iter()
-            .filter(|v| v.info.get("CLUSTER").is_some_and(|c| *c == cluster.to_string()))
-            .collect();
+        let members: Vec<_> =
+            truth.iter().filter(|v| v.info.get("CLUSTER").is_some_and(|c| *c == cluster.to_string())).collect();
         let seq = &made.genome[&members[0].contig];
         let (mut at, mut joined) = (members[0].pos - 1, String::new());
         for v in &members {
@@ -222,24 +211,23 @@ fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
     }
     let lines = calls.iter().map(|(c, p, r, a)| format!("{c}\t{p}\t.\t{r}\t{a}\t.\tPASS\t.\n"));
     let file = |name: &str| made.folder.path().join(name);
-    std::fs::write(file("calls.vcf"), format!("##fileformat=VCFv4.2\n{}", lines.collect::<String>()))
-        .unwrap();
+    std::fs::write(file("calls.vcf"), format!("##fileformat=VCFv4.2\n{}", lines.collect::<String>())).unwrap();
     let (truth, calls, reference) = (file("truth.vcf"), file("calls.vcf"), file("genome.fa"));
     for (truth, calls) in [(&truth, &calls), (&calls, &truth)] {
-        let inputs = Inputs {
+        let inputs = EvaluationInputs {
             truth,
             calls,
             contigs: None,
             reference: Some(&reference),
             germline: None,
-            filters: Filters::Pass,
+            filters: FilterMode::PassOnly,
         };
-        let outcome = evaluate(&inputs).unwrap();
-        for (class, least) in [(Class::Snv, 150), (Class::Indel, 40)] {
-            let scores = outcome.of(class, None);
+        let outcome = evaluate_calls(&inputs).unwrap();
+        for (class, least) in [(VariantClass::Snv, 150), (VariantClass::Indel, 40)] {
+            let scores = outcome.scores_for(class, None);
             assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{:?}", outcome.misses);
             assert!(scores.true_positives > least, "{}", scores.true_positives);
         }
-        assert_eq!(outcome.of(Class::Sv, None).precision(), None);
+        assert_eq!(outcome.scores_for(VariantClass::Sv, None).precision(), None);
     }
 }

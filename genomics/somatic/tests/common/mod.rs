@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, HashSet};
 
 use genuma_kmers::encode::kmers;
-use genuma_reads::dna::revcomp;
-use genuma_reads::{Mate, Pair};
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::{Mate, ReadPair};
 use genuma_somatic::assemble::Contig;
-use genuma_somatic::label::Labelled;
-use genuma_somatic::packed::{Packed, Read};
-use genuma_somatic::sought::KmerHit;
+use genuma_somatic::kmer_lookup::KmerHit;
+use genuma_somatic::labelled_pair::LabelledPair;
+use genuma_somatic::packed::{OwnedRead, PackedRead};
 
 pub const K: u32 = 31;
 /// Length of a simulated read.
 pub const READ: usize = 150;
 
-/// A small generator of random numbers (splitmix64), the same on every machine.
+/// A small random number generator (splitmix64) with the same sequence on every machine.
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -66,44 +66,44 @@ pub fn replaced(seq: &[u8], at: usize, removed: usize, added: &[u8]) -> Vec<u8> 
     [&seq[..at], added, &seq[at + removed..]].concat()
 }
 
-/// Where `part` stands in `whole`, if it does.
+/// Position of `part` in `whole`, if `whole` contains it.
 pub fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
     whole.windows(part.len()).position(|w| w == part)
 }
 
-/// A pair read off a haplotype; with `mirrored` the second mate comes first.
-pub fn pair(name: &str, sample: u8, mates: [Vec<u8>; 2]) -> Labelled {
-    let mates = mates.map(|seq| Packed::new(&seq, &vec![37; seq.len()]));
-    Labelled { name: name.as_bytes().into(), sample, mates, hits: [Vec::new(), Vec::new()] }
+/// A pair of reads of a haplotype; with `mirrored` the second mate comes first.
+pub fn pair(name: &str, sample: u8, mates: [Vec<u8>; 2]) -> LabelledPair {
+    let mates = mates.map(|seq| PackedRead::new(&seq, &vec![37; seq.len()]));
+    LabelledPair { name: name.as_bytes().into(), sample, mates, hits: [Vec::new(), Vec::new()] }
 }
 
-/// Changes a read.
-pub fn edit(packed: &mut Packed, change: impl FnOnce(&mut Read)) {
+/// A change of a read.
+pub fn edit(packed: &mut PackedRead, change: impl FnOnce(&mut OwnedRead)) {
     let mut read = packed.unpack();
     change(&mut read);
-    *packed = Packed::from(&read);
+    *packed = PackedRead::from(&read);
 }
 
-/// Read pairs of one haplotype.
+/// Simulates read pairs of one haplotype.
 pub struct Sequencer {
     pub rng: Rng,
     pub sample: u8,
-    /// Pairs' mean depth over the haplotype.
+    /// Mean depth of the pairs over the haplotype.
     pub depth: usize,
-    /// Chance that a base is read wrongly.
+    /// Probability of a wrong base.
     pub error: f64,
 }
 
 impl Sequencer {
-    /// Random pairs with inserts of 300 to 450 bases, half of them from either strand.
-    pub fn pairs(&mut self, haplotype: &[u8]) -> Vec<Labelled> {
+    /// Random pairs with fragment lengths of 300 to 450 bp, half of them from either strand.
+    pub fn pairs(&mut self, haplotype: &[u8]) -> Vec<LabelledPair> {
         let n = haplotype.len() * self.depth / (2 * READ);
         (0..n)
             .map(|i| {
                 let insert = self.rng.within(300..451);
                 let from = self.rng.within(0..haplotype.len() - insert + 1);
                 let fragment = &haplotype[from..from + insert];
-                let mut mates = [fragment[..READ].to_vec(), revcomp(&fragment[insert - READ..])];
+                let mut mates = [fragment[..READ].to_vec(), reverse_complement(&fragment[insert - READ..])];
                 if self.rng.chance(0.5) {
                     mates.reverse();
                 }
@@ -114,7 +114,7 @@ impl Sequencer {
             .collect()
     }
 
-    fn misread(&mut self, pair: &mut Labelled) {
+    fn misread(&mut self, pair: &mut LabelledPair) {
         for mate in &mut pair.mates {
             edit(mate, |read| {
                 for (base, quality) in read.seq.iter_mut().zip(&mut read.qual) {
@@ -128,13 +128,13 @@ impl Sequencer {
     }
 }
 
-/// Canonical k-mers of some sequences.
+/// Canonical k-mers of several sequences.
 pub fn canonical(seqs: &[&[u8]]) -> HashSet<u64> {
     seqs.iter().flat_map(|s| kmers(s, K)).map(|(_, kmer)| kmer.canonical()).collect()
 }
 
-/// Interesting k-mers by rank: those of the tumour's haplotypes that the normal's lack, and which of them part the
-/// samples (the normal has their middle).
+/// Candidate k-mers by rank: k-mers of the tumour's haplotypes that the normal's haplotypes lack, and which of them
+/// are branching (the normal has their root).
 pub struct Interesting {
     pub ranks: BTreeMap<u64, u32>,
     pub parting: Vec<bool>,
@@ -151,7 +151,7 @@ impl Interesting {
         let stem = |kmer: &[u8]| kmer[1..K as usize - 1].to_vec();
         let stems: HashSet<Vec<u8>> = normal
             .iter()
-            .flat_map(|s| [s.to_vec(), revcomp(s)])
+            .flat_map(|s| [s.to_vec(), reverse_complement(s)])
             .flat_map(|s| s.windows(K as usize - 2).map(<[u8]>::to_vec).collect::<Vec<_>>())
             .collect();
         let texts: BTreeMap<u64, &[u8]> = picked.into_iter().collect();
@@ -160,13 +160,13 @@ impl Interesting {
         Interesting { ranks, parting }
     }
 
-    /// Labels pairs; those without an interesting k-mer go.
-    pub fn label(&self, pairs: Vec<Labelled>) -> Vec<Labelled> {
+    /// Labels pairs; pairs without candidate k-mers are removed.
+    pub fn label(&self, pairs: Vec<LabelledPair>) -> Vec<LabelledPair> {
         let hits = |seq: &[u8]| -> Vec<KmerHit> {
             kmers(seq, K)
                 .filter_map(|(at, kmer)| {
                     let rank = *self.ranks.get(&kmer.canonical())?;
-                    Some(KmerHit { at: at as u32, span: K, rank, forward: kmer.canonical() == kmer.forward })
+                    Some(KmerHit { start: at as u32, span: K, rank, forward: kmer.canonical() == kmer.forward })
                 })
                 .collect()
         };
@@ -191,21 +191,21 @@ pub fn novel(seq: &[u8], known: &HashSet<u64>) -> Vec<bool> {
     novel
 }
 
-/// A contig as assembly would give it, well read everywhere.
+/// A contig as the assembly returns it, with high quality sums everywhere.
 pub fn contig(seq: Vec<u8>, known: &HashSet<u64>) -> Contig {
     Contig {
         novel: novel(&seq, known),
-        weight: vec![400; seq.len()],
+        quality_sums: vec![400; seq.len()],
         seq,
         reads: Vec::new(),
-        beyond: Default::default(),
+        outer_mates: Default::default(),
     }
 }
 
-/// A pair as a batch would lend it: the same bases, qualities in ASCII.
-pub fn lend<T>(labelled: &Labelled, with: impl FnOnce(Pair<'_>) -> T) -> T {
+/// A pair as it is in a batch: the same bases, with qualities in ASCII.
+pub fn lend<T>(labelled: &LabelledPair, with: impl FnOnce(ReadPair<'_>) -> T) -> T {
     let seqs = labelled.mates.each_ref().map(|mate| mate.unpack().seq);
-    let quals = labelled.mates.each_ref().map(|mate| mate.quals().map(|q| q + 33).collect::<Vec<u8>>());
+    let quals = labelled.mates.each_ref().map(|mate| mate.qualities().map(|q| q + 33).collect::<Vec<u8>>());
     let mate = |m: usize| Mate { seq: &seqs[m], qual: &quals[m] };
-    with(Pair { name: &labelled.name, mates: [mate(0), mate(1)] })
+    with(ReadPair { name: &labelled.name, mates: [mate(0), mate(1)] })
 }

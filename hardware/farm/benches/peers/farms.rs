@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use genuma_farm::{Farm, Seat};
+use genuma_farm::{CpuSlot, Farm};
 use genuma_machine::placement::pin;
 use rayon::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::load::{Load, Stream, Task, work};
 /// Workers of a farm and the tasks it may have in flight.
 #[derive(Clone)]
 pub struct Size {
-    pub seats: Vec<Seat>,
+    pub seats: Vec<CpuSlot>,
     pub tasks_per_worker: usize,
 }
 
@@ -29,8 +29,8 @@ impl Size {
 pub fn ours(size: &Size, load: &Load) {
     let stream = std::cell::RefCell::new(load.stream());
     let summary = Farm::new(size.seats.clone())
-        .tasks_per_worker(size.tasks_per_worker)
-        .run(
+        .with_tasks_per_worker(size.tasks_per_worker)
+        .run_tasks(
             |_| Task::default(),
             |_| Ok(()),
             |task| Ok(stream.borrow_mut().read(task)),
@@ -51,10 +51,10 @@ pub fn ours(size: &Size, load: &Load) {
 /// This crate with two masters: half of the workers are told to be of another node.
 pub fn two_masters(size: &Size, load: &Load) {
     let (mut read, mut written) = (load.stream(), load.stream());
-    let seat = |(i, seat): (usize, &Seat)| Seat { node: Some(i as u32 % 2), ..*seat };
+    let seat = |(i, seat): (usize, &CpuSlot)| CpuSlot { node: Some(i as u32 % 2), ..*seat };
     let summary = Farm::new(size.seats.iter().enumerate().map(seat).collect())
-        .tasks_per_worker(size.tasks_per_worker)
-        .run_masters(
+        .with_tasks_per_worker(size.tasks_per_worker)
+        .run_tasks_with_master_per_node(
             |_| Task::default(),
             |_| Ok(()),
             |task| Ok(read.read(task)),
@@ -68,7 +68,7 @@ pub fn two_masters(size: &Size, load: &Load) {
             },
         )
         .expect("nothing fails");
-    assert_eq!((summary.tasks, summary.masters), (load.tasks, 2));
+    assert_eq!((summary.tasks, summary.num_masters), (load.tasks, 2));
     written.finish();
 }
 
@@ -90,8 +90,7 @@ impl Queue {
 
     fn pop(&self) -> Option<Box<Task>> {
         let guard = self.tasks.lock().expect("no panics");
-        let mut guard =
-            self.came.wait_while(guard, |(tasks, closed)| tasks.is_empty() && !*closed).expect("no panics");
+        let mut guard = self.came.wait_while(guard, |(tasks, closed)| tasks.is_empty() && !*closed).expect("no panics");
         guard.0.pop_front()
     }
 
@@ -194,8 +193,8 @@ pub fn rayon(size: &Size, load: &Load) {
     stream.finish();
 }
 
-fn pinned(seat: Seat) -> Option<pin::Pinned> {
-    seat.cpu.map(|cpu| pin::to_cpu(cpu).expect("the CPU may be used"))
+fn pinned(seat: CpuSlot) -> Option<pin::PinnedThread> {
+    seat.cpu.map(|cpu| pin::pin_to_cpu(cpu).expect("the CPU may be used"))
 }
 
 /// Results that wait for earlier ones.
@@ -209,12 +208,7 @@ impl Window {
 }
 
 /// The master of both farms with queues: reads while tasks are free, then waits for results.
-fn master(
-    size: &Size,
-    mut stream: Stream,
-    mut send: impl FnMut(Box<Task>),
-    mut receive: impl FnMut(&mut Window),
-) {
+fn master(size: &Size, mut stream: Stream, mut send: impl FnMut(Box<Task>), mut receive: impl FnMut(&mut Window)) {
     let mut free: Vec<Box<Task>> = (0..size.tasks()).map(|_| Box::default()).collect();
     let mut window = Window((0..size.tasks().next_power_of_two()).map(|_| None).collect());
     let (mut next, mut ended) = (0, false);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use genuma_farm::Seat;
+use genuma_farm::CpuSlot;
 use genuma_machine::placement::pin;
 
 use farms::Size;
@@ -41,8 +41,8 @@ const FOUND: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/peers");
 fn main() {
     // Numbers of an earlier run do not belong into this one's table.
     let _ = fs::remove_dir_all(FOUND);
-    let cpus = pin::allowed();
-    let seats: Vec<Seat> = cpus.iter().map(|cpu| Seat { cpu: Some(cpu), node: None }).take(2).collect();
+    let cpus = pin::allowed_cpus();
+    let seats: Vec<CpuSlot> = cpus.iter().map(|cpu| CpuSlot { cpu: Some(cpu), node: None }).take(2).collect();
     let size = Size { seats, tasks_per_worker: 256 };
 
     let mut criterion = Criterion::default()

@@ -3,18 +3,18 @@
 
 use std::hint::black_box;
 
-use genuma_farm::Seat;
+use genuma_farm::CpuSlot;
 use genuma_machine::placement::pin;
 
-/// So many seats on the CPUs there are, over and over.
-pub fn seats(workers: usize) -> Vec<Seat> {
-    let cpus: Vec<u32> = pin::allowed().iter().collect();
-    cpus.into_iter().cycle().take(workers).map(|cpu| Seat { cpu: Some(cpu), node: None }).collect()
+/// Assigns `n` workers to the available CPUs, round-robin.
+pub fn seats(workers: usize) -> Vec<CpuSlot> {
+    let cpus: Vec<u32> = pin::allowed_cpus().iter().collect();
+    cpus.into_iter().cycle().take(workers).map(|cpu| CpuSlot { cpu: Some(cpu), node: None }).collect()
 }
 
-/// The same seats, said to be on so many nodes.
-pub fn seats_on(workers: usize, nodes: usize) -> Vec<Seat> {
-    let on = |(i, seat): (usize, Seat)| Seat { node: Some((i % nodes) as u32), ..seat };
+/// The same CPU slots, with node numbers as if the machine had several nodes.
+pub fn seats_on(workers: usize, nodes: usize) -> Vec<CpuSlot> {
+    let on = |(i, seat): (usize, CpuSlot)| CpuSlot { node: Some((i % nodes) as u32), ..seat };
     seats(workers).into_iter().enumerate().map(on).collect()
 }
 
@@ -25,7 +25,7 @@ pub fn mix(state: u64) -> u64 {
     (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Works for so many steps on a number; the result depends on every step.
+/// Computes on a number for the given number of steps; the result depends on every step.
 pub fn toil(number: u64, steps: u64) -> u64 {
     (0..black_box(steps)).fold(number, |state, _| mix(state))
 }

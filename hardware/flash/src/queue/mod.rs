@@ -1,113 +1,119 @@
-//! Reads of single pages, many under way at once.
+//! Queues of page reads, with many reads in flight.
 
-mod buffers;
-mod ring;
-mod aio;
-mod pread;
+mod read_buffers;
+mod io_uring_queue;
+mod linux_aio_queue;
+mod pread_queue;
 
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 
-use genuma_machine::placement::{self, Placement};
+use genuma_machine::placement::{self, MemoryPlacement};
 
 use crate::format::Page;
-pub use aio::Aio;
-pub use pread::Pread;
-pub use ring::Ring;
+pub use io_uring_queue::IoUringQueue;
+pub use linux_aio_queue::LinuxAioQueue;
+pub use pread_queue::PreadQueue;
 
 /// How pages of entries are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
-    /// The first of io_uring, libaio and pread that the system permits.
+pub enum PageAccess {
+    /// The first of io_uring, Linux AIO and pread that the system permits.
     #[default]
     Auto,
-    /// io_uring: asynchronous, with buffers and file known to the kernel beforehand.
-    Ring,
-    /// The kernel's older asynchronous calls, io_submit and io_getevents. Containers that forbid io_uring permit them.
-    Aio,
-    /// One pread after the other.
+    /// io_uring: asynchronous, with registered buffers and file.
+    IoUring,
+    /// Linux AIO (io_submit and io_getevents): asynchronous. Permitted in containers that forbid io_uring.
+    LinuxAio,
+    /// One pread(2) after the other.
     Pread,
-    /// Not at all: all pages are brought into memory when the table is opened.
+    /// From memory: all pages are loaded when the table is opened.
     Memory,
 }
 
-impl Access {
-    /// Its name in messages.
+impl PageAccess {
+    /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {
-            Access::Auto => "auto",
-            Access::Ring => "io_uring",
-            Access::Aio => "libaio",
-            Access::Pread => "pread",
-            Access::Memory => "memory",
+            PageAccess::Auto => "auto",
+            PageAccess::IoUring => "io_uring",
+            PageAccess::LinuxAio => "libaio",
+            PageAccess::Pread => "pread",
+            PageAccess::Memory => "memory",
         }
     }
 }
 
-/// A read that has ended.
+/// A completed read.
 #[derive(Debug)]
-pub struct Done {
-    /// The buffer it went to.
+pub struct CompletedRead {
+    /// Slot of the buffer that was read into.
     pub slot: usize,
-    /// Bytes read, or why there are none.
-    pub read: io::Result<usize>,
+    /// Number of bytes read, or the error.
+    pub result: io::Result<usize>,
 }
 
-/// Reads of pages into buffers of its own. Numbers of pages are those of the file.
-pub trait Queue: Debug {
-    /// Asks for a page. It may not be read before [`Queue::wait`].
+/// A queue of page reads into its own buffers. Page numbers are those of the file.
+pub trait PageReadQueue: Debug {
+    /// Requests a page. The read may start only at [`PageReadQueue::wait_for_reads`].
     ///
     /// # Panics
-    /// When a read into the same slot is under way.
-    fn push(&mut self, slot: usize, page: u64);
+    /// When a read into the same slot is in flight.
+    fn request_page(&mut self, slot: usize, page: u64);
 
-    /// Waits until some of the pages asked for are there, and notes them. With nothing asked for it returns at once.
+    /// Waits until some of the requested pages have been read, and appends them to `done`. Returns at once if no page
+    /// was requested.
     ///
     /// # Errors
-    /// The kernel takes no more calls. All that is left to do is to drop the queue.
-    fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
+    /// The kernel accepts no more calls. The queue must be dropped.
+    fn wait_for_reads(&mut self, done: &mut Vec<CompletedRead>) -> io::Result<()>;
 
-    /// What was read into a slot.
+    /// The page that was read into a slot.
     ///
     /// # Panics
-    /// When a read into it is under way.
-    fn page(&self, slot: usize) -> &Page;
+    /// When a read into the slot is in flight.
+    fn page_in_slot(&self, slot: usize) -> &Page;
 }
 
-/// How many of so many reads under way are waited for: a quarter. One by one costs a wake-up each, and the device works on the others
-/// meanwhile.
-fn batch(under_way: usize) -> usize {
+/// Number of reads to wait for when `under_way` are in flight: a quarter. Waiting for each read would cost one
+/// wake-up per read, and the device works on the others in the meantime.
+fn min_completions(under_way: usize) -> usize {
     (under_way / 4).max(1)
 }
 
-/// Why a way of reading is not to be had.
+/// Why a queue could not be created.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The system does not let us.
+pub(crate) enum QueueError {
+    /// The system does not permit this way of reading.
     System(io::Error),
     /// There is no memory.
     Memory(placement::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for QueueError {
     fn from(error: io::Error) -> Self {
-        Refusal::System(error)
+        QueueError::System(error)
     }
 }
 
-impl From<placement::Error> for Refusal {
+impl From<placement::Error> for QueueError {
     fn from(error: placement::Error) -> Self {
-        Refusal::Memory(error)
+        QueueError::Memory(error)
     }
 }
 
-/// A queue of `depth` reads of `file`, with buffers placed as said.
-pub fn make(access: Access, file: &File, depth: usize, at: &Placement) -> Result<Box<dyn Queue>, Refusal> {
+/// Creates a queue for `depth` reads of `file`, with buffers placed as in `at`.
+pub fn open_page_read_queue(
+    access: PageAccess,
+    file: &File,
+    depth: usize,
+    at: &MemoryPlacement,
+) -> Result<Box<dyn PageReadQueue>, QueueError> {
     Ok(match access {
-        Access::Ring => Box::new(Ring::new(file, depth, at)?),
-        Access::Aio => Box::new(Aio::new(file, depth, at)?),
-        _ => Box::new(Pread::new(file, depth, at)?),
+        PageAccess::IoUring => Box::new(IoUringQueue::new(file, depth, at)?),
+        PageAccess::LinuxAio => Box::new(LinuxAioQueue::new(file, depth, at)?),
+        _ => Box::new(PreadQueue::new(file, depth, at)?),
     })
 }
 
@@ -117,20 +123,20 @@ mod tests {
     use std::io::Write;
 
     use bytemuck::Zeroable;
-    use genuma_machine::placement::{Pages, Policy};
+    use genuma_machine::placement::{MemoryPolicy, PageSize};
 
     use super::*;
-    use crate::format::PAGE;
+    use crate::format::PAGE_BYTES;
 
-    fn all(test: impl Fn(&str, Box<dyn Queue>), file: &File, depth: usize) {
-        let at = Placement { policy: Policy::Local, pages: Pages::Base };
-        for access in [Access::Ring, Access::Aio, Access::Pread] {
-            match make(access, file, depth, &at) {
+    fn all(test: impl Fn(&str, Box<dyn PageReadQueue>), file: &File, depth: usize) {
+        let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
+        for access in [PageAccess::IoUring, PageAccess::LinuxAio, PageAccess::Pread] {
+            match open_page_read_queue(access, file, depth, &at) {
                 Ok(queue) => test(access.name(), queue),
-                Err(Refusal::System(error)) => {
+                Err(QueueError::System(error)) => {
                     writeln!(io::stderr(), "skipped: {}: {error}", access.name()).expect("stderr");
                 }
-                Err(Refusal::Memory(error)) => panic!("{error}"),
+                Err(QueueError::Memory(error)) => panic!("{error}"),
             }
         }
     }
@@ -138,9 +144,9 @@ mod tests {
     #[test]
     fn every_way_reads_every_page_into_the_slot_it_was_asked_for() {
         let path = tempfile::NamedTempFile::new().unwrap();
-        let pages: Vec<Page> = (0..100).map(|page| Page([page; PAGE])).collect();
+        let pages: Vec<Page> = (0..100).map(|page| Page([page; PAGE_BYTES])).collect();
         fs::write(&path, bytemuck::cast_slice(&pages)).unwrap();
-        let file = crate::file::open_direct(path.path()).unwrap();
+        let file = crate::file::open_for_direct_reading(path.path()).unwrap();
         all(
             |name, mut queue| {
                 let (mut free, mut at) = (vec![0, 1, 2, 3, 4, 5, 6], [0; 7]);
@@ -148,21 +154,21 @@ mod tests {
                 let (mut seen, mut done) = (0, Vec::new());
                 while seen < 300 {
                     while let (Some(&page), Some(&slot)) = (ahead.last(), free.last()) {
-                        queue.push(slot, page);
+                        queue.request_page(slot, page);
                         at[slot] = page;
                         ahead.pop();
                         free.pop();
                     }
-                    queue.wait(&mut done).unwrap();
+                    queue.wait_for_reads(&mut done).unwrap();
                     assert!(!done.is_empty());
-                    for Done { slot, read } in done.drain(..) {
-                        assert_eq!(read.unwrap(), PAGE, "{name}");
-                        assert!(queue.page(slot).0.iter().all(|&byte| u64::from(byte) == at[slot]), "{name}");
+                    for CompletedRead { slot, result: read } in done.drain(..) {
+                        assert_eq!(read.unwrap(), PAGE_BYTES, "{name}");
+                        assert!(queue.page_in_slot(slot).0.iter().all(|&byte| u64::from(byte) == at[slot]), "{name}");
                         free.push(slot);
                         seen += 1;
                     }
                 }
-                queue.wait(&mut done).unwrap();
+                queue.wait_for_reads(&mut done).unwrap();
                 assert!(done.is_empty());
             },
             &file,
@@ -174,14 +180,14 @@ mod tests {
     fn a_page_after_the_end_is_short_and_a_queue_with_reads_under_way_may_be_dropped() {
         let path = tempfile::NamedTempFile::new().unwrap();
         fs::write(&path, bytemuck::bytes_of(&Page::zeroed())).unwrap();
-        let file = crate::file::open_direct(path.path()).unwrap();
+        let file = crate::file::open_for_direct_reading(path.path()).unwrap();
         all(
             |name, mut queue| {
-                queue.push(0, 1);
+                queue.request_page(0, 1);
                 let mut done = Vec::new();
-                queue.wait(&mut done).unwrap();
-                assert_eq!(done[0].read.as_ref().unwrap(), &0, "{name}");
-                queue.push(0, 0);
+                queue.wait_for_reads(&mut done).unwrap();
+                assert_eq!(done[0].result.as_ref().unwrap(), &0, "{name}");
+                queue.request_page(0, 0);
             },
             &file,
             2,

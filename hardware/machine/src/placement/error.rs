@@ -1,111 +1,111 @@
-//! What can be wrong with an ask, and what the system may refuse.
+//! Errors of memory placement and thread pinning.
 
 use std::io;
 
-use super::Policy;
-use super::readable;
+use super::MemoryPolicy;
+use super::format_bytes;
 use crate::IdSet;
 
-/// Why memory or a thread is not where it was asked to be.
+/// Why memory could not be placed or a thread could not be pinned as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A policy over no nodes at all.
+    /// The policy names no nodes.
     #[error("{} names no node: this process may use memory of nodes {usable}", policy.trim_end())]
     NoNodes {
-        /// What was asked.
+        /// The requested policy.
         policy: String,
-        /// Nodes that may be named.
+        /// Nodes that the policy may name.
         usable: IdSet,
     },
-    /// Nodes that this machine lacks.
+    /// The policy names nodes that do not exist on this machine.
     #[error("{asked}: no node {nodes} on this machine: this process may use memory of nodes {usable}")]
-    NodeNotThere {
-        /// What was asked.
+    UnknownNode {
+        /// The requested policy.
         asked: String,
-        /// The nodes that are not there.
+        /// Named nodes that do not exist.
         nodes: IdSet,
-        /// Nodes that may be named.
+        /// Nodes that the policy may name.
         usable: IdSet,
     },
-    /// Nodes without memory.
+    /// The policy names nodes without memory.
     #[error("{asked}: node {nodes} has no memory: this process may use memory of nodes {usable}")]
     NodeWithoutMemory {
-        /// What was asked.
+        /// The requested policy.
         asked: String,
-        /// The nodes without memory.
+        /// Named nodes without memory.
         nodes: IdSet,
-        /// Nodes that may be named.
+        /// Nodes that the policy may name.
         usable: IdSet,
     },
-    /// Nodes outside of the process's cpuset.
+    /// The policy names nodes outside of the process's cpuset.
     #[error("{asked}: node {nodes} is outside of this process's cpuset: it may use memory of nodes {usable}")]
-    NodeNotAllowed {
-        /// What was asked.
+    NodeOutsideCpuset {
+        /// The requested policy.
         asked: String,
-        /// The nodes that may not be used.
+        /// Named nodes that the cpuset excludes.
         nodes: IdSet,
-        /// Nodes that may be named.
+        /// Nodes that the policy may name.
         usable: IdSet,
     },
-    /// CPUs that this process may not use, or that are not there or not online.
-    #[error("CPU {cpus} is not there or not allowed: this process may use CPUs {usable}")]
+    /// The requested CPUs do not exist, are offline, or are excluded by the process's affinity or cpuset.
+    #[error("CPU {cpus} does not exist or is not allowed: this process may use CPUs {usable}")]
     CpuNotAllowed {
-        /// The CPUs that may not be used.
+        /// Requested CPUs that this process may not use.
         cpus: IdSet,
-        /// CPUs that may be named.
+        /// CPUs that this process may use.
         usable: IdSet,
     },
-    /// A node none of whose CPUs this process may use.
+    /// This process may not use any CPU of the requested node.
     #[error("node {node} has no CPU that this process may use: it may use CPUs {usable}")]
     NodeWithoutCpu {
-        /// The node.
+        /// The requested node.
         node: u32,
-        /// CPUs that may be used.
+        /// CPUs that this process may use.
         usable: IdSet,
     },
-    /// A weight that is none.
-    #[error("{policy}: the weight of node {node} is not between 1 and 255")]
-    Weight {
-        /// What was asked.
-        policy: Policy,
-        /// The node.
+    /// A weight for weighted interleave is outside of 1 to 255.
+    #[error("{policy}: the weight of node {node} must be between 1 and 255")]
+    InvalidWeight {
+        /// The requested policy.
+        policy: MemoryPolicy,
+        /// The node with the invalid weight.
         node: u32,
     },
-    /// Weights where the kernel places the memory.
+    /// Custom weights were requested for memory that the kernel places by its own weights.
     #[error(
-        "{policy}: memory that somebody else allocates follows the kernel's own weights only: \
-         take kernel-weighted or interleave, or set the weights in /sys/kernel/mm/mempolicy/weighted_interleave"
+        "{policy}: memory that another library allocates can follow the kernel's weights only: \
+         use kernel-weighted or interleave, or set the weights in /sys/kernel/mm/mempolicy/weighted_interleave"
     )]
-    WeightsOfItsOwn {
-        /// What was asked.
-        policy: Policy,
+    UnsupportedCustomWeights {
+        /// The requested policy.
+        policy: MemoryPolicy,
     },
-    /// A size no huge page has.
-    #[error("huge pages of {bytes} B: the size is no power of two of at least a base page")]
-    HugePageSize {
-        /// Bytes asked for.
+    /// The requested huge page size is not a power of two, or is smaller than a base page.
+    #[error("huge pages of {bytes} B: the size must be a power of two and at least a base page")]
+    InvalidHugePageSize {
+        /// The requested huge page size in bytes.
         bytes: u64,
     },
-    /// More than there is memory for.
-    #[error("{asked}: {} do not fit: {} are free {place}", readable(*bytes), readable(*free))]
-    TooLarge {
-        /// What was asked.
+    /// There is not enough free memory for the request.
+    #[error("{asked}: {} do not fit: {} are free {place}", format_bytes(*bytes), format_bytes(*free))]
+    NotEnoughMemory {
+        /// The requested policy.
         asked: String,
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// Bytes that are free there.
+        /// Free bytes at `place`.
         free: u64,
-        /// Where: `on node 1`, `in this process's control group`.
+        /// Where the memory is missing, for example `on node 1` or `in this process's control group`.
         place: String,
     },
-    /// The kernel refused a call.
+    /// A system call failed.
     #[error("{asked}: {call}: {source}")]
     System {
-        /// What was asked.
+        /// The request that the call was part of.
         asked: String,
-        /// The call.
+        /// Name of the system call.
         call: &'static str,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Mapping memory, putting it under a policy and faulting every page in.
+//! Maps memory, applies a memory policy to it and faults in every page.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,236 +6,261 @@ use std::ops::Range;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::nodes::{self, Nodes};
-use super::scoped::{as_the_kernels, kernel_policy, one_node, reduced};
-use super::{Error, Pages, Placement, Policy, pin, room};
+use super::node_sets::{self, NumaNodeSets};
+use super::scoped::{divide_weights_by_gcd, matches_kernel_weights, set_policy_with_fallback, warn_single_node};
+use super::{Error, MemoryPlacement, MemoryPolicy, PageSize, free_memory, pin};
 use crate::IdSet;
-use crate::sys::{self, Kind, Region};
+use crate::sys::{self, MappedRegion, MappingPageKind};
 
-/// Bytes that are worth a thread of their own when memory is filled.
-const WORTH_A_THREAD: usize = 8 << 20;
-/// Bytes that a thread fills at a time.
-const AT_ONCE: usize = 2 << 20;
-/// More threads than these do not fill memory faster.
-const THREADS: usize = 8;
+/// Minimum bytes per thread when pages are faulted in. Chosen: less is not worth starting a thread.
+const MIN_BYTES_PER_FILL_THREAD: usize = 8 << 20;
+/// Bytes that a thread faults in at a time.
+const FILL_CHUNK_BYTES: usize = 2 << 20;
+/// Maximum number of threads that fault in pages. Empirical: more threads are not faster.
+const MAX_FILL_THREADS: usize = 8;
 
-/// Memory that was placed.
+/// Memory that was mapped, placed and faulted in.
 #[derive(Debug)]
-pub(super) struct Filled {
-    /// The memory.
-    pub region: Region,
-    /// What was really done.
-    pub used: Placement,
-    /// Which node should have how much.
-    pub shares: Shares,
-    /// Bytes of the units that were spread: huge pages or base pages.
-    pub unit: usize,
-    /// Bytes that the kernel spread page by page because it had no huge page left for them.
-    pub scattered: usize,
+pub(super) struct FaultedInRegion {
+    /// The mapped memory.
+    pub region: MappedRegion,
+    /// The placement that was applied, which may differ from the requested one.
+    pub actual_placement: MemoryPlacement,
+    /// How the pages should be distributed over nodes.
+    pub expected_distribution: PageDistribution,
+    /// Bytes of the units that are distributed over nodes: huge pages or base pages.
+    pub unit_bytes: usize,
+    /// Bytes that the kernel distributed in base pages because it had no huge page for them.
+    pub scattered_bytes: usize,
 }
 
-/// A call that failed.
-struct Failed(&'static str, io::Error);
+/// A system call that failed: name of the call and the error.
+struct FailedCall(&'static str, io::Error);
 
-/// Which node should have how much.
+/// How the pages of a region should be distributed over NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shares {
-    /// Any of these, as much as it likes.
-    Any(IdSet),
-    /// All of them in turn, so many units at a time.
-    Turns(BTreeMap<u32, u32>),
+pub(super) enum PageDistribution {
+    /// On any of these nodes, in any proportion.
+    AnyOf(IdSet),
+    /// Round-robin over the nodes, with each node's number of units per round.
+    RoundRobin(BTreeMap<u32, u32>),
 }
 
-/// Places `bytes`, more than none, as asked.
-pub(super) fn place(bytes: usize, asked: &Placement) -> Result<Filled, Error> {
-    let nodes = Nodes::read();
-    nodes.check(&asked.policy)?;
-    if let Pages::Huge(size) = asked.pages
-        && !(size.is_power_of_two() && size >= sys::page() as u64)
+/// Maps `bytes` bytes (more than 0) with the requested placement and faults in all pages.
+pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> Result<FaultedInRegion, Error> {
+    let nodes = NumaNodeSets::read_current();
+    nodes.check_policy(&asked.policy)?;
+    if let PageSize::Huge(size) = asked.page_size
+        && !(size.is_power_of_two() && size >= sys::page_bytes() as u64)
     {
-        return Err(Error::HugePageSize { bytes: size });
+        return Err(Error::InvalidHugePageSize { bytes: size });
     }
-    let policy = feasible(&asked.policy, &nodes);
-    let shares = shares(&asked.policy, &policy, &nodes);
-    let transparent = nodes::transparent_page();
-    let turn = match &shares {
-        Shares::Any(_) => 1,
-        Shares::Turns(weights) => weights.values().sum::<u32>() as usize,
+    let policy = supported_policy(&asked.policy, &nodes);
+    let shares = expected_distribution(&asked.policy, &policy, &nodes);
+    let transparent = node_sets::transparent_huge_page_bytes();
+    let units_per_round = match &shares {
+        PageDistribution::AnyOf(_) => 1,
+        PageDistribution::RoundRobin(weights) => weights.values().sum::<u32>() as usize,
     };
-    let mut pages = asked.pages;
-    if let Pages::Huge(size) = pages {
-        match fill_from_pool(bytes, size as usize, turn, &policy, &nodes, &shares) {
+    let mut pages = asked.page_size;
+    if let PageSize::Huge(size) = pages {
+        match fill_from_huge_page_pool(bytes, size as usize, units_per_round, &policy, &nodes, &shares) {
             Ok(filled) => return Ok(filled),
-            Err(why) => pages_instead(asked, Pages::Transparent, &why),
+            Err(why) => warn_page_fallback(asked, PageSize::Transparent, &why),
         }
-        pages = Pages::Transparent;
+        pages = PageSize::Transparent;
     }
-    room::check(bytes as u64, &policy, &nodes)?;
+    free_memory::check_available_memory(bytes as u64, &policy, &nodes)?;
     let unit = match (pages, transparent) {
-        (Pages::Transparent, Some(unit)) if bytes / unit >= turn => unit,
-        (Pages::Transparent, Some(unit)) => {
-            tracing::debug!("{asked}: base pages, for {bytes} B are less than {turn} pages of {unit} B");
-            sys::page()
+        (PageSize::Transparent, Some(unit)) if bytes / unit >= units_per_round => unit,
+        (PageSize::Transparent, Some(unit)) => {
+            tracing::debug!("{asked}: base pages, for {bytes} B are less than {units_per_round} pages of {unit} B");
+            sys::page_bytes()
         }
-        (Pages::Transparent, None) => {
-            pages_instead(asked, Pages::Base, "transparent huge pages are switched off");
-            sys::page()
+        (PageSize::Transparent, None) => {
+            warn_page_fallback(asked, PageSize::Base, "transparent huge pages are switched off");
+            sys::page_bytes()
         }
-        _ => sys::page(),
+        _ => sys::page_bytes(),
     };
-    let failed = |Failed(call, source)| Error::System { asked: asked.to_string(), call, source };
-    let huge = unit > sys::page();
-    let region =
-        Region::new(bytes, Kind::Base { align: unit }).map_err(|error| failed(Failed("mmap", error)))?;
-    if let Err(error) = region.transparent(huge) {
-        // A kernel without transparent huge pages; there is nothing to switch off either.
+    let failed = |FailedCall(call, source)| Error::System { asked: asked.to_string(), call, source };
+    let huge = unit > sys::page_bytes();
+    let region = MappedRegion::new(bytes, MappingPageKind::Base { align_bytes: unit })
+        .map_err(|error| failed(FailedCall("mmap", error)))?;
+    if let Err(error) = region.advise_transparent_huge_pages(huge) {
+        // A kernel without transparent huge pages: there is nothing to disable either.
         tracing::debug!("{asked}: madvise: {error}");
     }
-    let policy = fill(&region, &policy, &shares, unit).map_err(failed)?;
-    let whole = if huge { region.bytes() / unit * unit } else { 0 };
-    let merged = if huge { huge_bytes(region.address()).unwrap_or(whole) } else { 0 };
+    let policy = apply_policy_and_fault_in(&region, &policy, &shares, unit).map_err(failed)?;
+    let whole = if huge { region.len_bytes() / unit * unit } else { 0 };
+    let merged = if huge { transparent_huge_bytes_in_mapping(region.start_address()).unwrap_or(whole) } else { 0 };
     let (pages, unit, scattered) = match (merged, &policy) {
-        (0, Policy::Weighted(_)) => (Pages::Base, unit, 0),
-        (0, _) => (Pages::Base, sys::page(), 0),
-        (_, Policy::Weighted(_)) => (Pages::Transparent, unit, 0),
-        _ => (Pages::Transparent, unit, whole.saturating_sub(merged)),
+        (0, MemoryPolicy::Weighted(_)) => (PageSize::Base, unit, 0),
+        (0, _) => (PageSize::Base, sys::page_bytes(), 0),
+        (_, MemoryPolicy::Weighted(_)) => (PageSize::Transparent, unit, 0),
+        _ => (PageSize::Transparent, unit, whole.saturating_sub(merged)),
     };
     if huge && merged == 0 {
-        pages_instead(asked, pages, "the kernel gave none");
+        warn_page_fallback(asked, pages, "the kernel gave none");
     }
-    Ok(Filled { region, used: Placement { policy, pages }, shares, unit, scattered })
+    Ok(FaultedInRegion {
+        region,
+        actual_placement: MemoryPlacement { policy, page_size: pages },
+        expected_distribution: shares,
+        unit_bytes: unit,
+        scattered_bytes: scattered,
+    })
 }
 
-/// What can be done about `policy` here before the kernel is asked.
-fn feasible(policy: &Policy, nodes: &Nodes) -> Policy {
-    if nodes.single() {
-        one_node(policy, nodes);
-        return Policy::Local;
+/// The policy that this machine and kernel support in place of `policy`, as far as is known before the system call.
+fn supported_policy(policy: &MemoryPolicy, nodes: &NumaNodeSets) -> MemoryPolicy {
+    if nodes.has_one_usable_node() {
+        warn_single_node(policy, nodes);
+        return MemoryPolicy::Local;
     }
     match policy {
-        Policy::Weighted(weights) if as_the_kernels(weights) => Policy::KernelWeighted(policy.nodes()),
-        Policy::KernelWeighted(over) if nodes::kernel_weights(over).is_none() => {
-            Policy::Interleave(over.clone())
+        MemoryPolicy::Weighted(weights) if matches_kernel_weights(weights) => {
+            MemoryPolicy::KernelWeighted(policy.nodes())
+        }
+        MemoryPolicy::KernelWeighted(over) if node_sets::read_kernel_interleave_weights(over).is_none() => {
+            MemoryPolicy::Interleave(over.clone())
         }
         other => other.clone(),
     }
 }
 
-/// Which node should have how much by what was asked; `policy` is what can be done about it.
-fn shares(asked: &Policy, policy: &Policy, nodes: &Nodes) -> Shares {
-    let ones = |over: &IdSet| Shares::Turns(over.iter().map(|node| (node, 1)).collect());
+/// The distribution of pages over nodes that the requested policy implies. `policy` is the supported policy in its
+/// place.
+fn expected_distribution(asked: &MemoryPolicy, policy: &MemoryPolicy, nodes: &NumaNodeSets) -> PageDistribution {
+    let ones = |over: &IdSet| PageDistribution::RoundRobin(over.iter().map(|node| (node, 1)).collect());
     match (asked, policy) {
-        (Policy::Local, _) => Shares::Any(nodes::nearest(pin::here().node, &nodes.usable)),
-        (Policy::Bind(over) | Policy::PreferredMany(over), _) => Shares::Any(over.clone()),
-        (Policy::Interleave(over), _) => ones(over),
-        (Policy::KernelWeighted(over), _) | (Policy::Weighted(_), Policy::KernelWeighted(over)) => {
-            nodes::kernel_weights(over).map_or_else(|| ones(over), Shares::Turns)
+        (MemoryPolicy::Local, _) => {
+            PageDistribution::AnyOf(node_sets::nearest_nodes(pin::current_location().node, &nodes.usable))
         }
-        (Policy::Weighted(weights), _) => Shares::Turns(reduced(weights)),
+        (MemoryPolicy::Bind(over) | MemoryPolicy::PreferredMany(over), _) => PageDistribution::AnyOf(over.clone()),
+        (MemoryPolicy::Interleave(over), _) => ones(over),
+        (MemoryPolicy::KernelWeighted(over), _) | (MemoryPolicy::Weighted(_), MemoryPolicy::KernelWeighted(over)) => {
+            node_sets::read_kernel_interleave_weights(over).map_or_else(|| ones(over), PageDistribution::RoundRobin)
+        }
+        (MemoryPolicy::Weighted(weights), _) => PageDistribution::RoundRobin(divide_weights_by_gcd(weights)),
     }
 }
 
-/// Places `bytes` in pages of the pool, or says why not.
-fn fill_from_pool(
+/// Places `bytes` bytes in huge pages of `size` bytes from the hugetlb pool. The error says why this is impossible.
+fn fill_from_huge_page_pool(
     bytes: usize,
     size: usize,
-    turn: usize,
-    policy: &Policy,
-    nodes: &Nodes,
-    shares: &Shares,
-) -> Result<Filled, String> {
+    units_per_round: usize,
+    policy: &MemoryPolicy,
+    nodes: &NumaNodeSets,
+    shares: &PageDistribution,
+) -> Result<FaultedInRegion, String> {
     let needed = bytes.div_ceil(size) as u64;
-    if turn > 1 && bytes / size < turn {
-        return Err(format!("{bytes} B are less than {turn} of them"));
+    if units_per_round > 1 && bytes / size < units_per_round {
+        return Err(format!("{bytes} B are less than {units_per_round} of these huge pages"));
     }
-    let enough = |over: &IdSet, needed: u64| match nodes::pool(over, size) {
-        None => Err("this machine has no pool of them".to_owned()),
+    let enough = |over: &IdSet, needed: u64| match node_sets::count_free_pool_pages(over, size) {
+        None => Err("this machine has no pool of these huge pages".to_owned()),
         Some(free) if free < needed => Err(format!("node {over} has {free} free, {needed} are needed")),
         Some(_) => Ok(()),
     };
     match shares {
-        Shares::Turns(weights) if !nodes.single() => {
+        PageDistribution::RoundRobin(weights) if !nodes.has_one_usable_node() => {
             for (&node, &weight) in weights {
-                enough(&IdSet::from([node]), (needed * u64::from(weight)).div_ceil(turn as u64))?;
+                enough(&IdSet::from([node]), (needed * u64::from(weight)).div_ceil(units_per_round as u64))?;
             }
         }
-        Shares::Any(over) if matches!(policy, Policy::Bind(_)) => enough(over, needed)?,
+        PageDistribution::AnyOf(over) if matches!(policy, MemoryPolicy::Bind(_)) => enough(over, needed)?,
         _ => enough(&nodes.usable, needed)?,
     }
-    let region = Region::new(bytes, Kind::Pool(size)).map_err(|error| format!("mmap: {error}"))?;
-    let policy =
-        fill(&region, policy, shares, size).map_err(|Failed(call, error)| format!("{call}: {error}"))?;
-    let used = Placement { policy, pages: Pages::Huge(size as u64) };
-    Ok(Filled { region, used, shares: shares.clone(), unit: size, scattered: 0 })
+    let region = MappedRegion::new(bytes, MappingPageKind::HugePool(size)).map_err(|error| format!("mmap: {error}"))?;
+    let policy = apply_policy_and_fault_in(&region, policy, shares, size)
+        .map_err(|FailedCall(call, error)| format!("{call}: {error}"))?;
+    let used = MemoryPlacement { policy, page_size: PageSize::Huge(size as u64) };
+    Ok(FaultedInRegion {
+        region,
+        actual_placement: used,
+        expected_distribution: shares.clone(),
+        unit_bytes: size,
+        scattered_bytes: 0,
+    })
 }
 
-/// Says once a process that other pages than asked for are used.
-fn pages_instead(asked: &Placement, instead: Pages, why: &str) {
-    static SAID: Once = Once::new();
-    SAID.call_once(|| tracing::warn!("{} cannot be had, {instead} are used instead: {why}", asked.pages));
+/// Warns, once per process, that another page size than requested is used.
+fn warn_page_fallback(asked: &MemoryPlacement, instead: PageSize, why: &str) {
+    static WARN_ONCE: Once = Once::new();
+    WARN_ONCE.call_once(|| tracing::warn!("{} are not available, {instead} are used instead: {why}", asked.page_size));
 }
 
-/// Faults all of the region in under `policy`; returns the policy that was really followed.
-fn fill(region: &Region, policy: &Policy, shares: &Shares, unit: usize) -> Result<Policy, Failed> {
+/// Faults in the whole region under `policy`. Returns the policy that the kernel applied.
+fn apply_policy_and_fault_in(
+    region: &MappedRegion,
+    policy: &MemoryPolicy,
+    shares: &PageDistribution,
+    unit: usize,
+) -> Result<MemoryPolicy, FailedCall> {
     let placed = match (policy, shares) {
-        (Policy::Weighted(weights), _) => fill_in_turns(region, &reduced(weights), unit),
+        (MemoryPolicy::Weighted(weights), _) => fault_in_weighted(region, &divide_weights_by_gcd(weights), unit),
         _ => Ok(()),
     };
     let bound = placed.and_then(|()| {
-        let bind = |policy: &sys::Policy| region.bind(policy);
+        let bind = |policy: &sys::KernelMempolicy| region.apply_mempolicy(policy);
         let bound = match (policy, shares) {
-            // Preferring one node keeps memory together when the kernel moves the thread halfway.
-            (Policy::Local, Shares::Any(home)) => {
-                let nodes = home.first().into_iter().collect();
-                bind(&sys::Policy { mode: sys::Mode::PREFERRED, nodes }).map(|()| Policy::Local)
+            // Preferring one node keeps the memory together if the kernel moves the thread in the meantime.
+            (MemoryPolicy::Local, PageDistribution::AnyOf(home)) => {
+                let nodes = home.smallest().into_iter().collect();
+                bind(&sys::KernelMempolicy { mode: sys::MempolicyMode::MPOL_PREFERRED, nodes })
+                    .map(|()| MemoryPolicy::Local)
             }
-            _ => kernel_policy(policy, bind),
+            _ => set_policy_with_fallback(policy, bind),
         };
-        bound.map_err(|error| Failed("mbind", error))
+        bound.map_err(|error| FailedCall("mbind", error))
     });
     let (used, threads) = match bound {
-        Ok(used) => (used, sys::affinity(0).map_or(1, |cpus| cpus.len())),
-        // Local memory is that of this thread.
-        Err(Failed(call, error)) if sys::refused(&error) => {
-            if *policy != Policy::Local {
-                nodes::degraded(nodes::LOCAL, &format!("{call}: {error}"));
+        Ok(used) => (used, sys::thread_affinity(0).map_or(1, |cpus| cpus.len())),
+        // Local memory is on the node of this thread, so only this thread faults it in.
+        Err(FailedCall(call, error)) if sys::is_forbidden(&error) => {
+            if *policy != MemoryPolicy::Local {
+                node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
             }
-            (Policy::Local, 1)
+            (MemoryPolicy::Local, 1)
         }
         Err(failed) => return Err(failed),
     };
-    let populate = |part| region.populate(part).map_err(|error| Failed("madvise", error));
-    let threads = (region.bytes() / WORTH_A_THREAD).min(threads).clamp(1, THREADS);
+    let populate = |part| region.fault_in_pages(part).map_err(|error| FailedCall("madvise", error));
+    let threads = (region.len_bytes() / MIN_BYTES_PER_FILL_THREAD).min(threads).clamp(1, MAX_FILL_THREADS);
     if threads == 1 {
-        populate(0..region.bytes())?;
+        populate(0..region.len_bytes())?;
     } else {
-        // Some pages take many times as long as others, as where a virtual machine is given them first, so each thread takes the next few when it is done.
-        let (next, part) = (AtomicUsize::new(0), AT_ONCE.next_multiple_of(unit));
-        in_threads(0..threads, |_| {
+        // Some pages take many times as long as others, for example when a virtual machine has to get them first. So
+        // each thread takes the next chunk when it has finished one.
+        let (next, part) = (AtomicUsize::new(0), FILL_CHUNK_BYTES.next_multiple_of(unit));
+        run_in_threads(0..threads, |_| {
             loop {
                 let start = next.fetch_add(part, Relaxed);
-                if start >= region.bytes() {
+                if start >= region.len_bytes() {
                     return Ok(());
                 }
-                populate(start..region.bytes().min(start + part))?;
+                populate(start..region.len_bytes().min(start + part))?;
             }
         })?;
     }
     Ok(used)
 }
 
-/// Faults the units in that each node gets in its turns, each node in a thread bound to it.
-fn fill_in_turns(region: &Region, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), Failed> {
-    in_threads(weights.keys().copied(), |node| {
-        let bind = sys::Policy { mode: sys::Mode::BIND, nodes: IdSet::from([node]) };
-        sys::set_policy(&bind).map_err(|error| Failed("set_mempolicy", error))?;
-        let populate = |run| region.populate(run).map_err(|error| Failed("madvise", error));
-        turns(weights, node, region.bytes(), unit).try_for_each(populate)
+/// Faults in each node's share of a weighted interleave, each node's units in a thread bound to the node.
+fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), FailedCall> {
+    run_in_threads(weights.keys().copied(), |node| {
+        let bind = sys::KernelMempolicy { mode: sys::MempolicyMode::MPOL_BIND, nodes: IdSet::from([node]) };
+        sys::set_thread_mempolicy(&bind).map_err(|error| FailedCall("set_mempolicy", error))?;
+        let populate = |run| region.fault_in_pages(run).map_err(|error| FailedCall("madvise", error));
+        node_ranges(weights, node, region.len_bytes(), unit).try_for_each(populate)
     })
 }
 
-/// The runs of bytes that are `node`'s: whole units first, then base pages where the end is no whole unit.
-fn turns(
+/// The byte ranges that belong to `node` under weighted interleave: first in whole units, then in base pages where
+/// the end of the region is not a whole unit.
+fn node_ranges(
     weights: &BTreeMap<u32, u32>,
     node: u32,
     bytes: usize,
@@ -245,30 +270,30 @@ fn turns(
     let before: usize = weights.range(..node).map(|(_, &weight)| weight as usize).sum();
     let own = weights.get(&node).map_or(0, |&weight| weight as usize);
     let whole = bytes / unit * unit;
-    [(0..whole, unit), (whole..bytes, sys::page())].into_iter().flat_map(move |(part, unit)| {
+    [(0..whole, unit), (whole..bytes, sys::page_bytes())].into_iter().flat_map(move |(part, unit)| {
         let first = part.start + before * unit;
         (first..part.end).step_by(turn * unit).map(move |start| start..part.end.min(start + own * unit))
     })
 }
 
-/// Does each piece of work in a thread of its own.
-fn in_threads<W: Send>(
-    pieces: impl Iterator<Item = W>,
-    work: impl Fn(W) -> Result<(), Failed> + Sync,
-) -> Result<(), Failed> {
+/// Runs `work` on each item, each in its own thread.
+fn run_in_threads<W: Send>(
+    items: impl Iterator<Item = W>,
+    work: impl Fn(W) -> Result<(), FailedCall> + Sync,
+) -> Result<(), FailedCall> {
     let work = &work;
     std::thread::scope(|scope| {
         let start = |piece| std::thread::Builder::new().spawn_scoped(scope, move || work(piece));
-        let threads: io::Result<Vec<_>> = pieces.map(start).collect();
-        let threads = threads.map_err(|error| Failed("a thread to fill memory", error))?;
+        let threads: io::Result<Vec<_>> = items.map(start).collect();
+        let threads = threads.map_err(|error| FailedCall("a thread to fill memory", error))?;
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// Bytes of the mapping at `start` that are in transparent huge pages, from /proc/self/smaps.
-fn huge_bytes(start: usize) -> Option<usize> {
+/// Bytes of the mapping at `start` that are in transparent huge pages (`AnonHugePages` in /proc/self/smaps).
+fn transparent_huge_bytes_in_mapping(start: usize) -> Option<usize> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let head = format!("{start:x}-");
     let mut lines = maps.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
@@ -282,27 +307,20 @@ mod tests {
 
     #[test]
     fn turns_cover_every_page_once() {
-        let page = sys::page();
-        for (unit, bytes) in [(page, 103 * page), (8 * page, 103 * page), (8 * page, 5 * page), (page, page)]
-        {
-            for weights in
-                [[(0, 3), (2, 1), (5, 2)].into(), BTreeMap::from([(1, 1)]), [(0, 1), (1, 7)].into()]
-            {
+        let page = sys::page_bytes();
+        for (unit, bytes) in [(page, 103 * page), (8 * page, 103 * page), (8 * page, 5 * page), (page, page)] {
+            for weights in [[(0, 3), (2, 1), (5, 2)].into(), BTreeMap::from([(1, 1)]), [(0, 1), (1, 7)].into()] {
                 let mut owner = vec![Vec::new(); bytes / page];
                 for &node in weights.keys() {
-                    for run in turns(&weights, node, bytes, unit) {
-                        assert!(
-                            run.start.is_multiple_of(page)
-                                && run.end.is_multiple_of(page)
-                                && run.start < run.end
-                        );
+                    for run in node_ranges(&weights, node, bytes, unit) {
+                        assert!(run.start.is_multiple_of(page) && run.end.is_multiple_of(page) && run.start < run.end);
                         owner[run.start / page..run.end / page].iter_mut().for_each(|at| at.push(node));
                     }
                 }
                 assert!(owner.iter().all(|nodes| nodes.len() == 1), "{weights:?} {unit} {bytes}: {owner:?}");
             }
         }
-        let runs: Vec<_> = turns(&[(0, 3), (1, 1)].into(), 0, 8 * page, page).collect();
+        let runs: Vec<_> = node_ranges(&[(0, 3), (1, 1)].into(), 0, 8 * page, page).collect();
         assert_eq!(runs, [0..3 * page, 4 * page..7 * page]);
     }
 }

@@ -1,35 +1,36 @@
-//! Putting memory and threads where they belong, and asking the kernel afterwards where they are.
+//! Places memory and threads on NUMA nodes, and asks the kernel afterwards where the pages are.
 //!
-//! Memory is placed when it is made ([`Placed`], [`Replicated`]) or by the thread's policy while a foreign library allocates
-//! ([`Scoped`]). [`pin`] keeps threads on CPUs. Wrong asks (a node that is not there, has no memory, or is outside of the process's cpuset)
-//! are errors that say what may be used. Where the machine has one node, or the kernel forbids the calls (containers), everything works
-//! with local memory, one warning is logged, and [`Placed::placement`] tells what was done instead.
+//! Memory is placed when it is allocated ([`PlacedSlice`], [`ReplicatedPerNode`]), or by the thread's policy while a
+//! foreign library allocates ([`ScopedMemoryPolicy`]). [`pin`] restricts threads to CPUs. Invalid requests (a node
+//! that does not exist, has no memory, or is outside of the process's cpuset) are errors that name the valid nodes.
+//! Where the machine has one node, or the kernel forbids the calls (containers), local memory is used, one warning is
+//! logged, and [`PlacedSlice::actual_placement`] returns the placement that was applied.
 
 mod policy;
 mod error;
-mod nodes;
+mod node_sets;
 pub mod pin;
 mod scoped;
 mod residence;
-mod room;
+mod free_memory;
 mod fill;
-mod placed;
+mod placed_slice;
 mod replicated;
 mod slab;
-mod huge;
+mod huge_pages;
 
 pub use error::Error;
-pub use huge::{collapse, harmless};
-pub use placed::Placed;
-pub use policy::{Pages, Placement, Policy};
-pub use replicated::Replicated;
-pub use residence::{Residence, Verdict, residence_of};
-pub use room::fits;
-pub use scoped::Scoped;
-pub use slab::{Piece, Slab};
+pub use free_memory::check_memory_fits;
+pub use huge_pages::{collapse_into_huge_pages, is_new_memory_on_one_node};
+pub use placed_slice::PlacedSlice;
+pub use policy::{MemoryPlacement, MemoryPolicy, PageSize};
+pub use replicated::ReplicatedPerNode;
+pub use residence::{PageResidence, PlacementCheck, query_slice_residence};
+pub use scoped::ScopedMemoryPolicy;
+pub use slab::{Slab, SlabBuffer};
 
-/// Bytes for people: `64 MiB`, `1.5 GiB`, `12 B`.
-pub(crate) fn readable(bytes: u64) -> String {
+/// Formats a byte count with a binary unit: `64 MiB`, `1.5 GiB`, `12 B`.
+pub(crate) fn format_bytes(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.into_iter().find(|&(_, unit)| bytes >= unit) {
         None => format!("{bytes} B"),

@@ -1,63 +1,65 @@
-//! Where memory may be asked to be.
+//! Memory policies and page sizes that can be requested.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::readable;
+use super::format_bytes;
 use crate::IdSet;
 
-/// Which nodes' memory is used, and how the pages are spread over them.
+/// NUMA memory policy: on which nodes memory is allocated, and how its pages are distributed over the nodes.
 ///
 /// ```
-/// use genuma_machine::{IdSet, placement::Policy};
+/// use genuma_machine::{IdSet, placement::MemoryPolicy};
 ///
-/// let spread = Policy::Interleave(IdSet::from([0, 1, 2, 3]));
-/// assert_eq!(spread.to_string(), "interleave 0-3");
-/// assert_eq!(Policy::Weighted([(0, 3), (1, 1)].into()).to_string(), "weighted 0:3,1:1");
+/// let interleaved = MemoryPolicy::Interleave(IdSet::from([0, 1, 2, 3]));
+/// assert_eq!(interleaved.to_string(), "interleave 0-3");
+/// assert_eq!(MemoryPolicy::Weighted([(0, 3), (1, 1)].into()).to_string(), "weighted 0:3,1:1");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// The node of the thread that places (`MPOL_LOCAL`); others when it is full.
+pub enum MemoryPolicy {
+    /// The node of the thread that allocates (`MPOL_LOCAL`); other nodes when it is full.
     Local,
-    /// These nodes and no other (`MPOL_BIND`).
+    /// The given nodes only (`MPOL_BIND`).
     Bind(IdSet),
-    /// These nodes in turn, page by page (`MPOL_INTERLEAVE`); others when one is full.
+    /// Round-robin over the given nodes, page by page (`MPOL_INTERLEAVE`); other nodes when one is full.
     Interleave(IdSet),
-    /// These nodes in turn, as many pages at a time as the node's weight (1 to 255) says, over their greatest common divisor. Any kernel and
-    /// no privilege will do: the pages are placed one by one.
+    /// Round-robin over nodes in proportion to the given weights (node to weight, 1 to 255), which are divided by
+    /// their greatest common divisor. Works on any kernel and without privileges, because genuma places each run of
+    /// pages itself.
     Weighted(BTreeMap<u32, u32>),
-    /// These nodes in turn, with the kernel's weights (`MPOL_WEIGHTED_INTERLEAVE`, Linux 6.9). They are the same for the whole system and
-    /// come from firmware (Linux 6.16) or the administrator: `/sys/kernel/mm/mempolicy/weighted_interleave`. An older kernel interleaves.
+    /// Round-robin over the given nodes in proportion to the kernel's weights (`MPOL_WEIGHTED_INTERLEAVE`, Linux
+    /// 6.9). These weights apply to the whole system and come from firmware (Linux 6.16) or the administrator
+    /// (`/sys/kernel/mm/mempolicy/weighted_interleave`). An older kernel interleaves with equal weights.
     KernelWeighted(IdSet),
-    /// The nearest of these nodes that has room, others when all of them are full (`MPOL_PREFERRED_MANY`, Linux 5.15; an older kernel
-    /// prefers the first).
+    /// The nearest of the given nodes with free memory; other nodes when all of these are full
+    /// (`MPOL_PREFERRED_MANY`, Linux 5.15). An older kernel prefers the first given node.
     PreferredMany(IdSet),
 }
 
-impl Policy {
-    /// The nodes it names; none for [`Policy::Local`].
+impl MemoryPolicy {
+    /// The nodes that the policy names; empty for [`MemoryPolicy::Local`].
     pub fn nodes(&self) -> IdSet {
         match self {
-            Policy::Local => IdSet::new(),
-            Policy::Weighted(weights) => weights.keys().copied().collect(),
-            Policy::Bind(nodes)
-            | Policy::Interleave(nodes)
-            | Policy::KernelWeighted(nodes)
-            | Policy::PreferredMany(nodes) => nodes.clone(),
+            MemoryPolicy::Local => IdSet::new(),
+            MemoryPolicy::Weighted(weights) => weights.keys().copied().collect(),
+            MemoryPolicy::Bind(nodes)
+            | MemoryPolicy::Interleave(nodes)
+            | MemoryPolicy::KernelWeighted(nodes)
+            | MemoryPolicy::PreferredMany(nodes) => nodes.clone(),
         }
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for MemoryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Policy::Local => write!(f, "local"),
-            Policy::Bind(nodes) => write!(f, "bind {nodes}"),
-            Policy::Interleave(nodes) => write!(f, "interleave {nodes}"),
-            Policy::Weighted(weights) => {
+            MemoryPolicy::Local => write!(f, "local"),
+            MemoryPolicy::Bind(nodes) => write!(f, "bind {nodes}"),
+            MemoryPolicy::Interleave(nodes) => write!(f, "interleave {nodes}"),
+            MemoryPolicy::Weighted(weights) => {
                 write!(f, "weighted")?;
                 let mut before = ' ';
                 for (node, weight) in weights {
@@ -66,52 +68,53 @@ impl fmt::Display for Policy {
                 }
                 Ok(())
             }
-            Policy::KernelWeighted(nodes) => write!(f, "kernel-weighted {nodes}"),
-            Policy::PreferredMany(nodes) => write!(f, "preferred {nodes}"),
+            MemoryPolicy::KernelWeighted(nodes) => write!(f, "kernel-weighted {nodes}"),
+            MemoryPolicy::PreferredMany(nodes) => write!(f, "preferred {nodes}"),
         }
     }
 }
 
-/// Which pages memory is made of.
+/// The page size that memory is allocated in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pages {
-    /// The machine's base pages (4 KiB on x86-64), never merged into huge ones.
+pub enum PageSize {
+    /// Base pages of the machine (4 KiB on x86-64), never merged into huge pages.
     Base,
-    /// Transparent huge pages (2 MiB on x86-64) for all of it but an odd end.
+    /// Transparent huge pages (2 MiB on x86-64), except for a remainder at the end.
     Transparent,
-    /// Pages of so many bytes from the pool that the administrator has set aside (hugetlb).
+    /// Huge pages of this many bytes from the pool that the administrator has reserved (hugetlb).
     Huge(u64),
 }
 
-impl fmt::Display for Pages {
+impl fmt::Display for PageSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pages::Base => write!(f, "base pages"),
-            Pages::Transparent => write!(f, "transparent huge pages"),
-            Pages::Huge(bytes) => write!(f, "huge pages of {}", readable(*bytes)),
+            PageSize::Base => write!(f, "base pages"),
+            PageSize::Transparent => write!(f, "transparent huge pages"),
+            PageSize::Huge(bytes) => write!(f, "huge pages of {}", format_bytes(*bytes)),
         }
     }
 }
 
-/// How memory is to be placed.
+/// How memory is placed: memory policy and page size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
-    /// On which nodes.
-    pub policy: Policy,
-    /// In which pages.
-    pub pages: Pages,
+pub struct MemoryPlacement {
+    /// On which nodes the memory is allocated.
+    pub policy: MemoryPolicy,
+    /// In which page size the memory is allocated.
+    #[serde(rename = "pages")]
+    pub page_size: PageSize,
 }
 
-impl From<Policy> for Placement {
-    /// The policy with base pages, which spread finest.
-    fn from(policy: Policy) -> Self {
-        Placement { policy, pages: Pages::Base }
+impl From<MemoryPolicy> for MemoryPlacement {
+    /// The policy with base pages, the finest granularity.
+    fn from(policy: MemoryPolicy) -> Self {
+        MemoryPlacement { policy, page_size: PageSize::Base }
     }
 }
 
-impl fmt::Display for Placement {
+impl fmt::Display for MemoryPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.policy, self.pages)
+        write!(f, "{}, {}", self.policy, self.page_size)
     }
 }

@@ -1,7 +1,7 @@
-//! Memory of a node in pieces of equal size, whose pages come when they are first used.
+//! A slab of equal-sized buffers on one NUMA node, whose pages are allocated on first use.
 //!
-//! Unsafe, because pieces of one mapping are lent as slices that may be written while others are: no two pieces have the same number, and
-//! pieces with different numbers share no byte.
+//! It needs `unsafe` because buffers of one mapping are lent as mutable slices at the same time. No two buffers have
+//! the same index, and buffers with different indices share no byte.
 #![allow(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -10,154 +10,167 @@ use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::residence::{self, Residence};
-use super::scoped::kernel_policy;
-use super::{Error, Policy, nodes};
+use super::residence::{self, PageResidence};
+use super::scoped::set_policy_with_fallback;
+use super::{Error, MemoryPolicy, node_sets};
 use crate::IdSet;
-use crate::sys::{self, Kind, Region};
+use crate::sys::{self, MappedRegion, MappingPageKind};
 
-/// Memory that is lent in pieces. Its pages are huge where the kernel has them to give, and on one node as long as there is room.
+/// Memory that is lent in buffers of equal size. Uses huge pages where the kernel has some, and one node as long as
+/// it has free memory.
 ///
 /// ```
 /// use genuma_machine::placement::Slab;
 ///
 /// let slab = Slab::new(64 << 10, 100, None)?;
-/// let mut piece = slab.take().expect("all are free");
-/// piece[..5].copy_from_slice(b"reads");
-/// drop(piece); // back to the slab
+/// let mut buffer = slab.take_buffer().expect("all buffers are free");
+/// buffer[..5].copy_from_slice(b"reads");
+/// drop(buffer); // returns the buffer to the slab
 /// # Ok::<(), genuma_machine::placement::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Slab {
-    region: Region,
-    /// Bytes of a piece.
-    piece: usize,
-    /// Pieces in all.
-    pieces: usize,
-    free: Mutex<Free>,
+    region: MappedRegion,
+    /// Size of a buffer in bytes.
+    buffer_bytes: usize,
+    /// Total number of buffers.
+    num_buffers: usize,
+    free_buffers: Mutex<FreeBuffers>,
 }
 
-/// Pieces that nobody holds.
+/// Indices of the buffers that are not lent.
 #[derive(Debug, Default)]
-struct Free {
-    /// Those that somebody held.
-    used: BinaryHeap<Reverse<usize>>,
-    /// All from this one on, never held since their pages were given away.
-    fresh: usize,
+struct FreeBuffers {
+    /// Free buffers that were lent before.
+    returned: BinaryHeap<Reverse<usize>>,
+    /// Index of the first buffer that was never lent; all later buffers are free, too.
+    first_unused: usize,
 }
 
-/// A piece of a [`Slab`], whose bytes are what its last holder left there, or zero.
+/// A buffer lent from a [`Slab`]; dropping it returns it. Its bytes are zero or what the last holder left there.
 #[derive(Debug)]
-pub struct Piece {
+pub struct SlabBuffer {
     slab: Arc<Slab>,
-    number: usize,
+    index: usize,
 }
 
 impl Slab {
-    /// Room for `pieces` of `piece` bytes each, on `node` as long as that has room, else on the node of whoever uses a page first.
+    /// Reserves `num_buffers` buffers of `buffer_bytes` bytes each: on `node` as long as it has free memory, else on
+    /// the node of the thread that touches a page first.
     ///
     /// # Errors
-    /// The system has no address space to give, or no node of that number.
-    pub fn new(piece: usize, pieces: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
+    /// When the system has no address space, or `node` does not exist.
+    pub fn new(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
         let failed = |call| move |source| Error::System { asked: asked(), call, source };
         let too_large = || failed("mmap")(io::ErrorKind::OutOfMemory.into());
-        let bytes = piece.checked_mul(pieces).ok_or_else(too_large)?;
-        let huge = nodes::transparent_page().filter(|&unit| bytes >= unit);
-        let align = huge.unwrap_or_else(sys::page);
-        let region = Region::new(bytes, Kind::Base { align }).map_err(failed("mmap"))?;
-        if let Err(error) = region.transparent(huge.is_some()) {
+        let bytes = buffer_bytes.checked_mul(num_buffers).ok_or_else(too_large)?;
+        let huge = node_sets::transparent_huge_page_bytes().filter(|&unit| bytes >= unit);
+        let align = huge.unwrap_or_else(sys::page_bytes);
+        let region = MappedRegion::new(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
+        if let Err(error) = region.advise_transparent_huge_pages(huge.is_some()) {
             tracing::debug!("{}: madvise: {error}", asked());
         }
         if let Some(node) = node {
-            let prefer = Policy::PreferredMany(IdSet::from([node]));
-            match kernel_policy(&prefer, |policy| region.bind(policy)) {
-                Err(error) if sys::refused(&error) => {
-                    nodes::degraded(nodes::LOCAL, &format!("mbind: {error}"));
+            let prefer = MemoryPolicy::PreferredMany(IdSet::from([node]));
+            match set_policy_with_fallback(&prefer, |policy| region.apply_mempolicy(policy)) {
+                Err(error) if sys::is_forbidden(&error) => {
+                    node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("mbind: {error}"));
                 }
                 done => done.map(drop).map_err(failed("mbind"))?,
             }
         }
-        Ok(Arc::new(Slab { region, piece, pieces, free: Mutex::default() }))
+        Ok(Arc::new(Slab {
+            region,
+            buffer_bytes: buffer_bytes,
+            num_buffers: num_buffers,
+            free_buffers: Mutex::default(),
+        }))
     }
 
-    /// The free piece of the lowest number, so that what is used lies together.
-    pub fn take(self: &Arc<Self>) -> Option<Piece> {
-        let mut free = self.free();
-        let number = match free.used.pop() {
+    /// Takes the free buffer with the lowest index, so that used buffers are adjacent. `None` if all buffers are
+    /// lent.
+    pub fn take_buffer(self: &Arc<Self>) -> Option<SlabBuffer> {
+        let mut free = self.lock_free_buffers();
+        let number = match free.returned.pop() {
             Some(Reverse(number)) => number,
-            None if free.fresh < self.pieces => {
-                free.fresh += 1;
-                free.fresh - 1
+            None if free.first_unused < self.num_buffers => {
+                free.first_unused += 1;
+                free.first_unused - 1
             }
             None => return None,
         };
-        Some(Piece { slab: self.clone(), number })
+        Some(SlabBuffer { slab: self.clone(), index: number })
     }
 
-    /// Gives the pages that only free pieces lie in back to the system.
+    /// Returns the pages that contain only free buffers to the system.
     ///
     /// # Errors
-    /// The system refuses.
-    pub fn release(&self) -> Result<(), Error> {
-        let mut free = self.free();
-        let mut used = std::mem::take(&mut free.used).into_sorted_vec();
-        // Rising, as the reversed order falls.
+    /// When the system call fails.
+    pub fn release_free_pages(&self) -> Result<(), Error> {
+        let mut free = self.lock_free_buffers();
+        let mut used = std::mem::take(&mut free.returned).into_sorted_vec();
+        // The reversed order is descending, so reversing makes it ascending.
         used.reverse();
         let mut released = Ok(());
         for run in used.chunk_by(|Reverse(a), Reverse(b)| a + 1 == *b) {
             let (Reverse(first), Reverse(last)) = (run[0], run[run.len() - 1]);
-            let bytes = self.whole_pages(first * self.piece..(last + 1) * self.piece);
-            // SAFETY: these pieces are free and stay so while `free` is locked.
-            released = released.and_then(|()| unsafe { self.region.discard(bytes) });
+            let bytes = self.whole_pages_within(first * self.buffer_bytes..(last + 1) * self.buffer_bytes);
+            // SAFETY: these buffers are free and stay free while `free` is locked.
+            released = released.and_then(|()| unsafe { self.region.discard_pages(bytes) });
         }
-        free.used = used.into();
+        free.returned = used.into();
         released.map_err(|source| Error::System { asked: "memory".to_owned(), call: "madvise", source })
     }
 
-    /// On which nodes its pages are now. Those of all the slab are counted by the kernel, which is quick however large it is.
+    /// Queries on which nodes the pages of the slab are now. Fast for a slab of any size, because the kernel counts
+    /// the pages of the whole mapping.
     ///
     /// # Errors
-    /// When the kernel does not tell.
-    pub fn residence(&self) -> Result<Residence, Error> {
-        residence::counted_by_kernel(self.region.address(), sys::page(), self.region.bytes() / sys::page())
+    /// When the kernel cannot report the nodes.
+    pub fn query_residence(&self) -> Result<PageResidence, Error> {
+        residence::query_mapping_residence_fast(
+            self.region.start_address(),
+            sys::page_bytes(),
+            self.region.len_bytes() / sys::page_bytes(),
+        )
     }
 
-    /// The whole pages within `bytes`.
-    fn whole_pages(&self, bytes: Range<usize>) -> Range<usize> {
-        let (page, end) = (sys::page(), bytes.end.min(self.region.bytes()));
+    /// The largest range of whole pages inside the byte range `bytes`.
+    fn whole_pages_within(&self, bytes: Range<usize>) -> Range<usize> {
+        let (page, end) = (sys::page_bytes(), bytes.end.min(self.region.len_bytes()));
         let start = bytes.start.next_multiple_of(page);
         start..(end / page * page).max(start)
     }
 
-    fn free(&self) -> MutexGuard<'_, Free> {
-        // Every change is made in one step, so that a panic leaves it whole.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_free_buffers(&self) -> MutexGuard<'_, FreeBuffers> {
+        // Every change is made in one step, so a panic leaves the value consistent.
+        self.free_buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Deref for Piece {
+impl Deref for SlabBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let Slab { region, piece, .. } = &*self.slab;
-        // SAFETY: the bytes are within the region, which lives as long as the slab, are zero or what was written, and nobody else has
-        // this number as long as this piece lives.
-        unsafe { std::slice::from_raw_parts(region.start().add(self.number * piece), *piece) }
+        let Slab { region, buffer_bytes: piece, .. } = &*self.slab;
+        // SAFETY: the bytes are within the region, which lives as long as the slab. They are zero or were written
+        // before. No other buffer has this index while this buffer lives.
+        unsafe { std::slice::from_raw_parts(region.as_mut_ptr().add(self.index * piece), *piece) }
     }
 }
 
-impl DerefMut for Piece {
+impl DerefMut for SlabBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        let Slab { region, piece, .. } = &*self.slab;
-        // SAFETY: as for `deref`; `&mut self` makes it the only borrow.
-        unsafe { std::slice::from_raw_parts_mut(region.start().add(self.number * piece), *piece) }
+        let Slab { region, buffer_bytes: piece, .. } = &*self.slab;
+        // SAFETY: see `deref`; `&mut self` makes this the only borrow.
+        unsafe { std::slice::from_raw_parts_mut(region.as_mut_ptr().add(self.index * piece), *piece) }
     }
 }
 
-impl Drop for Piece {
+impl Drop for SlabBuffer {
     fn drop(&mut self) {
-        self.slab.free().used.push(Reverse(self.number));
+        self.slab.lock_free_buffers().returned.push(Reverse(self.index));
     }
 }
 
@@ -168,7 +181,7 @@ mod tests {
     #[test]
     fn pieces_are_apart_and_come_back() {
         let slab = Slab::new(5000, 7, None).expect("memory");
-        let mut pieces: Vec<Piece> = std::iter::from_fn(|| slab.take()).collect();
+        let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         assert_eq!(pieces.len(), 7);
         for (piece, byte) in pieces.iter_mut().zip(1..) {
             assert_eq!(piece.len(), 5000);
@@ -180,35 +193,35 @@ mod tests {
         }
         pieces.swap_remove(4);
         pieces.swap_remove(2);
-        let lowest = slab.take().expect("two are free");
+        let lowest = slab.take_buffer().expect("two are free");
         assert!(lowest.iter().all(|&b| b == 3), "what its last holder left there");
     }
 
     #[test]
     fn what_is_free_is_given_back() {
-        let page = sys::page();
+        let page = sys::page_bytes();
         let slab = Slab::new(4 * page, 100, None).expect("memory");
-        let mut pieces: Vec<Piece> = std::iter::from_fn(|| slab.take()).collect();
+        let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
-        assert_eq!(slab.residence().expect("told").present(), 400);
-        // Numbers 20 to 59 and 99.
+        assert_eq!(slab.query_residence().expect("told").present_pages(), 400);
+        // Indices 20 to 59 and 99.
         drop(pieces.drain(20..60));
         pieces.pop();
-        slab.release().expect("given back");
-        assert_eq!(slab.residence().expect("told").present(), 400 - 4 * 41);
+        slab.release_free_pages().expect("given back");
+        assert_eq!(slab.query_residence().expect("told").present_pages(), 400 - 4 * 41);
         assert!(pieces.iter().all(|piece| piece.iter().all(|&b| b == 1)), "what is held stays");
-        assert!(slab.take().expect("free").iter().all(|&b| b == 0));
+        assert!(slab.take_buffer().expect("free").iter().all(|&b| b == 0));
     }
 
     #[test]
     fn pieces_smaller_than_a_page_are_given_back_by_whole_pages() {
-        let page = sys::page();
+        let page = sys::page_bytes();
         let slab = Slab::new(page / 2 * 3, 4, None).expect("memory");
-        let mut pieces: Vec<Piece> = std::iter::from_fn(|| slab.take()).collect();
+        let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         pieces.remove(1);
-        slab.release().expect("given back");
-        assert_eq!(slab.residence().expect("told").present(), 5);
+        slab.release_free_pages().expect("given back");
+        assert_eq!(slab.query_residence().expect("told").present_pages(), 5);
         assert!(pieces.iter().all(|piece| piece.iter().all(|&b| b == 1)));
     }
 
@@ -220,13 +233,14 @@ mod tests {
                 let slab = &slab;
                 scope.spawn(move || {
                     for _ in 0..10_000 {
-                        let mut two = [slab.take(), slab.take()].map(|piece| piece.expect("two for each"));
+                        let mut two =
+                            [slab.take_buffer(), slab.take_buffer()].map(|piece| piece.expect("two for each"));
                         two.iter_mut().for_each(|piece| piece.fill(byte));
                         assert!(two.iter().all(|piece| piece.iter().all(|&b| b == byte)));
                     }
                 });
             }
         });
-        assert_eq!(std::iter::from_fn(|| slab.take()).collect::<Vec<_>>().len(), 8);
+        assert_eq!(std::iter::from_fn(|| slab.take_buffer()).collect::<Vec<_>>().len(), 8);
     }
 }

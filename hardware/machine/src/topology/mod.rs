@@ -1,33 +1,33 @@
-//! What a machine is made of, as far as memory is concerned.
+//! Topology of a machine: CPUs, caches, NUMA nodes, and the limits of this process.
 //!
-//! [`Sysfs`] reads it of the running system, [`Recorded`] of a recording of another one, and [`Synthetic`] makes it up from
-//! a description; all are a [`Source`].
+//! There are three implementations of [`TopologySource`]: [`Sysfs`] reads the running system, [`RecordedMachine`]
+//! reads a recording of another machine, and [`SyntheticMachine`] builds a topology from a description.
 //!
 //! ```
-//! use genuma_machine::{IdSet, Source};
-//! use genuma_machine::topology::{Synthetic, Sysfs};
+//! use genuma_machine::{IdSet, TopologySource};
+//! use genuma_machine::topology::{Sysfs, SyntheticMachine};
 //!
 //! let here = Sysfs::new().topology()?;
-//! println!("{}", here.table());
+//! println!("{}", here.format_table());
 //! here.check_cpus(&here.allowed.cpus)?;
 //!
-//! let server: Synthetic = "4 nodes × 16 cores, 64 GiB".parse()?;
-//! let said = server.topology()?.check_nodes(&IdSet::from([2, 4])).unwrap_err();
-//! assert_eq!(said.to_string(), "there is no node 4: this machine has 0-3");
+//! let server: SyntheticMachine = "4 nodes × 16 cores, 64 GiB".parse()?;
+//! let error = server.topology()?.check_nodes(&IdSet::from([2, 4])).unwrap_err();
+//! assert_eq!(error.to_string(), "there is no node 4: this machine has 0-3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod tree;
+mod file_tree;
 mod sysfs;
-mod recorded;
+mod recording;
 mod synthetic;
-mod check;
-mod size;
+mod availability;
+mod format_size;
 mod table;
 
-pub use check::Unavailable;
-pub use recorded::Recorded;
-pub use synthetic::Synthetic;
+pub use availability::UnavailableResource;
+pub use recording::RecordedMachine;
+pub use synthetic::SyntheticMachine;
 pub use sysfs::Sysfs;
 
 use std::collections::BTreeMap;
@@ -36,207 +36,221 @@ use serde::{Deserialize, Serialize};
 
 use crate::IdSet;
 
-/// Something that can tell a machine's topology.
-pub trait Source {
+/// A source that a machine's topology can be read from.
+pub trait TopologySource {
     /// Reads the topology.
     ///
     /// # Errors
-    /// When what is read contradicts itself or lacks what nothing can stand in for.
+    /// When the input contradicts itself, or lacks information that has no default.
     fn topology(&self) -> Result<Topology, Error>;
 }
 
-/// A machine's processors, caches and memory.
+/// CPUs, caches and memory of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Where this was read, in words: `this machine`, a recording's name, a description.
+    /// Description of the source: `this machine`, the name of a recording, or a machine description.
     pub origin: String,
-    /// Release of the kernel.
+    /// Kernel release (`uname -r`).
     pub kernel: Option<String>,
-    /// Name of the processor, as it gives it.
+    /// Model name of the processor.
     pub processor: Option<String>,
-    /// Bytes of a page.
-    pub page: u64,
-    /// What the kernel does about transparent huge pages.
-    pub transparent: Option<Transparent>,
-    /// CPUs that are online, by rising number.
+    /// Size of a base page in bytes.
+    #[serde(rename = "page")]
+    pub page_bytes: u64,
+    /// When the kernel uses transparent huge pages. `None` if unknown.
+    #[serde(rename = "transparent")]
+    pub transparent_huge_pages: Option<TransparentHugePageMode>,
+    /// Online CPUs, in ascending order of their numbers.
     pub cpus: Vec<Cpu>,
-    /// CPUs that are there but not online.
-    pub offline: IdSet,
-    /// Caches, by level, then kind, then first CPU.
-    pub caches: Vec<Cache>,
-    /// NUMA nodes that are online, by rising number; the numbers may have gaps.
-    pub nodes: Vec<Node>,
-    /// What this process may use.
-    pub allowed: Allowed,
-    /// Weights of weighted interleave, node to weight; absent before Linux 6.9.
-    pub weights: Option<BTreeMap<u32, u32>>,
-    /// What could not be read and what was assumed instead, one sentence each.
-    pub missing: Vec<String>,
+    /// CPUs that are present but not online.
+    #[serde(rename = "offline")]
+    pub offline_cpus: IdSet,
+    /// Caches, sorted by level, then kind, then first CPU.
+    pub caches: Vec<CpuCache>,
+    /// Online NUMA nodes, in ascending order of their numbers. The numbers may have gaps.
+    pub nodes: Vec<NumaNode>,
+    /// CPUs, nodes and limits of this process.
+    pub allowed: AllowedResources,
+    /// Kernel weights for weighted interleave, by node. `None` before Linux 6.9.
+    #[serde(rename = "weights")]
+    pub interleave_weights: Option<BTreeMap<u32, u32>>,
+    /// Information that could not be read and what was assumed instead, one sentence each.
+    #[serde(rename = "missing")]
+    pub missing_notes: Vec<String>,
 }
 
-/// `/sys/kernel/mm/transparent_hugepage/enabled`.
+/// Mode of transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Transparent {
-    /// For all memory.
+pub enum TransparentHugePageMode {
+    /// Huge pages are used for all memory.
     Always,
-    /// For memory that asks for them.
+    /// Huge pages are used for memory that requests them with madvise(2).
     Madvise,
-    /// Not at all.
+    /// Huge pages are not used.
     Never,
 }
 
-/// A hardware thread.
+/// A CPU as Linux counts them: one hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Its number.
+    /// CPU number.
     pub id: u32,
-    /// The node it belongs to.
+    /// NUMA node of the CPU.
     pub node: u32,
-    /// Number of its package (socket).
+    /// Number of the CPU's package (socket).
     pub package: u32,
-    /// Number of its core, unique within the package only.
+    /// Number of the CPU's core, unique within the package only.
     pub core: u32,
-    /// All online hardware threads of its core, itself included.
+    /// All online CPUs (hardware threads) of the same core, including this CPU.
     pub siblings: IdSet,
 }
 
-/// What a cache holds.
+/// What a cache holds: data, instructions or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
-    /// Data only.
+    /// Data cache.
     Data,
-    /// Instructions only.
+    /// Instruction cache.
     Instruction,
-    /// Both.
+    /// Cache for data and instructions.
     Unified,
 }
 
-/// One cache.
+/// One CPU cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cache {
-    /// 1 is nearest to the core.
+pub struct CpuCache {
+    /// Cache level; level 1 is nearest to the core.
     pub level: u32,
-    /// What it holds.
+    /// What the cache holds.
     pub kind: CacheKind,
-    /// Its size in bytes.
+    /// Cache size in bytes.
     pub bytes: u64,
-    /// Bytes of a line.
-    pub line: u32,
-    /// Online CPUs that share it.
+    /// Cache line size in bytes.
+    #[serde(rename = "line")]
+    pub line_bytes: u32,
+    /// Online CPUs that share the cache.
     pub cpus: IdSet,
 }
 
-/// A NUMA node: CPUs and a bank of memory, or only one of them.
+/// A NUMA node. It may have only CPUs or only memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
-    /// Its number.
+pub struct NumaNode {
+    /// Node number.
     pub id: u32,
-    /// Its online CPUs; none on memory-only nodes (CXL, HBM).
+    /// Online CPUs of the node; empty for memory-only nodes (CXL, HBM).
     pub cpus: IdSet,
-    /// Bytes of memory; 0 when it has none.
-    pub memory: u64,
-    /// Bytes of it that are free.
-    pub free: u64,
-    /// Relative distance to each online node, its own (usually 10) included (ACPI SLIT).
+    /// Memory of the node in bytes; 0 when the node has no memory.
+    #[serde(rename = "memory")]
+    pub memory_bytes: u64,
+    /// Free memory of the node in bytes.
+    #[serde(rename = "free")]
+    pub free_bytes: u64,
+    /// Relative distance to each online node (ACPI SLIT), including the node itself (usually 10).
     pub distances: BTreeMap<u32, u32>,
-    /// Pools of huge pages, by rising size.
-    pub huge_pages: Vec<HugePages>,
-    /// What firmware says of access to this node's memory (ACPI HMAT), by class.
-    pub access: Vec<Access>,
+    /// Huge page pools of the node, in ascending order of page size.
+    pub huge_pages: Vec<HugePagePool>,
+    /// Memory latency and bandwidth according to firmware (ACPI HMAT), one entry per initiator class.
+    pub access: Vec<FirmwareMemoryPerformance>,
 }
 
-/// A node's pool of huge pages (hugetlb) of one size.
+/// A node's hugetlb pool of huge pages of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HugePages {
-    /// Bytes of one page.
-    pub bytes: u64,
-    /// Pages in the pool.
-    pub total: u64,
-    /// Pages of it that are free.
-    pub free: u64,
+pub struct HugePagePool {
+    /// Size of one huge page in bytes.
+    #[serde(rename = "bytes")]
+    pub page_bytes: u64,
+    /// Huge pages in the pool.
+    #[serde(rename = "total")]
+    pub total_pages: u64,
+    /// Free huge pages in the pool.
+    #[serde(rename = "free")]
+    pub free_pages: u64,
 }
 
-/// Firmware's word on access to a node's memory from its nearest initiators.
+/// Latency and bandwidth of a node's memory, measured from its nearest initiators, according to firmware (ACPI HMAT).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Access {
-    /// 0: nearest initiators of any kind; 1: nearest CPUs.
-    pub class: u32,
-    /// The nodes whose access is described.
+pub struct FirmwareMemoryPerformance {
+    /// Class of the initiators (CPUs or devices that access memory) that the values were measured from: 0 for the
+    /// nearest initiators of any kind, 1 for the nearest CPUs.
+    #[serde(rename = "class")]
+    pub initiator_class: u32,
+    /// Nodes from which the memory is accessed.
     pub(crate) initiators: IdSet,
-    /// Nanoseconds.
+    /// Read latency in nanoseconds.
     pub read_latency_ns: Option<u64>,
-    /// Nanoseconds.
+    /// Write latency in nanoseconds.
     pub(crate) write_latency_ns: Option<u64>,
-    /// 1e6 bytes a second, as the kernel gives it.
+    /// Read bandwidth in 10^6 bytes per second (the unit of the kernel).
     pub read_bandwidth_mbs: Option<u64>,
-    /// 1e6 bytes a second, as the kernel gives it.
+    /// Write bandwidth in 10^6 bytes per second (the unit of the kernel).
     pub(crate) write_bandwidth_mbs: Option<u64>,
 }
 
-/// What a process may use of the machine.
+/// CPUs, nodes, memory and CPU time that this process may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Allowed {
-    /// CPUs it may run on (affinity within its cpuset).
+pub struct AllowedResources {
+    /// CPUs that the process may run on: its affinity within its cpuset.
     pub cpus: IdSet,
-    /// Nodes it may take memory from (its cpuset).
+    /// Nodes that the process may allocate memory on, according to its cpuset.
     pub nodes: IdSet,
-    /// Bytes its control group may use; absent without a limit.
-    pub memory: Option<u64>,
-    /// CPUs' worth of time its control group may use; absent without a limit.
-    pub cpu_time: Option<f64>,
+    /// Memory limit of the process's control group in bytes. `None` without a limit.
+    #[serde(rename = "memory")]
+    pub memory_limit_bytes: Option<u64>,
+    /// CPU time limit of the process's control group, in CPUs (quota divided by period). `None` without a limit.
+    #[serde(rename = "cpu_time")]
+    pub cpu_time_limit_cpus: Option<f64>,
 }
 
-/// Why there is no topology.
+/// Why a topology could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
     #[error("{path}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error of the system call.
         source: std::io::Error,
     },
-    /// A file says something that cannot be understood or cannot be true.
+    /// The content of a file is malformed or contradictory.
     #[error("{path}: {why}")]
     Content {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the content.
         why: String,
     },
-    /// A description that cannot be understood.
-    #[error("'{text}' describes no machine: {why}")]
+    /// A machine description is invalid.
+    #[error("'{text}' is not a valid machine description: {why}")]
     Description {
         /// The description.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the description.
         why: String,
     },
 }
 
 impl Topology {
-    /// The node with this number.
-    pub fn node(&self, id: u32) -> Option<&Node> {
+    /// The online node with this number.
+    pub fn find_node(&self, id: u32) -> Option<&NumaNode> {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// The CPU with this number.
-    pub fn cpu(&self, id: u32) -> Option<&Cpu> {
+    /// The online CPU with this number.
+    pub fn find_cpu(&self, id: u32) -> Option<&Cpu> {
         self.cpus.iter().find(|cpu| cpu.id == id)
     }
 
     /// Nodes with memory that this process may use.
-    pub fn memory_nodes(&self) -> IdSet {
-        let with_memory: IdSet =
-            self.nodes.iter().filter(|node| node.memory > 0).map(|node| node.id).collect();
-        with_memory.and(&self.allowed.nodes)
+    pub fn allowed_memory_nodes(&self) -> IdSet {
+        let with_memory: IdSet = self.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.id).collect();
+        with_memory.intersection(&self.allowed.nodes)
     }
 
-    /// Nodes with CPUs that this process may use.
-    pub fn cpu_nodes(&self) -> IdSet {
+    /// Nodes of the CPUs that this process may use.
+    pub fn allowed_cpu_nodes(&self) -> IdSet {
         self.cpus.iter().filter(|cpu| self.allowed.cpus.contains(cpu.id)).map(|cpu| cpu.node).collect()
     }
 }

@@ -1,50 +1,52 @@
-//! A topology as text for people.
+//! Formats a topology as text for the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::size::size;
-use super::{Access, Cache, CacheKind, Node, Topology, Transparent};
+use super::format_size::format_size;
+use super::{CacheKind, CpuCache, FirmwareMemoryPerformance, NumaNode, Topology, TransparentHugePageMode};
 use crate::IdSet;
 
 impl Topology {
-    /// The topology as text: a line that sums it up, facts, a table of nodes, caches, distances, what firmware says of
-    /// access, what this process may use when that is less than there is, and what could not be read.
-    pub fn table(&self) -> String {
-        let mut parts = vec![self.summary(), self.facts(), self.node_table(), self.cache_table()];
-        parts.extend([self.distance_table(), self.access_table(), self.confinement(), self.gaps()]);
+    /// Formats the topology as text: a summary line, general facts, tables of nodes, caches, distances and memory
+    /// access (firmware), the restrictions of this process if there are any, and what could not be read.
+    pub fn format_table(&self) -> String {
+        let mut parts = vec![self.summary(), self.facts_table(), self.node_table(), self.cache_table()];
+        parts.extend([self.distance_table(), self.access_table(), self.restrictions_table(), self.missing_section()]);
         parts.retain(|part| !part.is_empty());
         parts.join("\n")
     }
 
     fn summary(&self) -> String {
-        let mut words = vec![many(self.nodes.len(), "node")];
-        let threads = self.cpus.len().checked_div(self.cores(&self.all_cpus())).unwrap_or(1);
-        words.push(many(self.cores(&self.all_cpus()), "core"));
+        let mut words = vec![format_count(self.nodes.len(), "node")];
+        let threads = self.cpus.len().checked_div(self.count_cores(&self.online_cpus())).unwrap_or(1);
+        words.push(format_count(self.count_cores(&self.online_cpus()), "core"));
         if threads > 1 {
-            words.push(many(self.cpus.len(), "hardware thread"));
+            words.push(format_count(self.cpus.len(), "hardware thread"));
         }
-        words.push(format!("{} of memory", size(self.nodes.iter().map(|node| node.memory).sum())));
+        words.push(format!("{} of memory", format_size(self.nodes.iter().map(|node| node.memory_bytes).sum())));
         format!("{}: {}\n", self.origin, words.join(", "))
     }
 
-    fn facts(&self) -> String {
+    fn facts_table(&self) -> String {
         let mut facts = Vec::new();
-        let mut fact =
-            |name: &str, value: Option<String>| facts.extend(value.map(|v| vec![name.to_owned(), v]));
+        let mut fact = |name: &str, value: Option<String>| facts.extend(value.map(|v| vec![name.to_owned(), v]));
         fact("processor", self.processor.clone());
         fact("kernel", self.kernel.clone());
-        fact("page", Some(size(self.page)));
-        fact("transparent huge pages", self.transparent.map(|chosen| named_choice(chosen).to_owned()));
+        fact("page", Some(format_size(self.page_bytes)));
+        fact(
+            "transparent huge pages",
+            self.transparent_huge_pages.map(|chosen| describe_transparent_huge_pages(chosen).to_owned()),
+        );
         if self.kernel.is_some() {
-            fact("weighted interleave", Some(self.weights_in_words()));
+            fact("weighted interleave", Some(self.describe_interleave_weights()));
         }
-        fact("CPUs offline", Some(self.offline.to_string()).filter(|cpus| !cpus.is_empty()));
-        grid(&facts, &[])
+        fact("CPUs offline", Some(self.offline_cpus.to_string()).filter(|cpus| !cpus.is_empty()));
+        format_grid(&facts, &[])
     }
 
-    fn weights_in_words(&self) -> String {
-        let Some(weights) = &self.weights else {
+    fn describe_interleave_weights(&self) -> String {
+        let Some(weights) = &self.interleave_weights else {
             return "none shown (Linux 6.9 and later have it)".to_owned();
         };
         let different: BTreeSet<u32> = weights.values().copied().collect();
@@ -59,60 +61,64 @@ impl Topology {
     fn node_table(&self) -> String {
         let level = self.caches.iter().map(|cache| cache.level).max();
         let pools: BTreeSet<u64> =
-            self.nodes.iter().flat_map(|node| &node.huge_pages).map(|pool| pool.bytes).collect();
+            self.nodes.iter().flat_map(|node| &node.huge_pages).map(|pool| pool.page_bytes).collect();
         let mut head = ["node", "package", "CPUs", "cores", "memory", "free"].map(str::to_owned).to_vec();
-        head.extend(pools.iter().map(|bytes| format!("pages of {} (free)", size(*bytes))));
+        head.extend(pools.iter().map(|bytes| format!("pages of {} (free)", format_size(*bytes))));
         head.extend(level.map(|level| format!("L{level}")));
         let mut rows = vec![head];
         for node in &self.nodes {
-            let cores = self.cores(&node.cpus).to_string();
-            let packages: IdSet =
-                self.cpus.iter().filter(|cpu| cpu.node == node.id).map(|cpu| cpu.package).collect();
-            let mut row = vec![node.id.to_string(), or_none(&packages.to_string())];
-            row.extend([or_none(&node.cpus.to_string()), cores]);
-            row.extend([size(node.memory), size(node.free)]);
-            row.extend(pools.iter().map(|bytes| pool(node, *bytes)));
-            row.extend(level.map(|level| self.caches_of(node, level)));
+            let cores = self.count_cores(&node.cpus).to_string();
+            let packages: IdSet = self.cpus.iter().filter(|cpu| cpu.node == node.id).map(|cpu| cpu.package).collect();
+            let mut row = vec![node.id.to_string(), or_dash(&packages.to_string())];
+            row.extend([or_dash(&node.cpus.to_string()), cores]);
+            row.extend([format_size(node.memory_bytes), format_size(node.free_bytes)]);
+            row.extend(pools.iter().map(|bytes| format_huge_page_pool(node, *bytes)));
+            row.extend(level.map(|level| self.format_node_caches(node, level)));
             rows.push(row);
         }
         let right: Vec<bool> = rows[0].iter().map(|name| name != "CPUs").collect();
-        grid(&rows, &right)
+        format_grid(&rows, &right)
     }
 
-    /// The caches of one level that a node's CPUs have.
-    fn caches_of(&self, node: &Node, level: u32) -> String {
+    /// Formats the caches of one level that the CPUs of a node have, for example `2 × 32 MiB`.
+    fn format_node_caches(&self, node: &NumaNode, level: u32) -> String {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
-        for cache in self.caches.iter().filter(|c| c.level == level && !c.cpus.and(&node.cpus).is_empty()) {
+        for cache in self.caches.iter().filter(|c| c.level == level && !c.cpus.intersection(&node.cpus).is_empty()) {
             *sizes.entry(cache.bytes).or_default() += 1;
         }
         let words = sizes.iter().map(|(bytes, count)| match count {
-            1 => size(*bytes),
-            count => format!("{count} × {}", size(*bytes)),
+            1 => format_size(*bytes),
+            count => format!("{count} × {}", format_size(*bytes)),
         });
-        or_none(&words.collect::<Vec<_>>().join(" + "))
+        or_dash(&words.collect::<Vec<_>>().join(" + "))
     }
 
     fn cache_table(&self) -> String {
         if self.caches.is_empty() {
             return String::new();
         }
-        let mut alike: BTreeMap<(u32, CacheKind, u64, u32, usize), Vec<&Cache>> = BTreeMap::new();
+        let mut identical_caches: BTreeMap<(u32, CacheKind, u64, u32, usize), Vec<&CpuCache>> = BTreeMap::new();
         for cache in &self.caches {
-            let key = (cache.level, cache.kind, cache.bytes, cache.line, cache.cpus.len());
-            alike.entry(key).or_default().push(cache);
+            let key = (cache.level, cache.kind, cache.bytes, cache.line_bytes, cache.cpus.len());
+            identical_caches.entry(key).or_default().push(cache);
         }
-        let mut rows =
-            vec![["cache", "size", "line", "how many", "CPUs of each"].map(str::to_owned).to_vec()];
-        for ((level, kind, bytes, line, cpus), caches) in alike {
+        let mut rows = vec![["cache", "size", "line", "how many", "CPUs of each"].map(str::to_owned).to_vec()];
+        for ((level, kind, bytes, line, cpus), caches) in identical_caches {
             let kind = match kind {
                 CacheKind::Data => "d",
                 CacheKind::Instruction => "i",
                 CacheKind::Unified => "",
             };
             let name = format!("L{level}{kind}");
-            rows.push(vec![name, size(bytes), size(line.into()), caches.len().to_string(), cpus.to_string()]);
+            rows.push(vec![
+                name,
+                format_size(bytes),
+                format_size(line.into()),
+                caches.len().to_string(),
+                cpus.to_string(),
+            ]);
         }
-        grid(&rows, &[false, true, true, true, true])
+        format_grid(&rows, &[false, true, true, true, true])
     }
 
     fn distance_table(&self) -> String {
@@ -124,83 +130,75 @@ impl Topology {
         let mut rows = vec![head];
         for from in &self.nodes {
             let mut row = vec![format!("from {}", from.id)];
-            let to = |to: &Node| from.distances.get(&to.id).map_or("?".to_owned(), u32::to_string);
+            let to = |to: &NumaNode| from.distances.get(&to.id).map_or("?".to_owned(), u32::to_string);
             row.extend(self.nodes.iter().map(to));
             rows.push(row);
         }
-        grid(&rows, &[&[false][..], &vec![true; self.nodes.len()]].concat())
+        format_grid(&rows, &[&[false][..], &vec![true; self.nodes.len()]].concat())
     }
 
     fn access_table(&self) -> String {
-        let head =
-            ["memory of", "seen from", "read latency", "write latency", "read bandwidth", "write bandwidth"];
+        let head = ["memory of", "seen from", "read latency", "write latency", "read bandwidth", "write bandwidth"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for node in &self.nodes {
-            // The nearest CPUs (class 1) matter to programs; where they are not described, the nearest of any kind.
-            let Some(access) = node.access.iter().max_by_key(|access| access.class) else { continue };
+            // Class 1 (nearest CPUs) is the one that matters to programs; without it the nearest initiators of any
+            // kind are shown.
+            let Some(access) = node.access.iter().max_by_key(|access| access.initiator_class) else { continue };
             rows.push(access_row(node, access));
         }
         if rows.len() == 1 {
             return String::new();
         }
-        format!("firmware says (HMAT)\n{}", grid(&rows, &[false, false, true, true, true, true]))
+        format!("firmware says (HMAT)\n{}", format_grid(&rows, &[false, false, true, true, true, true]))
     }
 
-    /// What this process may use, when it is less than there is.
-    fn confinement(&self) -> String {
+    /// Formats the CPUs, nodes, memory and CPU time that this process may use, if it may not use the whole machine.
+    fn restrictions_table(&self) -> String {
         let mut facts = Vec::new();
-        let cpus = self.all_cpus();
+        let cpus = self.online_cpus();
         if self.allowed.cpus != cpus {
             facts.push(vec!["CPUs".to_owned(), format!("{} of {cpus}", self.allowed.cpus)]);
         }
-        let with_memory: IdSet =
-            self.nodes.iter().filter(|node| node.memory > 0).map(|node| node.id).collect();
-        if self.memory_nodes() != with_memory {
-            facts.push(vec![
-                "memory of nodes".to_owned(),
-                format!("{} of {with_memory}", self.memory_nodes()),
-            ]);
+        let with_memory: IdSet = self.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.id).collect();
+        if self.allowed_memory_nodes() != with_memory {
+            facts.push(vec!["memory of nodes".to_owned(), format!("{} of {with_memory}", self.allowed_memory_nodes())]);
         }
-        if let Some(bytes) = self.allowed.memory {
-            facts.push(vec!["memory".to_owned(), format!("{} (control group)", size(bytes))]);
+        if let Some(bytes) = self.allowed.memory_limit_bytes {
+            facts.push(vec!["memory".to_owned(), format!("{} (control group)", format_size(bytes))]);
         }
-        if let Some(cpus) = self.allowed.cpu_time {
-            facts.push(vec![
-                "CPU time".to_owned(),
-                format!("{} CPUs (control group)", (cpus * 100.0).round() / 100.0),
-            ]);
+        if let Some(cpus) = self.allowed.cpu_time_limit_cpus {
+            facts.push(vec!["CPU time".to_owned(), format!("{} CPUs (control group)", (cpus * 100.0).round() / 100.0)]);
         }
-        if facts.is_empty() { String::new() } else { format!("this process may use\n{}", grid(&facts, &[])) }
+        if facts.is_empty() { String::new() } else { format!("this process may use\n{}", format_grid(&facts, &[])) }
     }
 
-    fn gaps(&self) -> String {
-        if self.missing.is_empty() {
+    fn missing_section(&self) -> String {
+        if self.missing_notes.is_empty() {
             return String::new();
         }
-        self.missing.iter().fold("missing\n".to_owned(), |mut text, sentence| {
+        self.missing_notes.iter().fold("missing\n".to_owned(), |mut text, sentence| {
             writeln!(text, "  {sentence}").expect("a string takes all");
             text
         })
     }
 
-    fn all_cpus(&self) -> IdSet {
+    fn online_cpus(&self) -> IdSet {
         self.cpus.iter().map(|cpu| cpu.id).collect()
     }
 
-    /// How many cores these CPUs are threads of.
-    fn cores(&self, cpus: &IdSet) -> usize {
+    /// Number of cores that the given CPUs belong to.
+    fn count_cores(&self, cpus: &IdSet) -> usize {
         let of = self.cpus.iter().filter(|cpu| cpus.contains(cpu.id));
         of.map(|cpu| &cpu.siblings).collect::<BTreeSet<_>>().len()
     }
 }
 
-fn access_row(node: &Node, access: &Access) -> Vec<String> {
+fn access_row(node: &NumaNode, access: &FirmwareMemoryPerformance) -> Vec<String> {
     let latency = |ns: Option<u64>| ns.map_or("?".to_owned(), |ns| format!("{ns} ns"));
-    let bandwidth =
-        |mbs: Option<u64>| mbs.map_or("?".to_owned(), |mbs| format!("{:.1} GB/s", mbs as f64 / 1e3));
+    let bandwidth = |mbs: Option<u64>| mbs.map_or("?".to_owned(), |mbs| format!("{:.1} GB/s", mbs as f64 / 1e3));
     vec![
         format!("node {}", node.id),
-        seen_from(&access.initiators),
+        format_node_list(&access.initiators),
         latency(access.read_latency_ns),
         latency(access.write_latency_ns),
         bandwidth(access.read_bandwidth_mbs),
@@ -208,7 +206,7 @@ fn access_row(node: &Node, access: &Access) -> Vec<String> {
     ]
 }
 
-fn seen_from(nodes: &IdSet) -> String {
+fn format_node_list(nodes: &IdSet) -> String {
     match nodes.len() {
         0 => "-".to_owned(),
         1 => format!("node {nodes}"),
@@ -216,45 +214,40 @@ fn seen_from(nodes: &IdSet) -> String {
     }
 }
 
-fn pool(node: &Node, bytes: u64) -> String {
-    match node.huge_pages.iter().find(|pool| pool.bytes == bytes) {
-        Some(pool) if pool.total > 0 => format!("{} ({})", pool.total, pool.free),
+fn format_huge_page_pool(node: &NumaNode, bytes: u64) -> String {
+    match node.huge_pages.iter().find(|pool| pool.page_bytes == bytes) {
+        Some(pool) if pool.total_pages > 0 => format!("{} ({})", pool.total_pages, pool.free_pages),
         Some(_) => "0".to_owned(),
         None => "-".to_owned(),
     }
 }
 
-fn named_choice(chosen: Transparent) -> &'static str {
+fn describe_transparent_huge_pages(chosen: TransparentHugePageMode) -> &'static str {
     match chosen {
-        Transparent::Always => "always",
-        Transparent::Madvise => "where asked for (madvise)",
-        Transparent::Never => "never",
+        TransparentHugePageMode::Always => "always",
+        TransparentHugePageMode::Madvise => "where asked for (madvise)",
+        TransparentHugePageMode::Never => "never",
     }
 }
 
-fn many(count: usize, what: &str) -> String {
+fn format_count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn or_none(text: &str) -> String {
+fn or_dash(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
-/// Rows in columns of equal width, the columns marked in `right` set to the right.
-fn grid(rows: &[Vec<String>], right: &[bool]) -> String {
+/// Formats rows in columns of equal width. Columns marked in `right` are right-aligned.
+fn format_grid(rows: &[Vec<String>], right: &[bool]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let wide =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let wide = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| wide(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in rows {
         let cell = |(column, cell): (usize, &String)| {
             let width = widths[column];
-            if *right.get(column).unwrap_or(&false) {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            }
+            if *right.get(column).unwrap_or(&false) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         };
         let line = row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ");
         text.push_str(line.trim_end());

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::{
-    Error, Pages, Placed, Placement, Policy, Replicated, Scoped, pin, residence_of,
+    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, pin,
+    query_slice_residence,
 };
 
 use super::{Check, cpus, logged, nodes, numa_maps, seccomp};
@@ -28,12 +29,12 @@ pub fn forbid_asking() {
 
 fn unasked() {
     for policy in all(&nodes()) {
-        for (pages, bytes) in [(Pages::Base, (4 << 20) + 5), (Pages::Transparent, 32 << 20)] {
-            let asked = Placement { policy: policy.clone(), pages };
-            let placed: Placed<u8> = Placed::zeroed(bytes, &asked).expect("memory");
-            let verdict = placed.verify().expect("an answer");
-            assert!(verdict.fits, "{verdict}");
-            assert_eq!(verdict.found.nodes, numa_maps(placed.as_ptr()).1);
+        for (pages, bytes) in [(PageSize::Base, (4 << 20) + 5), (PageSize::Transparent, 32 << 20)] {
+            let asked = MemoryPlacement { policy: policy.clone(), page_size: pages };
+            let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(bytes, &asked).expect("memory");
+            let verdict = placed.verify_placement().expect("an answer");
+            assert!(verdict.is_as_requested, "{verdict}");
+            assert_eq!(verdict.residence.pages_by_node, numa_maps(placed.as_ptr()).1);
         }
     }
 }
@@ -42,66 +43,67 @@ fn unasked() {
 pub fn forbid() {
     logged::start();
     // So that local memory is one node's.
-    std::mem::forget(pin::to_cpu(0).expect("a CPU"));
+    std::mem::forget(pin::pin_to_cpu(0).expect("a CPU"));
     seccomp::forbid(seccomp::PLACING);
 }
 
 /// The policies of a machine with these nodes.
-fn all(nodes: &IdSet) -> Vec<Policy> {
+fn all(nodes: &IdSet) -> Vec<MemoryPolicy> {
     vec![
-        Policy::Local,
-        Policy::Bind(nodes.clone()),
-        Policy::Interleave(nodes.clone()),
-        Policy::Weighted(nodes.iter().zip([3, 1, 2].into_iter().cycle()).collect()),
-        Policy::KernelWeighted(nodes.clone()),
-        Policy::PreferredMany(nodes.clone()),
+        MemoryPolicy::Local,
+        MemoryPolicy::Bind(nodes.clone()),
+        MemoryPolicy::Interleave(nodes.clone()),
+        MemoryPolicy::Weighted(nodes.iter().zip([3, 1, 2].into_iter().cycle()).collect()),
+        MemoryPolicy::KernelWeighted(nodes.clone()),
+        MemoryPolicy::PreferredMany(nodes.clone()),
     ]
 }
 
 fn policies() {
     for policy in all(&nodes()) {
-        for (pages, bytes) in [(Pages::Base, 4 << 20), (Pages::Transparent, 32 << 20)] {
-            let asked = Placement { policy: policy.clone(), pages };
-            let mut placed: Placed<u8> = Placed::zeroed(bytes, &asked).expect("memory");
+        for (pages, bytes) in [(PageSize::Base, 4 << 20), (PageSize::Transparent, 32 << 20)] {
+            let asked = MemoryPlacement { policy: policy.clone(), page_size: pages };
+            let mut placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(bytes, &asked).expect("memory");
             placed.fill(7);
-            assert_eq!(placed.placement(), &Placement { policy: Policy::Local, pages });
-            // numa_maps tells where move_pages may not.
-            let verdict = placed.verify().expect("an answer");
-            assert_eq!(verdict.found.nodes, numa_maps(placed.as_ptr()).1);
-            let spread = !matches!(policy, Policy::Local | Policy::Bind(_) | Policy::PreferredMany(_));
-            assert_eq!(verdict.fits, !spread, "{verdict}");
+            assert_eq!(placed.actual_placement(), &MemoryPlacement { policy: MemoryPolicy::Local, page_size: pages });
+            // numa_maps is used where move_pages is forbidden.
+            let verdict = placed.verify_placement().expect("an answer");
+            assert_eq!(verdict.residence.pages_by_node, numa_maps(placed.as_ptr()).1);
+            let spread =
+                !matches!(policy, MemoryPolicy::Local | MemoryPolicy::Bind(_) | MemoryPolicy::PreferredMany(_));
+            assert_eq!(verdict.is_as_requested, !spread, "{verdict}");
         }
     }
-    // One node's memory is the thread's own, which is not what was asked for.
-    let other = nodes().iter().find(|&node| node != pin::here().node).expect("another node");
-    let asked = Placement::from(Policy::Bind(IdSet::from([other])));
-    let placed: Placed<u8> = Placed::zeroed(1 << 20, &asked).expect("memory");
-    let verdict = placed.verify().expect("an answer");
-    assert!(verdict.misplaced > 0 && !verdict.fits, "{verdict}");
+    // One node's memory is the thread's own, which is not what was requested.
+    let other = nodes().iter().find(|&node| node != pin::current_location().node).expect("another node");
+    let asked = MemoryPlacement::from(MemoryPolicy::Bind(IdSet::from([other])));
+    let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(1 << 20, &asked).expect("memory");
+    let verdict = placed.verify_placement().expect("an answer");
+    assert!(verdict.misplaced_pages > 0 && !verdict.is_as_requested, "{verdict}");
     assert!(verdict.to_string().ends_with("pages are elsewhere"), "{verdict}");
 }
 
 fn scoped() {
-    for policy in all(&nodes()).into_iter().filter(|policy| !matches!(policy, Policy::Weighted(_))) {
-        let scoped = Scoped::new(&policy).expect("a guard");
-        assert_eq!(scoped.policy(), &Policy::Local);
+    for policy in all(&nodes()).into_iter().filter(|policy| !matches!(policy, MemoryPolicy::Weighted(_))) {
+        let scoped = ScopedMemoryPolicy::new(&policy).expect("a guard");
+        assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
     }
     let foreign = vec![1_u8; 1 << 20];
-    assert!(matches!(residence_of(&foreign), Err(Error::System { call: "move_pages", .. })));
+    assert!(matches!(query_slice_residence(&foreign), Err(Error::System { call: "move_pages", .. })));
 }
 
 fn threads() {
-    let cpu = cpus().values().filter_map(IdSet::first).max().expect("a CPU");
-    let pinned = pin::to_cpu(cpu).expect("a guard");
-    assert_eq!(pinned.cpus(), &pin::allowed());
-    let copies = Replicated::of_slice(&[1_u64, 2, 3], &nodes(), Pages::Base).expect("copies");
-    assert!(copies.iter().all(|(_, copy)| copy[..] == [1, 2, 3]) && copies.local()[2] == 3);
+    let cpu = cpus().values().filter_map(IdSet::smallest).max().expect("a CPU");
+    let pinned = pin::pin_to_cpu(cpu).expect("a guard");
+    assert_eq!(pinned.cpus(), &pin::allowed_cpus());
+    let copies = ReplicatedPerNode::from_slice(&[1_u64, 2, 3], &nodes(), PageSize::Base).expect("copies");
+    assert!(copies.iter_copies().all(|(_, copy)| copy[..] == [1, 2, 3]) && copies.nearest_copy()[2] == 3);
 }
 
 fn wrong() {
-    let asked = Placement::from(Policy::Weighted(BTreeMap::from([(99, 1)])));
-    assert!(matches!(Placed::<u8>::zeroed(1, &asked), Err(Error::NodeNotThere { .. })));
-    assert!(pin::to_cpu(9999).is_err());
+    let asked = MemoryPlacement::from(MemoryPolicy::Weighted(BTreeMap::from([(99, 1)])));
+    assert!(matches!(PlacedSlice::<u8>::new_zeroed(1, &asked), Err(Error::UnknownNode { .. })));
+    assert!(pin::pin_to_cpu(9999).is_err());
 }
 
 fn one_warning() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use genuma_machine::IdSet;
-use genuma_machine::placement::{Pages, Placed, Placement, Policy, Scoped, pin};
+use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ScopedMemoryPolicy, pin};
 
 use super::{cpus, nodes, numa_maps, place, two};
 
@@ -12,8 +12,7 @@ const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
 /// Nodes with memory nearest to `node`.
 fn nearest(node: u32) -> IdSet {
-    let row =
-        std::fs::read_to_string(format!("/sys/devices/system/node/node{node}/distance")).expect("distances");
+    let row = std::fs::read_to_string(format!("/sys/devices/system/node/node{node}/distance")).expect("distances");
     let online = super::list("/sys/devices/system/node/online");
     let far: BTreeMap<u32, u32> =
         online.iter().zip(row.split_whitespace().map(|word| word.parse().expect("a distance"))).collect();
@@ -23,8 +22,8 @@ fn nearest(node: u32) -> IdSet {
 
 pub fn local() {
     for (node, cpus) in cpus() {
-        let _pinned = pin::to_cpus(&cpus).expect("a thread on the node");
-        let (_, found) = place(&Policy::Local, Pages::Base, BYTES);
+        let _pinned = pin::pin_to_cpus(&cpus).expect("a thread on the node");
+        let (_, found) = place(&MemoryPolicy::Local, PageSize::Base, BYTES);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found.keys().all(|&on| nearest(node).contains(on)), "node {node}: {found:?}");
     }
@@ -32,14 +31,14 @@ pub fn local() {
 
 pub fn bind_to_each() {
     for node in nodes().iter() {
-        let (placed, found) = place(&Policy::Bind(IdSet::from([node])), Pages::Base, BYTES);
+        let (placed, found) = place(&MemoryPolicy::Bind(IdSet::from([node])), PageSize::Base, BYTES);
         assert_eq!(found, BTreeMap::from([(node, 1024)]));
         assert_eq!(numa_maps(placed.as_ptr()).0, format!("bind:{node}"));
     }
 }
 
 pub fn bind_to_two() {
-    let (_, found) = place(&Policy::Bind(two()), Pages::Base, BYTES);
+    let (_, found) = place(&MemoryPolicy::Bind(two()), PageSize::Base, BYTES);
     assert!(found.keys().all(|&node| two().contains(node)), "{found:?}");
 }
 
@@ -51,14 +50,14 @@ fn even(found: &BTreeMap<u32, u64>, over: &IdSet) {
 }
 
 pub fn interleave_over_all() {
-    let (placed, found) = place(&Policy::Interleave(nodes()), Pages::Base, BYTES);
+    let (placed, found) = place(&MemoryPolicy::Interleave(nodes()), PageSize::Base, BYTES);
     even(&found, &nodes());
-    assert_eq!(*placed.placement(), Policy::Interleave(nodes()).into());
+    assert_eq!(*placed.actual_placement(), MemoryPolicy::Interleave(nodes()).into());
     assert_eq!(numa_maps(placed.as_ptr()).0, format!("interleave:{}", nodes()));
 }
 
 pub fn interleave_over_two() {
-    let (_, found) = place(&Policy::Interleave(two()), Pages::Base, BYTES + 4096 * 5);
+    let (_, found) = place(&MemoryPolicy::Interleave(two()), PageSize::Base, BYTES + 4096 * 5);
     even(&found, &two());
 }
 
@@ -80,13 +79,13 @@ pub fn shared(found: &BTreeMap<u32, u64>, weights: &BTreeMap<u32, u32>, unit: u6
 pub fn weighted() {
     // The greatest common divisor does not count.
     let given = weights(&nodes()).into_iter().map(|(node, weight)| (node, 7 * weight)).collect();
-    let policy = Policy::Weighted(given);
-    let (placed, found) = place(&policy, Pages::Base, BYTES);
+    let policy = MemoryPolicy::Weighted(given);
+    let (placed, found) = place(&policy, PageSize::Base, BYTES);
     shared(&found, &weights(&nodes()), 1);
-    assert_eq!(placed.placement().policy, policy);
+    assert_eq!(placed.actual_placement().policy, policy);
     // One mapping, which automatic balancing leaves alone because it has a policy.
     assert_eq!(numa_maps(placed.as_ptr()).0, format!("bind:{}", nodes()));
-    let (_, found) = place(&Policy::Weighted(weights(&two())), Pages::Base, BYTES);
+    let (_, found) = place(&MemoryPolicy::Weighted(weights(&two())), PageSize::Base, BYTES);
     shared(&found, &weights(&two()), 1);
 }
 
@@ -105,68 +104,69 @@ pub fn with_kernel_weights(weights: &BTreeMap<u32, u32>, check: impl FnOnce()) {
 
 pub fn weighted_as_the_kernels() {
     let ones = nodes().iter().map(|node| (node, 5)).collect();
-    let (placed, found) = place(&Policy::Weighted(ones), Pages::Base, BYTES);
+    let (placed, found) = place(&MemoryPolicy::Weighted(ones), PageSize::Base, BYTES);
     even(&found, &nodes());
-    assert_eq!(placed.placement().policy, Policy::KernelWeighted(nodes()));
+    assert_eq!(placed.actual_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
 }
 
 pub fn kernel_weighted() {
-    let (_, found) = place(&Policy::KernelWeighted(nodes()), Pages::Base, BYTES);
+    let (_, found) = place(&MemoryPolicy::KernelWeighted(nodes()), PageSize::Base, BYTES);
     even(&found, &nodes());
     with_kernel_weights(&weights(&nodes()), || {
-        let (placed, found) = place(&Policy::KernelWeighted(nodes()), Pages::Base, BYTES);
+        let (placed, found) = place(&MemoryPolicy::KernelWeighted(nodes()), PageSize::Base, BYTES);
         shared(&found, &weights(&nodes()), 1);
-        assert_eq!(placed.placement().policy, Policy::KernelWeighted(nodes()));
+        assert_eq!(placed.actual_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
         assert!(numa_maps(placed.as_ptr()).0.starts_with("weighted"));
     });
 }
 
 pub fn preferred() {
-    let (placed, found) = place(&Policy::PreferredMany(two()), Pages::Base, BYTES);
+    let (placed, found) = place(&MemoryPolicy::PreferredMany(two()), PageSize::Base, BYTES);
     assert!(found.keys().all(|&node| two().contains(node)), "{found:?}");
-    assert_eq!(placed.placement().policy, Policy::PreferredMany(two()));
+    assert_eq!(placed.actual_placement().policy, MemoryPolicy::PreferredMany(two()));
 }
 
 pub fn odd_lengths() {
     let all = [
-        Policy::Local,
-        Policy::Bind(two()),
-        Policy::Interleave(nodes()),
-        Policy::Weighted(weights(&nodes())),
-        Policy::KernelWeighted(nodes()),
-        Policy::PreferredMany(two()),
+        MemoryPolicy::Local,
+        MemoryPolicy::Bind(two()),
+        MemoryPolicy::Interleave(nodes()),
+        MemoryPolicy::Weighted(weights(&nodes())),
+        MemoryPolicy::KernelWeighted(nodes()),
+        MemoryPolicy::PreferredMany(two()),
     ];
     for policy in &all {
-        for pages in [Pages::Base, Pages::Transparent] {
+        for pages in [PageSize::Base, PageSize::Transparent] {
             for bytes in [1, 4097, (2 << 20) + 1, (6 << 20) + 3 * 4096 + 5] {
                 place(policy, pages, bytes);
             }
         }
-        let none: Placed<u64> = Placed::zeroed(0, &policy.clone().into()).expect("nothing");
-        assert!(none.is_empty() && none.verify().expect("an answer").fits);
+        let none: PlacedSlice<u64> = PlacedSlice::new_zeroed(0, &policy.clone().into()).expect("nothing");
+        assert!(none.is_empty() && none.verify_placement().expect("an answer").is_as_requested);
     }
 }
 
 pub fn policy_is_kept() {
-    let scoped = Scoped::new(&Policy::Interleave(nodes())).expect("a policy");
-    place(&Policy::Weighted(weights(&nodes())), Pages::Base, BYTES);
+    let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(nodes())).expect("a policy");
+    place(&MemoryPolicy::Weighted(weights(&nodes())), PageSize::Base, BYTES);
     // A placement goes before the thread's policy.
-    let local: Placed<u8> = Placed::zeroed(BYTES, &Placement::from(Policy::Local)).expect("memory");
-    assert!(local.verify().expect("an answer").fits);
+    let local: PlacedSlice<u8> =
+        PlacedSlice::new_zeroed(BYTES, &MemoryPlacement::from(MemoryPolicy::Local)).expect("memory");
+    assert!(local.verify_placement().expect("an answer").is_as_requested);
     let foreign = vec![1_u8; 33 << 20];
-    let found = genuma_machine::placement::residence_of(&foreign).expect("an answer");
-    assert_eq!(found.nodes.len(), nodes().len(), "{found}");
+    let found = genuma_machine::placement::query_slice_residence(&foreign).expect("an answer");
+    assert_eq!(found.pages_by_node.len(), nodes().len(), "{found}");
     drop(scoped);
 }
 
 pub fn filled_by_several() {
     // Above 64 MiB for each thread; 160 MiB fit the smallest guest.
-    for pages in [Pages::Base, Pages::Transparent] {
-        let (_, found) = place(&Policy::Interleave(nodes()), pages, (160 << 20) + 5);
+    for pages in [PageSize::Base, PageSize::Transparent] {
+        let (_, found) = place(&MemoryPolicy::Interleave(nodes()), pages, (160 << 20) + 5);
         assert_eq!(found.len(), nodes().len(), "{found:?}");
     }
     let (node, cpus) = cpus().into_iter().next_back().expect("a node with CPUs");
-    let _pinned = pin::to_cpus(&cpus).expect("a thread on the node");
-    let (_, found) = place(&Policy::Local, Pages::Base, 130 << 20);
+    let _pinned = pin::pin_to_cpus(&cpus).expect("a thread on the node");
+    let (_, found) = place(&MemoryPolicy::Local, PageSize::Base, 130 << 20);
     assert!(found.len() == 1 && nearest(node).contains(*found.keys().next().expect("a node")), "{found:?}");
 }

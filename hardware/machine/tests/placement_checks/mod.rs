@@ -1,4 +1,4 @@
-//! What is checked in guests of several nodes, and what the checks share.
+//! Checks for virtual machines with several nodes, and helper functions.
 
 mod memory;
 mod pages;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
 use genuma_machine::IdSet;
-use genuma_machine::placement::{Pages, Placed, Placement, Policy, residence_of};
+use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, query_slice_residence};
 
 pub use forbidden::{FORBIDDEN, UNASKED, forbid, forbid_asking};
 pub use pages::POOL;
@@ -111,22 +111,23 @@ fn two() -> IdSet {
     nodes.iter().skip(1).take(1).chain(nodes.iter().last()).collect()
 }
 
-/// Places `bytes` and checks that they are as asked, by move_pages and by numa_maps. Returns pages on each node.
-fn place(policy: &Policy, pages: Pages, bytes: usize) -> (Placed<u8>, BTreeMap<u32, u64>) {
-    let asked = Placement { policy: policy.clone(), pages };
-    let placed: Placed<u8> = Placed::zeroed(bytes, &asked).expect("memory");
-    let verdict = placed.verify().expect("an answer");
-    assert!(verdict.fits && verdict.misplaced == 0, "{verdict}");
+/// Allocates `bytes` and checks by move_pages and numa_maps that the pages are as requested. Returns the number of
+/// pages on each node.
+fn place(policy: &MemoryPolicy, pages: PageSize, bytes: usize) -> (PlacedSlice<u8>, BTreeMap<u32, u64>) {
+    let asked = MemoryPlacement { policy: policy.clone(), page_size: pages };
+    let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(bytes, &asked).expect("memory");
+    let verdict = placed.verify_placement().expect("an answer");
+    assert!(verdict.is_as_requested && verdict.misplaced_pages == 0, "{verdict}");
     assert!(verdict.to_string().ends_with(": as asked"), "{verdict}");
     assert!(placed.iter().step_by(512).all(|&byte| byte == 0));
-    let found = placed.residence().expect("an answer");
-    assert_eq!(found.present(), (bytes as u64).div_ceil(found.page), "{found}");
+    let found = placed.query_residence().expect("an answer");
+    assert_eq!(found.present_pages(), (bytes as u64).div_ceil(found.page_bytes), "{found}");
     let (_, mapped, page) = numa_maps(placed.as_ptr());
-    assert_eq!((&mapped, page), (&found.nodes, found.page), "numa_maps and move_pages");
-    if found.page == 4096 {
-        assert_eq!(residence_of(&placed).expect("an answer"), found);
+    assert_eq!((&mapped, page), (&found.pages_by_node, found.page_bytes), "numa_maps and move_pages");
+    if found.page_bytes == 4096 {
+        assert_eq!(query_slice_residence(&placed).expect("an answer"), found);
     }
-    (placed, found.nodes)
+    (placed, found.pages_by_node)
 }
 
 /// What /proc/self/numa_maps says of the mapping at `address`: its policy, the pages on each node, the bytes of a page.

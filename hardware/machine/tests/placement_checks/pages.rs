@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use genuma_machine::IdSet;
-use genuma_machine::placement::{Error, Pages, Placed, Placement, Policy};
+use genuma_machine::placement::{Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
 
 use super::memory::{shared, with_kernel_weights};
 use super::{Check, logged, nodes, numa_maps, place, two};
@@ -23,9 +23,9 @@ pub const POOL: &[Check] = &[
 ];
 
 /// Places and checks that huge pages were had.
-fn huge(policy: &Policy, bytes: usize) -> BTreeMap<u32, u64> {
-    let (placed, found) = place(policy, Pages::Transparent, bytes);
-    assert_eq!(placed.placement().pages, Pages::Transparent, "{}", placed.placement());
+fn huge(policy: &MemoryPolicy, bytes: usize) -> BTreeMap<u32, u64> {
+    let (placed, found) = place(policy, PageSize::Transparent, bytes);
+    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent, "{}", placed.actual_placement());
     assert_eq!(placed.as_ptr() as usize % HUGE, 0);
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
     let own = maps.lines().skip_while(|line| !line.starts_with(&format!("{:x}-", placed.as_ptr() as usize)));
@@ -37,13 +37,13 @@ fn huge(policy: &Policy, bytes: usize) -> BTreeMap<u32, u64> {
 
 pub fn huge_bind() {
     for node in nodes().iter() {
-        let found = huge(&Policy::Bind(IdSet::from([node])), 2 * HUGE + 4096);
+        let found = huge(&MemoryPolicy::Bind(IdSet::from([node])), 2 * HUGE + 4096);
         assert_eq!(found, BTreeMap::from([(node, 2 * UNIT + 1)]));
     }
 }
 
 pub fn huge_interleave() {
-    let found = huge(&Policy::Interleave(nodes()), 2 * nodes().len() * HUGE);
+    let found = huge(&MemoryPolicy::Interleave(nodes()), 2 * nodes().len() * HUGE);
     assert!(found.len() == nodes().len() && found.values().all(|&pages| pages == 2 * UNIT), "{found:?}");
 }
 
@@ -53,13 +53,13 @@ fn weights() -> BTreeMap<u32, u32> {
 }
 
 pub fn huge_weighted() {
-    let found = huge(&Policy::Weighted(weights()), 8 * HUGE);
+    let found = huge(&MemoryPolicy::Weighted(weights()), 8 * HUGE);
     assert_eq!(found.values().copied().collect::<Vec<_>>(), [6 * UNIT, 2 * UNIT], "{found:?}");
 }
 
 pub fn huge_kernel_weighted() {
     with_kernel_weights(&weights(), || {
-        let found = huge(&Policy::KernelWeighted(two()), 8 * HUGE);
+        let found = huge(&MemoryPolicy::KernelWeighted(two()), 8 * HUGE);
         shared(&found, &weights(), UNIT);
     });
 }
@@ -67,53 +67,53 @@ pub fn huge_kernel_weighted() {
 pub fn too_little_for_huge() {
     // Fewer huge pages than nodes would leave some nodes out.
     let bytes = 3 << 20;
-    let (placed, found) = place(&Policy::Interleave(nodes()), Pages::Transparent, bytes);
-    assert_eq!(placed.placement().pages, Pages::Base);
+    let (placed, found) = place(&MemoryPolicy::Interleave(nodes()), PageSize::Transparent, bytes);
+    assert_eq!(placed.actual_placement().page_size, PageSize::Base);
     assert_eq!(found.len(), nodes().len(), "{found:?}");
-    let (placed, _) = place(&Policy::Bind(two()), Pages::Transparent, bytes);
-    assert_eq!(placed.placement().pages, Pages::Transparent);
+    let (placed, _) = place(&MemoryPolicy::Bind(two()), PageSize::Transparent, bytes);
+    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
 }
 
 /// Places in the pool's pages and checks that they are the pool's.
-fn pool(policy: &Policy, bytes: usize) -> BTreeMap<u32, u64> {
-    let (placed, found) = place(policy, Pages::Huge(HUGE as u64), bytes);
-    assert_eq!(placed.placement().pages, Pages::Huge(HUGE as u64));
+fn pool(policy: &MemoryPolicy, bytes: usize) -> BTreeMap<u32, u64> {
+    let (placed, found) = place(policy, PageSize::Huge(HUGE as u64), bytes);
+    assert_eq!(placed.actual_placement().page_size, PageSize::Huge(HUGE as u64));
     assert_eq!(numa_maps(placed.as_ptr()).2, HUGE as u64);
     found
 }
 
 fn pool_bind() {
     for node in nodes().iter() {
-        assert_eq!(pool(&Policy::Bind(IdSet::from([node])), 3 * HUGE - 5), BTreeMap::from([(node, 3)]));
+        assert_eq!(pool(&MemoryPolicy::Bind(IdSet::from([node])), 3 * HUGE - 5), BTreeMap::from([(node, 3)]));
     }
 }
 
 fn pool_interleave() {
-    let found = pool(&Policy::Interleave(nodes()), 2 * nodes().len() * HUGE);
+    let found = pool(&MemoryPolicy::Interleave(nodes()), 2 * nodes().len() * HUGE);
     assert!(found.len() == nodes().len() && found.values().all(|&pages| pages == 2), "{found:?}");
 }
 
 fn pool_weighted() {
-    let found = pool(&Policy::Weighted(weights()), 8 * HUGE);
+    let found = pool(&MemoryPolicy::Weighted(weights()), 8 * HUGE);
     assert_eq!(found.values().copied().collect::<Vec<_>>(), [6, 2], "{found:?}");
 }
 
 fn pool_too_small() {
     logged::start();
-    let node = two().first().expect("a node");
+    let node = two().smallest().expect("a node");
     for _ in 0..2 {
-        let (placed, found) = place(&Policy::Bind(IdSet::from([node])), Pages::Huge(HUGE as u64), 40 * HUGE);
-        assert_eq!(placed.placement().pages, Pages::Transparent);
+        let (placed, found) = place(&MemoryPolicy::Bind(IdSet::from([node])), PageSize::Huge(HUGE as u64), 40 * HUGE);
+        assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
         assert_eq!(found, BTreeMap::from([(node, 40 * UNIT)]));
     }
-    let (placed, _) = place(&Policy::Local, Pages::Huge(64 << 10), HUGE);
-    assert_eq!(placed.placement().pages, Pages::Transparent);
+    let (placed, _) = place(&MemoryPolicy::Local, PageSize::Huge(64 << 10), HUGE);
+    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
     let said = logged::warnings();
     assert!(said.len() == 1 && said[0].starts_with("huge pages of 2 MiB cannot be had"), "{said:?}");
 }
 
 fn no_size() {
-    let asked = Placement { policy: Policy::Local, pages: Pages::Huge(3 << 20) };
-    let error = Placed::<u8>::zeroed(1, &asked).expect_err("no such page");
-    assert!(matches!(error, Error::HugePageSize { bytes: 3_145_728 }), "{error}");
+    let asked = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Huge(3 << 20) };
+    let error = PlacedSlice::<u8>::new_zeroed(1, &asked).expect_err("no such page");
+    assert!(matches!(error, Error::InvalidHugePageSize { bytes: 3_145_728 }), "{error}");
 }

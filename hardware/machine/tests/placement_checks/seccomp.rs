@@ -12,8 +12,7 @@ pub const PLACING: &[libc::c_long] = &[
 
 /// From here on this thread and those it starts get EPERM for `calls`.
 pub fn forbid(calls: &[libc::c_long]) {
-    let filter =
-        |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
+    let filter = |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
     // Load the call's number, compare it with each, allow; the last line forbids.
     let mut program = vec![filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (index, call) in calls.iter().enumerate() {

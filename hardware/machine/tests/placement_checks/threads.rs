@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use genuma_machine::IdSet;
-use genuma_machine::placement::{Error, Pages, Policy, Replicated, Residence, Scoped, pin, residence_of};
+use genuma_machine::placement::{
+    Error, MemoryPolicy, PageResidence, PageSize, ReplicatedPerNode, ScopedMemoryPolicy, pin, query_slice_residence,
+};
 
 use super::{cpus, nodes, two};
 
@@ -11,10 +13,10 @@ use super::{cpus, nodes, two};
 const BYTES: usize = 33 << 20;
 
 /// Memory of the C library's allocator, touched by this thread.
-fn foreign() -> (Vec<u8>, Residence) {
+fn foreign() -> (Vec<u8>, PageResidence) {
     let memory = vec![1_u8; BYTES];
-    let found = residence_of(&memory).expect("an answer");
-    assert_eq!(found.absent, 0);
+    let found = query_slice_residence(&memory).expect("an answer");
+    assert_eq!(found.absent_pages, 0);
     (memory, found)
 }
 
@@ -29,137 +31,139 @@ pub fn pin_to_each() {
     let before = std::fs::read_to_string("/proc/thread-self/status").expect("status");
     for (node, cpus) in cpus() {
         for cpu in cpus.iter() {
-            let pinned = pin::to_cpu(cpu).expect("a CPU");
-            assert_eq!(pin::here(), pin::Here { cpu, node });
+            let pinned = pin::pin_to_cpu(cpu).expect("a CPU");
+            assert_eq!(pin::current_location(), pin::ThreadLocation { cpu, node });
             assert_eq!((cpu_by_proc(), pinned.cpus()), (cpu, &IdSet::from([cpu])));
         }
     }
-    let allowed =
-        |status: &str| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
+    let allowed = |status: &str| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
     let after = std::fs::read_to_string("/proc/thread-self/status").expect("status");
     assert_eq!(allowed(&before), allowed(&after));
 }
 
 pub fn pin_to_node() {
     for (node, cpus) in cpus() {
-        let outer = pin::to_node(node).expect("a node");
-        assert!(pin::here().node == node && outer.cpus() == &cpus);
+        let outer = pin::pin_to_node(node).expect("a node");
+        assert!(pin::current_location().node == node && outer.cpus() == &cpus);
         // A pinned thread may still be pinned elsewhere, and comes back.
-        for cpu in pin::allowed().iter() {
-            drop(pin::to_cpu(cpu).expect("a CPU"));
+        for cpu in pin::allowed_cpus().iter() {
+            drop(pin::pin_to_cpu(cpu).expect("a CPU"));
         }
-        assert_eq!(pin::here().node, node);
+        assert_eq!(pin::current_location().node, node);
     }
 }
 
 pub fn replicated_slices() {
     let table: Vec<u64> = (0..500_000).collect();
-    let copies = Replicated::of_slice(&table, &nodes(), Pages::Base).expect("copies");
-    assert_eq!(copies.iter().map(|(node, _)| node).collect::<IdSet>(), nodes());
-    for (node, copy) in copies.iter() {
+    let copies = ReplicatedPerNode::from_slice(&table, &nodes(), PageSize::Base).expect("copies");
+    assert_eq!(copies.iter_copies().map(|(node, _)| node).collect::<IdSet>(), nodes());
+    for (node, copy) in copies.iter_copies() {
         assert_eq!(copy[..], table[..]);
-        let verdict = copy.verify().expect("an answer");
-        assert!(verdict.fits, "{verdict}");
-        assert_eq!(verdict.found.nodes.keys().collect::<Vec<_>>(), [&node]);
+        let verdict = copy.verify_placement().expect("an answer");
+        assert!(verdict.is_as_requested, "{verdict}");
+        assert_eq!(verdict.residence.pages_by_node.keys().collect::<Vec<_>>(), [&node]);
     }
     for (node, cpus) in cpus() {
         for cpu in cpus.iter() {
-            let _pinned = pin::to_cpu(cpu).expect("a CPU");
-            if let Some(own) = copies.on(node) {
-                assert!(std::ptr::eq(copies.local(), own), "CPU {cpu} of node {node}");
+            let _pinned = pin::pin_to_cpu(cpu).expect("a CPU");
+            if let Some(own) = copies.copy_on_node(node) {
+                assert!(std::ptr::eq(copies.nearest_copy(), own), "CPU {cpu} of node {node}");
             }
         }
     }
     // Without a copy of its own a node takes the nearest: of 0 and 2 in pairs of neighbours that is the neighbour's.
     let some: IdSet = nodes().iter().step_by(2).collect();
-    let copies = Replicated::of_slice(&table, &some, Pages::Base).expect("copies");
+    let copies = ReplicatedPerNode::from_slice(&table, &some, PageSize::Base).expect("copies");
     for (node, cpus) in cpus() {
-        let _pinned = pin::to_cpus(&cpus).expect("the node's CPUs");
+        let _pinned = pin::pin_to_cpus(&cpus).expect("the node's CPUs");
         if nodes().contains(node) {
-            assert!(std::ptr::eq(copies.local(), copies.on(node / 2 * 2).expect("a copy")), "node {node}");
+            assert!(
+                std::ptr::eq(copies.nearest_copy(), copies.copy_on_node(node / 2 * 2).expect("a copy")),
+                "node {node}"
+            );
         }
     }
 }
 
 pub fn replicated_anything() {
     let run_on = cpus();
-    let made = Replicated::new(&two(), |node| {
-        let here = pin::here().node;
+    let made = ReplicatedPerNode::new(&two(), |node| {
+        let here = pin::current_location().node;
         assert!(here == node || !run_on.contains_key(&node), "made on {here} for {node}");
         Ok::<_, Error>((node, vec![node as u8 + 1; BYTES]))
     });
-    for (node, (made_for, memory)) in made.expect("copies").iter() {
-        let found = residence_of(memory).expect("an answer");
-        assert_eq!((node, found.nodes.keys().copied().collect::<IdSet>()), (*made_for, IdSet::from([node])));
-        assert_eq!(found.absent, 0);
+    for (node, (made_for, memory)) in made.expect("copies").iter_copies() {
+        let found = query_slice_residence(memory).expect("an answer");
+        assert_eq!((node, found.pages_by_node.keys().copied().collect::<IdSet>()), (*made_for, IdSet::from([node])));
+        assert_eq!(found.absent_pages, 0);
     }
-    let failed = Replicated::<u8>::new(&nodes(), |_| Err::<u8, _>(Error::HugePageSize { bytes: 1 }));
-    assert!(matches!(failed, Err(Error::HugePageSize { bytes: 1 })));
+    let failed = ReplicatedPerNode::<u8>::new(&nodes(), |_| Err::<u8, _>(Error::InvalidHugePageSize { bytes: 1 }));
+    assert!(matches!(failed, Err(Error::InvalidHugePageSize { bytes: 1 })));
 }
 
 pub fn scoped_interleave() {
     for over in [nodes(), two()] {
-        let scoped = Scoped::new(&Policy::Interleave(over.clone())).expect("a policy");
+        let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(over.clone())).expect("a policy");
         let (_memory, found) = foreign();
-        assert_eq!(scoped.policy(), &Policy::Interleave(over.clone()));
-        assert_eq!(found.nodes.keys().copied().collect::<IdSet>(), over);
-        // The guest's kernel gives huge pages without being asked: 2 MiB is the grain.
-        let share = found.present() / over.len() as u64;
-        assert!(found.nodes.values().all(|pages| pages.abs_diff(share) <= 1024), "{found}");
+        assert_eq!(scoped.actual_policy(), &MemoryPolicy::Interleave(over.clone()));
+        assert_eq!(found.pages_by_node.keys().copied().collect::<IdSet>(), over);
+        // The guest's kernel uses huge pages without a request: the granularity is 2 MiB.
+        let share = found.present_pages() / over.len() as u64;
+        assert!(found.pages_by_node.values().all(|pages| pages.abs_diff(share) <= 1024), "{found}");
     }
 }
 
 pub fn scoped_bind() {
     for node in two().iter() {
-        let scoped = Scoped::new(&Policy::Bind(IdSet::from([node]))).expect("a policy");
+        let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
         let (_memory, found) = foreign();
-        assert_eq!(found.nodes.keys().collect::<Vec<_>>(), [&node]);
+        assert_eq!(found.pages_by_node.keys().collect::<Vec<_>>(), [&node]);
         drop(scoped);
     }
-    let _preferred = Scoped::new(&Policy::PreferredMany(two())).expect("a policy");
+    let _preferred = ScopedMemoryPolicy::new(&MemoryPolicy::PreferredMany(two())).expect("a policy");
     let (_memory, found) = foreign();
-    assert!(found.nodes.keys().all(|&node| two().contains(node)), "{found}");
+    assert!(found.pages_by_node.keys().all(|&node| two().contains(node)), "{found}");
 }
 
 pub fn scoped_weights() {
     let weights: BTreeMap<u32, u32> = two().iter().zip([3, 1]).collect();
-    let error = Scoped::new(&Policy::Weighted(weights.clone())).expect_err("weights of its own");
-    assert!(matches!(error, Error::WeightsOfItsOwn { .. }), "{error}");
+    let error = ScopedMemoryPolicy::new(&MemoryPolicy::Weighted(weights.clone())).expect_err("weights of its own");
+    assert!(matches!(error, Error::UnsupportedCustomWeights { .. }), "{error}");
     super::memory::with_kernel_weights(&weights, || {
-        for policy in [Policy::Weighted(weights.clone()), Policy::KernelWeighted(two())] {
-            let scoped = Scoped::new(&policy).expect("a policy");
+        for policy in [MemoryPolicy::Weighted(weights.clone()), MemoryPolicy::KernelWeighted(two())] {
+            let scoped = ScopedMemoryPolicy::new(&policy).expect("a policy");
             let (_memory, found) = foreign();
-            assert_eq!(scoped.policy(), &Policy::KernelWeighted(two()));
-            super::memory::shared(&found.nodes, &weights, 1024);
+            assert_eq!(scoped.actual_policy(), &MemoryPolicy::KernelWeighted(two()));
+            super::memory::shared(&found.pages_by_node, &weights, 1024);
         }
     });
 }
 
 pub fn scoped_nested() {
-    let (first, second) = (two().first().expect("a node"), nodes().iter().last().expect("a node"));
+    let (first, second) = (two().smallest().expect("a node"), nodes().iter().last().expect("a node"));
     let on = |node| BTreeMap::from([(node, (BYTES as u64).div_ceil(4096))]);
-    let exact = |found: &Residence, node: u32| {
-        assert!(found.nodes.len() == 1 && found.nodes[&node].abs_diff(on(node)[&node]) <= 1, "{found}");
+    let exact = |found: &PageResidence, node: u32| {
+        assert!(found.pages_by_node.len() == 1 && found.pages_by_node[&node].abs_diff(on(node)[&node]) <= 1, "{found}");
     };
-    let outer = Scoped::new(&Policy::Bind(IdSet::from([first]))).expect("a policy");
+    let outer = ScopedMemoryPolicy::new(&MemoryPolicy::Bind(IdSet::from([first]))).expect("a policy");
     exact(&foreign().1, first);
-    let inner = Scoped::new(&Policy::Bind(IdSet::from([second]))).expect("a policy");
+    let inner = ScopedMemoryPolicy::new(&MemoryPolicy::Bind(IdSet::from([second]))).expect("a policy");
     exact(&foreign().1, second);
     drop(inner);
     exact(&foreign().1, first);
     drop(outer);
     for (node, cpus) in cpus().into_iter().take(2) {
-        let _pinned = pin::to_cpus(&cpus).expect("the node's CPUs");
+        let _pinned = pin::pin_to_cpus(&cpus).expect("the node's CPUs");
         let (_memory, found) = foreign();
-        let own = found.nodes.len() == 1 && found.nodes.contains_key(&node);
+        let own = found.pages_by_node.len() == 1 && found.pages_by_node.contains_key(&node);
         assert!(own || !nodes().contains(node), "node {node}: {found}");
     }
 }
 
 pub fn scoped_inherited() {
     let node = nodes().iter().last().expect("a node");
-    let scoped = Scoped::new(&Policy::Bind(IdSet::from([node]))).expect("a policy");
+    let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
     let found = std::thread::spawn(|| foreign().1).join().expect("a thread");
-    assert_eq!(found.nodes.keys().collect::<Vec<_>>(), [&node]);
+    assert_eq!(found.pages_by_node.keys().collect::<Vec<_>>(), [&node]);
     drop(scoped);
 }

@@ -1,6 +1,7 @@
-//! What is measured, in which order, and how long that should take.
+//! Plans what is measured, in which order, and estimates how long it takes.
 //!
-//! The number of pairs grows with the square of the nodes, so a plan drops what says least until it fits into its time, and tells so.
+//! The number of node pairs grows with the square of the number of nodes. So a plan drops the least informative jobs
+//! until it fits its time budget, and notes what it dropped.
 
 mod sizes;
 mod cost;
@@ -9,244 +10,244 @@ mod tests;
 
 use genuma_machine::{IdSet, Topology};
 
-use crate::profile::{Kernel, PageKind, Spot};
-use sizes::Sizes;
+use crate::profile::{BandwidthKernel, BufferPageKind, MemoryLocation};
+use sizes::BufferSizes;
 
-/// Idle steps between the bursts of injectors, from rest to full speed.
-const PAUSES: [Option<u32>; 9] =
+/// Idle loop iterations of injectors between bursts, from idle (`None`) to full speed.
+const INJECTOR_PAUSES: [Option<u32>; 9] =
     [None, Some(8192), Some(2048), Some(768), Some(384), Some(192), Some(96), Some(32), Some(0)];
 
-/// Measurements in the order they are done.
+/// A measurement plan: jobs in the order in which they are run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    /// Its name: `quick`, `full`.
+pub struct MeasurementPlan {
+    /// Name of the plan: `quick`, `full` or `smoke`.
     pub name: String,
-    /// The measurements; those that use the same buffer follow one another.
-    pub jobs: Vec<Job>,
+    /// The measurement jobs. Jobs that use the same buffer follow one another.
+    pub jobs: Vec<MeasurementJob>,
     /// What is not measured and why, one sentence each.
     pub missing: Vec<String>,
-    /// Seconds that each job should take, making its buffers included.
-    seconds: Vec<f64>,
+    /// Expected seconds of each job, including the allocation of its buffers.
+    job_seconds: Vec<f64>,
 }
 
-/// One measurement.
+/// One measurement job.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Job {
-    /// Latency.
-    Chase(Chase),
-    /// Bandwidth.
-    Stream(Stream),
-    /// Latency under load.
-    Loaded(Loaded),
+pub enum MeasurementJob {
+    /// Measures latency.
+    Latency(LatencyJob),
+    /// Measures bandwidth.
+    Bandwidth(BandwidthJob),
+    /// Measures latency under load.
+    LoadedLatency(LoadedLatencyJob),
 }
 
-/// One thread follows a ring of pointers.
+/// A latency measurement: one thread follows a pointer chain.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chase {
+pub struct LatencyJob {
     /// CPU of the thread.
     pub cpu: u32,
-    /// Its node.
+    /// NUMA node of that CPU.
     pub cpu_node: u32,
-    /// Node of the memory.
+    /// NUMA node of the memory.
     pub memory_node: u32,
-    /// Pages of the memory.
-    pub pages: PageKind,
-    /// Bytes of the buffer, of which the ring takes the first part.
-    pub buffer: u64,
-    /// Bytes of the ring.
-    pub bytes: u64,
-    /// Whether it stands for DRAM: the largest ring.
-    pub dram: bool,
+    /// Page kind of the memory.
+    pub pages: BufferPageKind,
+    /// Bytes of the buffer. The pointer chain uses the first part of it.
+    pub buffer_bytes: u64,
+    /// Bytes of the pointer chain.
+    pub chain_bytes: u64,
+    /// Whether this job measures DRAM latency: it uses the largest chain.
+    pub is_dram: bool,
     /// Loads before the first repetition.
-    pub warm_up: u64,
-    /// Loads of a repetition.
-    pub loads: u64,
-    /// How often it is measured.
+    pub warm_up_loads: u64,
+    /// Loads per repetition.
+    pub loads_per_repetition: u64,
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
-/// Threads go through arrays at the same time.
+/// A bandwidth measurement: threads go through arrays at the same time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stream {
-    /// What they do.
-    pub kernel: Kernel,
-    /// Their node; absent when they may be on several.
+pub struct BandwidthJob {
+    /// The kernel that the threads run.
+    pub kernel: BandwidthKernel,
+    /// NUMA node of the threads. `None` if they may be on several nodes.
     pub cpu_node: Option<u32>,
-    /// A CPU for each.
+    /// One CPU per thread.
     pub cpus: Vec<u32>,
-    /// Where the arrays lie. Weights of 1 stand for those that will have been measured by then.
-    pub memory: Spot,
-    /// Pages of the arrays.
-    pub pages: PageKind,
+    /// Location of the arrays. Weights are placeholders of 1 that are replaced by measured weights.
+    pub memory: MemoryLocation,
+    /// Page kind of the arrays.
+    pub pages: BufferPageKind,
     /// Bytes of the three arrays together.
-    pub bytes: u64,
-    /// How often all go through, after once without a clock.
+    pub arrays_bytes: u64,
+    /// Number of timed passes, after one untimed pass.
     pub repetitions: u32,
-    /// Part of the profile that it belongs to.
-    pub part: Part,
+    /// Section of the profile that the result belongs to.
+    pub result_section: ResultSection,
 }
 
-/// Where the result of a [`Stream`] goes.
+/// Section of the machine profile that a bandwidth result belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// `bandwidth`.
+pub enum ResultSection {
+    /// Section `bandwidth`.
     Bandwidth,
-    /// `contention`.
+    /// Section `contention`.
     Contention,
 }
 
-/// One thread follows a ring while others read at several rates.
+/// A latency measurement under load: one thread follows a pointer chain while other threads read at several rates.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
-    /// The thread that follows pointers, and its ring.
-    pub chase: Chase,
-    /// A CPU for each thread that reads.
-    pub injectors: Vec<u32>,
-    /// Bytes of the arrays they read.
-    pub bytes: u64,
-    /// Their idle steps after each KiB, one point of the curve each; `None` when they rest.
+pub struct LoadedLatencyJob {
+    /// The thread that follows pointers, and its chain.
+    pub latency_job: LatencyJob,
+    /// One CPU per reading thread.
+    pub injector_cpus: Vec<u32>,
+    /// Bytes of the arrays that the reading threads read.
+    pub arrays_bytes: u64,
+    /// Idle loop iterations of the reading threads after each KiB, one per point of the curve. `None`: they are idle.
     pub pauses: Vec<Option<u32>>,
 }
 
 /// How much a plan should measure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct PlanOptions {
     /// Name of the plan.
     pub name: String,
-    /// Seconds it may take.
+    /// Time budget in seconds.
     pub budget_s: f64,
-    /// Ring sizes for each doubling.
-    pub steps: u32,
-    /// Repetitions of everything.
+    /// Number of chain sizes per doubling.
+    pub sizes_per_octave: u32,
+    /// Repetitions of each job.
     pub repetitions: u32,
-    /// Seconds of a repetition of a chase.
+    /// Seconds per repetition of a latency job.
     pub(crate) repetition_s: f64,
-    /// Largest array (a third of what is gone through) and largest ring, bytes.
-    pub largest: u64,
-    /// What is dropped from the start: 0 nothing, [`THINNEST`] all that can be.
-    pub thin: u32,
+    /// Maximum bytes of one array (a third of all arrays) and of a pointer chain.
+    pub max_buffer_bytes: u64,
+    /// Reduction level at which planning starts: 0 drops nothing, [`MAX_REDUCTION_LEVEL`] drops all that can be
+    /// dropped.
+    pub reduction_level: u32,
 }
 
-/// Most that can be dropped from a plan.
-pub(crate) const THINNEST: u32 = 5;
+/// Highest reduction level of a plan.
+pub(crate) const MAX_REDUCTION_LEVEL: u32 = 5;
 
-impl Wish {
-    /// Under a minute where there are few nodes.
-    pub fn quick() -> Wish {
-        Wish {
+impl PlanOptions {
+    /// A quick plan: under a minute on machines with few nodes.
+    pub fn quick_plan() -> PlanOptions {
+        PlanOptions {
             name: "quick".into(),
             budget_s: 45.0,
-            steps: 2,
+            sizes_per_octave: 2,
             repetitions: 9,
-            // Short ones fit into the moments when nothing else runs.
+            // Short repetitions fit into the moments when nothing else runs.
             repetition_s: 0.004,
-            largest: 1 << 30,
-            thin: 2,
+            max_buffer_bytes: 1 << 30,
+            reduction_level: 2,
         }
     }
 
-    /// Everything, within ten minutes.
-    pub fn full() -> Wish {
-        Wish {
+    /// A full plan: everything, within ten minutes.
+    pub fn full_plan() -> PlanOptions {
+        PlanOptions {
             name: "full".into(),
             budget_s: 600.0,
-            steps: 4,
+            sizes_per_octave: 4,
             repetitions: 11,
             repetition_s: 0.02,
-            largest: 4 << 30,
-            thin: 0,
+            max_buffer_bytes: 4 << 30,
+            reduction_level: 0,
         }
     }
 
-    /// Whether everything works, in about a second: buffers of a few MiB, so the numbers mean nothing.
-    pub fn smoke() -> Wish {
-        Wish {
+    /// A smoke test: checks in about a second that everything works. The buffers have a few MiB, so the results are
+    /// meaningless.
+    pub fn smoke_plan() -> PlanOptions {
+        PlanOptions {
             name: "smoke".into(),
             budget_s: 1.0,
-            steps: 1,
+            sizes_per_octave: 1,
             repetitions: 1,
             repetition_s: 0.0005,
-            largest: 4 << 20,
-            thin: THINNEST,
+            max_buffer_bytes: 4 << 20,
+            reduction_level: MAX_REDUCTION_LEVEL,
         }
     }
 }
 
-/// Why there is no plan.
+/// Why no plan can be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No CPU or no memory may be used.
+    /// This process may use no CPU, or no node with memory.
     #[error("there is nothing to measure: this process may use CPUs '{cpus}' and memory of nodes '{nodes}'")]
-    Nothing {
-        /// CPUs that may be used.
+    NothingAllowed {
+        /// CPUs that the process may use.
         cpus: IdSet,
-        /// Nodes with memory that may be used.
+        /// Nodes with memory that the process may use.
         nodes: IdSet,
     },
-    /// Not even the smallest buffers fit.
+    /// A node has too little free memory for the smallest buffers.
     #[error(
         "node {node} has {free} bytes free, too few to measure anything: free memory or exclude the node with a cpuset"
     )]
-    NoRoom {
-        /// The node.
+    NotEnoughMemory {
+        /// Number of the node.
         node: u32,
-        /// Its free bytes.
+        /// Free bytes on the node.
         free: u64,
     },
 }
 
-impl Plan {
-    /// Plans as much of what is wished as fits into its time on this machine.
+impl MeasurementPlan {
+    /// Plans the measurements. Drops jobs until the expected time fits the time budget.
     ///
     /// # Errors
-    /// No CPU, no memory, or next to no free memory may be used.
-    pub fn new(topology: &Topology, wish: &Wish) -> Result<Plan, Error> {
-        let mut plan = Plan::thinned(topology, wish, wish.thin)?;
-        for thin in wish.thin + 1..=THINNEST {
+    /// The process may use no CPU or no memory, or a node has too little free memory.
+    pub fn new(topology: &Topology, wish: &PlanOptions) -> Result<MeasurementPlan, Error> {
+        let mut plan = MeasurementPlan::at_reduction_level(topology, wish, wish.reduction_level)?;
+        for thin in wish.reduction_level + 1..=MAX_REDUCTION_LEVEL {
             if plan.expected_s() <= wish.budget_s {
                 break;
             }
-            plan = Plan::thinned(topology, wish, thin)?;
+            plan = MeasurementPlan::at_reduction_level(topology, wish, thin)?;
             plan.missing.push(format!(
                 "the whole plan would take more than {:.0} s: {}",
                 wish.budget_s,
-                dropped(thin)
+                describe_reduction(thin)
             ));
         }
         Ok(plan)
     }
 
-    /// Seconds that all jobs should take.
+    /// Expected duration of all jobs in seconds.
     pub fn expected_s(&self) -> f64 {
-        self.seconds.iter().sum()
+        self.job_seconds.iter().sum()
     }
 
-    /// The jobs with the seconds that each should take.
-    pub(crate) fn timed_jobs(&self) -> impl Iterator<Item = (&Job, f64)> {
-        self.jobs.iter().zip(self.seconds.iter().copied())
+    /// The jobs with their expected durations in seconds.
+    pub(crate) fn jobs_with_expected_seconds(&self) -> impl Iterator<Item = (&MeasurementJob, f64)> {
+        self.jobs.iter().zip(self.job_seconds.iter().copied())
     }
 
-    fn thinned(topology: &Topology, wish: &Wish, thin: u32) -> Result<Plan, Error> {
-        let sizes = Sizes::of(topology, wish)?;
-        let missing = sizes.missing();
-        let mut builder = Builder { topology, wish, thin, sizes, jobs: Vec::new() };
-        for node in topology.memory_nodes().iter() {
-            builder.latency(node);
-            builder.bandwidth(node);
-            builder.contention(node);
+    fn at_reduction_level(topology: &Topology, wish: &PlanOptions, thin: u32) -> Result<MeasurementPlan, Error> {
+        let sizes = BufferSizes::from_topology(topology, wish)?;
+        let missing = sizes.limitations();
+        let mut builder = PlanBuilder { topology, options: wish, reduction_level: thin, sizes, jobs: Vec::new() };
+        for node in topology.allowed_memory_nodes().iter() {
+            builder.add_latency_jobs(node);
+            builder.add_bandwidth_jobs(node);
+            builder.add_node_contention_jobs(node);
         }
-        builder.spread();
-        let Builder { jobs, sizes, .. } = builder;
-        let seconds = cost::seconds(&jobs, &sizes);
-        Ok(Plan { name: wish.name.clone(), jobs, missing, seconds })
+        builder.add_interleaved_jobs();
+        let PlanBuilder { jobs, sizes, .. } = builder;
+        let seconds = cost::estimate_job_seconds(&jobs, &sizes);
+        Ok(MeasurementPlan { name: wish.name.clone(), jobs, missing, job_seconds: seconds })
     }
 }
 
-fn dropped(thin: u32) -> &'static str {
+fn describe_reduction(thin: u32) -> &'static str {
     match thin {
-        0 | 1 => {
-            "remote pairs are measured with one thread and with all of a node, their latency at the largest size"
-        }
+        0 | 1 => "remote pairs are measured with one thread and with all of a node, their latency at the largest size",
         2 => "remote pairs are measured with fewer kernels, too",
         3 => "contention and loaded latency are measured on the first node only, too",
         4 => "repetitions are fewer, too",
@@ -254,187 +255,199 @@ fn dropped(thin: u32) -> &'static str {
     }
 }
 
-struct Builder<'a> {
+struct PlanBuilder<'a> {
     topology: &'a Topology,
-    wish: &'a Wish,
-    thin: u32,
-    sizes: Sizes,
-    jobs: Vec<Job>,
+    options: &'a PlanOptions,
+    reduction_level: u32,
+    sizes: BufferSizes,
+    jobs: Vec<MeasurementJob>,
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     fn repetitions(&self) -> u32 {
-        match self.thin {
-            0..4 => self.wish.repetitions,
-            4 => (self.wish.repetitions / 2).max(3).min(self.wish.repetitions),
-            _ => self.wish.repetitions.min(3),
+        match self.reduction_level {
+            0..4 => self.options.repetitions,
+            4 => (self.options.repetitions / 2).max(3).min(self.options.repetitions),
+            _ => self.options.repetitions.min(3),
         }
     }
 
-    /// Rings on `memory_node`: all sizes from its nearest CPUs, perhaps only the largest from others.
-    fn latency(&mut self, memory_node: u32) {
-        let buffer = self.sizes.ring(memory_node);
-        let steps = if self.thin < THINNEST { self.wish.steps } else { self.wish.steps.min(2) };
+    /// Adds latency jobs with memory on `memory_node`: all chain sizes from the nearest CPUs; at a reduction level
+    /// above 0 only the largest size from other CPUs.
+    fn add_latency_jobs(&mut self, memory_node: u32) {
+        let buffer = self.sizes.max_chain_bytes(memory_node);
+        let steps = if self.reduction_level < MAX_REDUCTION_LEVEL {
+            self.options.sizes_per_octave
+        } else {
+            self.options.sizes_per_octave.min(2)
+        };
         for pages in self.sizes.pages() {
-            for (rank, cpu_node) in sizes::nearest(self.topology, memory_node).into_iter().enumerate() {
-                let whole_curve = rank == 0 || self.thin == 0;
-                if rank > 0 && pages == PageKind::Base && self.thin >= 2 && self.sizes.pages().len() > 1 {
+            for (rank, cpu_node) in sizes::cpu_nodes_by_distance(self.topology, memory_node).into_iter().enumerate() {
+                let whole_curve = rank == 0 || self.reduction_level == 0;
+                if rank > 0
+                    && pages == BufferPageKind::Base
+                    && self.reduction_level >= 2
+                    && self.sizes.pages().len() > 1
+                {
                     continue;
                 }
-                let all = sizes::steps(buffer, steps);
+                let all = sizes::list_chain_sizes(buffer, steps);
                 let from = if whole_curve { 0 } else { all.len() - 1 };
                 for bytes in &all[from..] {
-                    let chase = self.chase(cpu_node, memory_node, pages, *bytes);
-                    self.jobs.extend(chase.map(Job::Chase));
+                    let chase = self.latency_job(cpu_node, memory_node, pages, *bytes);
+                    self.jobs.extend(chase.map(MeasurementJob::Latency));
                 }
             }
         }
     }
 
-    fn chase(&self, cpu_node: u32, memory_node: u32, pages: PageKind, bytes: u64) -> Option<Chase> {
-        let buffer = self.sizes.ring(memory_node);
-        let load_s = self.sizes.load_ns(bytes, pages) / 1e9;
-        Some(Chase {
-            cpu: *sizes::cpus_on(self.topology, cpu_node).first()?,
+    fn latency_job(&self, cpu_node: u32, memory_node: u32, pages: BufferPageKind, bytes: u64) -> Option<LatencyJob> {
+        let buffer = self.sizes.max_chain_bytes(memory_node);
+        let load_s = self.sizes.guess_latency_ns(bytes, pages) / 1e9;
+        Some(LatencyJob {
+            cpu: *sizes::usable_cpus_of_node(self.topology, cpu_node).first()?,
             cpu_node,
             memory_node,
             pages,
-            buffer,
-            bytes,
-            dram: bytes == buffer,
-            warm_up: self.sizes.warm_up(bytes),
-            loads: ((self.wish.repetition_s / load_s) as u64).max(1024),
+            buffer_bytes: buffer,
+            chain_bytes: bytes,
+            is_dram: bytes == buffer,
+            warm_up_loads: self.sizes.warm_up_loads(bytes),
+            loads_per_repetition: ((self.options.repetition_s / load_s) as u64).max(1024),
             repetitions: self.repetitions(),
         })
     }
 
-    /// All pairs with memory on `memory_node`.
-    fn bandwidth(&mut self, memory_node: u32) {
-        let nearest = sizes::nearest(self.topology, memory_node);
-        let bytes = self.sizes.arrays_for_a_pair(memory_node);
+    /// Adds bandwidth jobs of all node pairs with memory on `memory_node`.
+    fn add_bandwidth_jobs(&mut self, memory_node: u32) {
+        let nearest = sizes::cpu_nodes_by_distance(self.topology, memory_node);
+        let bytes = self.sizes.arrays_bytes_for_node(memory_node);
         for (rank, pages) in self.sizes.pages().into_iter().enumerate() {
             for (distance, &cpu_node) in nearest.iter().enumerate() {
-                if rank > 0 && (distance > 0 || self.thin >= THINNEST) {
+                if rank > 0 && (distance > 0 || self.reduction_level >= MAX_REDUCTION_LEVEL) {
                     continue;
                 }
-                let kernels = match (rank, distance, self.thin) {
-                    (0, 0, _) | (0, _, 0..2) => &Kernel::ALL[..],
-                    (0, _, 2..5) => &[Kernel::Triad, Kernel::Read, Kernel::Random],
-                    (0, ..) => &[Kernel::Triad, Kernel::Random],
-                    _ => &[Kernel::Triad, Kernel::Read, Kernel::Random],
+                let kernels = match (rank, distance, self.reduction_level) {
+                    (0, 0, _) | (0, _, 0..2) => &BandwidthKernel::ALL_KERNELS[..],
+                    (0, _, 2..5) => &[BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random],
+                    (0, ..) => &[BandwidthKernel::Triad, BandwidthKernel::Random],
+                    _ => &[BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random],
                 };
-                let cpus = sizes::cpus_on(self.topology, cpu_node);
-                let cores = sizes::cores(self.topology, &cpus);
-                let steps = match (rank, distance, self.thin) {
-                    (0, 0, 0..3) | (0, _, 0) => sizes::thread_steps(cores, cpus.len(), self.thin == 0),
-                    (0, _, 0..5) => sizes::ends(cores, cores),
+                let cpus = sizes::usable_cpus_of_node(self.topology, cpu_node);
+                let cores = sizes::count_cores(self.topology, &cpus);
+                let steps = match (rank, distance, self.reduction_level) {
+                    (0, 0, 0..3) | (0, _, 0) => sizes::list_thread_counts(cores, cpus.len(), self.reduction_level == 0),
+                    (0, _, 0..5) => sizes::list_basic_thread_counts(cores, cores),
                     _ => vec![cores],
                 };
                 for (threads, &kernel) in steps.iter().flat_map(|t| kernels.iter().map(move |k| (*t, k))) {
-                    self.jobs.push(Job::Stream(Stream {
+                    self.jobs.push(MeasurementJob::Bandwidth(BandwidthJob {
                         kernel,
                         cpu_node: Some(cpu_node),
                         cpus: cpus[..threads].to_vec(),
-                        memory: Spot::Node(memory_node),
+                        memory: MemoryLocation::Node(memory_node),
                         pages,
-                        bytes,
+                        arrays_bytes: bytes,
                         repetitions: self.repetitions(),
-                        part: Part::Bandwidth,
+                        result_section: ResultSection::Bandwidth,
                     }));
                 }
                 if rank == 0 {
-                    self.loaded(cpu_node, memory_node, distance, nearest.len());
+                    self.add_loaded_latency_jobs(cpu_node, memory_node, distance, nearest.len());
                 }
             }
         }
     }
 
-    fn loaded(&mut self, cpu_node: u32, memory_node: u32, distance: usize, pairs: usize) {
-        let cpus = sizes::cpus_on(self.topology, cpu_node);
-        let first = self.topology.memory_nodes().first() == Some(memory_node);
-        let wanted = match self.thin {
+    fn add_loaded_latency_jobs(&mut self, cpu_node: u32, memory_node: u32, distance: usize, pairs: usize) {
+        let cpus = sizes::usable_cpus_of_node(self.topology, cpu_node);
+        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        let wanted = match self.reduction_level {
             0 => true,
             1 | 2 => distance == 0 || (first && distance + 1 == pairs),
             _ => first && (distance == 0 || distance + 1 == pairs),
         };
-        let cores = sizes::cores(self.topology, &cpus);
-        // Hardware threads of the chasing core would share its caches: only other cores inject.
+        let cores = sizes::count_cores(self.topology, &cpus);
+        // Other hardware threads of the pointer-chasing core would share its caches, so only other cores inject.
         let injectors = cpus.get(1..cores).unwrap_or_default();
         let Some(&pages) = self.sizes.pages().first() else { return };
-        let bytes = self.sizes.ring(memory_node);
-        let chase = self.chase(cpu_node, memory_node, pages, bytes);
-        let every = if self.thin < 2 { 1 } else { 2 };
+        let bytes = self.sizes.max_chain_bytes(memory_node);
+        let chase = self.latency_job(cpu_node, memory_node, pages, bytes);
+        let every = if self.reduction_level < 2 { 1 } else { 2 };
         if let (true, false, Some(chase)) = (wanted, injectors.is_empty(), chase) {
-            self.jobs.push(Job::Loaded(Loaded {
-                chase,
-                injectors: injectors.to_vec(),
-                bytes: self.sizes.arrays_for_a_pair(memory_node),
-                pauses: PAUSES.into_iter().step_by(every).collect(),
+            self.jobs.push(MeasurementJob::LoadedLatency(LoadedLatencyJob {
+                latency_job: chase,
+                injector_cpus: injectors.to_vec(),
+                arrays_bytes: self.sizes.arrays_bytes_for_node(memory_node),
+                pauses: INJECTOR_PAUSES.into_iter().step_by(every).collect(),
             }));
         }
     }
 
-    /// More and more threads of the whole machine on one node's memory.
-    fn contention(&mut self, memory_node: u32) {
-        let first = self.topology.memory_nodes().first() == Some(memory_node);
-        if self.thin < 2 || first {
-            let bytes = self.sizes.arrays_for_all(&IdSet::from([memory_node]));
-            self.contend(Spot::Node(memory_node), memory_node, bytes);
+    /// Adds contention jobs: more and more threads of the whole machine on the memory of one node.
+    fn add_node_contention_jobs(&mut self, memory_node: u32) {
+        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        if self.reduction_level < 2 || first {
+            let bytes = self.sizes.arrays_bytes_for_all_cpus(&IdSet::from([memory_node]));
+            self.add_contention_jobs(MemoryLocation::Node(memory_node), memory_node, bytes);
         }
     }
 
-    fn contend(&mut self, memory: Spot, nearest_to: u32, bytes: u64) {
+    fn add_contention_jobs(&mut self, memory: MemoryLocation, nearest_to: u32, bytes: u64) {
         let Some(&pages) = self.sizes.pages().first() else { return };
         let cpus = sizes::cpus_by_distance(self.topology, nearest_to);
-        let steps = sizes::thread_steps(sizes::cores(self.topology, &cpus), cpus.len(), self.thin == 0);
-        for kernel in [Kernel::Read, Kernel::Random, Kernel::Strided] {
+        let steps =
+            sizes::list_thread_counts(sizes::count_cores(self.topology, &cpus), cpus.len(), self.reduction_level == 0);
+        for kernel in [BandwidthKernel::Read, BandwidthKernel::Random, BandwidthKernel::Strided] {
             for &threads in &steps {
-                self.jobs.push(Job::Stream(Stream {
+                self.jobs.push(MeasurementJob::Bandwidth(BandwidthJob {
                     kernel,
                     cpu_node: None,
                     cpus: cpus[..threads].to_vec(),
                     memory: memory.clone(),
                     pages,
-                    bytes,
+                    arrays_bytes: bytes,
                     repetitions: self.repetitions(),
-                    part: Part::Contention,
+                    result_section: ResultSection::Contention,
                 }));
             }
         }
     }
 
-    /// All threads on memory spread over all nodes.
-    fn spread(&mut self) {
-        let nodes = self.topology.memory_nodes();
-        let (Some(first), Some(&pages)) = (nodes.first(), self.sizes.pages().first()) else { return };
+    /// Adds jobs in which all threads use memory that is distributed over all nodes.
+    fn add_interleaved_jobs(&mut self) {
+        let nodes = self.topology.allowed_memory_nodes();
+        let (Some(first), Some(&pages)) = (nodes.smallest(), self.sizes.pages().first()) else { return };
         if nodes.len() < 2 {
             return;
         }
         let cpus = sizes::cpus_by_distance(self.topology, first);
-        let cores = sizes::cores(self.topology, &cpus);
-        let bytes = self.sizes.arrays_for_all(&nodes);
-        let interleaved = Spot::Interleaved(nodes.clone());
-        let weighted = Spot::Weighted(nodes.iter().map(|node| (node, 1)).collect());
-        for memory in [interleaved.clone(), weighted, Spot::Local] {
-            if memory == Spot::Local && !self.topology.cpu_nodes().within(&nodes) {
+        let cores = sizes::count_cores(self.topology, &cpus);
+        let bytes = self.sizes.arrays_bytes_for_all_cpus(&nodes);
+        let interleaved = MemoryLocation::Interleaved(nodes.clone());
+        let weighted = MemoryLocation::Weighted(nodes.iter().map(|node| (node, 1)).collect());
+        for memory in [interleaved.clone(), weighted, MemoryLocation::Local] {
+            if memory == MemoryLocation::Local && !self.topology.allowed_cpu_nodes().is_subset(&nodes) {
                 continue;
             }
-            for threads in sizes::ends(cores, cpus.len()).into_iter().filter(|t| *t > 1 || cores == 1) {
-                for kernel in [Kernel::Triad, Kernel::Read, Kernel::Random] {
-                    self.jobs.push(Job::Stream(Stream {
+            for threads in
+                sizes::list_basic_thread_counts(cores, cpus.len()).into_iter().filter(|t| *t > 1 || cores == 1)
+            {
+                for kernel in [BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random] {
+                    self.jobs.push(MeasurementJob::Bandwidth(BandwidthJob {
                         kernel,
                         cpu_node: None,
                         cpus: cpus[..threads].to_vec(),
                         memory: memory.clone(),
                         pages,
-                        bytes,
+                        arrays_bytes: bytes,
                         repetitions: self.repetitions(),
-                        part: Part::Bandwidth,
+                        result_section: ResultSection::Bandwidth,
                     }));
                 }
             }
             if memory == interleaved {
-                self.contend(memory, first, bytes);
+                self.add_contention_jobs(memory, first, bytes);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Records in any order, given back by the names of their templates.
+//! Matches records in any order with their templates by name.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -6,164 +6,174 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use crate::deal::{Batch, Chunk};
-use crate::merge::{Fault, Given, shown};
+use crate::batching::{InstanceBatch, TextChunk};
+use crate::merge::{AlignerOutputError, AssignedBatches, name_for_message};
 
-use super::{LONGEST, Line, endless};
+use super::{MAX_LINE_BYTES, SamRecordLine, endless_error};
 
-/// Records in any order, those of a template together. They leave in the order of the reads.
+/// Matches records in any order; those of a template are consecutive. The records are delivered in the order of the
+/// reads.
 #[derive(Default)]
-pub(super) struct ByName {
-    /// Batches of which names are known.
-    batches: Vec<Answered>,
-    /// Templates that have no records yet, by the hash of their name.
-    due: HashTable<Due>,
+pub(super) struct NameMatcher {
+    /// Batches whose names are loaded.
+    batches: Vec<BatchByName>,
+    /// Templates without records so far, by the hash of their name.
+    due: HashTable<PendingTemplate>,
     hasher: RandomState,
-    /// The template that the last record was of.
-    current: Option<Current>,
+    /// Template of the last record.
+    current: Option<CurrentTemplate>,
 }
 
-/// A template, in the order of the reads.
+/// A template, ordered as the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    /// Number of its batch.
+struct PendingTemplate {
+    /// Index of the batch.
     batch: u32,
-    /// Number of its chunk in the batch.
+    /// Index of the chunk in the batch.
     chunk: u32,
-    /// Its number in the chunk.
+    /// Index of the template in the chunk.
     at: u32,
 }
 
-struct Current {
-    due: Due,
+struct CurrentTemplate {
+    due: PendingTemplate,
     reads: u32,
     primaries: u32,
-    /// Where its records begin in the text of its batch.
+    /// Start of the template's records in the text of its batch.
     start: usize,
 }
 
-/// A batch and what is known of it.
-struct Answered {
-    batch: Arc<Batch>,
-    /// Chunks whose names are known; none when all is answered.
-    chunks: Vec<Arc<Chunk>>,
-    /// How many they were.
+/// A batch with its records so far.
+struct BatchByName {
+    batch: Arc<InstanceBatch>,
+    /// Chunks whose names are loaded; empty when the batch is complete.
+    chunks: Vec<Arc<TextChunk>>,
+    /// Number of loaded chunks.
     known: usize,
-    /// Their templates.
+    /// Number of templates in the loaded chunks.
     templates: usize,
-    /// Records as they came.
+    /// Records in the order in which they arrived.
     text: Vec<u8>,
-    /// Where those of each template are.
-    records: Vec<(Due, Range<usize>)>,
+    /// Range of the records of each template.
+    records: Vec<(PendingTemplate, Range<usize>)>,
 }
 
-fn name<'a>(batches: &'a [Answered], due: &Due) -> &'a [u8] {
-    batches[due.batch as usize].chunks[due.chunk as usize].name(due.at as usize)
+fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'a [u8] {
+    batches[due.batch as usize].chunks[due.chunk as usize].template_name_at(due.at as usize)
 }
 
-impl ByName {
-    pub fn line(&mut self, line: &Line<'_>, given: &impl Given) -> Result<(), Fault> {
+impl NameMatcher {
+    pub fn add_line(
+        &mut self,
+        line: &SamRecordLine<'_>,
+        given: &impl AssignedBatches,
+    ) -> Result<(), AlignerOutputError> {
         let batches = &self.batches;
-        let same = |current: &Current| {
-            (!line.primary || current.primaries < current.reads) && name(batches, &current.due) == line.name
+        let same = |current: &CurrentTemplate| {
+            (!line.primary || current.primaries < current.reads) && name_of_template(batches, &current.due) == line.name
         };
         if !self.current.as_ref().is_some_and(same) {
             self.end_template(given)?;
-            let due = self.find(line.name, given).ok_or_else(|| Fault::Unknown(shown(line.name)))?;
+            let due = self
+                .take_template(line.name, given)
+                .ok_or_else(|| AlignerOutputError::UnknownRead(name_for_message(line.name)))?;
             let batch = &self.batches[due.batch as usize];
-            let reads = batch.chunks[due.chunk as usize].reads(due.at as usize);
-            self.current = Some(Current { due, reads, primaries: 0, start: batch.text.len() });
+            let reads = batch.chunks[due.chunk as usize].reads_of_template(due.at as usize);
+            self.current = Some(CurrentTemplate { due, reads, primaries: 0, start: batch.text.len() });
         }
         if let Some(current) = &mut self.current {
             current.primaries += u32::from(line.primary);
             let text = &mut self.batches[current.due.batch as usize].text;
             text.extend_from_slice(line.text);
-            if text.len() - current.start > LONGEST {
-                return Err(endless("a template"));
+            if text.len() - current.start > MAX_LINE_BYTES {
+                return Err(endless_error("a template"));
             }
         }
         Ok(())
     }
 
-    /// The first template of that name that has no records yet.
-    fn find(&mut self, wanted: &[u8], given: &impl Given) -> Option<Due> {
+    /// Removes and returns the first pending template with this name.
+    fn take_template(&mut self, wanted: &[u8], given: &impl AssignedBatches) -> Option<PendingTemplate> {
         let hash = self.hasher.hash_one(wanted);
         loop {
-            let named = |due: &&Due| name(&self.batches, due) == wanted;
+            let named = |due: &&PendingTemplate| name_of_template(&self.batches, due) == wanted;
             if let Some(first) = self.due.iter_hash(hash).filter(named).min().copied() {
                 if let Ok(entry) = self.due.find_entry(hash, |due| *due == first) {
                     entry.remove();
                 }
                 return Some(first);
             }
-            if !self.learn(given) {
+            if !self.load_names(given) {
                 return None;
             }
         }
     }
 
-    /// Learns the names of one more chunk; false if there is none.
-    fn learn(&mut self, given: &impl Given) -> bool {
+    /// Loads the names of one more chunk. Returns `false` if there is none.
+    fn load_names(&mut self, given: &impl AssignedBatches) -> bool {
         loop {
             let number = self.batches.len();
             if let Some(last) = self.batches.last_mut()
                 && let Some(chunk) = last.next_chunk()
             {
-                last.templates += chunk.templates();
+                last.templates += chunk.num_templates();
                 last.chunks.push(Arc::clone(&chunk));
                 let of = last.known;
                 last.known += 1;
-                let hash = |due: &Due| self.hasher.hash_one(name(&self.batches, due));
-                for at in 0..chunk.templates() {
-                    let due = Due { batch: (number - 1) as u32, chunk: of as u32, at: at as u32 };
-                    self.due.insert_unique(self.hasher.hash_one(chunk.name(at)), due, hash);
+                let hash = |due: &PendingTemplate| self.hasher.hash_one(name_of_template(&self.batches, due));
+                for at in 0..chunk.num_templates() {
+                    let due = PendingTemplate { batch: (number - 1) as u32, chunk: of as u32, at: at as u32 };
+                    self.due.insert_unique(self.hasher.hash_one(chunk.template_name_at(at)), due, hash);
                 }
                 return true;
             }
-            let Some(batch) = given.given(number) else { return false };
-            self.batches.push(Answered::new(batch));
+            let Some(batch) = given.assigned_batch(number) else { return false };
+            self.batches.push(BatchByName::new(batch));
         }
     }
 
-    fn end_template(&mut self, given: &impl Given) -> Result<(), Fault> {
-        let Some(Current { due, reads, primaries, start }) = self.current.take() else { return Ok(()) };
+    fn end_template(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+        let Some(CurrentTemplate { due, reads, primaries, start }) = self.current.take() else { return Ok(()) };
         if primaries != reads {
-            return Err(Fault::Missing { templates: 1, first: shown(name(&self.batches, &due)) });
+            return Err(AlignerOutputError::MissingRecords {
+                templates: 1,
+                first: name_for_message(name_of_template(&self.batches, &due)),
+            });
         }
         let answered = &mut self.batches[due.batch as usize];
         answered.records.push((due, start..answered.text.len()));
         if answered.records.len() == answered.templates && answered.next_chunk().is_none() {
-            let text = answered.in_order();
-            given.deliver(&answered.batch, text, true);
+            let text = answered.records_in_read_order();
+            given.deliver_records(&answered.batch, text, true);
         }
         Ok(())
     }
 
-    pub fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
-        while self.learn(given) {}
+        while self.load_names(given) {}
         match self.due.iter().min() {
             None => Ok(()),
-            Some(first) => Err(Fault::Missing {
+            Some(first) => Err(AlignerOutputError::MissingRecords {
                 templates: self.due.len() as u64,
-                first: shown(name(&self.batches, first)),
+                first: name_for_message(name_of_template(&self.batches, first)),
             }),
         }
     }
 }
 
-impl Answered {
-    fn new(batch: Arc<Batch>) -> Self {
-        Answered { batch, chunks: Vec::new(), known: 0, templates: 0, text: Vec::new(), records: Vec::new() }
+impl BatchByName {
+    fn new(batch: Arc<InstanceBatch>) -> Self {
+        BatchByName { batch, chunks: Vec::new(), known: 0, templates: 0, text: Vec::new(), records: Vec::new() }
     }
 
-    /// The chunk after those whose names are known.
-    fn next_chunk(&self) -> Option<Arc<Chunk>> {
-        self.batch.chunk(self.known)
+    /// Returns the next chunk whose names are not loaded.
+    fn next_chunk(&self) -> Option<Arc<TextChunk>> {
+        self.batch.wait_for_chunk(self.known)
     }
 
-    /// All records in the order of the reads; then nothing of the batch is kept.
-    fn in_order(&mut self) -> Vec<u8> {
+    /// Returns all records in the order of the reads and releases the batch.
+    fn records_in_read_order(&mut self) -> Vec<u8> {
         let (text, mut records) = (std::mem::take(&mut self.text), std::mem::take(&mut self.records));
         self.chunks.clear();
         if records.is_sorted_by_key(|(due, _)| *due) {

@@ -1,80 +1,71 @@
-//! A line of SAM: what of it is looked at, and what it must be (SAM specification, sections 1.3 and 1.4).
+//! Parses and checks one SAM record (SAM specification, sections 1.3 and 1.4).
 
 use std::collections::HashSet;
 
-use crate::deal::template_name;
-use crate::merge::{Fault, shown};
+use crate::batching::template_name;
+use crate::merge::{AlignerOutputError, name_for_message};
 
-/// Mandatory fields of a record.
-const FIELDS: usize = 11;
-/// Largest place and length (bp) that SAM has.
-const LARGEST: u64 = i32::MAX as u64;
-/// Secondary or supplementary.
-const NOT_PRIMARY: u16 = 0x900;
+/// Number of mandatory fields of a record.
+const NUM_MANDATORY_FIELDS: usize = 11;
+/// Largest position and length that SAM allows, bp.
+const MAX_POSITION_BP: u64 = i32::MAX as u64;
+/// Flags of secondary and supplementary records.
+const NOT_PRIMARY_FLAGS: u16 = 0x900;
 
-/// A record, as far as it matters here.
+/// The parsed parts of a record that are needed here.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct SamRecordLine<'a> {
     pub name: &'a [u8],
     pub primary: bool,
     pub text: &'a [u8],
 }
 
-fn wrong(what: &str, text: &[u8]) -> Fault {
+fn format_error(what: &str, text: &[u8]) -> AlignerOutputError {
     let start = &text[..text.len().min(60)];
-    Fault::NoFormat { format: "SAM", what: format!("{what} in a line '{}'", shown(start.trim_ascii_end())) }
+    AlignerOutputError::InvalidFormat {
+        format: "SAM",
+        what: format!("{what} in a line '{}'", name_for_message(start.trim_ascii_end())),
+    }
 }
 
-impl<'a> Line<'a> {
-    /// Takes a line with its end. What it says of places must be possible, and on sequences of the header.
+impl<'a> SamRecordLine<'a> {
+    /// Parses a line with its line end. Positions must be valid and sequences must be in the header.
     ///
     /// # Errors
-    /// It is no record.
-    pub fn parse(text: &'a [u8], sequences: &Sequences) -> Result<Self, Fault> {
-        let wrong = |what| wrong(what, text);
+    /// The line is not a valid record.
+    pub fn parse_record(text: &'a [u8], sequences: &SequenceNames) -> Result<Self, AlignerOutputError> {
+        let wrong = |what| format_error(what, text);
         if memchr::memchr(0, text).is_some() {
             return Err(wrong("a NUL"));
         }
         let bare = text.strip_suffix(b"\n").unwrap_or(text);
-        let mut fields = [&bare[..0]; FIELDS];
+        let mut fields = [&bare[..0]; NUM_MANDATORY_FIELDS];
         let mut found = 0;
-        // Tags are one field here.
-        for (field, part) in fields.iter_mut().zip(bare.splitn(FIELDS + 1, |&b| b == b'\t')) {
+        // All tags count as one field here.
+        for (field, part) in fields.iter_mut().zip(bare.splitn(NUM_MANDATORY_FIELDS + 1, |&b| b == b'\t')) {
             *field = part;
             found += 1;
         }
-        if found < FIELDS {
+        if found < NUM_MANDATORY_FIELDS {
             return Err(wrong("fewer than 11 fields"));
         }
-        let [
-            name,
-            flag,
-            sequence,
-            place,
-            quality,
-            cigar,
-            mate_sequence,
-            mate_place,
-            length,
-            bases,
-            qualities,
-        ] = fields;
-        let flag = number(flag).and_then(|flag| u16::try_from(flag).ok()).ok_or_else(|| wrong("no flags"))?;
-        let named = |name: &[u8]| name == b"*" || sequences.have(name);
+        let [name, flag, sequence, place, quality, cigar, mate_sequence, mate_place, length, bases, qualities] = fields;
+        let flag = parse_decimal(flag).and_then(|flag| u16::try_from(flag).ok()).ok_or_else(|| wrong("no flags"))?;
+        let named = |name: &[u8]| name == b"*" || sequences.contains_name(name);
         let signless = length.strip_prefix(b"-").unwrap_or(length);
         for (fits, what) in [
             (!name.is_empty(), "no name"),
             (named(sequence), "a sequence that the header does not have"),
-            (number(place).is_some_and(|place| place <= LARGEST), "an impossible place"),
-            (number(quality).is_some_and(|quality| quality <= 255), "an impossible mapping quality"),
+            (parse_decimal(place).is_some_and(|place| place <= MAX_POSITION_BP), "an impossible place"),
+            (parse_decimal(quality).is_some_and(|quality| quality <= 255), "an impossible mapping quality"),
             (cigar == b"*" || is_cigar(cigar), "an impossible CIGAR"),
+            (mate_sequence == b"=" || named(mate_sequence), "a mate's sequence that the header does not have"),
             (
-                mate_sequence == b"=" || named(mate_sequence),
-                "a mate's sequence that the header does not have",
+                parse_decimal(mate_place).is_some_and(|place| place <= MAX_POSITION_BP),
+                "an impossible place of the mate",
             ),
-            (number(mate_place).is_some_and(|place| place <= LARGEST), "an impossible place of the mate"),
             (
-                number(signless).is_some_and(|length| length <= LARGEST + 1),
+                parse_decimal(signless).is_some_and(|length| length <= MAX_POSITION_BP + 1),
                 "an impossible length of the template",
             ),
             (qualities == b"*" || qualities.len() == bases.len(), "not as many qualities as bases"),
@@ -83,12 +74,12 @@ impl<'a> Line<'a> {
                 return Err(wrong(what));
             }
         }
-        Ok(Line { name: template_name(name), primary: flag & NOT_PRIMARY == 0, text })
+        Ok(SamRecordLine { name: template_name(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
     }
 }
 
-/// A number of decimal digits.
-fn number(text: &[u8]) -> Option<u64> {
+/// Parses a decimal number.
+fn parse_decimal(text: &[u8]) -> Option<u64> {
     let digit = |sum: u64, b: &u8| match b {
         b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(b - b'0')),
         _ => None,
@@ -96,7 +87,7 @@ fn number(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0, digit).filter(|_| !text.is_empty())
 }
 
-/// Numbers and operations in turn.
+/// Returns whether the text is a CIGAR: numbers and operations in turn.
 fn is_cigar(text: &[u8]) -> bool {
     let mut digits = 0;
     text.iter().all(|b| match b {
@@ -112,33 +103,35 @@ fn is_cigar(text: &[u8]) -> bool {
 
 /// Names of the sequences of a header.
 #[derive(Debug, Default)]
-pub(super) struct Sequences(HashSet<Box<[u8]>>);
+pub(super) struct SequenceNames(HashSet<Box<[u8]>>);
 
-impl Sequences {
+impl SequenceNames {
+    /// Parses the sequence names of a header.
+    ///
     /// # Errors
-    /// It has no sequences, one without a name, or a NUL.
-    pub fn of(header: &[u8]) -> Result<Self, Fault> {
+    /// The header has no sequences, a sequence without a name, or a NUL byte.
+    pub fn from_header(header: &[u8]) -> Result<Self, AlignerOutputError> {
         let mut names = HashSet::new();
         for line in header.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
             if memchr::memchr(0, line).is_some() {
-                return Err(wrong("a NUL", line));
+                return Err(format_error("a NUL", line));
             }
             if line.starts_with(b"@SQ\t") {
                 let name = line.split(|&b| b == b'\t').find_map(|field| field.strip_prefix(b"SN:"));
                 let name = name.filter(|name| !name.is_empty());
-                names.insert(name.ok_or_else(|| wrong("a sequence without a name", line))?.into());
+                names.insert(name.ok_or_else(|| format_error("a sequence without a name", line))?.into());
             }
         }
         match names.is_empty() {
-            true => Err(Fault::NoFormat {
+            true => Err(AlignerOutputError::InvalidFormat {
                 format: "SAM",
                 what: "it has no header with sequences (@SQ)".to_owned(),
             }),
-            false => Ok(Sequences(names)),
+            false => Ok(SequenceNames(names)),
         }
     }
 
-    fn have(&self, name: &[u8]) -> bool {
+    fn contains_name(&self, name: &[u8]) -> bool {
         self.0.contains(name)
     }
 }
@@ -150,8 +143,10 @@ mod tests {
     const GOOD: &str = "r1/1\t99\tc\t7\t60\t4M\t=\t20\t-17\tACGT\tFFFF\tNM:i:0\tXX:Z:";
 
     fn parse(text: &str) -> Result<bool, String> {
-        let sequences = Sequences::of(b"@SQ\tSN:c\tLN:9\n").map_err(|fault| fault.to_string())?;
-        Line::parse(text.as_bytes(), &sequences).map(|line| line.primary).map_err(|fault| fault.to_string())
+        let sequences = SequenceNames::from_header(b"@SQ\tSN:c\tLN:9\n").map_err(|fault| fault.to_string())?;
+        SamRecordLine::parse_record(text.as_bytes(), &sequences)
+            .map(|line| line.primary)
+            .map_err(|fault| fault.to_string())
     }
 
     #[test]
@@ -177,18 +172,18 @@ mod tests {
             ("XX:Z:", "XX:Z:\0", "a NUL"),
         ] {
             let said = parse(&GOOD.replacen(from, to, 1)).expect_err(what);
-            assert!(said.contains(what) && said.contains("no SAM"), "{from:?} {to:?}: {said}");
+            assert!(said.contains(what) && said.contains("invalid SAM"), "{from:?} {to:?}: {said}");
         }
     }
 
     #[test]
     fn headers_have_sequences_with_names() {
-        let said = |header: &[u8]| Sequences::of(header).expect_err("no header").to_string();
+        let said = |header: &[u8]| SequenceNames::from_header(header).expect_err("no header").to_string();
         assert!(said(b"").contains("no header with sequences"));
         assert!(said(b"@PG\tID:x\n").contains("no header with sequences"));
         assert!(said(b"@SQ\tLN:9\n").contains("without a name"));
         assert!(said(b"@SQ\tSN:\n").contains("without a name"));
         assert!(said(b"@SQ\tSN:a\n@CO\t\0\n").contains("a NUL"));
-        assert!(Sequences::of(b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:1\n@CO\tanything at all\n").is_ok());
+        assert!(SequenceNames::from_header(b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:1\n@CO\tanything at all\n").is_ok());
     }
 }

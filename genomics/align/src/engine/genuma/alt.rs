@@ -1,7 +1,7 @@
-//! Which sequences of a reference are ALT contigs: the file `PREFIX.alt`, as bwa mem reads it.
+//! Reads the names of the ALT contigs from the file `PREFIX.alt`, as bwa mem does.
 //!
-//! It is SAM as a rule: how each ALT contig aligns to the primary assembly. Only the first column counts, the name of the contig, and lines that begin
-//! with `@` do not. A file of names alone does as well.
+//! The file is usually SAM and contains the alignments of the ALT contigs to the primary assembly. Only the first
+//! column counts, the name of the contig. Lines that begin with `@` are ignored. A list of names is valid, too.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,23 +13,23 @@ use genuma_reads::fasta::check_name;
 use super::super::Error;
 use crate::sam::Contigs;
 
-/// The names in the file, if there is one; a warning tells of those that none of `contigs` has.
+/// The names in the file; `None` if the file does not exist. Logs a warning if `contigs` lacks some of the names.
 ///
 /// # Errors
-/// It cannot be read, or a line of it begins with what cannot be a name.
-pub(super) fn names(path: &Path, contigs: &Contigs) -> Result<Option<HashSet<String>>, Error> {
+/// The file cannot be read, or a line does not begin with a valid name.
+pub(super) fn read_alt_names(path: &Path, contigs: &Contigs) -> Result<Option<HashSet<String>>, Error> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(path)(error)),
     };
-    let names = parse(&bytes).map_err(|what| Error::Reference { path: path.into(), what })?;
+    let names = parse_alt_names(&bytes).map_err(|reason| Error::Reference { path: path.into(), reason })?;
     let mut unknown: Vec<&str> =
-        names.iter().map(String::as_str).filter(|name| contigs.number(name.as_bytes()).is_none()).collect();
+        names.iter().map(String::as_str).filter(|name| contigs.contig_number(name.as_bytes()).is_none()).collect();
     unknown.sort_unstable();
     if let Some(first) = unknown.first() {
         tracing::warn!(
-            "{}: {} of {} names are of no sequence of the reference, such as {first}",
+            "{}: the reference has no sequence for {} of {} names, for example {first}",
             path.display(),
             unknown.len(),
             names.len()
@@ -38,22 +38,21 @@ pub(super) fn names(path: &Path, contigs: &Contigs) -> Result<Option<HashSet<Str
     Ok(Some(names))
 }
 
-/// The first columns, or what is wrong with one.
-fn parse(bytes: &[u8]) -> Result<HashSet<String>, String> {
+/// The names in the first column, or why a line is not valid.
+fn parse_alt_names(bytes: &[u8]) -> Result<HashSet<String>, String> {
     let mut names = HashSet::new();
     for (number, line) in bytes.split(|&b| b == b'\n').enumerate() {
         let name = line.split(|b| b"\t\r".contains(b)).next().unwrap_or_default();
         if name.first() == Some(&b'@') || line.trim_ascii().is_empty() {
             continue;
         }
-        let wrong = |what: String| {
-            format!("line {} does not begin with the name of an ALT contig: {what}", number + 1)
-        };
+        let wrong =
+            |reason: String| format!("line {} does not begin with the name of an ALT contig: {reason}", number + 1);
         if name.is_empty() {
             return Err(wrong("there is none".into()));
         }
         check_name(name).map_err(|fault| wrong(format!("it {fault}")))?;
-        // A name that passed is ASCII.
+        // A name that passed the check is ASCII.
         names.insert(String::from_utf8_lossy(name).into_owned());
     }
     Ok(names)
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn names_are_first_columns() {
         let read = |text: &str| {
-            parse(text.as_bytes()).map(|names| {
+            parse_alt_names(text.as_bytes()).map(|names| {
                 let mut names: Vec<String> = names.into_iter().collect();
                 names.sort_unstable();
                 names.join(" ")
@@ -74,8 +73,7 @@ mod tests {
         };
         assert_eq!(read(""), Ok(String::new()));
         assert_eq!(read("a\t0\tchr1\nb\r\n\n@HD\tx\na\t16\tchr2\nHLA*01:01"), Ok("HLA*01:01 a b".into()));
-        for (text, line) in [("a\n\tb\n", 2), (">a\nACGT\n", 1), ("a\nb c\t0\n", 2), ("a\n\u{1f}\u{8b}\0", 2)]
-        {
+        for (text, line) in [("a\n\tb\n", 2), (">a\nACGT\n", 1), ("a\nb c\t0\n", 2), ("a\n\u{1f}\u{8b}\0", 2)] {
             let said = read(text).unwrap_err();
             let expected = format!("line {line} does not begin with the name of an ALT contig: ");
             assert!(said.starts_with(&expected), "{text:?}: {said}");

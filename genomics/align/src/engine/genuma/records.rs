@@ -1,138 +1,139 @@
-//! Places → records: what bwa mem writes, as BAM.
+//! Writes placements as BAM records with the fields and tags of bwa mem.
 
-use genuma_mapper::bases::{LETTERS, base};
-use genuma_mapper::gapped::{DELETED, INSERTED, MATCH};
-use genuma_mapper::index::View;
-use genuma_mapper::mapper::Draft;
-use genuma_mapper::pairs::{Answer, Piece};
-use genuma_mapper::place::Place;
-use genuma_mapper::ungapped::{Masks, differences, places};
+use genuma_mapper::bases::{BASE_LETTERS, base_at};
+use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
+use genuma_mapper::index::IndexView;
+use genuma_mapper::mapper::MappedReads;
+use genuma_mapper::pairs::{ReadReport, ReportedSegment};
+use genuma_mapper::placement::Placement;
+use genuma_mapper::ungapped::{MismatchMasks, count_mismatches, mismatch_positions};
 use genuma_reads::{ReadBatch, ReadRef, dna};
 
 use super::super::Error;
 use super::Options;
-use crate::sam::{self, Builder, Contigs, Fixed, NO_PLACE};
+use crate::sam::{self, Contigs, FixedFields, NO_POSITION, RecordBuilder};
 
 const SOFT_CLIP: u32 = 4;
 const HARD_CLIP: u32 = 5;
-const OPERATIONS: &[u8; 6] = b"MIDNSH";
-/// Share of the best score that another place has to have to be named in `XA`.
-const NAMED_SHARE: f64 = 0.8;
-/// Quality (Phred) of the bases that count for `ms`.
-const COUNTED_QUALITY: u8 = 15;
+const CIGAR_LETTERS: &[u8; 6] = b"MIDNSH";
+/// Minimum score of a placement listed in `XA`, as a share of the best score. The value of bwa mem (`-h`,
+/// XA_drop_ratio).
+const MIN_XA_SCORE_SHARE: f64 = 0.8;
+/// Minimum base quality (Phred) that counts for the tag `ms`, as in samtools fixmate.
+const MIN_MATE_SCORE_QUALITY: u8 = 15;
 
-/// What is the same for all records.
-pub(super) struct Format<'a> {
-    pub view: View<'a>,
+/// Writes the BAM records of a batch of reads: the index, options and read group that all records share.
+pub(super) struct RecordWriter<'a> {
+    pub view: IndexView<'a>,
     pub contigs: &'a Contigs,
     pub options: &'a Options,
-    /// The read group's identifier; empty for none.
+    /// ID of the read group; empty without read group.
     pub group: &'a [u8],
 }
 
-/// A worker's buffers.
+/// Buffers of a worker.
 #[derive(Default)]
-pub(super) struct Buffers {
-    described: [Vec<Described>; 2],
-    /// Other places of a piece.
-    rivals: Vec<Described>,
-    masks: Masks,
+pub(super) struct RecordBuffers {
+    fields: [Vec<AlignmentFields>; 2],
+    /// Fields of the other placements of the same bases of the read.
+    rivals: Vec<AlignmentFields>,
+    masks: MismatchMasks,
 }
 
-/// What a record says of a place.
+/// The fields of a record that follow from a placement.
 #[derive(Default)]
-struct Described {
+struct AlignmentFields {
     contig: i32,
-    /// First base, from 0.
+    /// 0-based position of the first aligned base.
     position: i32,
     reverse: bool,
-    /// Operations, with soft clips.
+    /// CIGAR operations with soft clips.
     cigar: Vec<u32>,
-    differences: u32,
-    /// The text of `MD`.
-    differing: Vec<u8>,
-    quality: u8,
+    edit_distance: u32,
+    /// Value of the tag `MD`.
+    md_text: Vec<u8>,
+    mapq: u8,
     score: i32,
-    /// Another place of bases that are reported elsewhere.
-    rival: bool,
-    /// Bases of the reference under it.
-    span: i32,
+    /// Whether the record is secondary: another placement of bases that are reported elsewhere.
+    is_secondary: bool,
+    /// Number of reference bases that the alignment covers.
+    ref_span: i32,
 }
 
-/// One read of a template with what became of it.
-struct Whole<'a> {
+/// One read of a template with its placements and record fields.
+struct TemplateRead<'a> {
     read: ReadRef<'a>,
     number: usize,
-    answer: &'a Answer,
-    described: &'a [Described],
+    report: &'a ReadReport,
+    fields: &'a [AlignmentFields],
 }
 
-fn number(out: &mut Vec<u8>, value: impl itoa::Integer) {
+fn write_int(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-fn cigar_text(out: &mut Vec<u8>, cigar: &[u32]) {
+fn write_cigar_text(out: &mut Vec<u8>, cigar: &[u32]) {
     for &operation in cigar {
-        number(out, operation >> 4);
-        out.push(OPERATIONS[operation as usize & 15]);
+        write_int(out, operation >> 4);
+        out.push(CIGAR_LETTERS[operation as usize & 15]);
     }
 }
 
-/// The sum of the qualities that count, as samtools fixmate has it.
+/// Sum of the qualities of at least [`MIN_MATE_SCORE_QUALITY`], as in samtools fixmate.
 fn mate_score(qualities: &[u8]) -> i64 {
-    qualities.iter().map(|&q| q.wrapping_sub(33)).filter(|&q| q >= COUNTED_QUALITY).map(i64::from).sum()
+    qualities.iter().map(|&q| q.wrapping_sub(33)).filter(|&q| q >= MIN_MATE_SCORE_QUALITY).map(i64::from).sum()
 }
 
-impl Whole<'_> {
-    /// The place of a piece.
-    fn place(&self, piece: usize) -> &Place {
-        &self.answer.places[self.answer.pieces[piece].place]
+impl TemplateRead<'_> {
+    /// The placement of segment number `piece`.
+    fn place(&self, piece: usize) -> &Placement {
+        &self.report.places[self.report.segments[piece].place]
     }
 }
 
-impl Format<'_> {
+impl RecordWriter<'_> {
     /// Appends all records of a template.
     #[allow(clippy::too_many_arguments)]
-    pub fn template(
+    pub fn write_template(
         &self,
-        buffers: &mut Buffers,
-        draft: &Draft,
+        buffers: &mut RecordBuffers,
+        mapped: &MappedReads,
         reads: &ReadBatch,
         first: usize,
-        answers: &[Answer],
+        reports: &[ReadReport],
         proper: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let masks = &mut buffers.masks;
-        for (i, answer) in answers.iter().enumerate() {
-            let described = &mut buffers.described[i];
-            described.resize_with(answer.pieces.len().max(described.len()), Described::default);
-            for (piece, described) in answer.pieces.iter().zip(described) {
+        for (i, report) in reports.iter().enumerate() {
+            let fields = &mut buffers.fields[i];
+            fields.resize_with(report.segments.len().max(fields.len()), AlignmentFields::default);
+            for (piece, fields) in report.segments.iter().zip(fields) {
                 let read = reads.read(first + i);
-                self.describe(draft, first + i, read, &answer.places[piece.place], described, masks);
-                described.quality = piece.quality;
+                self.fill_fields(mapped, first + i, read, &report.places[piece.place], fields, masks);
+                fields.mapq = piece.mapq;
             }
         }
-        let whole = |i: usize| Whole {
+        let whole = |i: usize| TemplateRead {
             read: reads.read(first + i),
             number: first + i,
-            answer: &answers[i],
-            described: &buffers.described[i][..answers[i].pieces.len()],
+            report: &reports[i],
+            fields: &buffers.fields[i][..reports[i].segments.len()],
         };
-        for i in 0..answers.len() {
+        for i in 0..reports.len() {
             let this = whole(i);
-            let mate = (answers.len() == 2).then(|| whole(1 - i));
+            let mate = (reports.len() == 2).then(|| whole(1 - i));
             let mate = mate.as_ref().map(|mate| (mate, i == 1, proper));
             let name = this.read.name;
-            if this.described.is_empty() {
-                self.record(&this, None, mate, out).map_err(Error::record(name))?;
+            if this.fields.is_empty() {
+                self.write_record(&this, None, mate, out).map_err(Error::record(name))?;
             }
-            for piece in 0..this.described.len() {
-                let rivals = self.rivals(draft, &this, piece, &mut buffers.rivals, masks);
-                self.record(&this, Some((piece, rivals)), mate, out).map_err(Error::record(name))?;
-                if self.options.all {
+            for piece in 0..this.fields.len() {
+                let rivals = self.competing_alignments(mapped, &this, piece, &mut buffers.rivals, masks);
+                self.write_record(&this, Some((piece, rivals)), mate, out).map_err(Error::record(name))?;
+                if self.options.report_all {
                     for rival in rivals {
-                        self.secondary(&this, rival, mate, out).map_err(Error::record(name))?;
+                        self.write_secondary(&this, rival, mate, out).map_err(Error::record(name))?;
                     }
                 }
             }
@@ -140,83 +141,83 @@ impl Format<'_> {
         Ok(())
     }
 
-    /// Sets what a record says of a place.
-    fn describe(
+    /// Fills the record fields of a placement.
+    fn fill_fields(
         &self,
-        draft: &Draft,
+        mapped: &MappedReads,
         number: usize,
         read: ReadRef<'_>,
-        place: &Place,
-        out: &mut Described,
-        masks: &mut Masks,
+        place: &Placement,
+        out: &mut AlignmentFields,
+        masks: &mut MismatchMasks,
     ) {
         let view = &self.view;
         let contig = view.contig_at(place.start());
         out.contig = contig as i32;
         out.position = (place.start() - view.contigs[contig].start) as i32;
         out.reverse = place.reverse;
-        out.span = (place.end() - place.start()) as i32;
+        out.ref_span = (place.end() - place.start()) as i32;
         out.cigar.clear();
-        out.differing.clear();
+        out.md_text.clear();
         let (from, to) = (usize::from(place.from), usize::from(place.to));
         let length = read.seq.len();
         if from > 0 {
             out.cigar.push((from as u32) << 4 | SOFT_CLIP);
         }
-        if place.operations == 0 {
-            out.cigar.push(((to - from) as u32) << 4 | MATCH);
+        if place.num_cigar_ops == 0 {
+            out.cigar.push(((to - from) as u32) << 4 | CIGAR_MATCH);
         } else {
-            let at = place.cigar as usize;
-            out.cigar.extend_from_slice(&draft.cigars[at..at + usize::from(place.operations)]);
+            let at = place.cigar_start as usize;
+            out.cigar.extend_from_slice(&mapped.cigars[at..at + usize::from(place.num_cigar_ops)]);
         }
         if to < length {
             out.cigar.push(((length - to) as u32) << 4 | SOFT_CLIP);
         }
-        let strand = draft.packed.strand(number, place.reverse);
-        let holes = view.holes_in(place.start()..place.end());
-        if place.operations == 0 && holes.is_empty() {
-            differences(view.words, place.left, strand, masks);
+        let strand = mapped.packed.read_strand(number, place.reverse);
+        let ambiguous_ranges = view.ambiguous_ranges_in(place.start()..place.end());
+        if place.num_cigar_ops == 0 && ambiguous_ranges.is_empty() {
+            count_mismatches(view.words, place.left, strand, masks);
             let (mut last, mut n) = (from, 0);
-            for at in places(masks, from, to) {
-                self::number(&mut out.differing, at - last);
-                out.differing.push(LETTERS[usize::from(view.base(place.left + at as u64))]);
+            for at in mismatch_positions(masks, from, to) {
+                write_int(&mut out.md_text, at - last);
+                out.md_text.push(BASE_LETTERS[usize::from(view.base_at(place.left + at as u64))]);
                 last = at + 1;
                 n += 1;
             }
-            self::number(&mut out.differing, to - last);
-            out.differences = n;
+            write_int(&mut out.md_text, to - last);
+            out.edit_distance = n;
             return;
         }
         let reference = |at: u64| {
-            if holes.iter().any(|hole| hole.contains(&at)) {
+            if ambiguous_ranges.iter().any(|hole| hole.contains(&at)) {
                 b'N'
             } else {
-                LETTERS[usize::from(view.base(at))]
+                BASE_LETTERS[usize::from(view.base_at(at))]
             }
         };
         let letter = |at: usize| {
             let letter = if place.reverse { read.seq[length - 1 - at] } else { read.seq[at] };
-            match (dna::code(letter), place.reverse) {
+            match (dna::encode_base(letter), place.reverse) {
                 (dna::NOT_A_BASE, _) => b'N',
-                _ => LETTERS[usize::from(base(strand.words, at))],
+                _ => BASE_LETTERS[usize::from(base_at(strand.words, at))],
             }
         };
         let (mut at, mut target, mut equal) = (from, place.start(), 0);
-        out.differences = 0;
+        out.edit_distance = 0;
         for &operation in out.cigar.iter().filter(|&operation| operation & 15 != SOFT_CLIP) {
             let n = (operation >> 4) as usize;
             match operation & 15 {
-                INSERTED => {
+                CIGAR_INSERTION => {
                     at += n;
-                    out.differences += n as u32;
+                    out.edit_distance += n as u32;
                 }
-                DELETED => {
-                    self::number(&mut out.differing, equal);
-                    out.differing.push(b'^');
-                    out.differing.extend((0..n as u64).map(|i| reference(target + i)));
+                CIGAR_DELETION => {
+                    write_int(&mut out.md_text, equal);
+                    out.md_text.push(b'^');
+                    out.md_text.extend((0..n as u64).map(|i| reference(target + i)));
                     equal = 0;
                     target += n as u64;
-                    out.differences += n as u32;
+                    out.edit_distance += n as u32;
                 }
                 _ => {
                     for _ in 0..n {
@@ -224,10 +225,10 @@ impl Format<'_> {
                         if there == letter(at) {
                             equal += 1;
                         } else {
-                            self::number(&mut out.differing, equal);
-                            out.differing.push(there);
+                            write_int(&mut out.md_text, equal);
+                            out.md_text.push(there);
                             equal = 0;
-                            out.differences += 1;
+                            out.edit_distance += 1;
                         }
                         at += 1;
                         target += 1;
@@ -235,194 +236,206 @@ impl Format<'_> {
                 }
             }
         }
-        self::number(&mut out.differing, equal);
+        write_int(&mut out.md_text, equal);
     }
 
-    /// One record: of a piece, or of a read without any.
-    fn record(
+    /// Appends one record: of segment `piece`, or of an unmapped read.
+    fn write_record(
         &self,
-        this: &Whole<'_>,
-        piece: Option<(usize, &[Described])>,
-        mate: Option<(&Whole<'_>, bool, bool)>,
+        this: &TemplateRead<'_>,
+        piece: Option<(usize, &[AlignmentFields])>,
+        mate: Option<(&TemplateRead<'_>, bool, bool)>,
         out: &mut Vec<u8>,
     ) -> Result<(), sam::Error> {
-        let described = piece.map(|(piece, _)| &this.described[piece]);
-        let minor = piece.is_some_and(|(piece, _)| piece > 0);
-        let mut flag = match described {
+        let fields = piece.map(|(piece, _)| &this.fields[piece]);
+        let is_supplementary = piece.is_some_and(|(piece, _)| piece > 0);
+        let mut flag = match fields {
             None => 0x4,
-            Some(described) => u16::from(described.reverse) << 4,
+            Some(fields) => u16::from(fields.reverse) << 4,
         };
-        if minor {
-            flag |= if self.options.pieces_secondary { 0x100 } else { 0x800 };
+        if is_supplementary {
+            flag |= if self.options.supplementary_as_secondary { 0x100 } else { 0x800 };
         }
         let alt = piece.is_some_and(|(piece, _)| this.place(piece).alt);
-        // As bwa: what tools find on ALT contigs has all bases of the read.
-        let clip = if minor && !alt && !self.options.soft_clips { HARD_CLIP } else { SOFT_CLIP };
-        let mut record = self.begin(this, described, mate, flag, clip, out)?;
-        if let (Some(described), Some((piece, _))) = (described, piece) {
-            let of = &this.answer.pieces[piece];
-            record.integer(b"NM", i64::from(described.differences));
-            record.text(b"MD", |out| out.extend_from_slice(&described.differing));
-            mate_tags(&mut record, mate);
-            record.integer(b"AS", i64::from(this.place(piece).score));
-            record.integer(b"XS", i64::from(of.next));
+        // As in bwa mem: supplementary records on ALT contigs keep all bases of the read.
+        let clip =
+            if is_supplementary && !alt && !self.options.soft_clip_supplementary { HARD_CLIP } else { SOFT_CLIP };
+        let mut record = self.start_record(this, fields, mate, flag, clip, out)?;
+        if let (Some(fields), Some((piece, _))) = (fields, piece) {
+            let of = &this.report.segments[piece];
+            record.push_int_tag(b"NM", i64::from(fields.edit_distance));
+            record.push_text_tag(b"MD", |out| out.extend_from_slice(&fields.md_text));
+            push_mate_tags(&mut record, mate);
+            record.push_int_tag(b"AS", i64::from(this.place(piece).score));
+            record.push_int_tag(b"XS", i64::from(of.next_score));
         } else {
-            mate_tags(&mut record, mate);
+            push_mate_tags(&mut record, mate);
         }
         if !self.group.is_empty() {
-            record.text(b"RG", |out| out.extend_from_slice(self.group));
+            record.push_text_tag(b"RG", |out| out.extend_from_slice(self.group));
         }
         if let Some((piece, rivals)) = piece {
-            self.others(this, piece, rivals, &mut record);
+            self.push_other_alignment_tags(this, piece, rivals, &mut record);
         }
-        self.comment(this, &mut record)?;
+        self.push_comment(this, &mut record)?;
         record.finish();
         Ok(())
     }
 
-    /// The fields and the bases of a record.
-    fn begin<'o>(
+    /// Starts a record: appends its fixed fields, CIGAR, bases and qualities.
+    fn start_record<'o>(
         &self,
-        this: &Whole<'_>,
-        described: Option<&Described>,
-        mate: Option<(&Whole<'_>, bool, bool)>,
+        this: &TemplateRead<'_>,
+        fields: Option<&AlignmentFields>,
+        mate: Option<(&TemplateRead<'_>, bool, bool)>,
         mut flag: u16,
         clip: u32,
         out: &'o mut Vec<u8>,
-    ) -> Result<Builder<'o>, sam::Error> {
-        let next = mate.and_then(|(mate, ..)| mate.described.first());
+    ) -> Result<RecordBuilder<'o>, sam::Error> {
+        let next = mate.and_then(|(mate, ..)| mate.fields.first());
         if let Some((_, second, proper)) = mate {
             flag |= 0x1 | if second { 0x80 } else { 0x40 };
-            flag |= u16::from(proper && described.is_some()) << 1;
+            flag |= u16::from(proper && fields.is_some()) << 1;
             flag |= next.map_or(0x8, |next| u16::from(next.reverse) << 5);
         }
-        let place = |described: &Described| (described.contig, described.position);
-        // A read without a place stands at its mate, and a mate without one is said to stand at the read.
-        let here = described.or(next).map_or(NO_PLACE, place);
-        let own = this.described.first();
-        let there = if mate.is_none() { NO_PLACE } else { next.or(own).map_or(NO_PLACE, place) };
-        let template_length = match (described, next) {
+        let place = |fields: &AlignmentFields| (fields.contig, fields.position);
+        // An unmapped read gets the position of its mate, and the mate position of a read with an unmapped mate is
+        // that of the read.
+        let here = fields.or(next).map_or(NO_POSITION, place);
+        let own = this.fields.first();
+        let there = if mate.is_none() { NO_POSITION } else { next.or(own).map_or(NO_POSITION, place) };
+        let template_length = match (fields, next) {
             (Some(a), Some(b)) if a.contig == b.contig => {
-                let first = |x: &Described| x.position + if x.reverse { x.span - 1 } else { 0 };
+                let first = |x: &AlignmentFields| x.position + if x.reverse { x.ref_span - 1 } else { 0 };
                 let length = first(b) - first(a);
                 length + length.signum()
             }
             _ => 0,
         };
-        let mapq = described.map_or(0, |described| described.quality);
+        let mapq = fields.map_or(0, |fields| fields.mapq);
         let read = this.read;
-        let mut record =
-            Builder::new(out, read.name, Fixed { flag, place: here, mapq, mate: there, template_length })?;
+        let mut record = RecordBuilder::new(
+            out,
+            read.name,
+            FixedFields { flag, position: here, mapq, mate_position: there, template_length },
+        )?;
         let mut shown = 0..read.seq.len();
-        let reverse = described.is_some_and(|described| described.reverse);
-        if let Some(described) = described {
-            for &operation in &described.cigar {
+        let reverse = fields.is_some_and(|fields| fields.reverse);
+        if let Some(fields) = fields {
+            for &operation in &fields.cigar {
                 let kind = if operation & 15 == SOFT_CLIP { clip } else { operation & 15 };
-                record.operation(operation & !15 | kind);
+                record.push_cigar_op(operation & !15 | kind);
             }
             if clip == HARD_CLIP {
                 let clipped = |operation: Option<&u32>| {
                     operation.filter(|&&o| o & 15 == SOFT_CLIP).map_or(0, |&o| (o >> 4) as usize)
                 };
-                let (before, behind) = (clipped(described.cigar.first()), clipped(described.cigar.last()));
+                let (before, behind) = (clipped(fields.cigar.first()), clipped(fields.cigar.last()));
                 let (before, behind) = if reverse { (behind, before) } else { (before, behind) };
                 shown = before..read.seq.len() - behind;
             }
         }
-        if flag & 0x100 != 0 && described.is_some_and(|described| described.rival) {
+        if flag & 0x100 != 0 && fields.is_some_and(|fields| fields.is_secondary) {
             shown = 0..0;
         }
-        record.bases(&read.seq[shown.clone()], reverse);
-        record.qualities(read.qual.get(shown).unwrap_or_default(), reverse);
+        record.push_bases(&read.seq[shown.clone()], reverse);
+        record.push_qualities(read.qual.get(shown).unwrap_or_default(), reverse);
         Ok(record)
     }
 
-    fn comment(&self, this: &Whole<'_>, record: &mut Builder<'_>) -> Result<(), sam::Error> {
-        if self.options.comments && !this.read.comment.is_empty() {
-            sam::parse_fields(this.read.comment, record).map_err(|what| sam::Error::Line {
+    fn push_comment(&self, this: &TemplateRead<'_>, record: &mut RecordBuilder<'_>) -> Result<(), sam::Error> {
+        if self.options.copy_comments && !this.read.comment.is_empty() {
+            sam::parse_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {
                 name: String::from_utf8_lossy(this.read.name).into_owned(),
-                what: format!("its comment cannot be copied: {what}"),
+                reason: format!("its comment cannot be copied: {reason}"),
             })?;
         }
         Ok(())
     }
 
-    /// The tags that tell of other places: the other pieces (`SA`), how this one compares with an ALT contig (`pa`), and places of the same bases
-    /// when they are few (`XA`).
-    fn others(&self, this: &Whole<'_>, piece: usize, rivals: &[Described], record: &mut Builder<'_>) {
+    /// Appends the tags for other placements: other segments (`SA`), the score ratio to an ALT contig (`pa`), and
+    /// placements of the same bases if they are few (`XA`).
+    fn push_other_alignment_tags(
+        &self,
+        this: &TemplateRead<'_>,
+        piece: usize,
+        rivals: &[AlignmentFields],
+        record: &mut RecordBuilder<'_>,
+    ) {
         let name = |out: &mut Vec<u8>, contig: i32| {
-            out.extend_from_slice(self.contigs.name(contig).unwrap_or("*").as_bytes());
+            out.extend_from_slice(self.contigs.contig_name(contig).unwrap_or("*").as_bytes());
         };
-        if this.described.len() > 1 {
-            record.text(b"SA", |out| {
-                for (_, other) in this.described.iter().enumerate().filter(|(i, _)| *i != piece) {
+        if this.fields.len() > 1 {
+            record.push_text_tag(b"SA", |out| {
+                for (_, other) in this.fields.iter().enumerate().filter(|(i, _)| *i != piece) {
                     name(out, other.contig);
                     out.push(b',');
-                    number(out, other.position + 1);
+                    write_int(out, other.position + 1);
                     out.extend_from_slice(if other.reverse { b",-," } else { b",+," });
-                    cigar_text(out, &other.cigar);
+                    write_cigar_text(out, &other.cigar);
                     out.push(b',');
-                    number(out, other.quality);
+                    write_int(out, other.mapq);
                     out.push(b',');
-                    number(out, other.differences);
+                    write_int(out, other.edit_distance);
                     out.push(b';');
                 }
             });
         }
-        let of = &this.answer.pieces[piece];
-        if of.alt > 0 {
-            // Three digits, as bwa has it.
-            let share = f64::from(this.place(piece).score) / f64::from(of.alt);
-            record.float(b"pa", ((1000.0 * share).round() / 1000.0) as f32);
+        let of = &this.report.segments[piece];
+        if of.alt_score > 0 {
+            // Three digits, as in bwa mem.
+            let share = f64::from(this.place(piece).score) / f64::from(of.alt_score);
+            record.push_float_tag(b"pa", ((1000.0 * share).round() / 1000.0) as f32);
         }
-        if !rivals.is_empty() && !self.options.all {
-            record.text(b"XA", |out| {
+        if !rivals.is_empty() && !self.options.report_all {
+            record.push_text_tag(b"XA", |out| {
                 for rival in rivals {
                     name(out, rival.contig);
                     out.extend_from_slice(if rival.reverse { b",-" } else { b",+" });
-                    number(out, rival.position + 1);
+                    write_int(out, rival.position + 1);
                     out.push(b',');
-                    cigar_text(out, &rival.cigar);
+                    write_cigar_text(out, &rival.cigar);
                     out.push(b',');
-                    number(out, rival.differences);
+                    write_int(out, rival.edit_distance);
                     out.push(b';');
                 }
             });
         }
     }
 
-    /// Other places of the same bases: all that are good enough, or those to be named, if they are few enough.
-    fn rivals<'b>(
+    /// Other placements of the same bases: all with a sufficient score (`-a`), or those to be listed in `XA` if they
+    /// are few enough.
+    fn competing_alignments<'b>(
         &self,
-        draft: &Draft,
-        this: &Whole<'_>,
+        mapped: &MappedReads,
+        this: &TemplateRead<'_>,
         piece: usize,
-        buffer: &'b mut Vec<Described>,
-        masks: &mut Masks,
-    ) -> &'b [Described] {
-        let Whole { answer, read, number, .. } = this;
-        let Piece { place: own, .. } = answer.pieces[piece];
+        buffer: &'b mut Vec<AlignmentFields>,
+        masks: &mut MismatchMasks,
+    ) -> &'b [AlignmentFields] {
+        let TemplateRead { report, read, number, .. } = this;
+        let ReportedSegment { place: own, .. } = report.segments[piece];
         let length = read.seq.len();
         let mut n = 0;
-        if answer.places.len() > 1 {
+        if report.places.len() > 1 {
             let best = this.place(piece);
-            let least = if self.options.all {
-                self.options.scores.least
+            let min_score = if self.options.report_all {
+                self.options.scores.min_score
             } else {
-                (NAMED_SHARE * f64::from(best.score)).ceil() as i32
+                (MIN_XA_SCORE_SHARE * f64::from(best.score)).ceil() as i32
             };
-            let rival = |(i, place): (usize, &Place)| {
-                let here = if answer.leaders.is_empty() || self.options.all {
-                    let reported = answer.pieces.iter().any(|piece| piece.place == i);
-                    !reported && !place.alt && !best.alt && !place.elsewhere(best, length)
+            let rival = |(i, place): (usize, &Placement)| {
+                let here = if report.leaders.is_empty() || self.options.report_all {
+                    let reported = report.segments.iter().any(|piece| piece.place == i);
+                    !reported && !place.alt && !best.alt && !place.covers_other_bases(best, length)
                 } else {
-                    i != own && answer.leaders[i] == own
+                    i != own && report.leaders[i] == own
                 };
-                here && place.score >= least && place.score >= self.options.scores.least
+                here && place.score >= min_score && place.score >= self.options.scores.min_score
             };
-            let [plain, with_alt] = self.options.named;
-            let all = || answer.places.iter().enumerate();
-            let most = match (self.options.all, answer.leaders.is_empty()) {
+            let [plain, with_alt] = self.options.max_xa_placements;
+            let all = || report.places.iter().enumerate();
+            let most = match (self.options.report_all, report.leaders.is_empty()) {
                 (true, _) => usize::MAX,
                 (_, false) if all().any(|(i, place)| place.alt && rival((i, place))) => with_alt,
                 _ => plain,
@@ -436,46 +449,46 @@ impl Format<'_> {
                     return &[];
                 }
                 if buffer.len() < n {
-                    buffer.push(Described::default());
+                    buffer.push(AlignmentFields::default());
                 }
-                self.describe(draft, *number, *read, place, &mut buffer[n - 1], masks);
+                self.fill_fields(mapped, *number, *read, place, &mut buffer[n - 1], masks);
                 let rival = &mut buffer[n - 1];
-                (rival.score, rival.rival, rival.quality) = (place.score, true, 0);
+                (rival.score, rival.is_secondary, rival.mapq) = (place.score, true, 0);
             }
         }
         &buffer[..n]
     }
 
-    /// A record of another place of the same bases.
-    fn secondary(
+    /// Appends a secondary record for another placement of the same bases.
+    fn write_secondary(
         &self,
-        this: &Whole<'_>,
-        rival: &Described,
-        mate: Option<(&Whole<'_>, bool, bool)>,
+        this: &TemplateRead<'_>,
+        rival: &AlignmentFields,
+        mate: Option<(&TemplateRead<'_>, bool, bool)>,
         out: &mut Vec<u8>,
     ) -> Result<(), sam::Error> {
         let flag = 0x100 | u16::from(rival.reverse) << 4;
-        let mut record = self.begin(this, Some(rival), mate, flag, HARD_CLIP, out)?;
-        record.integer(b"NM", i64::from(rival.differences));
-        record.text(b"MD", |out| out.extend_from_slice(&rival.differing));
-        mate_tags(&mut record, mate);
-        record.integer(b"AS", i64::from(rival.score));
+        let mut record = self.start_record(this, Some(rival), mate, flag, HARD_CLIP, out)?;
+        record.push_int_tag(b"NM", i64::from(rival.edit_distance));
+        record.push_text_tag(b"MD", |out| out.extend_from_slice(&rival.md_text));
+        push_mate_tags(&mut record, mate);
+        record.push_int_tag(b"AS", i64::from(rival.score));
         if !self.group.is_empty() {
-            record.text(b"RG", |out| out.extend_from_slice(self.group));
+            record.push_text_tag(b"RG", |out| out.extend_from_slice(self.group));
         }
-        self.comment(this, &mut record)?;
+        self.push_comment(this, &mut record)?;
         record.finish();
         Ok(())
     }
 }
 
-fn mate_tags(record: &mut Builder<'_>, mate: Option<(&Whole<'_>, bool, bool)>) {
+fn push_mate_tags(record: &mut RecordBuilder<'_>, mate: Option<(&TemplateRead<'_>, bool, bool)>) {
     let Some((mate, ..)) = mate else { return };
-    if let Some(next) = mate.described.first() {
-        record.text(b"MC", |out| cigar_text(out, &next.cigar));
-        record.integer(b"MQ", i64::from(next.quality));
+    if let Some(next) = mate.fields.first() {
+        record.push_text_tag(b"MC", |out| write_cigar_text(out, &next.cigar));
+        record.push_int_tag(b"MQ", i64::from(next.mapq));
     }
     if !mate.read.qual.is_empty() {
-        record.integer(b"ms", mate_score(mate.read.qual));
+        record.push_int_tag(b"ms", mate_score(mate.read.qual));
     }
 }

@@ -1,10 +1,10 @@
-//! minibwa's C functions behind safe types.
+//! Safe wrappers of minibwa's C functions.
 //!
-//! Its public header maps single reads, and pairs with an insert size that it is told. Its command line does more:
-//! it maps a batch of reads, estimates the insert size from all of them, then pairs. Those steps are functions of the
-//! same library (`mb_pair` and what it takes), but not in that header, so they are declared here, as they
-//! stand in the very version that `Cargo.toml` names. So are the structures of an index: its own loader and its own builder do not look at
-//! what reading and writing return, so both are done here, and the C code is given arrays.
+//! minibwa's public header maps single reads, and pairs with a given insert size. Its command line does more: it maps
+//! a batch of reads, estimates the insert size from all of them, then pairs. These steps are functions of the same
+//! library (`mb_pair` and others) that the header does not declare, so they are declared here as in the version that
+//! `Cargo.toml` pins. The structures of an index are declared here, too: minibwa's own loader and builder ignore read
+//! and write errors, so this crate loads and builds the index and passes arrays to the C code.
 #![allow(unsafe_code)] // C functions and the structures that they return.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -14,31 +14,33 @@ use std::ptr::{NonNull, null};
 use memmap2::MmapMut;
 use minibwa_sys as sys;
 
-use super::image::{Sequences, Transform};
+use super::index_files::{BurrowsWheelerTransform, PackedSequences};
 
-/// Pairs mates whatever the options say.
-pub(super) const PAIRED: u64 = sys::MB_F_PE as u64;
-/// `-Y` and `-5`.
-pub(super) const SOFT_CLIPS: u64 = sys::MB_F_SUPP_SOFT as u64;
-pub(super) const PRIMARY_FIRST: u64 = sys::MB_F_PRIMARY5 as u64;
-/// Presets of `-x`.
-pub(super) const LONG: &CStr = c"lr";
-pub(super) const SHORT: &CStr = c"sr";
+/// Option flag: pair mates.
+pub(super) const PAIR_MATES: u64 = sys::MB_F_PE as u64;
+/// Option flag of `-Y`: soft-clip supplementary records.
+pub(super) const SOFT_CLIP_SUPPLEMENTARY: u64 = sys::MB_F_SUPP_SOFT as u64;
+/// Option flag of `-5`: the leftmost segment of a read is primary.
+pub(super) const LEFTMOST_IS_PRIMARY: u64 = sys::MB_F_PRIMARY5 as u64;
+/// Preset of `-x` for long reads.
+pub(super) const LONG_READ_PRESET: &CStr = c"lr";
+/// Preset of `-x` for short reads.
+pub(super) const SHORT_READ_PRESET: &CStr = c"sr";
 
 /// `mb_pestat_t` (mbpriv.h): insert sizes of one orientation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Insert {
-    /// Smallest and largest distance of a proper pair (bp).
+pub(super) struct InsertSizeRange {
+    /// Minimum and maximum insert size of a proper pair (bp).
     pub low: c_int,
     pub high: c_int,
-    /// Whether too few pairs have this orientation.
+    /// Not zero if too few pairs have this orientation.
     pub failed: c_int,
     pub mean: f64,
     pub deviation: f64,
 }
 
-/// `mb_idx_s` (mbpriv.h).
+/// `mb_idx_s` (mbpriv.h): an index.
 #[repr(C)]
 struct RawIndex {
     is_meth: i32,
@@ -46,7 +48,7 @@ struct RawIndex {
     bwt: *const RawTransform,
 }
 
-/// `l2b_ctg_t` (l2bit.h).
+/// `l2b_ctg_t` (l2bit.h): a reference sequence.
 #[repr(C)]
 struct RawContig {
     name: *const c_char,
@@ -55,7 +57,7 @@ struct RawContig {
     offset: u64,
 }
 
-/// `l2b_t` (l2bit.h). Numbers come in pairs: items, and those that there is room for.
+/// `l2b_t` (l2bit.h): the packed reference. A pair of numbers is length and capacity.
 #[repr(C)]
 struct RawSequences {
     bases: u64,
@@ -73,11 +75,11 @@ struct RawSequences {
     mapped_bytes: usize,
 }
 
-/// `mb_sai_t` (bwt.h): rows of the transform that begin alike.
+/// `mb_sai_t` (bwt.h): a range of rows of the Burrows-Wheeler transform with a common prefix.
 #[repr(C)]
-struct Rows([u64; 4]);
+struct RowRange([u64; 4]);
 
-/// `mb_bwt_t` (bwt.h).
+/// `mb_bwt_t` (bwt.h): the Burrows-Wheeler transform.
 #[repr(C)]
 struct RawTransform {
     end: u64,
@@ -85,10 +87,10 @@ struct RawTransform {
     length: u64,
     words: u64,
     word: *const u64,
-    /// How many of each base a byte of bases has, a byte a count.
+    /// For each byte of packed bases: the count of each base, one byte per count.
     counts: [u32; 256],
     prefix_length: u32,
-    prefixes: *const Rows,
+    prefixes: *const RowRange,
     rate: u32,
     samples: u64,
     sample: *const u64,
@@ -97,18 +99,18 @@ struct RawTransform {
 }
 
 unsafe extern "C" {
-    fn mb_tbuf_km(buffer: *mut sys::mb_tbuf_t) -> *mut c_void;
+    fn mb_tbuf_km(arena: *mut sys::mb_tbuf_t) -> *mut c_void;
     fn mb_pair(
         km: *mut c_void,
         opt: *const sys::mb_opt_t,
         l2b: *const RawSequences,
         n_hit: *mut i32,
         hit: *mut *mut sys::mb_hit_t,
-        pes: *const Insert,
+        pes: *const InsertSizeRange,
         qlen: *mut i32,
         qseq: *const *const c_char,
     );
-    fn mb_bwt_count_kmer(bwt: *const RawTransform, depth: i32, a: *mut Rows);
+    fn mb_bwt_count_kmer(bwt: *const RawTransform, depth: i32, a: *mut RowRange);
     fn libsais(t: *const u8, sa: *mut i32, n: i32, fs: i32, freq: *mut i32) -> i32;
     fn libsais64(t: *const u8, sa: *mut i64, n: i64, fs: i64, freq: *mut i64) -> i64;
     #[cfg(test)]
@@ -120,18 +122,18 @@ unsafe extern "C" {
         seg_cnt: *const i32,
         n_hit: *const i32,
         hit: *const *mut sys::mb_hit_t,
-        pes: *mut Insert,
+        pes: *mut InsertSizeRange,
     );
     #[cfg(test)]
     static mut kom_verbose: c_int;
 }
 
-/// Options of the command line.
+/// Options of minibwa's command line.
 #[derive(Clone)]
-pub(super) struct Opts(sys::mb_opt_t);
+pub(super) struct MappingOptions(sys::mb_opt_t);
 
-impl Opts {
-    /// The defaults, or those of a preset.
+impl MappingOptions {
+    /// Creates minibwa's default options, or the options of a preset.
     pub fn new(preset: Option<&CStr>) -> Self {
         // SAFETY: a structure of numbers, for which zeros are values; the call fills it.
         let mut opts = unsafe {
@@ -143,30 +145,31 @@ impl Opts {
             // SAFETY: `preset` ends with NUL; a name that is unknown leaves the defaults.
             unsafe { sys::mb_opt_preset(&mut opts, preset.as_ptr()) };
         }
-        Opts(opts)
+        MappingOptions(opts)
     }
 
-    /// The numbers, for reading and changing.
-    pub fn raw(&mut self) -> &mut sys::mb_opt_t {
+    /// The C structure, for changes.
+    pub fn raw_options_mut(&mut self) -> &mut sys::mb_opt_t {
         &mut self.0
     }
 
-    pub fn get(&self) -> &sys::mb_opt_t {
+    pub fn raw_options(&self) -> &sys::mb_opt_t {
         &self.0
     }
 }
 
-/// Bases of the prefixes whose rows are looked up at once.
-const PREFIX: u32 = 10;
+/// Number of bases of the prefixes whose rows are stored in a table.
+const PREFIX_BASES: u32 = 10;
 
-/// An index in memory. Read-only.
+/// A read-only index in memory, as the C code needs it.
 pub(super) struct Index {
-    sequences: Sequences,
-    transform: Transform,
+    sequences: PackedSequences,
+    transform: BurrowsWheelerTransform,
     /// Rows of the transform that begin with each prefix; `raw` points to them.
     prefixes: MmapMut,
     _contigs: Vec<RawContig>,
-    /// What the C code is given; it points into all of the above, and `raw.l2b` and `raw.bwt` are this value's own.
+    /// The structures for the C code. They point into the fields above; `raw.l2b` and `raw.bwt` are owned by this
+    /// value.
     raw: RawIndex,
 }
 
@@ -186,15 +189,15 @@ impl Drop for Index {
 }
 
 impl Index {
-    /// The index of these two, which must be whole and belong together: the C code trusts what it reads. The calling thread touches the
-    /// table of prefixes first.
+    /// Creates the index from both files. They must be complete and belong together, because the C code does not
+    /// check them. The calling thread touches the table of prefixes first.
     ///
     /// # Errors
-    /// There is not the memory.
-    pub fn new(sequences: Sequences, transform: Transform) -> io::Result<Index> {
-        // The arrays are where they are, wherever the structures that own them are moved to.
+    /// There is too little memory.
+    pub fn new(sequences: PackedSequences, transform: BurrowsWheelerTransform) -> io::Result<Index> {
+        // The arrays do not move when the structures that own them are moved.
         let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.lengths().len());
-        let [names, comments] = sequences.texts();
+        let [names, comments] = sequences.names_and_comments();
         let mut offset = 0;
         for ((name, comment), &length) in names.zip(comments).zip(sequences.lengths()) {
             let comment = if comment.len() > 1 { comment.as_ptr().cast() } else { null() };
@@ -217,27 +220,26 @@ impl Index {
             mapped: null(),
             mapped_bytes: 0,
         };
-        let counts =
-            std::array::from_fn(|byte| (0..4).map(|i| 1 << (8 * (byte >> (2 * i) & 3))).sum::<u32>());
+        let counts = std::array::from_fn(|byte| (0..4).map(|i| 1 << (8 * (byte >> (2 * i) & 3))).sum::<u32>());
         let mut bwt = RawTransform {
             end: transform.end,
             less: transform.less,
-            length: transform.length(),
+            length: transform.text_len(),
             words: transform.blocks().len() as u64,
             word: transform.blocks().as_ptr(),
             counts,
             prefix_length: 0,
             prefixes: null(),
             rate: transform.rate,
-            samples: transform.samples().len() as u64,
-            sample: transform.samples().as_ptr(),
+            samples: transform.suffix_array_samples().len() as u64,
+            sample: transform.suffix_array_samples().as_ptr(),
             mapped: null(),
             mapped_bytes: 0,
         };
-        let mut prefixes = MmapMut::map_anon(size_of::<Rows>() << (2 * PREFIX))?;
+        let mut prefixes = MmapMut::map_anon(size_of::<RowRange>() << (2 * PREFIX_BASES))?;
         // SAFETY: the transform is whole, and the call writes 4^PREFIX items, as many as there is room for.
-        unsafe { mb_bwt_count_kmer(&bwt, PREFIX as i32, prefixes.as_mut_ptr().cast()) };
-        (bwt.prefix_length, bwt.prefixes) = (PREFIX, prefixes.as_ptr().cast());
+        unsafe { mb_bwt_count_kmer(&bwt, PREFIX_BASES as i32, prefixes.as_mut_ptr().cast()) };
+        (bwt.prefix_length, bwt.prefixes) = (PREFIX_BASES, prefixes.as_ptr().cast());
         let (l2b, bwt) = (Box::into_raw(Box::new(l2b)), Box::into_raw(Box::new(bwt)));
         let raw = RawIndex { is_meth: 0, l2b, bwt };
         Ok(Index { sequences, transform, prefixes, _contigs: contigs, raw })
@@ -248,14 +250,14 @@ impl Index {
         self.sequences.contigs()
     }
 
-    /// Memory that it takes (bytes).
-    pub fn bytes(&self) -> u64 {
+    /// Memory of the index (bytes).
+    pub fn memory_bytes(&self) -> u64 {
         (self.sequences.bytes().len() + self.transform.bytes().len() + self.prefixes.len()) as u64
     }
 
     /// The Burrows-Wheeler transform and the sampled suffix array, as bytes.
-    pub fn arrays(&self) -> [&[u8]; 2] {
-        [self.transform.blocks(), self.transform.samples()].map(bytemuck::cast_slice)
+    pub fn large_arrays(&self) -> [&[u8]; 2] {
+        [self.transform.blocks(), self.transform.suffix_array_samples()].map(bytemuck::cast_slice)
     }
 
     fn raw(&self) -> *const sys::mb_idx_t {
@@ -263,88 +265,91 @@ impl Index {
     }
 }
 
-/// Items behind a suffix array that sorting is faster with.
-pub(super) const SORTING_ROOM: usize = 10_000;
+/// Number of extra items after a suffix array with which libsais sorts faster.
+pub(super) const LIBSAIS_EXTRA_ITEMS: usize = 10_000;
 
-/// A number that suffixes are sorted with.
-pub(super) trait Place: Copy + Sized {
+/// An integer type for suffix positions.
+pub(super) trait SuffixPosition: Copy + Sized {
     const ZERO: Self;
 
-    fn of(place: usize) -> Self;
+    fn from_usize(position: usize) -> Self;
 
+    /// Writes the suffix array of `text` to `positions`. Returns whether libsais succeeded.
+    ///
     /// # Safety
-    /// `places` has room for `text` and [`SORTING_ROOM`].
-    unsafe fn sort(text: &[u8], places: *mut Self) -> bool;
+    /// `positions` must have room for the length of `text` plus [`LIBSAIS_EXTRA_ITEMS`] items.
+    unsafe fn sort(text: &[u8], positions: *mut Self) -> bool;
 }
 
-impl Place for i32 {
+impl SuffixPosition for i32 {
     const ZERO: i32 = 0;
 
-    fn of(place: usize) -> i32 {
-        place as i32
+    fn from_usize(position: usize) -> i32 {
+        position as i32
     }
 
-    unsafe fn sort(text: &[u8], places: *mut i32) -> bool {
-        // SAFETY: the text is as long as said; there is room for its places and `SORTING_ROOM` more; no counts are asked for.
+    unsafe fn sort(text: &[u8], positions: *mut i32) -> bool {
+        // SAFETY: the length is that of `text`. By the contract of `sort`, `positions` has room for its suffixes and
+        // for `LIBSAIS_EXTRA_ITEMS` more. A null pointer means that libsais returns no counts.
         unsafe {
-            libsais(text.as_ptr(), places, text.len() as i32, SORTING_ROOM as i32, null::<i32>().cast_mut())
+            libsais(text.as_ptr(), positions, text.len() as i32, LIBSAIS_EXTRA_ITEMS as i32, null::<i32>().cast_mut())
                 == 0
         }
     }
 }
 
-impl Place for i64 {
+impl SuffixPosition for i64 {
     const ZERO: i64 = 0;
 
-    fn of(place: usize) -> i64 {
-        place as i64
+    fn from_usize(position: usize) -> i64 {
+        position as i64
     }
 
-    unsafe fn sort(text: &[u8], places: *mut i64) -> bool {
+    unsafe fn sort(text: &[u8], positions: *mut i64) -> bool {
         // SAFETY: as for 32 bits.
         unsafe {
-            libsais64(text.as_ptr(), places, text.len() as i64, SORTING_ROOM as i64, null::<i64>().cast_mut())
+            libsais64(text.as_ptr(), positions, text.len() as i64, LIBSAIS_EXTRA_ITEMS as i64, null::<i64>().cast_mut())
                 == 0
         }
     }
 }
 
-/// The suffix array of a text, the empty suffix first; none where there is not the memory. 32 bits are for texts shorter than 2^31 bytes
-/// less [`SORTING_ROOM`].
-pub(super) fn suffixes<P: Place>(text: &[u8]) -> Option<Vec<P>> {
-    let mut places: Vec<P> = Vec::new();
-    let all = text.len() + 1 + SORTING_ROOM;
-    places.try_reserve_exact(all).ok()?;
-    places.resize(all, P::ZERO);
-    places[0] = P::of(text.len());
+/// The suffix array of a text, beginning with the empty suffix; `None` if there is too little memory. 32-bit
+/// positions are for texts shorter than 2^31 bytes minus [`LIBSAIS_EXTRA_ITEMS`].
+pub(super) fn suffix_array<P: SuffixPosition>(text: &[u8]) -> Option<Vec<P>> {
+    let mut positions: Vec<P> = Vec::new();
+    let all = text.len() + 1 + LIBSAIS_EXTRA_ITEMS;
+    positions.try_reserve_exact(all).ok()?;
+    positions.resize(all, P::ZERO);
+    positions[0] = P::from_usize(text.len());
     // SAFETY: behind the first item there is room for both.
-    let sorted = unsafe { P::sort(text, places[1..].as_mut_ptr()) };
-    places.truncate(text.len() + 1);
-    sorted.then_some(places)
+    let sorted = unsafe { P::sort(text, positions[1..].as_mut_ptr()) };
+    positions.truncate(text.len() + 1);
+    sorted.then_some(positions)
 }
 
-/// A thread's scratch memory: an arena.
-pub(super) struct Buffer(NonNull<sys::mb_tbuf_t>);
+/// Scratch memory (arena) of a thread.
+pub(super) struct ThreadArena(NonNull<sys::mb_tbuf_t>);
 
 // SAFETY: the arena belongs to the buffer alone; it may move between threads.
-unsafe impl Send for Buffer {}
+unsafe impl Send for ThreadArena {}
 
-impl Drop for Buffer {
+impl Drop for ThreadArena {
     fn drop(&mut self) {
         // SAFETY: it came from `mb_tbuf_init` and is destroyed once.
         unsafe { sys::mb_tbuf_destroy(self.0.as_ptr()) };
     }
 }
 
-impl Buffer {
+impl ThreadArena {
     pub fn new() -> Self {
         // SAFETY: no arguments to get wrong.
-        let buffer = NonNull::new(unsafe { sys::mb_tbuf_init(0) });
-        Buffer(buffer.expect("minibwa could not allocate a thread buffer"))
+        let arena = NonNull::new(unsafe { sys::mb_tbuf_init(0) });
+        ThreadArena(arena.expect("minibwa could not allocate a thread buffer"))
     }
 
-    /// Gives memory back if a read has made the arena grow too large.
-    pub fn shrink(&mut self, opts: &Opts) {
+    /// Frees memory if a read has made the arena too large.
+    pub fn shrink_memory(&mut self, opts: &MappingOptions) {
         // SAFETY: the buffer is alive and nothing points into its arena between calls.
         unsafe { sys::mb_tbuf_reset(self.0.as_ptr(), opts.0.cap_kalloc) };
     }
@@ -355,21 +360,21 @@ impl Buffer {
 pub(super) struct Hit(sys::mb_hit_t);
 
 impl Hit {
-    pub fn get(&self) -> &sys::mb_hit_t {
+    pub fn raw_hit(&self) -> &sys::mb_hit_t {
         &self.0
     }
 
-    pub fn reverse(&self) -> bool {
+    pub fn is_reverse(&self) -> bool {
         self.0.rev() != 0
     }
 
-    /// What base-level alignment found; none if it was not done.
+    /// Result of the base-level alignment; `None` if it was not done.
     pub fn alignment(&self) -> Option<&sys::mb_extra_t> {
         // SAFETY: NULL or a structure that lives as long as the hit: only `Hits` frees it.
         unsafe { self.0.p.as_ref() }
     }
 
-    /// The operations of the alignment, as BAM has them.
+    /// CIGAR operations, encoded as in BAM.
     pub fn cigar(&self) -> &[u32] {
         let Some(alignment) = self.alignment() else { return &[] };
         // SAFETY: `n_cigar` operations stand behind the structure, in the same allocation.
@@ -377,10 +382,10 @@ impl Hit {
     }
 }
 
-/// The alignments of each read of a batch.
+/// The hits of each read of a batch.
 pub(super) struct Hits {
     counts: Vec<i32>,
-    /// As many arrays as counts, from C's allocator; NULL before the first batch.
+    /// One array per count, from C's allocator; NULL before the first batch.
     arrays: *mut *mut sys::mb_hit_t,
 }
 
@@ -400,7 +405,7 @@ impl Drop for Hits {
 }
 
 impl Hits {
-    /// Frees them.
+    /// Frees all hits.
     pub fn clear(&mut self) {
         if !self.arrays.is_null() {
             for (i, &count) in self.counts.iter().enumerate() {
@@ -421,8 +426,8 @@ impl Hits {
         self.counts.clear();
     }
 
-    /// Those of read `i`.
-    pub fn of(&self, i: usize) -> &[Hit] {
+    /// Hits of read `i`.
+    pub fn hits_of_read(&self, i: usize) -> &[Hit] {
         match self.counts.get(i) {
             // SAFETY: array `i` holds that many hits, and `Hit` has their layout.
             Some(&count) if count > 0 => unsafe {
@@ -433,36 +438,36 @@ impl Hits {
     }
 }
 
-/// What reads are mapped against, and how.
+/// The index and the options with which reads are mapped.
 #[derive(Clone, Copy)]
-pub(super) struct Target<'a> {
+pub(super) struct MappingTarget<'a> {
     pub index: &'a Index,
-    pub(crate) opts: &'a Opts,
+    pub(crate) opts: &'a MappingOptions,
 }
 
-/// What a batch of reads looks like to C.
+/// Reusable arrays through which a batch of reads is passed to the C code.
 #[derive(Default)]
-pub(super) struct Queries {
-    /// Names, each with its NUL.
+pub(super) struct QueryBatch {
+    /// Read names, each with a NUL at its end.
     names: Vec<u8>,
     name_at: Vec<usize>,
-    /// Bases of those reads that are not mapped as they stand.
+    /// Bases of the reads that must be changed before mapping.
     seqs: Vec<u8>,
 }
 
-impl Queries {
-    /// Maps each read alone and leaves its alignments in `hits`. Reads are `(name, bases)`.
+impl QueryBatch {
+    /// Maps each read separately and stores its alignments in `hits`. Reads are given as `(name, bases)`.
     ///
-    /// Options that ask for pairing pair two reads at a time, by the insert size that the options say. Names must be without NUL, reads
-    /// shorter than 2 Gbp.
-    pub fn map<'r>(
+    /// If the options ask for pairing, two consecutive reads are paired with the insert size of the options. Names
+    /// must not contain NUL, and reads must be shorter than 2 Gbp.
+    pub fn map_reads<'r>(
         &mut self,
-        target: Target<'_>,
-        buffer: &mut Buffer,
+        target: MappingTarget<'_>,
+        arena: &mut ThreadArena,
         reads: impl ExactSizeIterator<Item = (&'r [u8], &'r [u8])> + Clone,
         hits: &mut Hits,
     ) {
-        let Target { index, opts } = target;
+        let MappingTarget { index, opts } = target;
         hits.clear();
         let n = reads.len();
         if n == 0 {
@@ -475,10 +480,9 @@ impl Queries {
             self.names.extend_from_slice(name);
             self.names.push(0);
         }
-        let mut names: Vec<*const c_char> =
-            self.name_at.iter().map(|&at| self.names[at..].as_ptr().cast()).collect();
+        let mut names: Vec<*const c_char> = self.name_at.iter().map(|&at| self.names[at..].as_ptr().cast()).collect();
         let (mut seqs, mut lengths) = (vec![std::ptr::null(); n], vec![0; n]);
-        self.bases(reads.map(|(_, seq)| seq), &mut seqs, &mut lengths);
+        self.base_pointers(reads.map(|(_, seq)| seq), &mut seqs, &mut lengths);
         hits.counts.resize(n, 0);
         // SAFETY: all arrays have `n` items and outlive the call; names end with NUL; each sequence is as long as
         // `lengths` says and is only read. The result is NULL or `n` arrays of C's allocator, as long as
@@ -491,7 +495,7 @@ impl Queries {
                 lengths.as_ptr(),
                 seqs.as_mut_ptr(),
                 hits.counts.as_mut_ptr(),
-                buffer.0.as_ptr(),
+                arena.0.as_ptr(),
                 names.as_mut_ptr(),
             )
         };
@@ -500,27 +504,27 @@ impl Queries {
         }
     }
 
-    /// Pairs reads `first` and `first` + 1, whose bases are `mates`; hits may be added, moved and dropped.
-    pub fn pair(
+    /// Pairs reads `first` and `first` + 1, whose bases are `mates`. Hits may be added, moved and removed.
+    pub fn pair_mates(
         &mut self,
-        target: Target<'_>,
-        buffer: &mut Buffer,
+        target: MappingTarget<'_>,
+        arena: &mut ThreadArena,
         mates: [&[u8]; 2],
-        inserts: &[Insert; 4],
+        inserts: &[InsertSizeRange; 4],
         hits: &mut Hits,
         first: usize,
     ) {
         if hits.counts.len() < first + 2 {
             return;
         }
-        let Target { index, opts } = target;
+        let MappingTarget { index, opts } = target;
         let (mut seqs, mut lengths) = ([std::ptr::null(); 2], [0; 2]);
-        self.bases(mates.into_iter(), &mut seqs, &mut lengths);
+        self.base_pointers(mates.into_iter(), &mut seqs, &mut lengths);
         // SAFETY: both reads have an array and a count, which the call keeps in step; four inserts are what it reads; the
         // sequences are as long as `lengths` says and are only read; the arena is this thread's.
         unsafe {
             mb_pair(
-                mb_tbuf_km(buffer.0.as_ptr()),
+                mb_tbuf_km(arena.0.as_ptr()),
                 &opts.0,
                 index.raw.l2b,
                 hits.counts[first..].as_mut_ptr(),
@@ -532,8 +536,9 @@ impl Queries {
         }
     }
 
-    /// Pointers to and lengths of the bases. minibwa's reader turns U into T, its mapper does not know U.
-    fn bases<'r>(
+    /// Pointers to the bases and their lengths. Replaces U by T, as minibwa's reader does; its mapper does not accept
+    /// U.
+    fn base_pointers<'r>(
         &mut self,
         reads: impl Iterator<Item = &'r [u8]> + Clone,
         seqs: &mut [*const c_char],
@@ -542,8 +547,7 @@ impl Queries {
         let uracil = |seq: &[u8]| memchr::memchr2(b'U', b'u', seq).is_some();
         self.seqs.clear();
         for seq in reads.clone().filter(|seq| uracil(seq)) {
-            self.seqs
-                .extend(seq.iter().map(|&base| if matches!(base, b'U' | b'u') { base - 1 } else { base }));
+            self.seqs.extend(seq.iter().map(|&base| if matches!(base, b'U' | b'u') { base - 1 } else { base }));
         }
         let mut changed = &self.seqs[..];
         for ((seq, pointer), length) in reads.zip(seqs).zip(lengths) {
@@ -556,10 +560,10 @@ impl Queries {
     }
 }
 
-/// minibwa's own estimate, to hold ours against.
+/// minibwa's own estimate, for comparison in tests.
 #[cfg(test)]
 pub(super) mod oracle {
-    use super::super::estimate::{self, Distances};
+    use super::super::insert_size::{self, InsertSizes};
     use super::*;
 
     fn hit(position: i64, reverse: bool) -> sys::mb_hit_t {
@@ -570,13 +574,13 @@ pub(super) mod oracle {
         hit
     }
 
-    /// Makes pairs of mates that lie as far apart as said; what minibwa estimates from them, and what distances our side
-    /// sees in them.
-    pub fn estimate(opts: &Opts, distances: &Distances) -> ([Insert; 4], Distances) {
+    /// Makes read pairs with the given insert sizes. Returns minibwa's estimate, and the insert sizes that
+    /// [`insert_size::add_pair`] finds.
+    pub fn estimate(opts: &MappingOptions, insert_sizes: &InsertSizes) -> ([InsertSizeRange; 4], InsertSizes) {
         let mut hits = Vec::new();
-        for (strands, distances) in distances.iter().enumerate() {
-            for (i, &distance) in distances.iter().enumerate() {
-                // Mates at the same place count as the second lying before the first.
+        for (strands, insert_sizes) in insert_sizes.iter().enumerate() {
+            for (i, &distance) in insert_sizes.iter().enumerate() {
+                // Mates at the same position count as the second one before the first one.
                 let (strands, from, to) = if i % 2 == 0 && distance > 0 {
                     (strands, 20_000, 20_000 + i64::from(distance))
                 } else {
@@ -586,18 +590,18 @@ pub(super) mod oracle {
                 hits.push(hit(to, strands & 1 != 0));
             }
         }
-        let mut seen = Distances::default();
+        let mut seen = InsertSizes::default();
         for pair in hits.chunks_exact(2) {
             let mates = [&pair[..1], &pair[1..]].map(|one| {
                 // SAFETY: `Hit` has the layout of the structure.
                 unsafe { std::slice::from_raw_parts(one.as_ptr().cast::<Hit>(), 1) }
             });
-            estimate::add(&mut seen, mates, opts);
+            insert_size::add_pair(&mut seen, mates, opts);
         }
         let mut arrays: Vec<*mut sys::mb_hit_t> = hits.iter_mut().map(std::ptr::from_mut).collect();
         let pairs = arrays.len() / 2;
         let offsets: Vec<i32> = (0..pairs as i32).map(|i| 2 * i).collect();
-        let mut inserts = [Insert::default(); 4];
+        let mut inserts = [InsertSizeRange::default(); 4];
         // SAFETY: `pairs` offsets and counts, two arrays of one hit for each pair; without an arena the call
         // allocates and frees for itself. The verbosity is written by no other code.
         unsafe {

@@ -1,138 +1,138 @@
-//! Blocks and containers (CRAM specification 3.1, sections 7 and 8): what each series of values is coded with.
+//! Writes blocks and container headers (CRAM specification 3.1, sections 7 and 8).
 
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::number::{itf8, ltf8};
-use super::rans::{Coder, Order};
+use super::itf8::{write_itf8, write_ltf8};
+use super::rans::{ContextOrder, RansEncoder};
 
-/// What a block holds.
+/// Content type of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
-    Header = 0,
-    Compression = 1,
-    Slice = 2,
-    Values = 4,
-    Core = 5,
+pub(super) enum BlockType {
+    FileHeader = 0,
+    CompressionHeader = 1,
+    SliceHeader = 2,
+    ExternalData = 4,
+    CoreData = 5,
 }
 
-/// How bytes are made fewer.
+/// Compression method of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Stored,
     Gzip,
-    Rans(Order),
+    Rans(ContextOrder),
 }
 
-/// gzip's level.
-const LEVEL: i32 = 6;
-/// Smaller ones are not worth a table.
-const LEAST: usize = 24;
+/// Compression level of gzip.
+const GZIP_LEVEL: i32 = 6;
+/// Blocks with fewer bytes than this are stored uncompressed: the table would be larger than the gain.
+const MIN_COMPRESSED_BYTES: usize = 24;
 
-/// Makes blocks; one for each thread.
-pub(super) struct Coders {
-    rans: Coder,
+/// Writes compressed blocks; each thread has its own.
+pub(super) struct BlockWriter {
+    rans: RansEncoder,
     gzip: Compressor,
-    room: Vec<u8>,
+    compressed: Vec<u8>,
 }
 
-impl Coders {
-    pub(super) fn new() -> Coders {
-        let level = CompressionLvl::new(LEVEL).unwrap_or_default();
-        Coders { rans: Coder::new(), gzip: Compressor::new(level), room: Vec::new() }
+impl BlockWriter {
+    pub(super) fn new() -> BlockWriter {
+        let level = CompressionLvl::new(GZIP_LEVEL).unwrap_or_default();
+        BlockWriter { rans: RansEncoder::new(), gzip: Compressor::new(level), compressed: Vec::new() }
     }
 
-    /// Appends a block. What does not become smaller is stored.
-    pub(super) fn block(&mut self, kind: Kind, id: i32, codec: Codec, data: &[u8], out: &mut Vec<u8>) {
+    /// Appends a block to `out`. Data that does not become smaller is stored uncompressed.
+    pub(super) fn write_block(&mut self, kind: BlockType, id: i32, codec: Codec, data: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
-        let room = &mut self.room;
-        room.clear();
+        let compressed = &mut self.compressed;
+        compressed.clear();
         let mut method = match codec {
-            _ if data.len() < LEAST => 0,
+            _ if data.len() < MIN_COMPRESSED_BYTES => 0,
             Codec::Stored => 0,
             Codec::Gzip => {
-                room.resize(self.gzip.gzip_compress_bound(data.len()), 0);
-                // There is room for whatever it makes.
-                self.gzip.gzip_compress(data, room).map_or(0, |size| {
-                    room.truncate(size);
+                compressed.resize(self.gzip.gzip_compress_bound(data.len()), 0);
+                // The buffer is large enough for any result.
+                self.gzip.gzip_compress(data, compressed).map_or(0, |size| {
+                    compressed.truncate(size);
                     1
                 })
             }
             Codec::Rans(order) => {
-                self.rans.encode(data, order, room);
+                self.rans.encode(data, order, compressed);
                 4
             }
         };
-        if room.len() >= data.len() {
+        if compressed.len() >= data.len() {
             method = 0;
         }
-        let bytes = if method == 0 { data } else { room };
+        let bytes = if method == 0 { data } else { compressed };
         out.extend_from_slice(&[method, kind as u8]);
-        itf8(out, id);
-        itf8(out, bytes.len() as i32);
-        itf8(out, data.len() as i32);
+        write_itf8(out, id);
+        write_itf8(out, bytes.len() as i32);
+        write_itf8(out, data.len() as i32);
         out.extend_from_slice(bytes);
         let sum = crc32fast::hash(&out[begin..]);
         out.extend_from_slice(&sum.to_le_bytes());
     }
 }
 
-/// Where the records of a slice or a container lie.
+/// The range of the reference that the records of a slice or container cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reach {
-    /// Number of the sequence, [`Reach::NONE`] or [`Reach::SEVERAL`].
+pub(super) struct ReferenceSpan {
+    /// Index of the reference sequence, or [`ReferenceSpan::UNMAPPED`] or [`ReferenceSpan::MULTIPLE_SEQUENCES`].
     pub(super) sequence: i32,
-    /// First base, from 1.
+    /// First base, 1-based.
     pub(super) start: i32,
-    /// How many.
+    /// Number of bases.
     pub(super) span: i32,
 }
 
-impl Reach {
-    /// Of records without a place.
-    pub(super) const NONE: i32 = -1;
-    /// Of records of several sequences.
-    pub(super) const SEVERAL: i32 = -2;
+impl ReferenceSpan {
+    /// Sequence number of records without a position.
+    pub(super) const UNMAPPED: i32 = -1;
+    /// Sequence number of a slice with records of several sequences.
+    pub(super) const MULTIPLE_SEQUENCES: i32 = -2;
 
-    pub(super) fn write(self, out: &mut Vec<u8>) {
-        itf8(out, self.sequence);
-        itf8(out, self.start);
-        itf8(out, self.span);
+    pub(super) fn write_span(self, out: &mut Vec<u8>) {
+        write_itf8(out, self.sequence);
+        write_itf8(out, self.start);
+        write_itf8(out, self.span);
     }
 }
 
-/// What stands before the blocks of a container.
+/// Header of a container.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Container {
+pub(super) struct ContainerHeader {
     pub(super) bytes: usize,
-    pub(super) reach: Reach,
+    pub(super) span: ReferenceSpan,
     pub(super) records: usize,
-    /// Records before it in the file.
-    pub(super) before: u64,
+    /// Number of records before this container in the file.
+    pub(super) record_counter: u64,
     pub(super) bases: u64,
     pub(super) blocks: usize,
-    /// Where in the blocks the slice begins.
-    pub(super) slice: Option<usize>,
+    /// Offset of the slice in the blocks of the container.
+    pub(super) slice_offset: Option<usize>,
 }
 
-impl Container {
-    pub(super) fn write(self, out: &mut Vec<u8>) {
+impl ContainerHeader {
+    pub(super) fn write_header(self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&(self.bytes as i32).to_le_bytes());
-        self.reach.write(out);
-        itf8(out, self.records as i32);
-        ltf8(out, self.before);
-        ltf8(out, self.bases);
-        itf8(out, self.blocks as i32);
-        itf8(out, 1);
-        itf8(out, self.slice.unwrap_or(0) as i32);
+        self.span.write_span(out);
+        write_itf8(out, self.records as i32);
+        write_ltf8(out, self.record_counter);
+        write_ltf8(out, self.bases);
+        write_itf8(out, self.blocks as i32);
+        write_itf8(out, 1);
+        write_itf8(out, self.slice_offset.unwrap_or(0) as i32);
         let sum = crc32fast::hash(&out[begin..]);
         out.extend_from_slice(&sum.to_le_bytes());
     }
 }
 
-/// The container that ends every file of version 3 (section 9).
-pub(super) const END: [u8; 38] = [
-    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9,
-    0x4f, 0, 1, 0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 0x01, 0x4b,
+/// The container that marks the end of a CRAM 3 file (section 9).
+pub(super) const EOF_CONTAINER: [u8; 38] = [
+    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
+    0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 0x01, 0x4b,
 ];

@@ -1,13 +1,15 @@
-//! Sorted records → a CRAM 3.0 file and its index (`.crai`). Threads encode a container each; the bytes do not depend on how many.
+//! Writes sorted records to a CRAM 3.0 file with its index (`.crai`). Each thread encodes a container at a time; the
+//! bytes do not depend on the number of threads.
 //!
-//! A container has one slice of up to 10,000 records of one sequence, or of several where these have few; of each kind of value there is a
-//! block, coded in one way ([`series`]). Names, tags and qualities are kept as they are. What BAM and CRAM hold differently: `=` and `X` of a
-//! CIGAR become `M`, the `RG` tag comes behind the others, and an unmapped read has neither CIGAR nor mapping quality.
+//! A container has one slice of up to 10,000 records of one sequence, or of several sequences that have few records.
+//! Each data series has its own block with a fixed compression method ([`data_series`]). Read names, tags and
+//! qualities are preserved. Differences from BAM: `=` and `X` of a CIGAR become `M`, the `RG` tag is the last tag,
+//! and an unmapped read has neither CIGAR nor mapping quality.
 
-mod number;
+mod itf8;
 mod rans;
 mod block;
-mod series;
+mod data_series;
 mod slice;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,8 +20,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use genuma_reads::Genome;
-use genuma_work::publish::{AtomicFile, Set};
+use genuma_reads::CramReference;
+use genuma_work::publish::{AtomicFile, FileSet};
 use libdeflater::{CompressionLvl, Compressor};
 use md5::{Digest, Md5};
 
@@ -27,39 +29,40 @@ use super::Error;
 use super::header::Header;
 use super::record::Record;
 use crate::indexed;
-use block::{Codec, Coders, Container, END, Kind, Reach};
-use slice::{Encoder, Line};
+use block::{BlockType, BlockWriter, Codec, ContainerHeader, EOF_CONTAINER, ReferenceSpan};
+use slice::{ContainerEncoder, CraiEntry};
 
-/// Records of a container, at most.
-const RECORDS: usize = 10_000;
-/// Bases of a container past which it takes no more records.
-const BASES: usize = 5_000_000;
-/// Records that a container has to have for the next sequence to begin one of its own.
-const FEW: usize = 1_000;
+/// Maximum number of records in a container.
+const MAX_CONTAINER_RECORDS: usize = 10_000;
+/// Number of bases from which a container takes no more records.
+const MAX_CONTAINER_BASES: usize = 5_000_000;
+/// Minimum number of records in a container before the next sequence begins a new container.
+const MIN_CONTAINER_RECORDS: usize = 1_000;
 
-/// A CRAM file being written. It and its index appear under their names with the set that [`super::Sorter::finish_cram`] puts them into.
+/// A CRAM file that is being written. The file and its index get their final names when the file set that
+/// [`super::Sorter::finish_cram`] adds them to is published.
 pub struct CramFile {
     path: PathBuf,
     data: AtomicFile,
     header: Header,
-    genome: Genome,
-    /// Sums of the sequences, which are being made.
+    genome: CramReference,
+    /// MD5 sums of the reference sequences, computed by a thread.
     digests: JoinHandle<Result<Vec<[u8; 16]>, Error>>,
 }
 
 impl CramFile {
-    /// Begins `path`, for records on the sequences of `genome`, whose file will be named in the header. A thread begins to sum the sequences.
+    /// Creates the file at `path` for records aligned to `genome`, whose file name is written to the header. Starts a
+    /// thread that computes the MD5 sums of the sequences.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn create(path: &Path, header: Header, genome: &Genome) -> Result<CramFile, Error> {
-        let data = AtomicFile::create(path).map_err(indexed::Error::File)?;
-        let (names, of) = (header.names().to_vec(), genome.clone());
+    /// The file cannot be created.
+    pub fn create(path: &Path, header: Header, genome: &CramReference) -> Result<CramFile, Error> {
+        let data = AtomicFile::create(path).map_err(indexed::Error::Publish)?;
+        let (names, of) = (header.sequence_list().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
             let digest = |(name, length): &(String, u32)| {
-                let bases = of
-                    .sequence(name.as_bytes(), *length as usize)
-                    .map_err(|e| Error::Reference(e.to_string()))?;
+                let bases =
+                    of.sequence(name.as_bytes(), *length as usize).map_err(|e| Error::Reference(e.to_string()))?;
                 Ok(Md5::digest(&bases).into())
             };
             names.iter().map(digest).collect()
@@ -67,123 +70,131 @@ impl CramFile {
         Ok(CramFile { path: path.to_owned(), data, header, genome: genome.clone(), digests })
     }
 
-    /// Writes all records that `next` gives, in order, and puts both files into `set`.
+    /// Writes all records that `next` appends, in order, and adds both files to `set`.
     pub(super) fn write(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
-        set: &mut Set,
+        set: &mut FileSet,
     ) -> Result<(), Error> {
         let CramFile { path, mut data, header, genome, digests } = self;
         let digests = digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let text = header.with_reference(&digests, genome.path());
-        let head = head(&text);
+        let text = header.cram_header_text(&digests, genome.path());
+        let head = file_header(&text);
         data.write_all(&head)?;
 
-        let groups: HashMap<Vec<u8>, i32> =
-            header.groups().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
-        let sequences = Sequences { genome, names: header.names(), recent: Mutex::default() };
+        let groups: HashMap<Vec<u8>, i32> = header.read_group_ids().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
+        let sequences = ReferenceCache { genome, names: header.sequence_list(), recent: Mutex::default() };
         let threads = threads.max(1);
         let (jobs, to_do) = unbounded();
         let (done, results) = unbounded();
         let (free, empty) = unbounded();
-        // What is under way is bounded by the batches there are.
+        // The number of batches limits the memory.
         for _ in 0..2 * threads + 2 {
-            // The receiver is right here.
-            let _ = free.send(Batch::default());
+            // The receiver exists in this function, so that sending cannot fail.
+            let _ = free.send(ContainerBatch::default());
         }
         let (data, index) = std::thread::scope(|scope| {
             for _ in 0..threads {
                 let (to_do, done, sequences, groups) = (to_do.clone(), done.clone(), &sequences, &groups);
-                scope.spawn(move || encode(sequences, groups, &to_do, &done));
+                scope.spawn(move || encode_batches(sequences, groups, &to_do, &done));
             }
             drop((to_do, done));
             let at = head.len() as u64;
-            let writing =
-                scope.spawn(move || Sink { out: data, index: String::new(), at }.take(&results, &free));
-            let merged = fill(&empty, &jobs, next);
+            let writing = scope.spawn(move || {
+                OrderedWriter { out: data, index: String::new(), offset: at }.write_in_order(&results, &free)
+            });
+            let merged = fill_batches(&empty, &jobs, next);
             drop(jobs);
             let written = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             merged.and(written)
         })?;
         let mut name = path.into_os_string();
         name.push(".crai");
-        let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed::Error::File)?;
-        file.write_all(&gzip(index.as_bytes()))?;
-        set.add(file.complete().map_err(indexed::Error::File)?);
-        set.add(data.complete().map_err(indexed::Error::File)?);
+        let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed::Error::Publish)?;
+        file.write_all(&gzip_file(index.as_bytes()))?;
+        set.add(file.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add(data.flush_buffer().map_err(indexed::Error::Publish)?);
         Ok(())
     }
 }
 
-/// A gzip file.
-fn gzip(data: &[u8]) -> Vec<u8> {
+/// Compresses `data` to a gzip file.
+fn gzip_file(data: &[u8]) -> Vec<u8> {
     let mut gzip = Compressor::new(CompressionLvl::default());
     let mut out = vec![0; gzip.gzip_compress_bound(data.len())];
-    // There is room for whatever it makes.
+    // The buffer is large enough for any result.
     let size = gzip.gzip_compress(data, &mut out).unwrap_or(0);
     out.truncate(size);
     out
 }
 
-/// What stands before the records: what the file is, and the header lines.
-fn head(text: &str) -> Vec<u8> {
+/// The bytes before the records: file definition and header container.
+fn file_header(text: &str) -> Vec<u8> {
     let mut out = b"CRAM\x03\x00".to_vec();
-    // Room for a name, which would make the same records other bytes.
+    // The 20 bytes of the file ID stay zero, so that equal records give equal bytes.
     out.extend_from_slice(&[0; 20]);
     let mut lines = (text.len() as i32).to_le_bytes().to_vec();
     lines.extend_from_slice(text.as_bytes());
     let mut block = Vec::new();
-    Coders::new().block(Kind::Header, 0, Codec::Gzip, &lines, &mut block);
-    let reach = Reach { sequence: 0, start: 0, span: 0 };
-    Container { bytes: block.len(), reach, records: 0, before: 0, bases: 0, blocks: 1, slice: None }
-        .write(&mut out);
+    BlockWriter::new().write_block(BlockType::FileHeader, 0, Codec::Gzip, &lines, &mut block);
+    let span = ReferenceSpan { sequence: 0, start: 0, span: 0 };
+    ContainerHeader {
+        bytes: block.len(),
+        span,
+        records: 0,
+        record_counter: 0,
+        bases: 0,
+        blocks: 1,
+        slice_offset: None,
+    }
+    .write_header(&mut out);
     out.extend_from_slice(&block);
     out
 }
 
-/// Bases of a sequence, read by whoever needs them first.
-type Held = Arc<OnceLock<Result<Vec<u8>, String>>>;
+/// Bases of a reference sequence, read by the thread that needs them first.
+type SharedBases = Arc<OnceLock<Result<Vec<u8>, String>>>;
 
-/// The reference, of which little more is held than what records under way lie on.
-struct Sequences<'a> {
-    genome: Genome,
+/// The reference sequences. Only the most recently used ones are kept in memory.
+struct ReferenceCache<'a> {
+    genome: CramReference,
     names: &'a [(String, u32)],
-    /// Those asked for last.
-    recent: Mutex<Vec<(u32, Held)>>,
+    /// The most recently used sequences.
+    recent: Mutex<Vec<(u32, SharedBases)>>,
 }
 
-/// Sequences that stay for whoever asks next.
-const RECENT: usize = 2;
+/// Maximum number of reference sequences in memory that no thread uses.
+const MAX_CACHED_SEQUENCES: usize = 2;
 
-impl Sequences<'_> {
-    fn hold(&self, number: u32) -> Held {
+impl ReferenceCache<'_> {
+    fn shared_bases(&self, number: u32) -> SharedBases {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, held)) = recent.iter().find(|(held, _)| *held == number) {
             return held.clone();
         }
-        if recent.len() == RECENT {
+        if recent.len() == MAX_CACHED_SEQUENCES {
             recent.remove(0);
         }
-        let held = Held::default();
+        let held = SharedBases::default();
         recent.push((number, held.clone()));
         held
     }
 }
 
-/// One thread's view of the reference: nothing is locked while records lie on the same sequence.
-struct Near<'a> {
-    sequences: &'a Sequences<'a>,
-    held: Option<(u32, Held)>,
+/// Gives one thread the bases of the reference. No lock is needed while consecutive records are on the same sequence.
+struct ThreadReference<'a> {
+    sequences: &'a ReferenceCache<'a>,
+    held: Option<(u32, SharedBases)>,
 }
 
-impl Near<'_> {
+impl ThreadReference<'_> {
     fn bases(&mut self, number: u32) -> Result<&[u8], Error> {
         if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
             self.held = None;
         }
-        let Near { sequences, held } = self;
-        let (_, held) = held.get_or_insert_with(|| (number, sequences.hold(number)));
+        let ThreadReference { sequences, held } = self;
+        let (_, held) = held.get_or_insert_with(|| (number, sequences.shared_bases(number)));
         let read = || {
             let beyond = || "a record lies on a sequence that the header does not have".to_owned();
             let (name, length) = sequences.names.get(number as usize).ok_or_else(beyond)?;
@@ -193,21 +204,21 @@ impl Near<'_> {
     }
 }
 
-/// Whole records on their way through the threads. Reused.
+/// Whole records and the CRAM container encoded from them. A batch passes through the threads and is then reused.
 #[derive(Default)]
-struct Batch {
+struct ContainerBatch {
     number: usize,
-    /// Records before it.
-    before: u64,
+    /// Number of records of the file before this batch.
+    record_counter: u64,
     data: Vec<u8>,
     container: Vec<u8>,
-    lines: Vec<Line>,
+    index_entries: Vec<CraiEntry>,
 }
 
-/// Gathers records into batches, of which each will be a container.
-fn fill(
-    empty: &Receiver<Batch>,
-    jobs: &Sender<Batch>,
+/// Collects records into batches; each batch becomes a container.
+fn fill_batches(
+    empty: &Receiver<ContainerBatch>,
+    jobs: &Sender<ContainerBatch>,
     mut next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let (mut number, mut before) = (0, 0);
@@ -215,7 +226,7 @@ fn fill(
     let mut left = Vec::new();
     let mut more = true;
     while more {
-        // Without the other threads there is nothing to do: they have failed, and say why.
+        // If the other threads have ended, they have failed and report the error.
         let Ok(mut batch) = empty.recv() else { return Ok(()) };
         batch.data.clear();
         batch.data.append(&mut left);
@@ -225,22 +236,25 @@ fn fill(
                 more = false;
                 break;
             }
-            let record = Record::at(&batch.data[at..]);
+            let record = Record::from_valid_bytes(&batch.data[at..]);
             let moves = sequence.is_some_and(|sequence| sequence != record.sequence());
-            if records == RECORDS || bases >= BASES || (moves && records >= FEW) {
+            if records == MAX_CONTAINER_RECORDS
+                || bases >= MAX_CONTAINER_BASES
+                || (moves && records >= MIN_CONTAINER_RECORDS)
+            {
                 left.extend_from_slice(&batch.data[at..]);
                 batch.data.truncate(at);
                 break;
             }
             sequence = Some(record.sequence());
             records += 1;
-            bases += record.letters();
+            bases += record.num_bases();
             at += record.bytes().len();
         }
         if records == 0 {
             break;
         }
-        (batch.number, batch.before) = (number, before);
+        (batch.number, batch.record_counter) = (number, before);
         number += 1;
         before += records as u64;
         if jobs.send(batch).is_err() {
@@ -250,38 +264,38 @@ fn fill(
     Ok(())
 }
 
-/// Encodes batches, as long as all goes well.
-fn encode(
-    sequences: &Sequences<'_>,
+/// Encodes batches until no batches are left or the receiver has ended.
+fn encode_batches(
+    sequences: &ReferenceCache<'_>,
     groups: &HashMap<Vec<u8>, i32>,
-    to_do: &Receiver<Batch>,
-    done: &Sender<Result<Batch, Error>>,
+    to_do: &Receiver<ContainerBatch>,
+    done: &Sender<Result<ContainerBatch, Error>>,
 ) {
-    let mut encoder = Encoder::new(Near { sequences, held: None }, groups);
+    let mut encoder = ContainerEncoder::new(ThreadReference { sequences, held: None }, groups);
     for mut batch in to_do {
-        let Batch { before, data, container, lines, .. } = &mut batch;
+        let ContainerBatch { record_counter: before, data, container, index_entries: lines, .. } = &mut batch;
         container.clear();
         lines.clear();
-        let encoded = encoder.container(data, *before, container, lines);
+        let encoded = encoder.encode_container(data, *before, container, lines);
         if done.send(encoded.map(|()| batch)).is_err() {
             return;
         }
     }
 }
 
-/// Writes containers in their order.
-struct Sink<W> {
+/// Writes containers in the order of their numbers; containers that arrive too early are kept until their turn.
+struct OrderedWriter<W> {
     out: W,
     index: String,
-    /// Bytes written.
-    at: u64,
+    /// Number of bytes written so far: the file offset.
+    offset: u64,
 }
 
-impl<W: Write> Sink<W> {
-    fn take(
+impl<W: Write> OrderedWriter<W> {
+    fn write_in_order(
         mut self,
-        results: &Receiver<Result<Batch, Error>>,
-        free: &Sender<Batch>,
+        results: &Receiver<Result<ContainerBatch, Error>>,
+        free: &Sender<ContainerBatch>,
     ) -> Result<(W, String), Error> {
         let mut next = 0;
         let mut early = BTreeMap::new();
@@ -289,25 +303,25 @@ impl<W: Write> Sink<W> {
             let batch = batch?;
             early.insert(batch.number, batch);
             while let Some(batch) = early.remove(&next) {
-                self.write(&batch)?;
+                self.write_container(&batch)?;
                 next += 1;
-                // Nobody wants it after the last record.
+                // Nobody receives the batch after the last record.
                 let _ = free.send(batch);
             }
         }
-        self.out.write_all(&END)?;
+        self.out.write_all(&EOF_CONTAINER)?;
         self.out.flush()?;
         Ok((self.out, self.index))
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<(), Error> {
+    fn write_container(&mut self, batch: &ContainerBatch) -> Result<(), Error> {
         self.out.write_all(&batch.container)?;
-        for Line { reach, slice, bytes } in &batch.lines {
-            let Reach { sequence, start, span } = reach;
+        for CraiEntry { span, slice_offset: slice, slice_bytes: bytes } in &batch.index_entries {
+            let ReferenceSpan { sequence, start, span } = span;
             // Writing to a string cannot fail.
-            let _ = writeln!(self.index, "{sequence}\t{start}\t{span}\t{}\t{slice}\t{bytes}", self.at);
+            let _ = writeln!(self.index, "{sequence}\t{start}\t{span}\t{}\t{slice}\t{bytes}", self.offset);
         }
-        self.at += batch.container.len() as u64;
+        self.offset += batch.container.len() as u64;
         Ok(())
     }
 }

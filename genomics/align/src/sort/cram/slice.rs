@@ -1,240 +1,239 @@
-//! Records → a container with one slice (CRAM specification 3.1, sections 8.5 and 10).
+//! Encodes records as a container with one slice (CRAM specification 3.1, sections 8.5 and 10).
 
 use std::collections::HashMap;
 
 use md5::{Digest, Md5};
 
-use super::Near;
-use super::block::{Codec, Coders, Container, Kind, Reach};
-use super::number::{itf8, ltf8};
-use super::series::{Series, Values};
+use super::ThreadReference;
+use super::block::{BlockType, BlockWriter, Codec, ContainerHeader, ReferenceSpan};
+use super::data_series::{DataSeries, SliceValues};
+use super::itf8::{write_itf8, write_ltf8};
 use crate::sort::Error;
 use crate::sort::record::{Record, flag};
 
-/// Bits of the flags of CRAM.
+/// Bits of the CRAM compression flags (CF).
 mod cram_flag {
-    pub(super) const QUALITIES: i32 = 1;
-    /// What is known of the mate is written out.
-    pub(super) const DETACHED: i32 = 2;
-    /// The mate follows in this slice, and says the rest.
-    pub(super) const MATE_FOLLOWS: i32 = 4;
-    pub(super) const NO_BASES: i32 = 8;
+    pub(super) const HAS_QUALITIES_FLAG: i32 = 1;
+    /// The mate information is stored in the record.
+    pub(super) const DETACHED_MATE_FLAG: i32 = 2;
+    /// Flag of the data series `CF`: the mate is a later record of the same slice, from which the mate fields are
+    /// derived.
+    pub(super) const MATE_FOLLOWS_FLAG: i32 = 4;
+    pub(super) const NO_BASES_FLAG: i32 = 8;
 }
 
-/// Letters of the 4-bit bases.
-const LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
+/// Letters of the 4-bit base codes of BAM.
+const BASE_LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
 
-/// What a record has to do with its mate.
+/// How the mate of a record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mate {
+enum MateLink {
     Detached,
-    /// So many records lie between.
+    /// The mate follows in this slice after this number of other records.
     Follows(i32),
     Precedes,
 }
 
-/// A line of the index.
+/// An entry of the `.crai` index.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
-    pub(super) reach: Reach,
-    /// Where the slice begins behind the header of its container, and its bytes.
-    pub(super) slice: usize,
-    pub(super) bytes: usize,
+pub(super) struct CraiEntry {
+    pub(super) span: ReferenceSpan,
+    /// Offset of the slice after the container header, and size of the slice (bytes).
+    pub(super) slice_offset: usize,
+    pub(super) slice_bytes: usize,
 }
 
-/// Makes containers; one for each thread.
-pub(super) struct Encoder<'a> {
-    near: Near<'a>,
-    /// Read groups by their names.
+/// Encodes containers; each thread has its own.
+pub(super) struct ContainerEncoder<'a> {
+    reference_cache: ThreadReference<'a>,
+    /// Numbers of the read groups by ID.
     groups: &'a HashMap<Vec<u8>, i32>,
-    values: Values,
-    coders: Coders,
+    values: SliceValues,
+    block_writer: BlockWriter,
     bases: Vec<u8>,
     slice: Vec<u8>,
     blocks: Vec<u8>,
 }
 
-impl<'a> Encoder<'a> {
-    pub(super) fn new(near: Near<'a>, groups: &'a HashMap<Vec<u8>, i32>) -> Encoder<'a> {
-        Encoder {
-            near,
+impl<'a> ContainerEncoder<'a> {
+    pub(super) fn new(reference_cache: ThreadReference<'a>, groups: &'a HashMap<Vec<u8>, i32>) -> ContainerEncoder<'a> {
+        ContainerEncoder {
+            reference_cache,
             groups,
-            values: Values::default(),
-            coders: Coders::new(),
+            values: SliceValues::default(),
+            block_writer: BlockWriter::new(),
             bases: Vec::new(),
             slice: Vec::new(),
             blocks: Vec::new(),
         }
     }
 
-    /// Appends the container of `data`, records one after the other of which `before` stand before them in the file, and its lines of the
-    /// index.
-    pub(super) fn container(
+    /// Appends the container of the records in `data` to `out`, and its index entries to `lines`. `before` is the
+    /// number of records before it in the file.
+    pub(super) fn encode_container(
         &mut self,
         data: &[u8],
         before: u64,
         out: &mut Vec<u8>,
-        lines: &mut Vec<Line>,
+        lines: &mut Vec<CraiEntry>,
     ) -> Result<(), Error> {
         let mut records = Vec::new();
         let mut at = 0;
         while at < data.len() {
-            let record = Record::at(&data[at..]);
+            let record = Record::from_valid_bytes(&data[at..]);
             at += record.bytes().len();
             records.push(record);
         }
-        let mates = mates(&records);
-        let reaches = reaches(&records);
-        let reach = match reaches[..] {
+        let mates = link_mates(&records);
+        let spans = reference_spans(&records);
+        let span = match spans[..] {
             [only] => only,
-            _ => Reach { sequence: Reach::SEVERAL, start: 0, span: 0 },
+            _ => ReferenceSpan { sequence: ReferenceSpan::MULTIPLE_SEQUENCES, start: 0, span: 0 },
         };
-        let deltas = reach.sequence != Reach::SEVERAL;
-        self.values.clear();
-        let mut last = reach.start;
+        let deltas = span.sequence != ReferenceSpan::MULTIPLE_SEQUENCES;
+        self.values.clear_values();
+        let mut last = span.start;
         for (record, &mate) in records.iter().zip(&mates) {
             let position = record.position() + 1;
             if !deltas {
-                self.values.number(Series::Sequence, sequence(*record));
+                self.values.push_int(DataSeries::ReferenceId, sequence_number(*record));
             }
-            self.values.number(Series::Position, if deltas { position - last } else { position });
+            self.values.push_int(DataSeries::Position, if deltas { position - last } else { position });
             last = position;
-            self.record(*record, mate)?;
+            self.encode_record(*record, mate)?;
         }
 
         self.blocks.clear();
-        self.values.header(deltas, &mut self.coders, &mut self.blocks);
+        self.values.write_compression_header(deltas, &mut self.block_writer, &mut self.blocks);
         let landmark = self.blocks.len();
         let mut ids = Vec::new();
         self.slice.clear();
-        self.coders.block(Kind::Core, 0, Codec::Stored, &[], &mut self.slice);
-        self.values.blocks(&mut self.coders, &mut ids, &mut self.slice);
+        self.block_writer.write_block(BlockType::CoreData, 0, Codec::Stored, &[], &mut self.slice);
+        self.values.write_blocks(&mut self.block_writer, &mut ids, &mut self.slice);
 
         let mut header = Vec::new();
-        reach.write(&mut header);
-        itf8(&mut header, records.len() as i32);
-        ltf8(&mut header, before);
-        itf8(&mut header, ids.len() as i32 + 1);
-        itf8(&mut header, ids.len() as i32);
-        ids.iter().for_each(|&id| itf8(&mut header, id));
-        // No reference within the file.
-        itf8(&mut header, -1);
-        header.extend_from_slice(&self.digest(reach)?);
-        self.coders.block(Kind::Slice, 0, Codec::Stored, &header, &mut self.blocks);
+        span.write_span(&mut header);
+        write_itf8(&mut header, records.len() as i32);
+        write_ltf8(&mut header, before);
+        write_itf8(&mut header, ids.len() as i32 + 1);
+        write_itf8(&mut header, ids.len() as i32);
+        ids.iter().for_each(|&id| write_itf8(&mut header, id));
+        // No embedded reference.
+        write_itf8(&mut header, -1);
+        header.extend_from_slice(&self.reference_md5(span)?);
+        self.block_writer.write_block(BlockType::SliceHeader, 0, Codec::Stored, &header, &mut self.blocks);
         self.blocks.extend_from_slice(&self.slice);
 
         let bytes = self.blocks.len() - landmark;
-        lines.extend(reaches.into_iter().map(|reach| Line { reach, slice: landmark, bytes }));
-        let bases = records.iter().map(|record| record.letters() as u64).sum();
-        let container = Container {
+        lines.extend(spans.into_iter().map(|span| CraiEntry { span, slice_offset: landmark, slice_bytes: bytes }));
+        let bases = records.iter().map(|record| record.num_bases() as u64).sum();
+        let container = ContainerHeader {
             bytes: self.blocks.len(),
-            reach,
+            span,
             records: records.len(),
-            before,
+            record_counter: before,
             bases,
             blocks: ids.len() + 3,
-            slice: Some(landmark),
+            slice_offset: Some(landmark),
         };
-        container.write(out);
+        container.write_header(out);
         out.extend_from_slice(&self.blocks);
         Ok(())
     }
 
-    /// Sum of the stretch of the reference that a slice is read with.
-    fn digest(&mut self, reach: Reach) -> Result<[u8; 16], Error> {
-        if reach.sequence < 0 {
+    /// MD5 sum of the reference bases that a slice covers.
+    fn reference_md5(&mut self, span: ReferenceSpan) -> Result<[u8; 16], Error> {
+        if span.sequence < 0 {
             return Ok([0; 16]);
         }
-        let reference = self.near.bases(reach.sequence as u32)?;
-        let from = (reach.start as usize).saturating_sub(1).min(reference.len());
-        let to = (from + reach.span as usize).min(reference.len());
+        let reference = self.reference_cache.bases(span.sequence as u32)?;
+        let from = (span.start as usize).saturating_sub(1).min(reference.len());
+        let to = (from + span.span as usize).min(reference.len());
         Ok(Md5::digest(&reference[from..to]).into())
     }
 
-    /// All of a record but where it stands.
-    fn record(&mut self, record: Record<'_>, mate: Mate) -> Result<(), Error> {
-        let Encoder { near, groups, values, bases, .. } = self;
-        let on = record.sequence().filter(|_| !record.is(flag::UNMAPPED));
-        let unknown = record.letters() == 0;
+    /// Adds the values of all data series of a record except the position.
+    fn encode_record(&mut self, record: Record<'_>, mate: MateLink) -> Result<(), Error> {
+        let ContainerEncoder { reference_cache, groups, values, bases, .. } = self;
+        let on = record.sequence().filter(|_| !record.has_any_flag(flag::UNMAPPED));
+        let unknown = record.num_bases() == 0;
         let qualities = record.qualities().first().is_some_and(|&quality| quality != 0xff);
-        // Without bases the length is that of the CIGAR.
+        // Without bases the length follows from the CIGAR.
         let length = match unknown && on.is_some() {
-            true => {
-                record.cigar().filter(|op| matches!(op.kind, 0 | 1 | 4 | 7 | 8)).map(|op| op.len as i32).sum()
-            }
-            false => record.letters() as i32,
+            true => record.cigar().filter(|op| matches!(op.kind, 0 | 1 | 4 | 7 | 8)).map(|op| op.len as i32).sum(),
+            false => record.num_bases() as i32,
         };
-        values.number(Series::Flags, i32::from(record.flags()));
-        let mut flags = if qualities { cram_flag::QUALITIES } else { 0 };
+        values.push_int(DataSeries::Flags, i32::from(record.flags()));
+        let mut flags = if qualities { cram_flag::HAS_QUALITIES_FLAG } else { 0 };
         flags |= match mate {
-            Mate::Detached => cram_flag::DETACHED,
-            Mate::Follows(_) => cram_flag::MATE_FOLLOWS,
-            Mate::Precedes => 0,
+            MateLink::Detached => cram_flag::DETACHED_MATE_FLAG,
+            MateLink::Follows(_) => cram_flag::MATE_FOLLOWS_FLAG,
+            MateLink::Precedes => 0,
         };
-        flags |= if unknown { cram_flag::NO_BASES } else { 0 };
-        values.number(Series::CramFlags, flags);
-        values.number(Series::Length, length);
+        flags |= if unknown { cram_flag::NO_BASES_FLAG } else { 0 };
+        values.push_int(DataSeries::CramFlags, flags);
+        values.push_int(DataSeries::ReadLength, length);
         let group = record.tag(*b"RG").and_then(|value| match value {
             [b'Z', id @ .., 0] => groups.get(id).copied(),
             _ => None,
         });
-        values.number(Series::Group, group.unwrap_or(-1));
-        let name = values.bytes(Series::Name);
+        values.push_int(DataSeries::ReadGroup, group.unwrap_or(-1));
+        let name = values.bytes_mut(DataSeries::ReadName);
         name.extend_from_slice(record.name());
         name.push(0);
         match mate {
-            Mate::Detached => {
-                let bit = |of: u16, is: i32| if record.is(of) { is } else { 0 };
-                values.number(Series::MateFlags, bit(flag::MATE_REVERSE, 1) | bit(flag::MATE_UNMAPPED, 2));
-                values.number(Series::MateSequence, record.next_sequence());
-                values.number(Series::MatePosition, record.next_position() + 1);
-                values.number(Series::TemplateLength, record.template_length());
+            MateLink::Detached => {
+                let bit = |of: u16, is: i32| if record.has_any_flag(of) { is } else { 0 };
+                values.push_int(DataSeries::MateFlags, bit(flag::MATE_REVERSE, 1) | bit(flag::MATE_UNMAPPED, 2));
+                values.push_int(DataSeries::MateSequence, record.mate_sequence());
+                values.push_int(DataSeries::MatePosition, record.mate_position() + 1);
+                values.push_int(DataSeries::TemplateLength, record.template_length());
             }
-            Mate::Follows(between) => values.number(Series::NextFragment, between),
-            Mate::Precedes => {}
+            MateLink::Follows(between) => values.push_int(DataSeries::NextFragment, between),
+            MateLink::Precedes => {}
         }
         for tag in record.tags() {
             let (tag, value) = tag.ok_or(Error::Record { what: "has tags that cannot be read" })?;
-            let told = (tag == *b"RG" && group.is_some()) || (tag == *b"CG" && record.has_long_cigar());
-            if !told {
-                values.tag(tag, value[0], &value[1..]);
+            let is_implied = (tag == *b"RG" && group.is_some()) || (tag == *b"CG" && record.has_long_cigar());
+            if !is_implied {
+                values.push_tag(tag, value[0], &value[1..]);
             }
         }
-        values.end_tags();
+        values.end_record_tags();
 
         bases.clear();
-        record.push_bases(LETTERS, bases);
+        record.push_bases(BASE_LETTERS, bases);
         if let Some(on) = on {
-            features(record, bases, near.bases(on)?, values);
-            values.number(Series::MappingQuality, i32::from(record.mapping_quality()));
+            encode_features(record, bases, reference_cache.bases(on)?, values);
+            values.push_int(DataSeries::MappingQuality, i32::from(record.mapping_quality()));
         } else {
-            values.bytes(Series::Base).extend_from_slice(bases);
+            values.bytes_mut(DataSeries::Base).extend_from_slice(bases);
         }
         if qualities {
-            values.bytes(Series::Quality).extend_from_slice(record.qualities());
+            values.bytes_mut(DataSeries::Quality).extend_from_slice(record.qualities());
         }
         Ok(())
     }
 }
 
-/// Number of the sequence that a record stands at, or [`Reach::NONE`].
-fn sequence(record: Record<'_>) -> i32 {
-    record.sequence().map_or(Reach::NONE, |sequence| sequence as i32)
+/// Index of the reference sequence of a record, or [`ReferenceSpan::UNMAPPED`].
+fn sequence_number(record: Record<'_>) -> i32 {
+    record.sequence().map_or(ReferenceSpan::UNMAPPED, |sequence| sequence as i32)
 }
 
-/// What differs from the reference: positions are those of the read, from 1, as distances.
-fn features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &mut Values) {
+/// Adds the read features: the differences from the reference, with read positions (1-based) stored as differences.
+fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &mut SliceValues) {
     let (mut at, mut there) = (0usize, record.position().max(0) as usize);
     let (mut count, mut last) = (0, 0);
-    let mut feature = |values: &mut Values, code: u8, at: usize| {
-        values.byte(Series::FeatureCode, code);
-        values.number(Series::FeaturePosition, (at + 1 - last) as i32);
+    let mut feature = |values: &mut SliceValues, code: u8, at: usize| {
+        values.push_byte(DataSeries::FeatureCode, code);
+        values.push_int(DataSeries::FeaturePosition, (at + 1 - last) as i32);
         last = at + 1;
         count += 1;
     };
     let read = |from: usize, length: usize| bases.get(from..from + length);
-    let text = |values: &mut Values, series: Series, from: usize, length: usize| {
-        let out = values.bytes(series);
+    let text = |values: &mut SliceValues, series: DataSeries, from: usize, length: usize| {
+        let out = values.bytes_mut(series);
         match read(from, length) {
             Some(bases) => out.extend_from_slice(bases),
             None => out.resize(out.len() + length, b'N'),
@@ -251,14 +250,14 @@ fn features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &mut Val
                     if other == Some(base) {
                         continue;
                     }
-                    match (other.and_then(letter), letter(base)) {
+                    match (other.and_then(substitution_code), substitution_code(base)) {
                         (Some(of), Some(is)) => {
                             feature(values, b'X', at + i);
-                            values.byte(Series::Substitution, is - u8::from(is > of));
+                            values.push_byte(DataSeries::Substitution, is - u8::from(is > of));
                         }
                         _ => {
                             feature(values, b'b', at + i);
-                            values.bytes(Series::Stretch).extend_from_slice(&[base, 0]);
+                            values.bytes_mut(DataSeries::Bases).extend_from_slice(&[base, 0]);
                         }
                     }
                 }
@@ -267,39 +266,39 @@ fn features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &mut Val
             }
             1 => {
                 feature(values, b'I', at);
-                text(values, Series::Inserted, at, length);
+                text(values, DataSeries::InsertedBases, at, length);
                 at += length;
             }
             4 => {
                 feature(values, b'S', at);
-                text(values, Series::SoftClip, at, length);
+                text(values, DataSeries::SoftClippedBases, at, length);
                 at += length;
             }
             2 => {
                 feature(values, b'D', at);
-                values.number(Series::Deleted, length as i32);
+                values.push_int(DataSeries::DeletionLength, length as i32);
                 there += length;
             }
             3 => {
                 feature(values, b'N', at);
-                values.number(Series::Skipped, length as i32);
+                values.push_int(DataSeries::SkipLength, length as i32);
                 there += length;
             }
             5 => {
                 feature(values, b'H', at);
-                values.number(Series::HardClip, length as i32);
+                values.push_int(DataSeries::HardClipLength, length as i32);
             }
             _ => {
                 feature(values, b'P', at);
-                values.number(Series::Padding, length as i32);
+                values.push_int(DataSeries::PaddingLength, length as i32);
             }
         }
     }
-    values.number(Series::Features, count);
+    values.push_int(DataSeries::FeatureCount, count);
 }
 
-/// Place among the letters that substitutions are told by.
-fn letter(base: u8) -> Option<u8> {
+/// Index of a base in the substitution code.
+fn substitution_code(base: u8) -> Option<u8> {
     match base {
         b'A' => Some(0),
         b'C' => Some(1),
@@ -310,53 +309,63 @@ fn letter(base: u8) -> Option<u8> {
     }
 }
 
-/// Mates of whom the later says nothing that does not follow from both. Programs reckon the length of a template in two ways, from its
-/// outermost bases or between the ends that were read first: only pairs for which both are the same are taken.
-fn mates(records: &[Record<'_>]) -> Vec<Mate> {
-    let mut mates = vec![Mate::Detached; records.len()];
+/// Finds mates in the same slice whose mate information can be derived from each other. Programs compute the template
+/// length in two ways, from the outermost bases or between the 5' ends. Only pairs for which both ways agree are
+/// linked.
+fn link_mates(records: &[Record<'_>]) -> Vec<MateLink> {
+    let mut mates = vec![MateLink::Detached; records.len()];
     let mut waiting: HashMap<&[u8], usize> = HashMap::with_capacity(records.len());
     let alone = flag::UNMAPPED | flag::MATE_UNMAPPED | flag::SECONDARY | flag::SUPPLEMENTARY;
     for (number, &record) in records.iter().enumerate() {
-        if !record.is(flag::PAIRED) || record.is(alone) || record.next_sequence() != sequence(record) {
+        if !record.has_any_flag(flag::PAIRED)
+            || record.has_any_flag(alone)
+            || record.mate_sequence() != sequence_number(record)
+        {
             continue;
         }
         let Some(first) = waiting.insert(record.name(), number) else { continue };
         let before = records[first];
-        let ends = [flag::FIRST, flag::LAST].map(|end| (before.is(end), record.is(end)));
-        let span = |record: Record<'_>| record.span().max(1) as i32;
+        let ends = [flag::READ1, flag::READ2].map(|end| (before.has_any_flag(end), record.has_any_flag(end)));
+        let span = |record: Record<'_>| record.ref_span().max(1) as i32;
         let length = record.position() + span(record) - before.position();
-        let innards = ends == [(true, false), (false, true)] || ends == [(false, true), (true, false)];
-        let inward = !before.is(flag::REVERSE) && record.is(flag::REVERSE);
-        let told = before.is(flag::MATE_REVERSE) && !record.is(flag::MATE_REVERSE);
-        let places =
-            (before.next_position(), record.next_position()) == (record.position(), before.position());
-        let lengths = (before.template_length(), record.template_length()) == (length, -length);
-        let outermost = before.position() < record.position() && span(before) <= length;
-        if sequence(before) == sequence(record) && innards && inward && told && places && lengths && outermost
+        let is_read1_and_read2 = ends == [(true, false), (false, true)] || ends == [(false, true), (true, false)];
+        let is_inward = !before.has_any_flag(flag::REVERSE) && record.has_any_flag(flag::REVERSE);
+        let strands_agree = before.has_any_flag(flag::MATE_REVERSE) && !record.has_any_flag(flag::MATE_REVERSE);
+        let positions_agree =
+            (before.mate_position(), record.mate_position()) == (record.position(), before.position());
+        let lengths_agree = (before.template_length(), record.template_length()) == (length, -length);
+        let is_outermost = before.position() < record.position() && span(before) <= length;
+        if sequence_number(before) == sequence_number(record)
+            && is_read1_and_read2
+            && is_inward
+            && strands_agree
+            && positions_agree
+            && lengths_agree
+            && is_outermost
         {
-            mates[first] = Mate::Follows((number - first - 1) as i32);
-            mates[number] = Mate::Precedes;
+            mates[first] = MateLink::Follows((number - first - 1) as i32);
+            mates[number] = MateLink::Precedes;
             waiting.remove(record.name());
         }
     }
     mates
 }
 
-/// Where the records lie, a stretch for each sequence.
-fn reaches(records: &[Record<'_>]) -> Vec<Reach> {
-    let mut reaches: Vec<Reach> = Vec::new();
+/// The reference span of the records of each sequence.
+fn reference_spans(records: &[Record<'_>]) -> Vec<ReferenceSpan> {
+    let mut spans: Vec<ReferenceSpan> = Vec::new();
     for &record in records {
-        let sequence = sequence(record);
-        if reaches.last().is_none_or(|reach| reach.sequence != sequence) {
+        let sequence = sequence_number(record);
+        if spans.last().is_none_or(|span| span.sequence != sequence) {
             let start = if sequence < 0 { 0 } else { record.position() + 1 };
-            reaches.push(Reach { sequence, start, span: 0 });
+            spans.push(ReferenceSpan { sequence, start, span: 0 });
         }
-        if let Some(reach) = reaches.last_mut()
+        if let Some(span) = spans.last_mut()
             && sequence >= 0
         {
-            let end = record.position() + record.span().max(1) as i32;
-            reach.span = reach.span.max(end - reach.start + 1);
+            let end = record.position() + record.ref_span().max(1) as i32;
+            span.span = span.span.max(end - span.start + 1);
         }
     }
-    reaches
+    spans
 }

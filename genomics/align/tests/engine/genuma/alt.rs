@@ -1,4 +1,4 @@
-//! ALT contigs: what the records say, and that bwa mem says the same.
+//! ALT contigs: checks the records and compares them with bwa mem.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,8 @@ use super::*;
 use crate::data::write_reads;
 use crate::peers;
 
-/// A chromosome with a repeat, two other forms of 40 kbp of it, one of them reversed, and a sequence like nothing else; all but the first are ALT
-/// contigs.
+/// A chromosome with a repeat, two alternative forms of 40 kbp of it, one of them reverse-complemented, and a unique
+/// sequence; all but the first are ALT contigs.
 fn bench(seed: u64) -> Bench {
     let mut dice = Dice(seed);
     let mut chromosome = dice.bases(150_000);
@@ -20,15 +20,12 @@ fn bench(seed: u64) -> Bench {
     let named = [("chr1", chromosome), ("chr1_near_alt", near), ("chr1_far_alt", far), ("HLA*01:02", own)];
     let bench = Bench::of(named.map(|(name, seq)| (name.to_owned(), seq)).into());
     let names: Vec<&str> = bench.genome[1..].iter().map(|(name, _)| name.as_str()).collect();
-    fs::write(
-        bench.path("ref.fa.alt"),
-        format!("@HD\tVN:1.6\n{}\t0\tchr1\t20001\n", names.join("\t0\tchr1\n")),
-    )
-    .unwrap();
+    fs::write(bench.path("ref.fa.alt"), format!("@HD\tVN:1.6\n{}\t0\tchr1\t20001\n", names.join("\t0\tchr1\n")))
+        .unwrap();
     bench
 }
 
-/// Pairs of 2×150 bp from all contigs, as many of the chromosome's part with other forms as of each form.
+/// Pairs of 2×150 bp from all contigs, equally many from the part with alternative forms and from each form.
 fn reads(bench: &Bench, n: usize, seed: u64) -> Vec<Read> {
     let mut dice = Dice(seed);
     let mut reads = Vec::new();
@@ -45,12 +42,7 @@ fn reads(bench: &Bench, n: usize, seed: u64) -> Vec<Read> {
         let fragment = dice.copy(&seq[at..at + insert], 400);
         let mut mates = [fragment[..150].to_vec(), revcomp(&fragment[fragment.len() - 150..])];
         mates.rotate_left(dice.roll(2));
-        let read = |seq: Vec<u8>| Read {
-            name: format!("p{i}"),
-            qual: vec![b'I'; seq.len()],
-            seq,
-            ..Read::default()
-        };
+        let read = |seq: Vec<u8>| Read { name: format!("p{i}"), qual: vec![b'I'; seq.len()], seq, ..Read::default() };
         reads.extend(mates.map(read));
     }
     reads
@@ -69,7 +61,7 @@ fn records_tell_of_alt_contigs() {
     let marked: Vec<bool> = header.lines().map(|line| line.ends_with("\tAH:*")).collect();
     assert_eq!(marked, [false, true, true, true]);
 
-    let all = check(&bench, Options::default(), &reads, Layout::Paired);
+    let all = check(&bench, Options::default(), &reads, ReadLayout::Paired);
     let mut better = 0;
     for lines in all.chunk_by(|a, b| a.name == b.name && (a.flag & 0xc0) == (b.flag & 0xc0)) {
         let [first, rest @ ..] = lines else { panic!("a read without a record") };
@@ -81,13 +73,10 @@ fn records_tell_of_alt_contigs() {
                 assert_eq!((alt.tag("pa"), first.tag("XA")), (None, None));
                 let share = f64::from(first.number("AS")) / f64::from(alt.number("AS"));
                 assert!((first.tag("pa").unwrap().parse::<f64>().unwrap() - share).abs() < 0.00051);
-                // What is not as good is named where the best is.
+                // A worse placement is listed in the record of the best one.
                 assert!(
                     share < 0.8
-                        || alt
-                            .tag("XA")
-                            .unwrap()
-                            .contains(&format!("chr1,{}", if first.is(0x10) { '-' } else { '+' }))
+                        || alt.tag("XA").unwrap().contains(&format!("chr1,{}", if first.is(0x10) { '-' } else { '+' }))
                 );
                 better += 1;
             }
@@ -98,23 +87,20 @@ fn records_tell_of_alt_contigs() {
 
     let count = |lines: &[Line], what: &dyn Fn(&Line) -> bool| lines.iter().filter(|line| what(line)).count();
     let secondary =
-        check(&bench, Options { pieces_secondary: true, ..Options::default() }, &reads, Layout::Paired);
-    assert_eq!(
-        (count(&secondary, &|line| line.is(0x100)), count(&secondary, &|line| line.is(0x800))),
-        (better, 0)
-    );
-    let every = check(&bench, Options { all: true, ..Options::default() }, &reads, Layout::Paired);
+        check(&bench, Options { supplementary_as_secondary: true, ..Options::default() }, &reads, ReadLayout::Paired);
+    assert_eq!((count(&secondary, &|line| line.is(0x100)), count(&secondary, &|line| line.is(0x800))), (better, 0));
+    let every = check(&bench, Options { report_all: true, ..Options::default() }, &reads, ReadLayout::Paired);
     assert!(count(&every, &|line| line.is(0x100)) > 0);
     assert!(every.iter().all(|line| !(line.is(0x100) && is_alt(line))));
     let alone: Vec<Read> =
         (reads.iter().enumerate()).map(|(i, read)| Read { name: format!("s{i}"), ..read.clone() }).collect();
-    let single = check(&bench, Options::default(), &alone, Layout::Single);
+    let single = check(&bench, Options::default(), &alone, ReadLayout::Single);
     assert!(count(&single, &|line| line.tag("pa").is_some()) > 500);
 
     let ignored = |options| -> Vec<String> {
         let engine = bench.load(options).unwrap();
         assert!(!engine.contigs().header_lines().contains("AH"));
-        lines(&engine, &answer(&engine, &blocks(&engine, &reads, Layout::Paired, 1000)))
+        lines(&engine, &answer(&engine, &blocks(&engine, &reads, ReadLayout::Paired, 1000)))
     };
     let asked = ignored(Options { ignore_alt: true, ..Options::default() });
     fs::remove_file(bench.path("ref.fa.alt")).unwrap();
@@ -126,15 +112,12 @@ fn a_list_of_alt_contigs_that_is_none_is_refused() {
     let bench = bench(63);
     let said = |text: &[u8]| {
         fs::write(bench.path("ref.fa.alt"), text).unwrap();
-        bench
-            .load(Options::default())
-            .map(|engine| engine.contigs().header_lines())
-            .map_err(|e| e.to_string())
+        bench.load(Options::default()).map(|engine| engine.contigs().header_lines()).map_err(|e| e.to_string())
     };
     let error = said(b"chr1_near_alt\n>chr1\nACGT\n").unwrap_err();
     assert!(error.contains("ref.fa.alt: line 2 does not begin with the name of an ALT contig"), "{error}");
     assert!(said(b"\x1f\x8b\x08\x00").unwrap_err().contains("line 1"));
-    // Who is not in the reference is ignored, as by bwa.
+    // Names that the reference does not have are ignored, as in bwa.
     assert_eq!(said(b"chr1_near_alt\nnobody\t0\n").unwrap().matches("AH:*").count(), 1);
     assert!(!said(b"").unwrap().contains("AH"));
     fs::remove_file(bench.path("ref.fa.alt")).unwrap();
@@ -145,19 +128,16 @@ fn a_list_of_alt_contigs_that_is_none_is_refused() {
 #[test]
 fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
     let bwa = Path::new("bwa");
-    // Without a command it tells its usage and fails.
+    // Without a command, bwa prints its usage and fails.
     if Command::new(bwa).output().is_err() {
-        return peers::skipped(
-            "bwa_says_the_same_of_reads_that_stand_on_alt_contigs",
-            "bwa is not installed",
-        );
+        return peers::skipped("bwa_says_the_same_of_reads_that_stand_on_alt_contigs", "bwa is not installed");
     }
     let bench = bench(65);
     let folder = bench.folder.path();
     peers::run(bwa, &["index", "ref.fa"], folder);
     let reads = reads(&bench, 2500, 66);
     let engine = bench.load(Options::default()).unwrap();
-    for layout in [Layout::Paired, Layout::Single] {
+    for layout in [ReadLayout::Paired, ReadLayout::Single] {
         let ours = lines(&engine, &answer(&engine, &blocks(&engine, &reads, layout, 1000)));
         let files = write_reads(folder, &reads, layout);
         let files = files.iter().map(|path| path.to_str().unwrap());
@@ -173,10 +153,9 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
             }
             of
         };
-        let (ours, theirs) =
-            (sorted(ours.iter().map(String::as_str).collect()), sorted(theirs.lines().collect()));
+        let (ours, theirs) = (sorted(ours.iter().map(String::as_str).collect()), sorted(theirs.lines().collect()));
         assert_eq!((ours.len(), theirs.len()), (reads.len(), reads.len()));
-        // Reads that bwa is sure of: the same place, flag, quality, tag, and place on an ALT contig.
+        // Reads that bwa places uniquely: same position, flag, quality, tag, and position on an ALT contig.
         let [mut sure, mut place, mut flag, mut quality, mut share, mut better, mut alt] = [0; 7];
         for (ours, theirs) in ours.iter().zip(&theirs).filter(|(_, theirs)| theirs[0].quality >= 20) {
             sure += 1;
@@ -198,16 +177,12 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
             };
             alt += usize::from(on_alt(ours) == on_alt(theirs));
         }
-        let counts =
-            format!("{layout:?}: of {sure}: {place} {flag} {quality} {share} {alt}; {better} better");
+        let counts = format!("{layout:?}: of {sure}: {place} {flag} {quality} {share} {alt}; {better} better");
         println!("{counts}");
         assert!(sure > 3500 && better > 1000, "{counts}");
         let nearly_all = |n: usize, share: f64| n as f64 > share * sure as f64;
         assert!(
-            nearly_all(place, 0.99)
-                && nearly_all(flag, 0.98)
-                && nearly_all(share, 0.97)
-                && nearly_all(alt, 0.97),
+            nearly_all(place, 0.99) && nearly_all(flag, 0.98) && nearly_all(share, 0.97) && nearly_all(alt, 0.97),
             "{counts}"
         );
         assert!(nearly_all(quality, 0.97), "{counts}");

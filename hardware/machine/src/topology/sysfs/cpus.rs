@@ -1,55 +1,65 @@
-//! CPUs: which are online, their packages, cores and siblings, and the caches they share.
+//! Reads CPUs from sysfs: which are online, their packages, cores and siblings, and the caches they share.
 
 use std::collections::BTreeMap;
 
 use crate::IdSet;
-use crate::topology::tree::{Reader, bytes, content, parse};
-use crate::topology::{Cache, CacheKind, Cpu, Error};
+use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size, parse_number};
+use crate::topology::{CacheKind, Cpu, CpuCache, Error};
 
-const FOLDER: &str = "/sys/devices/system/cpu";
+const CPU_FOLDER: &str = "/sys/devices/system/cpu";
 
-/// The CPUs that are online, and those that are there but are not.
-pub fn online(reader: &Reader<'_>, lists: &BTreeMap<u32, Option<IdSet>>) -> Result<(IdSet, IdSet), Error> {
-    let path = format!("{FOLDER}/online");
-    let online = match reader.list(&path)? {
+/// Reads the CPUs that are online and those that are present but offline.
+pub fn read_online_and_offline(
+    reader: &RecordingReader<'_>,
+    cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
+) -> Result<(IdSet, IdSet), Error> {
+    let path = format!("{CPU_FOLDER}/online");
+    let online = match reader.read_id_list(&path)? {
         Some(online) => online,
-        None => elsewhere(reader, &path, lists)?,
+        None => guess_online_cpus(reader, &path, cpus_by_node)?,
     };
     if online.is_empty() {
-        return Err(content(&path, "no CPU is online"));
+        return Err(malformed_content_error(&path, "no CPU is online"));
     }
-    let present = reader.list(&format!("{FOLDER}/present"))?.unwrap_or_default();
-    let offline = present.without(&online);
+    let present = reader.read_id_list(&format!("{CPU_FOLDER}/present"))?.unwrap_or_default();
+    let offline = present.difference(&online);
     Ok((online, offline))
 }
 
-/// The CPUs that are online, as other files tell them.
-fn elsewhere(reader: &Reader<'_>, path: &str, lists: &BTreeMap<u32, Option<IdSet>>) -> Result<IdSet, Error> {
-    let listed: IdSet = lists.values().flatten().flat_map(IdSet::iter).collect();
+/// Finds the online CPUs without the file `online`: from the nodes' CPU lists, else from the affinity of this
+/// process.
+fn guess_online_cpus(
+    reader: &RecordingReader<'_>,
+    path: &str,
+    cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
+) -> Result<IdSet, Error> {
+    let listed: IdSet = cpus_by_node.values().flatten().flat_map(IdSet::iter).collect();
     if !listed.is_empty() {
-        reader.miss(format!("{path} cannot be read: the CPUs that the nodes list are taken, {listed}"));
+        reader.note_missing(format!("{path} cannot be read: using the CPUs that the nodes list, {listed}"));
         return Ok(listed);
     }
     const STATUS: &str = "/proc/self/status";
-    if let Some([Some(text)]) = reader.values(STATUS, ["Cpus_allowed_list"])? {
-        let allowed = crate::topology::tree::list(STATUS, &text)?;
-        reader.miss(format!("{path} cannot be read: the CPUs of this process are taken for all, {allowed}"));
+    if let Some([Some(text)]) = reader.read_values(STATUS, ["Cpus_allowed_list"])? {
+        let allowed = crate::topology::file_tree::parse_id_list(STATUS, &text)?;
+        reader.note_missing(format!(
+            "{path} cannot be read: assuming that the machine has only the CPUs of this process, {allowed}"
+        ));
         return Ok(allowed);
     }
-    Err(content(path, "cannot be read, and nothing else tells the CPUs"))
+    Err(malformed_content_error(path, "cannot be read, and no other file lists the CPUs"))
 }
 
-/// All online CPUs, by number.
-pub fn cpus(reader: &Reader<'_>, lists: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu>, Error> {
-    let online: IdSet = lists.values().flat_map(IdSet::iter).collect();
+/// Reads all online CPUs, sorted by number.
+pub fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu>, Error> {
+    let online: IdSet = cpus_by_node.values().flat_map(IdSet::iter).collect();
     let mut cpus = Vec::new();
     let mut without = IdSet::new();
-    for (node, id) in lists.iter().flat_map(|(node, list)| list.iter().map(move |id| (*node, id))) {
-        let folder = format!("{FOLDER}/cpu{id}/topology");
-        // The kernel says -1 where the architecture tells no package.
-        let package = reader.number::<i64>(&format!("{folder}/physical_package_id"))?;
-        let core = reader.number::<i64>(&format!("{folder}/core_id"))?;
-        let siblings = siblings(reader, &folder, id)?;
+    for (node, id) in cpus_by_node.iter().flat_map(|(node, list)| list.iter().map(move |id| (*node, id))) {
+        let folder = format!("{CPU_FOLDER}/cpu{id}/topology");
+        // The kernel writes -1 where the architecture has no package number.
+        let package = reader.read_number::<i64>(&format!("{folder}/physical_package_id"))?;
+        let core = reader.read_number::<i64>(&format!("{folder}/core_id"))?;
+        let siblings = read_siblings(reader, &folder, id)?;
         if core.is_none() || siblings.is_none() {
             without.insert(id);
         }
@@ -62,25 +72,25 @@ pub fn cpus(reader: &Reader<'_>, lists: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu
             node,
             package: number(package, 0),
             core: number(core, id),
-            siblings: siblings.unwrap_or_else(|| IdSet::from([id])).and(&online),
+            siblings: siblings.unwrap_or_else(|| IdSet::from([id])).intersection(&online),
         });
     }
     if !without.is_empty() {
-        reader.miss(format!(
-            "{FOLDER}/cpu*/topology of CPUs {without} cannot be read: each is taken as a core of its own"
+        reader.note_missing(format!(
+            "{CPU_FOLDER}/cpu*/topology of CPUs {without} cannot be read: assuming a separate core for each"
         ));
     }
     cpus.sort_by_key(|cpu| cpu.id);
     Ok(cpus)
 }
 
-/// The hardware threads of a CPU's core; kernels before 5.3 know only the older name.
-fn siblings(reader: &Reader<'_>, folder: &str, id: u32) -> Result<Option<IdSet>, Error> {
+/// Reads the hardware threads of a CPU's core. Kernels before 5.3 have only `thread_siblings_list`.
+fn read_siblings(reader: &RecordingReader<'_>, folder: &str, id: u32) -> Result<Option<IdSet>, Error> {
     for name in ["core_cpus_list", "thread_siblings_list"] {
         let path = format!("{folder}/{name}");
-        if let Some(siblings) = reader.list(&path)? {
+        if let Some(siblings) = reader.read_id_list(&path)? {
             if !siblings.contains(id) {
-                return Err(content(&path, format!("'{siblings}' lacks CPU {id} itself")));
+                return Err(malformed_content_error(&path, format!("'{siblings}' lacks CPU {id} itself")));
             }
             return Ok(Some(siblings));
         }
@@ -88,19 +98,19 @@ fn siblings(reader: &Reader<'_>, folder: &str, id: u32) -> Result<Option<IdSet>,
     Ok(None)
 }
 
-/// All caches of the online CPUs, each once.
-pub fn caches(reader: &Reader<'_>, online: &IdSet) -> Result<Vec<Cache>, Error> {
-    let mut caches: BTreeMap<(u32, CacheKind, IdSet), Cache> = BTreeMap::new();
+/// Reads all caches of the online CPUs, each cache once.
+pub fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<CpuCache>, Error> {
+    let mut caches: BTreeMap<(u32, CacheKind, IdSet), CpuCache> = BTreeMap::new();
     let (mut without, mut sizeless) = (IdSet::new(), IdSet::new());
     for id in online.iter() {
         let mut index = 0;
-        let folder = |index| format!("{FOLDER}/cpu{id}/cache/index{index}");
-        while let Some(level) = reader.number::<u32>(&format!("{}/level", folder(index)))? {
-            match cache(reader, &folder(index), id, level)? {
+        let folder = |index| format!("{CPU_FOLDER}/cpu{id}/cache/index{index}");
+        while let Some(level) = reader.read_number::<u32>(&format!("{}/level", folder(index)))? {
+            match read_cache(reader, &folder(index), id, level)? {
                 Some(cache) => {
-                    let cpus = cache.cpus.and(online);
+                    let cpus = cache.cpus.intersection(online);
                     let key = (cache.level, cache.kind, cpus.clone());
-                    caches.entry(key).or_insert(Cache { cpus, ..cache });
+                    caches.entry(key).or_insert(CpuCache { cpus, ..cache });
                 }
                 None => sizeless.insert(id),
             }
@@ -111,35 +121,36 @@ pub fn caches(reader: &Reader<'_>, online: &IdSet) -> Result<Vec<Cache>, Error> 
         }
     }
     if !without.is_empty() {
-        reader
-            .miss(format!("{FOLDER}/cpu*/cache of CPUs {without} cannot be read: their caches are unknown"));
+        reader.note_missing(format!(
+            "{CPU_FOLDER}/cpu*/cache of CPUs {without} cannot be read: their caches are unknown"
+        ));
     }
     if !sizeless.is_empty() {
-        reader.miss(format!("CPUs {sizeless} have caches of unknown size: those are left out"));
+        reader.note_missing(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
     }
-    let mut caches: Vec<Cache> = caches.into_values().collect();
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+    let mut caches: Vec<CpuCache> = caches.into_values().collect();
+    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest()));
     Ok(caches)
 }
 
-/// One cache of a CPU; `None` when nothing tells its size.
-fn cache(reader: &Reader<'_>, folder: &str, id: u32, level: u32) -> Result<Option<Cache>, Error> {
+/// Reads one cache of a CPU. `None` if its size is unknown.
+fn read_cache(reader: &RecordingReader<'_>, folder: &str, id: u32, level: u32) -> Result<Option<CpuCache>, Error> {
     let path = format!("{folder}/type");
-    let kind = match reader.text(&path)?.as_deref() {
+    let kind = match reader.read_text(&path)?.as_deref() {
         Some("Data") => CacheKind::Data,
         Some("Instruction") => CacheKind::Instruction,
         Some("Unified") | None => CacheKind::Unified,
-        Some(other) => return Err(content(&path, format!("'{other}' is no kind of cache"))),
+        Some(other) => return Err(malformed_content_error(&path, format!("'{other}' is not a cache type"))),
     };
     let path = format!("{folder}/size");
-    let Some(size) = reader.text(&path)? else { return Ok(None) };
-    let size = bytes(&path, &size)?;
+    let Some(size) = reader.read_text(&path)? else { return Ok(None) };
+    let size = parse_kernel_size(&path, &size)?;
     let path = format!("{folder}/coherency_line_size");
-    let line = reader.text(&path)?.map_or(Ok(64), |text| parse(&path, &text))?;
+    let line = reader.read_text(&path)?.map_or(Ok(64), |text| parse_number(&path, &text))?;
     let path = format!("{folder}/shared_cpu_list");
-    let cpus = reader.list(&path)?.unwrap_or_else(|| IdSet::from([id]));
+    let cpus = reader.read_id_list(&path)?.unwrap_or_else(|| IdSet::from([id]));
     if !cpus.contains(id) {
-        return Err(content(&path, format!("'{cpus}' lacks CPU {id} itself")));
+        return Err(malformed_content_error(&path, format!("'{cpus}' lacks CPU {id} itself")));
     }
-    Ok(Some(Cache { level, kind, bytes: size, line, cpus }))
+    Ok(Some(CpuCache { level, kind, bytes: size, line_bytes: line, cpus }))
 }

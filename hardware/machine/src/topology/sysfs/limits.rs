@@ -1,143 +1,161 @@
-//! What a process may use: its affinity, its cpuset, and the limits of its control groups.
+//! Reads what this process may use: its affinity, its cpuset, and the limits of its control groups.
 
 use crate::IdSet;
-use crate::topology::tree::{Reader, content, list, parse};
-use crate::topology::{Allowed, Error};
+use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_id_list, parse_number};
+use crate::topology::{AllowedResources, Error};
 
-const STATUS: &str = "/proc/self/status";
-const GROUPS: &str = "/proc/self/cgroup";
-const MOUNTS: &str = "/proc/self/mountinfo";
+const STATUS_PATH: &str = "/proc/self/status";
+const CGROUP_PATH: &str = "/proc/self/cgroup";
+const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 
-/// Version 1 writes no limit as the largest multiple of a page that it can hold.
-const NO_LIMIT: u64 = 1 << 62;
+/// Control groups version 1 have no value for "unlimited": the file then holds a number of bytes at least this large.
+const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
-/// What this process may use of the CPUs and nodes that are online.
-pub fn allowed(reader: &Reader<'_>, cpus: &IdSet, nodes: &IdSet) -> Result<Allowed, Error> {
+/// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
+pub fn read_allowed_resources(
+    reader: &RecordingReader<'_>,
+    cpus: &IdSet,
+    nodes: &IdSet,
+) -> Result<AllowedResources, Error> {
     let [may_run, may_take] =
-        reader.values(STATUS, ["Cpus_allowed_list", "Mems_allowed_list"])?.unwrap_or_default();
-    let limits = limits(reader)?;
-    Ok(Allowed {
-        cpus: within(reader, may_run, "Cpus_allowed_list", "CPU", cpus)?,
-        nodes: within(reader, may_take, "Mems_allowed_list", "node", nodes)?,
-        memory: limits.memory,
-        cpu_time: limits.cpu_time,
+        reader.read_values(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"])?.unwrap_or_default();
+    let limits = read_cgroup_limits(reader)?;
+    Ok(AllowedResources {
+        cpus: parse_allowed_ids(reader, may_run, "Cpus_allowed_list", "CPU", cpus)?,
+        nodes: parse_allowed_ids(reader, may_take, "Mems_allowed_list", "node", nodes)?,
+        memory_limit_bytes: limits.memory_bytes,
+        cpu_time_limit_cpus: limits.cpu_time_cpus,
     })
 }
 
-fn within(
-    reader: &Reader<'_>,
+fn parse_allowed_ids(
+    reader: &RecordingReader<'_>,
     text: Option<String>,
     key: &str,
     what: &str,
     online: &IdSet,
 ) -> Result<IdSet, Error> {
     let Some(text) = text else {
-        reader.miss(format!("{STATUS} has no {key}: every {what} is taken as allowed"));
+        reader.note_missing(format!("{STATUS_PATH} has no {key}: assuming that every {what} is allowed"));
         return Ok(online.clone());
     };
-    let allowed = list(STATUS, &text)?;
-    let usable = allowed.and(online);
+    let allowed = parse_id_list(STATUS_PATH, &text)?;
+    let usable = allowed.intersection(online);
     if usable.is_empty() {
-        return Err(content(STATUS, format!("{key} '{allowed}' names no {what} that is online ({online})")));
+        return Err(malformed_content_error(
+            STATUS_PATH,
+            format!("{key} '{allowed}' names no {what} that is online ({online})"),
+        ));
     }
     Ok(usable)
 }
 
-/// The tightest limits of a process's control groups.
+/// The tightest memory and CPU time limits over all control groups of the process.
 #[derive(Debug, Default)]
-struct Limits {
-    memory: Option<u64>,
-    cpu_time: Option<f64>,
+struct CgroupLimits {
+    memory_bytes: Option<u64>,
+    cpu_time_cpus: Option<f64>,
 }
 
-impl Limits {
-    fn memory(&mut self, bytes: u64) {
-        self.memory = Some(self.memory.map_or(bytes, |least| least.min(bytes)));
+impl CgroupLimits {
+    fn tighten_memory(&mut self, bytes: u64) {
+        self.memory_bytes = Some(self.memory_bytes.map_or(bytes, |least| least.min(bytes)));
     }
 
-    fn cpu_time(&mut self, cpus: f64) {
-        self.cpu_time = Some(self.cpu_time.map_or(cpus, |least| least.min(cpus)));
+    fn tighten_cpu_time(&mut self, cpus: f64) {
+        self.cpu_time_cpus = Some(self.cpu_time_cpus.map_or(cpus, |least| least.min(cpus)));
     }
 }
 
-/// A mounted hierarchy of control groups, and the folders from this process's group up to the mount.
-struct Hierarchy {
-    version_2: bool,
-    options: String,
+/// A mounted control group hierarchy, and the folders from this process's group up to the mount point.
+struct CgroupHierarchy {
+    is_version_2: bool,
+    mount_options: String,
     folders: Vec<String>,
 }
 
-fn limits(reader: &Reader<'_>) -> Result<Limits, Error> {
-    let mut limits = Limits::default();
-    let Some(groups) = reader.text(GROUPS)? else {
-        reader.miss(format!("{GROUPS} cannot be read: limits of control groups are unknown"));
+fn read_cgroup_limits(reader: &RecordingReader<'_>) -> Result<CgroupLimits, Error> {
+    let mut limits = CgroupLimits::default();
+    let Some(groups) = reader.read_text(CGROUP_PATH)? else {
+        reader.note_missing(format!("{CGROUP_PATH} cannot be read: limits of control groups are unknown"));
         return Ok(limits);
     };
-    let mounts = reader.lines_with(MOUNTS, " - cgroup")?;
+    let mounts = reader.read_lines_containing(MOUNTINFO_PATH, " - cgroup")?;
     let below_root = groups.lines().any(|line| line.rsplit(':').next().is_some_and(|path| path != "/"));
     if mounts.is_empty() && below_root {
-        reader.miss(format!("{MOUNTS} shows no control groups: their limits are unknown"));
+        reader.note_missing(format!("{MOUNTINFO_PATH} shows no control groups: their limits are unknown"));
     }
-    for hierarchy in mounts.iter().filter_map(|mount| hierarchy(mount, &groups)) {
-        let has = |name: &str| hierarchy.options.split(',').any(|option| option == name);
+    for hierarchy in mounts.iter().filter_map(|mount| parse_hierarchy(mount, &groups)) {
+        let has = |name: &str| hierarchy.mount_options.split(',').any(|option| option == name);
         for folder in &hierarchy.folders {
-            if hierarchy.version_2 {
-                version_2(reader, folder, &mut limits)?;
+            if hierarchy.is_version_2 {
+                read_version_2_limits(reader, folder, &mut limits)?;
             }
             if has("memory") {
-                version_1_memory(reader, folder, &mut limits)?;
+                read_version_1_memory_limit(reader, folder, &mut limits)?;
             }
             if has("cpu") {
-                version_1_cpu(reader, folder, &mut limits)?;
+                read_version_1_cpu_limit(reader, folder, &mut limits)?;
             }
         }
     }
     Ok(limits)
 }
 
-fn version_2(reader: &Reader<'_>, folder: &str, limits: &mut Limits) -> Result<(), Error> {
+fn read_version_2_limits(reader: &RecordingReader<'_>, folder: &str, limits: &mut CgroupLimits) -> Result<(), Error> {
     let path = format!("{folder}/memory.max");
-    if let Some(text) = reader.text(&path)?.filter(|text| text != "max") {
-        limits.memory(parse(&path, &text)?);
+    if let Some(text) = reader.read_text(&path)?.filter(|text| text != "max") {
+        limits.tighten_memory(parse_number(&path, &text)?);
     }
     let path = format!("{folder}/cpu.max");
-    if let Some(text) = reader.text(&path)? {
-        let (quota, period) =
-            text.split_once(' ').ok_or_else(|| content(&path, format!("'{text}' is no quota and period")))?;
+    if let Some(text) = reader.read_text(&path)? {
+        let (quota, period) = text
+            .split_once(' ')
+            .ok_or_else(|| malformed_content_error(&path, format!("'{text}' is not a quota and a period")))?;
         if quota != "max" {
-            limits.cpu_time(share(&path, parse(&path, quota)?, parse(&path, period)?)?);
+            limits.tighten_cpu_time(quota_cpus(&path, parse_number(&path, quota)?, parse_number(&path, period)?)?);
         }
     }
     Ok(())
 }
 
-fn version_1_memory(reader: &Reader<'_>, folder: &str, limits: &mut Limits) -> Result<(), Error> {
-    let bytes: Option<u64> = reader.number(&format!("{folder}/memory.limit_in_bytes"))?;
-    if let Some(bytes) = bytes.filter(|bytes| *bytes < NO_LIMIT) {
-        limits.memory(bytes);
+fn read_version_1_memory_limit(
+    reader: &RecordingReader<'_>,
+    folder: &str,
+    limits: &mut CgroupLimits,
+) -> Result<(), Error> {
+    let bytes: Option<u64> = reader.read_number(&format!("{folder}/memory.limit_in_bytes"))?;
+    if let Some(bytes) = bytes.filter(|bytes| *bytes < CGROUP_V1_UNLIMITED_BYTES) {
+        limits.tighten_memory(bytes);
     }
     Ok(())
 }
 
-fn version_1_cpu(reader: &Reader<'_>, folder: &str, limits: &mut Limits) -> Result<(), Error> {
+fn read_version_1_cpu_limit(
+    reader: &RecordingReader<'_>,
+    folder: &str,
+    limits: &mut CgroupLimits,
+) -> Result<(), Error> {
     let path = format!("{folder}/cpu.cfs_period_us");
-    let quota: Option<i64> = reader.number(&format!("{folder}/cpu.cfs_quota_us"))?;
-    // A quota of -1 is no limit.
-    if let (Some(quota), Some(period)) = (quota.and_then(|q| u64::try_from(q).ok()), reader.number(&path)?) {
-        limits.cpu_time(share(&path, quota, period)?);
+    let quota: Option<i64> = reader.read_number(&format!("{folder}/cpu.cfs_quota_us"))?;
+    // A quota of -1 means no limit.
+    if let (Some(quota), Some(period)) = (quota.and_then(|q| u64::try_from(q).ok()), reader.read_number(&path)?) {
+        limits.tighten_cpu_time(quota_cpus(&path, quota, period)?);
     }
     Ok(())
 }
 
-fn share(path: &str, quota: u64, period: u64) -> Result<f64, Error> {
+fn quota_cpus(path: &str, quota: u64, period: u64) -> Result<f64, Error> {
     if period == 0 {
-        return Err(content(path, "a period of 0"));
+        return Err(malformed_content_error(path, "a period of 0"));
     }
     Ok(quota as f64 / period as f64)
 }
 
-/// One line of `mountinfo` (`proc_pid_mountinfo(5)`) together with the group that this process has there.
-fn hierarchy(mount: &str, groups: &str) -> Option<Hierarchy> {
+/// Parses `mount`, a line of `mountinfo` (`proc_pid_mountinfo(5)`), as a control group hierarchy and finds this
+/// process's control group in that hierarchy. `groups` is the text of `/proc/self/cgroup`. `None` if the line is no
+/// such mount.
+fn parse_hierarchy(mount: &str, groups: &str) -> Option<CgroupHierarchy> {
     let (place, system) = mount.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
     let (root, point) = (place.next()?, place.next()?);
@@ -151,16 +169,17 @@ fn hierarchy(mount: &str, groups: &str) -> Option<Hierarchy> {
         let ours = controllers.clone().any(|name| options.split(',').any(|option| option == name));
         (if version_2 { controllers.next() == Some("") } else { ours }).then_some(path)
     })?;
-    // A mount may show a group within the hierarchy; one outside of it (`/..`) is seen through the mount itself.
+    // The mount may show a group inside the hierarchy. A group outside of it (`/..`) is visible as the mount point
+    // itself.
     let group = if root == "/" { group } else { group.strip_prefix(root).unwrap_or("") };
     let mut names: Vec<&str> = group.split('/').filter(|name| !name.is_empty()).collect();
     if names.contains(&"..") {
         names.clear();
     }
     let folder = |depth: usize| [&[point.trim_end_matches('/')], &names[..depth]].concat().join("/");
-    Some(Hierarchy {
-        version_2,
-        options: options.to_owned(),
+    Some(CgroupHierarchy {
+        is_version_2: version_2,
+        mount_options: options.to_owned(),
         folders: (0..=names.len()).rev().map(folder).collect(),
     })
 }
@@ -173,18 +192,17 @@ mod tests {
 
     #[test]
     fn groups_are_walked_up_to_their_mount() {
-        let folders = |mount: &str, groups: &str| hierarchy(mount, groups).map(|found| found.folders);
-        let user =
-            ["/sys/fs/cgroup/user/job", "/sys/fs/cgroup/user", "/sys/fs/cgroup"].map(str::to_owned).to_vec();
+        let folders = |mount: &str, groups: &str| parse_hierarchy(mount, groups).map(|found| found.folders);
+        let user = ["/sys/fs/cgroup/user/job", "/sys/fs/cgroup/user", "/sys/fs/cgroup"].map(str::to_owned).to_vec();
         assert_eq!(folders(V2, "0::/user/job"), Some(user));
         assert_eq!(folders(V2, "0::/"), Some(vec!["/sys/fs/cgroup".to_owned()]));
-        // In a namespace of its own a process may be above what it sees.
+        // In a cgroup namespace the process's group may be outside of the visible hierarchy.
         assert_eq!(folders(V2, "0::/../other"), Some(vec!["/sys/fs/cgroup".to_owned()]));
-        // A container without such a namespace: its own group is what is mounted.
+        // A container without a cgroup namespace: the container's own group is mounted.
         let bound = "30 23 0:26 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw";
         let job = ["/sys/fs/cgroup/job", "/sys/fs/cgroup"].map(str::to_owned).to_vec();
         assert_eq!(folders(bound, "0::/docker/x/job"), Some(job));
-        // Version 1: the hierarchy that has the controller.
+        // Version 1: the hierarchy with the controller is used.
         let cpu = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct";
         let groups = "4:memory:/m\n1:cpu,cpuacct:/c\n0::/";
         let own = ["/sys/fs/cgroup/cpu,cpuacct/c", "/sys/fs/cgroup/cpu,cpuacct"].map(str::to_owned).to_vec();

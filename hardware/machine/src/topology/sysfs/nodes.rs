@@ -1,63 +1,66 @@
-//! Nodes: their CPUs, memory, distances, pools of huge pages, and what firmware says of access to them.
+//! Reads NUMA nodes from sysfs: CPUs, memory, distances, huge page pools, and latency and bandwidth according to
+//! firmware.
 
 use std::collections::BTreeMap;
 
 use crate::IdSet;
-use crate::topology::tree::{Reader, bytes, content, parse};
-use crate::topology::{Access, Error, HugePages, Node};
+use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size, parse_number};
+use crate::topology::{Error, FirmwareMemoryPerformance, HugePagePool, NumaNode};
 
-const FOLDER: &str = "/sys/devices/system/node";
+const NODE_FOLDER: &str = "/sys/devices/system/node";
 
-/// The kernel's own distances where firmware gives none (`include/linux/topology.h`).
-const LOCAL: u32 = 10;
-const REMOTE: u32 = 20;
+/// Distance of a node to itself and to others if firmware gives none (`include/linux/topology.h`).
+const DEFAULT_LOCAL_DISTANCE: u32 = 10;
+const DEFAULT_REMOTE_DISTANCE: u32 = 20;
 
-/// Numbers of the nodes that are online; `None` when the system shows no nodes.
-pub fn numbers(reader: &Reader<'_>) -> Result<Option<IdSet>, Error> {
-    let path = format!("{FOLDER}/online");
-    if let Some(ids) = reader.list(&path)? {
+/// Reads the numbers of the online nodes. `None` if the system shows no nodes.
+pub fn read_node_ids(reader: &RecordingReader<'_>) -> Result<Option<IdSet>, Error> {
+    let path = format!("{NODE_FOLDER}/online");
+    if let Some(ids) = reader.read_id_list(&path)? {
         if ids.is_empty() {
-            return Err(content(&path, "no node is online"));
+            return Err(malformed_content_error(&path, "no node is online"));
         }
         return Ok(Some(ids));
     }
-    let names = reader.names(FOLDER)?;
+    let names = reader.list_folder(NODE_FOLDER)?;
     let ids: IdSet = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
     if ids.is_empty() {
-        reader.miss(format!(
-            "{FOLDER} is not there (a kernel without NUMA, or a container that hides it): one node 0 with all CPUs and \
-             all memory is assumed"
+        reader.note_missing(format!(
+            "{NODE_FOLDER} does not exist (a kernel without NUMA, or a container that hides it): assuming one node 0 with all CPUs and \
+             all memory"
         ));
         return Ok(None);
     }
-    reader.miss(format!("{path} cannot be read: the folders beside it are taken as the nodes, {ids}"));
+    reader.note_missing(format!("{path} cannot be read: using the node folders next to it, {ids}"));
     Ok(Some(ids))
 }
 
-/// The CPUs that each node lists; nothing for the only node when it has no list.
-pub(crate) fn cpu_lists(
-    reader: &Reader<'_>,
+/// Reads each node's CPU list. `None` for a node without a list, which is allowed only if it is the only node.
+pub(crate) fn read_cpu_lists(
+    reader: &RecordingReader<'_>,
     ids: &IdSet,
-    shown: bool,
+    has_node_folders: bool,
 ) -> Result<BTreeMap<u32, Option<IdSet>>, Error> {
     let mut lists = BTreeMap::new();
     let mut owners: BTreeMap<u32, u32> = BTreeMap::new();
     for id in ids.iter() {
-        let path = format!("{FOLDER}/node{id}/cpulist");
-        let list = if shown { reader.list(&path)? } else { None };
+        let path = format!("{NODE_FOLDER}/node{id}/cpulist");
+        let list = if has_node_folders { reader.read_id_list(&path)? } else { None };
         match &list {
             None if ids.len() > 1 => {
-                return Err(content(
+                return Err(malformed_content_error(
                     &path,
-                    format!("cannot be read, and nothing else tells node {id}'s CPUs"),
+                    format!("cannot be read, and no other file lists the CPUs of node {id}"),
                 ));
             }
-            None if shown => reader.miss(format!("{path} cannot be read: all CPUs are taken as node {id}'s")),
+            None if has_node_folders => {
+                reader.note_missing(format!("{path} cannot be read: assuming that all CPUs belong to node {id}"))
+            }
             _ => (),
         }
         for cpu in list.iter().flat_map(IdSet::iter) {
             if let Some(other) = owners.insert(cpu, id) {
-                return Err(content(&path, format!("CPU {cpu} is in node {other}, too")));
+                return Err(malformed_content_error(&path, format!("CPU {cpu} is also in node {other}")));
             }
         }
         lists.insert(id, list);
@@ -65,179 +68,185 @@ pub(crate) fn cpu_lists(
     Ok(lists)
 }
 
-/// The online CPUs of each node.
-pub fn settle(
-    reader: &Reader<'_>,
+/// Assigns every online CPU to its node. Fails if an online CPU is in no node's list.
+pub fn assign_cpus_to_nodes(
+    reader: &RecordingReader<'_>,
     lists: BTreeMap<u32, Option<IdSet>>,
     online: &IdSet,
 ) -> Result<BTreeMap<u32, IdSet>, Error> {
-    let mut settled = BTreeMap::new();
-    let mut homeless = online.clone();
+    let mut cpus_by_node = BTreeMap::new();
+    let mut unassigned = online.clone();
     for (id, list) in lists {
         let list = list.unwrap_or_else(|| online.clone());
-        // Container file systems such as lxcfs show fewer CPUs online than nodes list.
-        let beyond = list.without(online);
+        // Container file systems such as lxcfs show fewer online CPUs than the nodes list.
+        let beyond = list.difference(online);
         if !beyond.is_empty() {
-            reader.miss(format!(
+            reader.note_missing(format!(
                 "node {id} lists CPUs {beyond} that /sys/devices/system/cpu/online does not: they are left out"
             ));
         }
-        homeless = homeless.without(&list);
-        settled.insert(id, list.and(online));
+        unassigned = unassigned.difference(&list);
+        cpus_by_node.insert(id, list.intersection(online));
     }
-    if !homeless.is_empty() {
-        return Err(content(
+    if !unassigned.is_empty() {
+        return Err(malformed_content_error(
             "/sys/devices/system/cpu/online",
-            format!("CPUs {homeless} are in no node's cpulist"),
+            format!("CPUs {unassigned} are in no node's cpulist"),
         ));
     }
-    Ok(settled)
+    Ok(cpus_by_node)
 }
 
-/// All nodes.
-pub fn nodes(
-    reader: &Reader<'_>,
+/// Reads all nodes.
+pub fn read_nodes(
+    reader: &RecordingReader<'_>,
     ids: &IdSet,
-    shown: bool,
+    has_node_folders: bool,
     cpus: &BTreeMap<u32, IdSet>,
-) -> Result<Vec<Node>, Error> {
+) -> Result<Vec<NumaNode>, Error> {
     let mut nodes = Vec::new();
     for id in ids.iter() {
-        let folder = format!("{FOLDER}/node{id}");
-        let pools = if shown { format!("{folder}/hugepages") } else { "/sys/kernel/mm/hugepages".to_owned() };
-        nodes.push(Node {
+        let folder = format!("{NODE_FOLDER}/node{id}");
+        let pools =
+            if has_node_folders { format!("{folder}/hugepages") } else { "/sys/kernel/mm/hugepages".to_owned() };
+        nodes.push(NumaNode {
             id,
             cpus: cpus[&id].clone(),
-            memory: 0,
-            free: 0,
+            memory_bytes: 0,
+            free_bytes: 0,
             distances: BTreeMap::new(),
-            huge_pages: huge_pages(reader, &pools)?,
-            access: if shown { access(reader, &folder)? } else { Vec::new() },
+            huge_pages: read_huge_page_pools(reader, &pools)?,
+            access: if has_node_folders { read_memory_access(reader, &folder)? } else { Vec::new() },
         });
     }
-    memory(reader, &mut nodes, shown)?;
-    distances(reader, &mut nodes, shown)?;
+    read_node_memory(reader, &mut nodes, has_node_folders)?;
+    read_distances(reader, &mut nodes, has_node_folders)?;
     Ok(nodes)
 }
 
-/// Total and free bytes from a file such as `/proc/meminfo`.
-fn total_and_free(reader: &Reader<'_>, path: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some([total, free]) = reader.values(path, ["MemTotal", "MemFree"])? else { return Ok(None) };
+/// Reads total and free bytes from a file such as `/proc/meminfo`.
+fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some([total, free]) = reader.read_values(path, ["MemTotal", "MemFree"])? else { return Ok(None) };
     let read = |value: Option<String>, key| match value {
-        Some(value) => bytes(path, &value),
-        None => Err(content(path, format!("there is no line {key}"))),
+        Some(value) => parse_kernel_size(path, &value),
+        None => Err(malformed_content_error(path, format!("line {key} is missing"))),
     };
     let (total, free) = (read(total, "MemTotal")?, read(free, "MemFree")?);
     if free > total {
-        return Err(content(path, format!("of {total} bytes of memory {free} are free")));
+        return Err(malformed_content_error(
+            path,
+            format!("free memory ({free} bytes) exceeds total memory ({total} bytes)"),
+        ));
     }
     Ok(Some((total, free)))
 }
 
-fn memory(reader: &Reader<'_>, nodes: &mut [Node], shown: bool) -> Result<(), Error> {
+fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
-    let system = total_and_free(reader, SYSTEM)?;
+    let system = read_total_and_free_bytes(reader, SYSTEM)?;
     let alone = nodes.len() == 1;
     for node in nodes.iter_mut() {
-        let path = format!("{FOLDER}/node{}/meminfo", node.id);
-        let own = if shown { total_and_free(reader, &path)? } else { None };
-        (node.memory, node.free) = match (own, system) {
+        let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
+        let own = if has_node_folders { read_total_and_free_bytes(reader, &path)? } else { None };
+        (node.memory_bytes, node.free_bytes) = match (own, system) {
             (Some(own), _) => own,
             (None, Some(system)) if alone => {
-                if shown {
-                    reader.miss(format!("{path} cannot be read: {SYSTEM} stands in for it"));
+                if has_node_folders {
+                    reader.note_missing(format!("{path} cannot be read: using {SYSTEM}"));
                 }
                 system
             }
-            (None, _) if shown => {
-                return Err(content(
+            (None, _) if has_node_folders => {
+                return Err(malformed_content_error(
                     &path,
-                    format!("cannot be read, and nothing else tells node {}'s memory", node.id),
+                    format!("cannot be read, and no other file has the memory size of node {}", node.id),
                 ));
             }
             (None, _) => {
-                return Err(content(
-                    SYSTEM,
-                    "cannot be read, and nothing else tells how much memory there is",
-                ));
+                return Err(malformed_content_error(SYSTEM, "cannot be read, and no other file has the memory size"));
             }
         };
     }
-    // Kernels that initialise memory when it is first needed count less of it in a node than there is.
-    let sum: u64 = nodes.iter().map(|node| node.memory).sum();
+    // Kernels that initialise memory when it is first used report less memory for a node than it has.
+    let sum: u64 = nodes.iter().map(|node| node.memory_bytes).sum();
     if let Some((total, free)) = system
         && total - total / 64 > sum
     {
-        let told =
-            format!("the nodes' meminfo tells of {} MiB and {SYSTEM} of {} MiB", sum >> 20, total >> 20);
+        let mismatch = format!("the nodes' meminfo adds up to {} MiB, but {SYSTEM} has {} MiB", sum >> 20, total >> 20);
         match nodes {
             [node] => {
-                (node.memory, node.free) = (total, free);
-                reader.miss(format!("{told}: the latter is taken"));
+                (node.memory_bytes, node.free_bytes) = (total, free);
+                reader.note_missing(format!("{mismatch}: using the latter"));
             }
-            _ => reader.miss(format!("{told}: which node has the rest is unknown")),
+            _ => reader.note_missing(format!("{mismatch}: which node has the rest is unknown")),
         }
     }
     Ok(())
 }
 
-fn distances(reader: &Reader<'_>, nodes: &mut [Node], shown: bool) -> Result<(), Error> {
+fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     let ids: Vec<u32> = nodes.iter().map(|node| node.id).collect();
     let mut without = IdSet::new();
     for node in nodes.iter_mut() {
-        let path = format!("{FOLDER}/node{}/distance", node.id);
-        let row = match reader.text(&path)?.filter(|_| shown) {
+        let path = format!("{NODE_FOLDER}/node{}/distance", node.id);
+        let row = match reader.read_text(&path)?.filter(|_| has_node_folders) {
             Some(text) => {
-                text.split_whitespace().map(|word| parse(&path, word)).collect::<Result<Vec<u32>, _>>()?
+                text.split_whitespace().map(|word| parse_number(&path, word)).collect::<Result<Vec<u32>, _>>()?
             }
             None => {
                 without.insert(node.id);
-                ids.iter().map(|id| if *id == node.id { LOCAL } else { REMOTE }).collect()
+                ids.iter()
+                    .map(|id| if *id == node.id { DEFAULT_LOCAL_DISTANCE } else { DEFAULT_REMOTE_DISTANCE })
+                    .collect()
             }
         };
         if row.len() != ids.len() {
-            return Err(content(
+            return Err(malformed_content_error(
                 &path,
                 format!("a row of length {}, but {} nodes are online", row.len(), ids.len()),
             ));
         }
         node.distances = ids.iter().copied().zip(row).collect();
     }
-    if shown && !without.is_empty() {
-        reader.miss(format!(
-            "nodes {without} have no file 'distance': {LOCAL} to themselves, {REMOTE} to others is assumed"
+    if has_node_folders && !without.is_empty() {
+        reader.note_missing(format!(
+            "nodes {without} have no file 'distance': {DEFAULT_LOCAL_DISTANCE} to themselves and {DEFAULT_REMOTE_DISTANCE} to others are assumed"
         ));
     }
     Ok(())
 }
 
-fn huge_pages(reader: &Reader<'_>, folder: &str) -> Result<Vec<HugePages>, Error> {
+fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Result<Vec<HugePagePool>, Error> {
     let mut pools = Vec::new();
-    for name in reader.names(folder)? {
+    for name in reader.list_folder(folder)? {
         let Some(size) = name.strip_prefix("hugepages-") else { continue };
         let path = format!("{folder}/{name}");
-        let total = reader.number(&format!("{path}/nr_hugepages"))?;
-        let free = reader.number(&format!("{path}/free_hugepages"))?;
+        let total = reader.read_number(&format!("{path}/nr_hugepages"))?;
+        let free = reader.read_number(&format!("{path}/free_hugepages"))?;
         if let (Some(total), Some(free)) = (total, free) {
-            pools.push(HugePages { bytes: bytes(&path, size)?, total, free });
+            pools.push(HugePagePool {
+                page_bytes: parse_kernel_size(&path, size)?,
+                total_pages: total,
+                free_pages: free,
+            });
         }
     }
-    pools.sort_by_key(|pool| pool.bytes);
+    pools.sort_by_key(|pool| pool.page_bytes);
     Ok(pools)
 }
 
-/// `access0` and `access1` of a node (`Documentation/admin-guide/mm/numaperf.rst`).
-fn access(reader: &Reader<'_>, folder: &str) -> Result<Vec<Access>, Error> {
+/// Reads `access0` and `access1` of a node (`Documentation/admin-guide/mm/numaperf.rst`).
+fn read_memory_access(reader: &RecordingReader<'_>, folder: &str) -> Result<Vec<FirmwareMemoryPerformance>, Error> {
     let mut found = Vec::new();
     for class in 0..=1 {
         let folder = format!("{folder}/access{class}/initiators");
-        let names = reader.names(&folder)?;
+        let names = reader.list_folder(&folder)?;
         if names.is_empty() {
             continue;
         }
-        let number = |name: &str| reader.number(&format!("{folder}/{name}"));
-        found.push(Access {
-            class,
+        let number = |name: &str| reader.read_number(&format!("{folder}/{name}"));
+        found.push(FirmwareMemoryPerformance {
+            initiator_class: class,
             initiators: names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect(),
             read_latency_ns: number("read_latency")?,
             write_latency_ns: number("write_latency")?,

@@ -1,0 +1,138 @@
+//! Memory allocation: if the system refuses memory, the program ends with an error message. Without this module Rust
+//! would abort, and the C code of the aligners, which does not check, would write to address 0.
+#![allow(unsafe_code)] // Allocators, which hand every call on.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::c_void;
+use std::fmt::Write as _;
+use std::fs;
+
+use mimalloc::MiMalloc;
+use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
+
+use genuma_work::signals;
+
+/// The global allocator. mimalloc returns freed memory to the system soon. glibc's malloc kept 1.5 GB of freed bins
+/// resident, which counted against `--memory`.
+#[global_allocator]
+static ALLOCATOR: ExitingAllocator = ExitingAllocator;
+
+struct ExitingAllocator;
+
+// SAFETY: mimalloc fulfils all contracts; its result is returned unchanged, or the call does not return.
+unsafe impl GlobalAlloc for ExitingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the layout is the caller's.
+        exit_if_refused(unsafe { MiMalloc.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the layout is the caller's.
+        exit_if_refused(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the memory came from mimalloc, with the caller's layout.
+        exit_if_refused(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as in `realloc`.
+        unsafe { MiMalloc.dealloc(memory, layout) }
+    }
+}
+
+// The linker calls `__wrap_f` where C code calls `f`, and `f` where `__real_f` is called (`build.rs`).
+unsafe extern "C" {
+    fn mi_collect(force: bool);
+    fn __real_malloc(size: usize) -> *mut c_void;
+    fn __real_calloc(items: usize, size: usize) -> *mut c_void;
+    fn __real_realloc(memory: *mut c_void, size: usize) -> *mut c_void;
+}
+
+/// Returns all free memory to the system, including the memory of ended threads.
+pub(crate) fn return_free_memory() {
+    // SAFETY: it may be called at any time and touches only free memory.
+    unsafe { mi_collect(true) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_malloc(size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the contract of the C library.
+    exit_if_refused(unsafe { __real_malloc(size) }, size)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_calloc(items: usize, size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the contract of the C library.
+    exit_if_refused(unsafe { __real_calloc(items, size) }, items.saturating_mul(size))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the contract of the C library.
+    exit_if_refused(unsafe { __real_realloc(memory, size) }, size)
+}
+
+/// Bytes of stack that are reserved for the main thread at start.
+const STACK_BYTES: usize = 512 << 10;
+/// Bytes that the kernel maps in addition to the requested memory. Empirical.
+const KERNEL_SLACK_BYTES: u64 = 64 << 10;
+
+/// Reserves stack for the main thread while memory is available. The kernel grows this stack on demand, and kills the
+/// program with SIGSEGV if the limit on memory (`ulimit -v`) is then used up. The stacks of other threads are mapped
+/// when they start.
+pub(crate) fn reserve_main_stack() {
+    if let Some(limit) = getrlimit(Resource::As).current {
+        let pages = fs::read_to_string("/proc/self/statm").ok();
+        let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
+        if pages * page_size() as u64 + STACK_BYTES as u64 + KERNEL_SLACK_BYTES > limit {
+            exit_out_of_memory(STACK_BYTES);
+        }
+    }
+    touch_stack();
+}
+
+#[inline(never)]
+fn touch_stack() {
+    std::hint::black_box([0u8; STACK_BYTES]);
+}
+
+/// Returns `memory`, or ends the program if the allocation of `bytes` bytes was refused.
+fn exit_if_refused<T>(memory: *mut T, bytes: usize) -> *mut T {
+    if memory.is_null() && bytes > 0 {
+        exit_out_of_memory(bytes);
+    }
+    memory
+}
+
+#[cold]
+fn exit_out_of_memory(bytes: usize) -> ! {
+    signals::exit_after_failure(|| {
+        // The message is formatted without allocating.
+        let mut line = FixedLine { text: [0; 200], length: 0 };
+        let _ = writeln!(
+            line,
+            "genuma: error: the system refuses {} KiB of memory: use fewer --threads, less --memory, or a machine \
+             or limit (ulimit -v, a container's memory) with more of it",
+            bytes.div_ceil(1024)
+        );
+        let _ = rustix::io::write(rustix::stdio::stderr(), &line.text[..line.length]);
+    })
+}
+
+/// A text buffer of fixed size.
+struct FixedLine {
+    text: [u8; 200],
+    length: usize,
+}
+
+impl std::fmt::Write for FixedLine {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        let room = self.text.get_mut(self.length..self.length + more.len()).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(more.as_bytes());
+        self.length += more.len();
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Checks the free disk space of the work folder, and how much of it a call or a count may use.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use genuma_reads::{Lane, ReadEstimate};
+use tracing::{debug, warn};
+
+use crate::size_format;
+
+/// Maximum bytes of the spill file for each sequenced base, reached if the reads share no super-k-mers. Empirical.
+const SPILL_BYTES_PER_BASE: f64 = 1.3;
+
+/// Minimum bytes that the unit files of a call need.
+const MIN_UNIT_BYTES: u64 = 1 << 20;
+
+/// Bytes that a call leaves free on the disk in addition to its own files, where possible.
+const FREE_MARGIN_BYTES: u64 = 1 << 30;
+
+/// Bytes that a count may need on disk with a memory budget of `memory` bytes.
+pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
+    let spill_bytes = (ReadEstimate::from_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
+    // At least a quarter of the memory holds bins before any of them is spilled.
+    spill_bytes.saturating_sub(memory / 4)
+}
+
+/// Bytes that spilled k-mers and packed reads may take in `folder`. The default is the free space less 5%, and less 1
+/// GiB unless that is more than half. If `requested` is larger than the default, the default is used, with a warning.
+///
+/// # Errors
+/// Less space is free than the unit files need.
+pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
+    let free = free_bytes(folder)?;
+    if free < MIN_UNIT_BYTES {
+        bail!(
+            "{}: {} are free, but the files of finished units need {} or more: choose a work folder with more free space with --work",
+            folder.display(),
+            size_format::format_bytes(free),
+            size_format::format_bytes(MIN_UNIT_BYTES)
+        );
+    }
+    let max_bytes = free - (free / 20).max(FREE_MARGIN_BYTES.min(free / 2));
+    let scratch = requested.unwrap_or(max_bytes).min(max_bytes);
+    if let Some(asked) = requested.filter(|&asked| asked > max_bytes) {
+        let (asked, folder) = (size_format::format_bytes(asked), folder.display());
+        warn!(
+            "--scratch: {asked} are more than what is free in {folder}; {} are used",
+            size_format::format_bytes(max_bytes)
+        );
+    }
+    debug!(
+        "{}: {} free, {} for spilled k-mers and packed reads",
+        folder.display(),
+        size_format::format_bytes(free),
+        size_format::format_bytes(scratch)
+    );
+    Ok(scratch)
+}
+
+/// Free bytes of the file system of a folder.
+fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
+    let stat = rustix::fs::statvfs(folder)
+        .with_context(|| format!("{}: cannot determine the free disk space", folder.display()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Returns an error if fewer than `needed` bytes are free in `folder`.
+pub(crate) fn check_free_space(folder: &Path, needed: u64) -> anyhow::Result<()> {
+    let free = free_bytes(folder)?;
+    if free < needed {
+        bail!(
+            "{}: {} are free, but the run may need {}: choose a work folder with more free space with --work, or raise --memory",
+            folder.display(),
+            size_format::format_bytes(free),
+            size_format::format_bytes(needed)
+        );
+    }
+    debug!(
+        "{}: {} free, {} needed at most",
+        folder.display(),
+        size_format::format_bytes(free),
+        size_format::format_bytes(needed)
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::{LaneFiles, TUMOUR_SAMPLE};
+
+    #[test]
+    fn needs_follow_the_input_and_what_memory_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, gzip) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::write(&plain, [b'@'; 1000]).unwrap();
+        std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
+        let lanes = [Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(plain, gzip))];
+        assert_eq!(estimate_spill_bytes(&lanes, 0), 3120);
+        assert_eq!(estimate_spill_bytes(&lanes, 2000), 2620);
+        assert_eq!(estimate_spill_bytes(&lanes, 1 << 30), 0);
+        check_free_space(folder.path(), 1).unwrap();
+        assert!(check_free_space(folder.path(), 1 << 60).unwrap_err().to_string().contains("--work"));
+    }
+
+    #[test]
+    fn scratch_is_what_is_asked_for_or_nearly_all_that_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(choose_scratch_bytes(folder.path(), Some(0)).unwrap(), 0);
+        assert_eq!(choose_scratch_bytes(folder.path(), Some(5000)).unwrap(), 5000);
+        let all = free_bytes(folder.path()).unwrap();
+        for asked in [None, Some(u64::MAX)] {
+            let most = choose_scratch_bytes(folder.path(), asked).unwrap();
+            // Other processes write to this file system too.
+            assert!(most >= all / 4 && most < all, "{most} of {all}");
+        }
+        assert!(
+            choose_scratch_bytes(&folder.path().join("none"), None)
+                .unwrap_err()
+                .to_string()
+                .contains("cannot determine")
+        );
+    }
+}

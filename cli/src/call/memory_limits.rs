@@ -1,0 +1,147 @@
+//! How much memory a call needs, and the default of `--memory`.
+
+use std::fs;
+use std::path::Path;
+
+use genuma_somatic::pipeline::Resources;
+
+use crate::errors::UsageError;
+use crate::forecast::model;
+use crate::size_format;
+
+/// Returns an error if the memory budget is too small for the number of threads, or for a reference of this many
+/// bases.
+pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> Result<(), UsageError> {
+    let Resources { threads, memory, .. } = *means;
+    let (threads_need, min_memory) =
+        (model::min_memory_for_threads(threads), model::min_call_memory_bytes(threads, reference));
+    if memory >= min_memory {
+        return Ok(());
+    }
+    let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory));
+    Err(UsageError(match reference {
+        Some(_) if memory >= threads_need => {
+            format!("{have} of memory is too little for the reference, which needs {need}: raise --memory")
+        }
+        _ => format!(
+            "{have} of memory is too little: {threads} threads need {need} or more; raise --memory or lower --threads"
+        ),
+    }))
+}
+
+/// Default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
+pub(crate) fn default_memory_bytes() -> u64 {
+    available_memory_bytes(Path::new("/")).map_or(4 << 30, |free| free / 2)
+}
+
+/// Limits the requested memory (bytes) to the total memory of this machine, with a warning.
+pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
+    let total = read_meminfo_bytes(Path::new("/"), "MemTotal:").unwrap_or(requested);
+    if requested > total {
+        let (asked, all) = (size_format::format_bytes(requested), size_format::format_bytes(total));
+        tracing::warn!("--memory: {asked} are more than the {all} of this machine; {all} are used");
+    }
+    requested.min(total)
+}
+
+/// A value of `/proc/meminfo` in bytes.
+fn read_meminfo_bytes(root: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
+/// Memory in bytes that this process can still allocate: the available memory of the machine, or what is left in its
+/// control groups if that is less.
+///
+/// `root` is `/`, or another folder in tests. `None` if the system does not report it.
+pub(crate) fn available_memory_bytes(root: &Path) -> Option<u64> {
+    let machine = read_meminfo_bytes(root, "MemAvailable:");
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let left = groups.lines().flat_map(|line| cgroup_memory_left(root, line));
+    machine.into_iter().chain(left).min()
+}
+
+/// Memory in bytes that is left in a control group and in each of its ancestors. `line` is a line of
+/// `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`, with empty controllers in version 2.
+fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return Vec::new() };
+    let (base, names) = match controllers {
+        "" => ("sys/fs/cgroup", ["memory.max", "memory.current", "inactive_file"]),
+        c if c.split(',').any(|c| c == "memory") => {
+            ("sys/fs/cgroup/memory", ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"])
+        }
+        _ => return Vec::new(),
+    };
+    // Inside a container the root of the tree may be the container's own group, so some levels may be missing.
+    let base = root.join(base);
+    let levels = Path::new(group.trim_start_matches('/')).ancestors().map(|level| base.join(level));
+    levels.filter_map(|level| cgroup_level_memory_left(&level, names)).collect()
+}
+
+/// Memory in bytes that is left at one level of a control group. Cached file pages count as free because the kernel
+/// reclaims them.
+fn cgroup_level_memory_left(level: &Path, [limit, usage, cached]: [&str; 3]) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(level.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit = number(limit)?;
+    let stat = fs::read_to_string(level.join("memory.stat")).unwrap_or_default();
+    let cached = stat.lines().find_map(|l| l.strip_prefix(cached)?.trim().parse::<u64>().ok()).unwrap_or(0);
+    Some(limit.saturating_sub(number(usage).unwrap_or(0).saturating_sub(cached)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n");
+
+    #[test]
+    fn too_little_is_told_with_what_is_needed() {
+        let message = |memory, reference| {
+            check_memory_budget(&Resources { threads: 2, memory, scratch: 0, devices: Default::default() }, reference)
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default()
+        };
+        assert!(message(100 << 20, None).contains("100 MiB of memory is too little: 2 threads need 128 MiB or more"));
+        assert_eq!(message(128 << 20, None), "");
+        assert_eq!(message(256 << 20, Some(100_000_000)), "");
+        assert!(message(200 << 20, Some(100_000_000)).contains("for the reference, which needs 224 MiB: raise"));
+    }
+
+    #[test]
+    fn the_tightest_limit_counts() {
+        assert_eq!(available_memory_bytes(machine(&[]).path()), None);
+        assert_eq!(available_memory_bytes(machine(&[MEMINFO]).path()), Some(8000 * 1024));
+
+        let second = machine(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/shop/bench\n"),
+            ("sys/fs/cgroup/shop/bench/memory.max", "max\n"),
+            ("sys/fs/cgroup/shop/memory.max", "1000000\n"),
+            ("sys/fs/cgroup/shop/memory.current", "600000\n"),
+            ("sys/fs/cgroup/shop/memory.stat", "anon 1\ninactive_file 200000\n"),
+        ]);
+        assert_eq!(available_memory_bytes(second.path()), Some(600_000));
+
+        let first = machine(&[
+            MEMINFO,
+            ("proc/self/cgroup", "3:cpu:/\n2:memory,hugetlb:/docker/7\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "700000\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n"),
+            ("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 50000\n"),
+        ]);
+        assert_eq!(available_memory_bytes(first.path()), Some(650_000));
+    }
+}

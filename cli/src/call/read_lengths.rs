@@ -1,0 +1,42 @@
+//! Reads the first reads of each sample to compare the read lengths of the samples.
+
+use genuma_reads::{Error, Lane, ProgressCounters, for_each_batch, num_samples};
+
+/// Ends the reading early: after the first batch (with its longest read length in bp), or after an error.
+enum StopReading {
+    FirstBatch(usize),
+    Failed(Error),
+}
+
+impl From<Error> for StopReading {
+    fn from(error: Error) -> Self {
+        StopReading::Failed(error)
+    }
+}
+
+/// Length in bp of the longest of the first reads of each sample.
+///
+/// # Errors
+/// The first reads cannot be read.
+pub(crate) fn longest_first_reads(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
+    let mut lengths = vec![0; num_samples(lanes)];
+    for (sample, length) in lengths.iter_mut().enumerate() {
+        let Some(lane) = lanes.iter().find(|lane| usize::from(lane.sample) == sample) else { continue };
+        let result = for_each_batch(
+            std::slice::from_ref(lane),
+            1,
+            &ProgressCounters::default(),
+            || (),
+            |(), batch| {
+                let longest = batch.iter().flat_map(|pair| pair.mates).map(|mate| mate.seq.len()).max();
+                Err(StopReading::FirstBatch(longest.unwrap_or(0)))
+            },
+        );
+        match result {
+            Ok(_) => {}
+            Err(StopReading::FirstBatch(longest)) => *length = longest,
+            Err(StopReading::Failed(error)) => return Err(error),
+        }
+    }
+    Ok(lengths)
+}

@@ -1,0 +1,227 @@
+//! The result files of a call. Either all of them appear at the end, or none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
+use genuma_work::publish::{self, AtomicFile, FileSet};
+use genuma_work::{ProgressCounters, ProgressListener};
+use serde::Serialize;
+use tracing::info;
+
+use super::watcher::CallWatcher;
+use super::{summary, why};
+use crate::json_file::{JsonOutput, schema};
+use crate::{multiqc, report};
+
+/// Name of the HTML report.
+pub(crate) const REPORT_FILE: &str = "report.html";
+
+const VCF_FILE: &str = "somatic.vcf.gz";
+const CONTIGS_FILE: &str = "contigs.fa";
+const SUPPORTING_READS_FILE: &str = "supporting.bam";
+/// Names of the index of the BAM file. Which of the two is written depends on the length of the longest sequence.
+const SUPPORTING_READS_INDEX_FILES: [&str; 2] = ["supporting.bam.bai", "supporting.bam.csi"];
+const SUMMARY_FILE: &str = "summary.json";
+/// Prefix of the names of the MultiQC files.
+const MULTIQC_PREFIX: &str = "genuma";
+/// Name of the file with the answers to `--why`; only written with that option.
+const WHY_FILE: &str = "why.txt";
+
+/// Paths of optional tables of the results.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TablePaths {
+    /// Small variants as MAF.
+    pub(crate) maf: Option<PathBuf>,
+    /// Structural variants as BEDPE.
+    pub(crate) bedpe: Option<PathBuf>,
+}
+
+/// An optional table whose temporary file is open.
+struct OpenTable {
+    path: PathBuf,
+    file: AtomicFile,
+}
+
+impl OpenTable {
+    fn create(path: &Option<PathBuf>) -> Result<Option<OpenTable>, publish::Error> {
+        let begun = |path: &PathBuf| Ok(OpenTable { path: path.clone(), file: AtomicFile::create(path)? });
+        path.as_ref().map(begun).transpose()
+    }
+}
+
+/// The result files of a call. Report and tables are opened when the run starts, so that an unwritable folder or a
+/// second run with the same folder is reported at once.
+pub(crate) struct CallOutputs<'a> {
+    folder: &'a Path,
+    page: AtomicFile,
+    maf: Option<OpenTable>,
+    bedpe: Option<OpenTable>,
+}
+
+impl<'a> CallOutputs<'a> {
+    /// Opens the report and the tables in `folder`.
+    ///
+    /// # Errors
+    /// The folder is read-only or full, or another run writes its results there.
+    pub(crate) fn create(folder: &'a Path, tables: &TablePaths) -> Result<Self, publish::Error> {
+        let page = AtomicFile::create(folder.join(REPORT_FILE))?;
+        let (maf, bedpe) = (OpenTable::create(&tables.maf)?, OpenTable::create(&tables.bedpe)?);
+        let existing = earlier_results(folder, tables);
+        if !existing.is_empty() {
+            info!(
+                "{}: results of an earlier run will be replaced at the end: {}",
+                folder.display(),
+                existing.join(", ")
+            );
+        }
+        Ok(CallOutputs { folder, page, maf, bedpe })
+    }
+
+    /// Writes all files of a finished call.
+    ///
+    /// # Errors
+    /// A file cannot be written. No file appears in that case.
+    pub(crate) fn write_result_files(
+        self,
+        job: &CallJob,
+        finished: &mut FinishedCall,
+        watched: &CallWatcher,
+    ) -> anyhow::Result<CallSummary> {
+        let CallOutputs { folder, mut page, maf, bedpe } = self;
+        let meter = Arc::new(ProgressCounters::new("the reference"));
+        watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
+        let file = |name: &str| folder.join(name);
+        let mut set = FileSet::default();
+        // Results of an earlier run that this run does not write would be mistaken for its own, so they are removed.
+        if !finished.on_reference {
+            [SUPPORTING_READS_FILE]
+                .iter()
+                .chain(&SUPPORTING_READS_INDEX_FILES)
+                .for_each(|name| set.remove_on_publish(file(name)));
+        }
+        if finished.traces.is_empty() {
+            set.remove_on_publish(file(WHY_FILE));
+        } else {
+            let mut answers = AtomicFile::create(file(WHY_FILE))?;
+            answers.write_all(why::format_answers(&finished.traces).as_bytes())?;
+            set.add(answers.flush_buffer()?);
+        }
+        let genome = &finished.genome;
+        let command = header_command_line(job);
+        let mut records = vcf_record::build_records(&finished.events, genome);
+        let header = vcf::format_vcf_header(genome, &finished.samples, &command, job.screen.is_some());
+        let mut screened_calls = Vec::new();
+        if let Some(path) = &job.screen {
+            screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
+            screen_hits::annotate_records(&screened_calls, &mut records);
+        }
+        output::write_vcf(&file(VCF_FILE), &header, &records, genome, &mut set)?;
+        let maf = maf.map(|to| {
+            (to, "small variants", "structural", export_tables::build_maf_table(&records, genome, &finished.samples))
+        });
+        let bedpe = bedpe.map(|to| (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome)));
+        for (OpenTable { path, mut file }, what, other, table) in [maf, bedpe].into_iter().flatten() {
+            file.write_all(table.text.as_bytes())?;
+            set.add(file.flush_buffer()?);
+            let (rows, others) = (table.num_rows, table.skipped_records);
+            info!("{}: {rows} {what} of calls that pass; {others} {other} records are left out", path.display());
+        }
+        output::write_contigs(&file(CONTIGS_FILE), finished, &mut set)?;
+        output::write_supporting_pairs(
+            &file(SUPPORTING_READS_FILE),
+            finished,
+            &command,
+            &job.resources,
+            &job.store.work_folder,
+            &meter,
+            &mut set,
+        )?;
+        let outcome = summary::build_summary(job, finished, &records, screened_calls, watched.timeline())?;
+        output::write_json(
+            &file(SUMMARY_FILE),
+            &JsonOutput::new(schema::SUMMARY_SCHEMA, summarize(&outcome)),
+            &mut set,
+        )?;
+        multiqc::add_section_files(
+            &file(MULTIQC_PREFIX),
+            &multiqc::build_call_sections(&outcome, &count_passed_by_class(&outcome), folder),
+            &mut set,
+        )?;
+        page.write_all(report::call::render_page(&outcome).as_bytes())?;
+        set.add(page.flush_buffer()?);
+        set.publish()?;
+        Ok(outcome)
+    }
+}
+
+/// Names of the files of an earlier run that this run replaces or removes.
+fn earlier_results(folder: &Path, tables: &TablePaths) -> Vec<String> {
+    let ours = |name: &str| {
+        [REPORT_FILE, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE].contains(&name)
+            || SUPPORTING_READS_INDEX_FILES.contains(&name)
+            || name.starts_with(VCF_FILE)
+            || name.starts_with(MULTIQC_PREFIX) && name.ends_with("_mqc.json")
+    };
+    // A folder that cannot be listed may still be writable. Its content is then unknown.
+    let listed = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| ours(name)).collect();
+    names.sort();
+    let tables = [&tables.maf, &tables.bedpe].into_iter().flatten().filter(|path| path.exists());
+    names.extend(tables.map(|path| path.display().to_string()));
+    names
+}
+
+/// The parameters that the result depends on, in a fixed order: equal runs have equal VCF headers.
+fn header_command_line(job: &CallJob) -> String {
+    let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
+    let mut line = format!(
+        "genuma call -k {} --min-base-quality {} --min-quality {}",
+        params.k, params.min_base_quality, params.min_quality
+    );
+    for (option, path) in [("reference", reference), ("screen", screen)] {
+        if let Some(name) = path.and_then(Path::file_name) {
+            line += &format!(" --{option} {}", name.to_string_lossy());
+        }
+    }
+    if let Some(panel) = &job.panel {
+        let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
+        line += &format!(" --panel {name} --panel-least {}", panel.min_normals);
+    }
+    line
+}
+
+/// Number of calls that passed all filters, by class.
+pub(crate) fn count_passed_by_class(outcome: &CallSummary) -> BTreeMap<&'static str, u64> {
+    let mut passed = BTreeMap::new();
+    for call in outcome.calls.iter().filter(|call| call.filters.is_empty()) {
+        *passed.entry(call.class.class_name()).or_default() += 1;
+    }
+    passed
+}
+
+/// Content of `summary.json`: the outcome of the call, and the number of calls that passed, and that failed, by
+/// filter.
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(flatten)]
+    outcome: &'a CallSummary,
+    passed: BTreeMap<&'static str, u64>,
+    filtered: usize,
+    filtered_by: BTreeMap<&'a str, u64>,
+}
+
+fn summarize(outcome: &CallSummary) -> Summary<'_> {
+    let mut filtered_by = BTreeMap::new();
+    for filter in outcome.calls.iter().flat_map(|call| &call.filters) {
+        *filtered_by.entry(filter.as_str()).or_default() += 1;
+    }
+    let filtered = outcome.calls.iter().filter(|call| !call.filters.is_empty()).count();
+    Summary { outcome, passed: count_passed_by_class(outcome), filtered, filtered_by }
+}

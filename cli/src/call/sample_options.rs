@@ -1,0 +1,177 @@
+//! The option `--tumor`: each occurrence is one tumour sample.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use genuma_kmers::MAX_SAMPLES;
+use genuma_reads::{AlignedOptions, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_somatic::sample_names::SampleNames;
+use tracing::warn;
+
+use crate::errors::UsageError;
+
+/// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
+
+/// Name and read files of one tumour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TumourFiles {
+    name: Option<String>,
+    files: Vec<PathBuf>,
+}
+
+const OPTION_ID: &str = "tumor";
+const OPTION_HELP: &str = "Reads of the tumour: FASTQ files of read 1 and read 2 in turn, lane after lane, or BAM or CRAM files. Repeat the \
+    option for each further tumour sample of the same person, such as a relapse, up to 7. NAME= before the first file names the sample \
+    [default: the SM of BAM or CRAM input, else TUMOR, or TUMOR_1, TUMOR_2 and so on]";
+
+/// Splits `NAME=FILE` into name and file, unless a file with that whole name exists.
+fn split_name_and_file(first: &OsStr) -> Option<(String, PathBuf)> {
+    let (name, file) = first.to_str()?.split_once('=')?;
+    let fit = self::parse_sample_name(name).is_ok() && !file.is_empty();
+    (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
+}
+
+/// Sample names that were given by `--normal-name` and `--tumor-name`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SampleNameOptions<'a> {
+    /// Name of the normal.
+    pub(crate) normal: Option<&'a str>,
+    /// Name of the only tumour.
+    pub(crate) tumour: Option<&'a str>,
+}
+
+/// The sample name (SM) of the read groups in a sample's BAM and CRAM files, if all have the same one.
+fn read_group_sample(lanes: &[Lane], sample: u8) -> Option<String> {
+    let mut names = BTreeSet::new();
+    for lane in lanes.iter().filter(|lane| lane.sample == sample) {
+        match &lane.files {
+            // A header that cannot be read is reported later, when the files are checked.
+            LaneFiles::Aligned(aligned) => names.append(&mut aligned.sample_names().unwrap_or_default()),
+            _ => return None,
+        }
+    }
+    names.pop_first().filter(|name| names.is_empty() && !name.is_empty())
+}
+
+/// Chooses the name of each sample: the given name, else the SM tag of its read groups, else a default. If two
+/// samples have the same SM tag, no SM tag is used.
+fn choose_sample_names(lanes: &[Lane], given: SampleNameOptions<'_>, tumours: &[TumourFiles]) -> SampleNames {
+    let mut from_read_groups: Vec<Option<String>> =
+        (0..).take(1 + tumours.len()).map(|sample| read_group_sample(lanes, sample)).collect();
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = from_read_groups.iter().flatten().find(|name| !seen.insert(*name)) {
+        warn!(
+            "read groups of two samples have the same name {twice} (SM tag): default names are used; give names with NAME= or --normal-name"
+        );
+        from_read_groups.fill(None);
+    }
+    let own = |(i, tumour): (usize, &TumourFiles)| {
+        let given = given.tumour.map(str::to_owned).filter(|_| i == 0);
+        given.or_else(|| tumour.name.clone()).or_else(|| from_read_groups[1 + i].clone())
+    };
+    let normal = given.normal.map(str::to_owned).or_else(|| from_read_groups[0].clone());
+    SampleNames::from_names(normal, tumours.iter().enumerate().map(own))
+}
+
+/// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow.
+///
+/// # Errors
+/// The name is empty or has other characters.
+pub(crate) fn parse_sample_name(text: &str) -> Result<String, String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let fit = !text.is_empty() && text.chars().all(letters);
+    if fit { Ok(text.to_owned()) } else { Err("use letters, digits, '.', '_' and '-' only".to_owned()) }
+}
+
+impl TumourFiles {
+    fn from_arguments(files: Vec<OsString>) -> TumourFiles {
+        let (name, first) = match files.first().and_then(|first| split_name_and_file(first)) {
+            Some((name, file)) => (Some(name), Some(file)),
+            None => (None, None),
+        };
+        let named = usize::from(first.is_some());
+        let files = first.into_iter().chain(files.into_iter().skip(named).map(PathBuf::from)).collect();
+        TumourFiles { name, files }
+    }
+}
+
+impl<const REQUIRED: bool> TumourReads<REQUIRED> {
+    /// Returns the sample names and the lanes of all samples, the normal first. Occurrences of `--tumor` with the
+    /// same name are merged into one sample.
+    ///
+    /// # Errors
+    /// There are too many tumours, two samples have the same name, or the number of files is odd.
+    pub(crate) fn samples_and_lanes(
+        &self,
+        normal: &[PathBuf],
+        names_given: SampleNameOptions<'_>,
+        interleaved: bool,
+        options: &AlignedOptions,
+    ) -> Result<(SampleNames, Vec<Lane>), UsageError> {
+        let mut tumours: Vec<TumourFiles> = Vec::new();
+        for tumour in &self.0 {
+            match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {
+                Some(known) => known.files.extend_from_slice(&tumour.files),
+                None => tumours.push(tumour.clone()),
+            }
+        }
+        if names_given.tumour.is_some() && (tumours.len() > 1 || tumours.iter().any(|one| one.name.is_some())) {
+            return Err(UsageError("--tumor-name: only for a single tumour without NAME=; name several tumours with NAME= before the first file of each".to_owned()));
+        }
+        if tumours.len() >= MAX_SAMPLES {
+            let (given, most) = (tumours.len(), MAX_SAMPLES - 1);
+            return Err(UsageError(format!(
+                "{given} tumours: at most {most} can be called together; give all lanes of one tumour after one --tumor"
+            )));
+        }
+        let layout = if interleaved { MateLayout::Interleaved } else { MateLayout::Pairs };
+        let open =
+            |sample, files| Lane::from_files(sample, files, layout, options).map_err(|e| UsageError(e.to_string()));
+        let mut lanes = open(NORMAL_SAMPLE, normal)?;
+        for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
+            lanes.extend(open(sample, &tumour.files)?);
+        }
+        let samples = choose_sample_names(&lanes, names_given, &tumours);
+        for (i, name) in samples.names().iter().enumerate() {
+            if samples.names()[..i].contains(name) {
+                return Err(UsageError(format!(
+                    "two samples have the name {name}: rename one of them (NAME= after --tumor, --tumor-name, or --normal-name)"
+                )));
+            }
+        }
+        Ok((samples, lanes))
+    }
+}
+
+impl<const REQUIRED: bool> clap::FromArgMatches for TumourReads<REQUIRED> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = matches.get_occurrences::<OsString>(OPTION_ID).into_iter().flatten();
+        Ok(TumourReads(given.map(|files| TumourFiles::from_arguments(files.cloned().collect())).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<const REQUIRED: bool> clap::Args for TumourReads<REQUIRED> {
+    fn augment_args(command: Command) -> Command {
+        let arg = Arg::new(OPTION_ID)
+            .long(OPTION_ID)
+            .alias("tumour")
+            .value_name("READS")
+            .num_args(1..)
+            .action(ArgAction::Append);
+        let arg = arg.value_parser(value_parser!(OsString)).help_heading("Input").help(OPTION_HELP);
+        command.arg(if REQUIRED { arg.required(true) } else { arg.required_unless_present("genome") })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}

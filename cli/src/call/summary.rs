@@ -1,0 +1,161 @@
+//! Collects from a finished call everything that the summary and the report show.
+
+use genuma_kmers::MAX_SAMPLES;
+use genuma_reads::Lane;
+use genuma_reads::fasta::Reference;
+use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, ReportedEvent};
+use genuma_somatic::genotype::Genotype;
+use genuma_somatic::locus::{Locus, VariantCall};
+use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::read_pileup::{PileupInput, draw_pileup};
+use genuma_somatic::read_placement::PlacedRead;
+use genuma_somatic::recruit::RecruitedPair;
+use genuma_somatic::screen_hits::ScreenHit;
+use genuma_somatic::sequencing_errors::ErrorModel;
+use genuma_somatic::vcf_record::{self, VcfRecord};
+use genuma_work::parallel::map_in_order;
+use genuma_work::spill;
+use genuma_work::timeline::Timeline;
+
+use crate::command_line;
+use crate::report::call::calls_with_pictures;
+
+/// Collects everything that is shown; `records` are the records of the VCF.
+///
+/// # Errors
+/// Spilled data cannot be read back.
+pub(crate) fn build_summary(
+    job: &CallJob,
+    finished: &mut FinishedCall,
+    records: &[VcfRecord],
+    screened: Vec<ScreenHit>,
+    timeline: Timeline,
+) -> Result<CallSummary, spill::Error> {
+    let firsts = first_records(records, finished.events.len());
+    let mut calls: Vec<ReportedEvent> =
+        firsts.into_iter().map(|record| reported_call(record, &finished.genome)).collect();
+    let drawn = calls_with_pictures(&calls);
+    let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
+    drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
+    Ok(CallSummary {
+        command: command_line::quoted_command_line(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        samples: job.samples.names().to_vec(),
+        inputs: (0..).take(job.samples.len()).map(|sample| input_paths(&job.lanes, sample)).collect(),
+        reference: job.reference.as_ref().map(|path| path.display().to_string()),
+        panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
+        k: job.params.k,
+        resources: job.resources.clone(),
+        units: finished.costs.clone(),
+        timeline,
+        bases: finished.bases.clone(),
+        spectra: finished.spectra.clone(),
+        depths: finished.depths.clone(),
+        libraries: finished.libraries.first().cloned().unwrap_or_default(),
+        known_sequences: finished.known_sequences.clone(),
+        sample_summary: finished.sample_summaries.first().cloned().unwrap_or_default(),
+        other_tumours: other_tumours(finished),
+        screened_calls: screened,
+        ledger: finished.ledger.clone(),
+        errors: finished.errors.estimated_rates.clone(),
+        genotype_mismatch_rate: finished.genotype_mismatch_share,
+        sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
+        calls,
+    })
+}
+
+/// The second and later tumours.
+fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
+    let further = finished.samples.tumours().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
+    further
+        .map(|((sample, libraries), portrait)| AdditionalTumour {
+            sample: sample.clone(),
+            libraries: libraries.clone(),
+            sample_summary: portrait.clone(),
+        })
+        .collect()
+}
+
+fn input_paths(lanes: &[Lane], sample: u8) -> Vec<String> {
+    let sample_lanes = lanes.iter().filter(|lane| lane.sample == sample);
+    sample_lanes.flat_map(Lane::paths).map(|path| path.display().to_string()).collect()
+}
+
+/// The first VCF record of each event, by event number. Every event has one.
+fn first_records(records: &[VcfRecord], events: usize) -> Vec<&VcfRecord> {
+    let mut firsts: Vec<&VcfRecord> = records.iter().collect();
+    // The sort is stable, so the records of an event stay in the order of the VCF.
+    firsts.sort_by_key(|record| record.event);
+    firsts.dedup_by_key(|record| record.event);
+    assert_eq!(firsts.len(), events, "each event has a record");
+    firsts
+}
+
+fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
+    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
+    let name = |chrom: usize| genome.contigs[chrom].name.clone();
+    ReportedEvent {
+        id: vcf_record::event_id(record.event),
+        chrom: name(record.chrom),
+        pos: record.pos as u64,
+        other: record.other_end().map(|(chrom, pos)| (name(chrom), pos as u64)),
+        alleles: [record.reference.clone(), record.alt_text(genome)],
+        class: record.class,
+        quality: *quality,
+        filters: filters.iter().map(|f| f.filter_id().to_owned()).collect(),
+        normal: *normal,
+        tumour: *tumour,
+        tumours: tumours.clone(),
+        contig: format!("t{}", record.locus + 1),
+        picture: EventPileup::default(),
+    }
+}
+
+/// Maximum number of read pairs of one sample, with the change and without, from which the pairs of a picture are
+/// chosen.
+const MAX_CANDIDATE_PAIRS: usize = 200;
+
+/// Draws the reads of some events side by side.
+fn draw_pictures(
+    finished: &mut FinishedCall,
+    wanted: &[usize],
+    threads: usize,
+) -> Result<Vec<EventPileup>, spill::Error> {
+    let FinishedCall { ranges, events, errors, .. } = finished;
+    let call = |i: usize| &events[wanted[i]].calls[0];
+    let mut by_locus: Vec<Vec<usize>> = vec![Vec::new(); ranges.loci().len()];
+    (0..wanted.len()).for_each(|i| by_locus[call(i).locus].push(i));
+    let mut pictures = vec![EventPileup::default(); wanted.len()];
+    ranges.for_each_range(|loci, contigs, pairs| {
+        let here: Vec<usize> = contigs.iter().flat_map(|&c| by_locus[c as usize].iter().copied()).collect();
+        let draw = |(): &mut (), i: usize| draw_picture(call(here[i]), loci, pairs, errors);
+        let drawn = map_in_order(here.len(), threads, || (), draw);
+        here.iter().zip(drawn).for_each(|(&i, picture)| pictures[i] = picture);
+        Ok::<(), spill::Error>(())
+    })?;
+    Ok(pictures)
+}
+
+fn draw_picture(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], errors: &ErrorModel) -> EventPileup {
+    let locus = &loci[call.locus];
+    let Some(finding) = locus.contig.changes.get(call.change_index) else { return EventPileup::default() };
+    let mut left = [[MAX_CANDIDATE_PAIRS; 2]; MAX_SAMPLES];
+    let recruits: Vec<PlacedRead> = locus
+        .reads
+        .chunk_by(|a, b| a.pair == b.pair)
+        .filter(|mates| {
+            let pair = mates[0].pair;
+            let supports = call.supporting_pairs.binary_search(&pair).is_ok();
+            let left = &mut left[usize::from(pairs[pair as usize].sample)][usize::from(supports)];
+            let taken = *left > 0;
+            *left -= usize::from(taken);
+            taken
+        })
+        .flatten()
+        .copied()
+        .collect();
+    let evidence = locus.compute_evidence_of_reads(&recruits, loci, pairs, errors);
+    let votes = evidence.molecule_votes(call.change_index).concat();
+    let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
+    draw_pileup(&scene, |pair| evidence.molecules().is_duplicate(pair))
+}

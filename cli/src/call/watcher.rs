@@ -1,0 +1,37 @@
+//! Observes a call: shows its progress on stderr, and records its resource use over time.
+
+use std::sync::Arc;
+
+use genuma_reads::ProgressCounters;
+use genuma_work::ProgressListener;
+use genuma_work::timeline::{Timeline, TimelineRecorder};
+
+use crate::allocator;
+use crate::progress::UnitProgress;
+
+/// Reports the start of each unit to the progress display and to the timeline recorder.
+pub(crate) struct CallWatcher {
+    progress: UnitProgress,
+    recorder: TimelineRecorder,
+}
+
+impl CallWatcher {
+    /// Starts observing.
+    pub(crate) fn start() -> CallWatcher {
+        CallWatcher { progress: UnitProgress::start(), recorder: TimelineRecorder::start() }
+    }
+
+    /// The resource use of the call up to now.
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.recorder.timeline()
+    }
+}
+
+impl ProgressListener for CallWatcher {
+    fn unit_started(&self, name: &str, meter: Option<Arc<ProgressCounters>>) {
+        // The unit plans with the memory that is left of `--memory`.
+        allocator::return_free_memory();
+        self.recorder.record_unit_start(name);
+        self.progress.unit_started(name, meter);
+    }
+}

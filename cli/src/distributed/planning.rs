@@ -1,0 +1,177 @@
+//! `genuma call --plan`: checks the inputs and writes the plan of a distributed call.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use genuma_kmers::{ExpectedInput, bin_grid, min_memory_for_grid};
+use genuma_reads::ReadEstimate;
+use genuma_reads::fasta::Reference;
+use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::panel_of_normals::PanelOfNormals;
+use genuma_somatic::pipeline::{CallJob, count_known_bases};
+use genuma_storage::RunStore;
+use tracing::{info, warn};
+
+use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
+use crate::forecast::input;
+use crate::forecast::rates::MEASURED_RATES;
+use crate::forecast::steps::StepForecast;
+use crate::json_file::{JsonOutput, schema};
+use crate::report::markup::{format_count_with_noun, format_duration};
+use crate::size_format;
+
+/// Options of a distributed call.
+pub(crate) struct PlanRequest<'a> {
+    /// Location of the run store.
+    pub(crate) run: &'a str,
+    /// Number of shards of the reads, if given.
+    pub(crate) shards: Option<u32>,
+    /// Number of partitions of the k-mers, if given.
+    pub(crate) num_partitions: Option<u32>,
+    /// Whether to write a script for Slurm.
+    pub(crate) sbatch: bool,
+    /// Folder of the results.
+    pub(crate) out: &'a Path,
+}
+
+/// Default number of bases of a shard: a human pair at 30x has 8 shards. Chosen.
+const BASES_PER_SHARD: u64 = 25_000_000_000;
+
+/// Plans the job and writes the plan to the run store. The job's resources are those of one task.
+///
+/// # Errors
+/// Reads cannot be read or divided into shards; the run store has another plan; the plan cannot be written.
+pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Result<()> {
+    if request.sbatch && request.run.contains("://") {
+        bail!("--sbatch: give --plan a folder that all machines can access, because the logs are written there");
+    }
+    let scratch = std::env::temp_dir();
+    let depot = RunStore::open(request.run, &scratch)?;
+    let estimate = ReadEstimate::from_lanes(&job.lanes);
+    let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
+    let num_partitions = request.num_partitions.unwrap_or(shards);
+    let sharding = genuma_reads::split_into_shards(&job.lanes, shards as usize)?;
+    sharding.partly_split_lanes.iter().for_each(|lane| warn!("{lane}"));
+    sharding.shortfall_message().iter().for_each(|line| warn!("{line}"));
+    let genome_bases = job.reference.as_deref().map(Reference::read).transpose()?.as_ref().map(count_known_bases);
+    let grid = bin_grid(ExpectedInput::from_estimate(&estimate, job.params.k).kmers, num_partitions);
+    let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
+    if job.resources.memory < min_memory_bytes {
+        let (have, need) =
+            (size_format::format_bytes(job.resources.memory), size_format::format_bytes(min_memory_bytes));
+        bail!(
+            "{have} of memory is too little for a step that scatters reads into {} bins, which needs {need}: raise --memory or lower --threads",
+            grid.num_bins()
+        );
+    }
+    let lines = format!(
+        "shards {}\npartitions {}\nbins {}\n",
+        sharding.shards.len(),
+        grid.num_partitions,
+        grid.bins_per_partition
+    );
+    let call = DistributedCall {
+        shards: sharding.shards,
+        samples: job.samples.clone(),
+        grid,
+        reference: job.reference.as_deref().map(canonical_path).transpose()?,
+        screen: job.screen.as_deref().map(canonical_path).transpose()?,
+        panel: job.panel.as_ref().map(with_canonical_table).transpose()?,
+        genome_bases,
+        params: job.params.clone(),
+        fingerprint: job.store.fingerprint.clone() + &lines,
+    };
+    depot.create_folder()?;
+    if let Some(existing) = DistributedPlan::load(&depot)?
+        && existing.call.fingerprint != call.fingerprint
+    {
+        bail!("{depot}: contains the plan of another call; give another location, or remove that plan");
+    }
+    let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
+    let given = input::measure_call_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
+    let needs = given.forecast_steps(call.shards.len() as u32, grid, &MEASURED_RATES);
+    let store_location = if request.run.contains("://") {
+        request.run.trim_end_matches('/').to_owned()
+    } else {
+        canonical_path(Path::new(request.run))?.display().to_string()
+    };
+    let plan = DistributedPlan {
+        genuma: env!("CARGO_PKG_VERSION").to_owned(),
+        run: store_location,
+        out: std::path::absolute(request.out).context("the output folder")?,
+        shards: call.shards.len() as u32,
+        parts: grid.num_partitions,
+        steps: needs.iter().map(|need| plan_step(need, &call, job.resources.threads)).collect(),
+        lanes: job.lanes.clone(),
+        call,
+    };
+    publish_object(
+        &depot,
+        PLAN_OBJECT_NAME,
+        &serde_json::to_vec_pretty(&JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, &plan))?,
+    )?;
+    report_plan(&plan, &needs);
+    if request.sbatch {
+        let script = Path::new(&plan.run).join(sbatch::SCRIPT_OBJECT_NAME);
+        publish_object(
+            &depot,
+            sbatch::SCRIPT_OBJECT_NAME,
+            sbatch::render_sbatch_script(&plan, &own_program_path()?).as_bytes(),
+        )?;
+        info!("start it with: sh {}", script.display());
+    }
+    Ok(())
+}
+
+/// Absolute path of this program.
+fn own_program_path() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot find the path of the genuma program")
+}
+
+fn canonical_path(path: &Path) -> anyhow::Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| format!("{}: cannot read", path.display()))
+}
+
+/// The panel with the absolute path of its table.
+fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals> {
+    Ok(PanelOfNormals { table: canonical_path(&panel.table)?, ..panel.clone() })
+}
+
+fn publish_object(depot: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {
+    let draft = depot.create_temp_object(name)?;
+    let mut file = fs::File::create(draft.path()).with_context(|| format!("{depot}/{name}"))?;
+    file.write_all(text).with_context(|| format!("{depot}/{name}"))?;
+    drop(file);
+    Ok(depot.publish(draft, name)?)
+}
+
+fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> StepPlan {
+    StepPlan {
+        name: need.kind.command_line_name().to_owned(),
+        tasks: call.num_steps_of_kind(need.kind),
+        after: need.kind.preceding_kind().iter().map(|kind| kind.command_line_name().to_owned()).collect(),
+        threads,
+        memory_mb: need.memory_bytes.div_ceil(1 << 20),
+        minutes: (5.0 + need.wall_s * 3.0 / 60.0).ceil() as u64,
+        scratch_mb: need.scratch_bytes.div_ceil(1 << 20),
+    }
+}
+
+fn report_plan(plan: &DistributedPlan, needs: &[StepForecast]) {
+    let tasks = |kind: StepKind| f64::from(plan.call.num_steps_of_kind(kind));
+    let cpu_s: f64 = needs.iter().map(|need| need.cpu_s * tasks(need.kind)).sum();
+    let wall_s: f64 = needs.iter().map(|need| need.wall_s).sum();
+    let max_memory_bytes = needs.iter().map(|need| need.memory_bytes).max().unwrap_or(0);
+    info!(
+        "{}: {} and {}; about {} of CPU time, {} if all tasks of a step run at once, at most {} of memory for a task; `genuma step {}` shows the progress",
+        plan.run,
+        format_count_with_noun(plan.shards.into(), "shard"),
+        format_count_with_noun(plan.parts.into(), "partition"),
+        format_duration(cpu_s),
+        format_duration(wall_s),
+        size_format::format_bytes(max_memory_bytes),
+        plan.run,
+    );
+}

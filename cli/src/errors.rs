@@ -1,0 +1,118 @@
+//! Reports errors: one line on stderr and an exit code.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::panic;
+use std::path::Path;
+use std::process::ExitCode;
+
+use genuma_work::signals;
+
+use crate::logging;
+
+/// An error of the user's command line. It ends the program with exit code 2, like the errors that the parser finds.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub String);
+
+/// Checks that `path` is a folder; `name` is how the error names it.
+///
+/// # Errors
+/// [`UsageError`] if it is not a folder; an I/O error if it cannot be examined.
+pub(crate) fn require_folder(path: &Path, name: &str) -> anyhow::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(anyhow::Error::new(e).context(name.to_owned()))
+        }
+        _ => Err(UsageError(format!("{name}: is not a folder")).into()),
+    }
+}
+
+/// Prints an error in one line. Returns the exit code: 2 for wrong usage, else 1.
+pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
+    logging::log_line(&format!("genuma: error: {}", one_line(error)));
+    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+}
+
+/// Prints a message of the command-line parser: help, version, or a usage error. Returns the exit code.
+pub(crate) fn print_clap_message(asked: &clap::Error) -> ExitCode {
+    let text = asked.render().to_string();
+    let code = ExitCode::from(asked.exit_code() as u8);
+    // The parser would print arguments with control characters unchanged, so such messages are printed as plain text.
+    let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
+    if asked.use_stderr() {
+        if typed {
+            text.lines().for_each(logging::log_line);
+        } else {
+            drop(asked.print());
+        }
+        return code;
+    }
+    match asked.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            report_error(&anyhow::Error::new(error).context("standard output"))
+        }
+        _ => code,
+    }
+}
+
+/// Parts of the panic messages of the standard library and of rayon if the system refuses a new thread.
+const THREAD_SPAWN_PANICS: [&str; 4] = [
+    "failed to spawn thread",
+    "failed to set up alternative stack",
+    "failed to allocate an alternative stack",
+    "ThreadPoolBuildError",
+];
+
+/// Installs a panic hook that turns a refused thread into a normal error message. The libraries panic in that case.
+pub(crate) fn report_thread_spawn_failures() {
+    let default_hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str().is_some_and(|said| THREAD_SPAWN_PANICS.iter().any(|words| said.contains(words))) {
+            signals::exit_after_failure(|| {
+                logging::log_line(
+                    "genuma: error: the system refuses to start more threads: lower --threads, or raise the limits on threads and \
+                     memory (ulimit -u, ulimit -v, pids of the container)",
+                );
+            });
+        }
+        default_hook(panic);
+    }));
+}
+
+/// Formats an error in one line: its message and those causes that the message does not already contain.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_are_told_once() {
+        let full = || std::io::Error::other("no space");
+        let told = genuma_work::publish::Error::Io { path: "x".into(), source: full() };
+        assert_eq!(one_line(&told.into()), "x: cannot write: no space");
+        let untold = Err::<(), _>(full()).context("standard output").unwrap_err();
+        assert_eq!(one_line(&untold), "standard output: no space");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_asked_for_is_no_wrong_usage() {
+        let asked = |name: &str| require_folder(Path::new(name), name).unwrap_err();
+        assert!(asked("/nowhere").is::<UsageError>());
+        assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder");
+        let long = "x".repeat(300);
+        assert!(!asked(&long).is::<UsageError>());
+        assert_eq!(one_line(&asked(&long)), format!("{long}: File name too long (os error 36)"));
+    }
+}

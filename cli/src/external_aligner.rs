@@ -1,0 +1,87 @@
+//! The command of an external aligner in the arguments of `genuma run` and `genuma advise`, and reads given with
+//! `--reads`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use genuma_reads::{AlignedFile, AlignedOptions, CramReference};
+use genuma_strategy::invocation::{Error as Wrong, ReadFiles};
+use genuma_strategy::{Invocation, command_presets};
+
+use crate::errors::UsageError;
+
+/// Options that name the reads when the aligner's command does not.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// Reads, if the command does not name them: one file of single reads, or files of read 1 and read 2 in turn,
+    /// lane after lane; or BAM, CRAM or CBQ files
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
+    reads: Vec<PathBuf>,
+    /// Each file of --reads holds pairs in which read 1 and read 2 alternate
+    #[arg(long, requires = "reads", help_heading = "Input")]
+    interleaved: bool,
+    /// Each file of --reads holds reads without mates
+    #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
+    single: bool,
+    /// FASTA file of the reference that CRAM input was compressed against
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    reference: Option<PathBuf>,
+}
+
+impl ReadArgs {
+    /// Parses the aligner's command and adds the reads of `--reads`, if any.
+    ///
+    /// # Errors
+    /// The command is not understood (wrong usage), or a program or an index is missing.
+    pub(crate) fn parse_command(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
+        let invocation = command_presets::parse_command(command).map_err(to_usage_error)?;
+        let invocation = match invocation.reads != ReadFiles::Unnamed && self.reads.is_empty() {
+            true => invocation,
+            false => invocation
+                .with_reads(parse_reads(&self.reads, self.interleaved, self.single)?)
+                .map_err(to_usage_error)?,
+        };
+        let genome = CramReference::new(self.reference.clone());
+        invocation
+            .with_aligned_file_options(AlignedOptions { reference: genome, ..AlignedOptions::default() })
+            .map_err(to_usage_error)
+    }
+}
+
+/// Turns a command that is not understood into a usage error; a program, index or file that is missing stays a
+/// failure.
+fn to_usage_error(error: Wrong) -> anyhow::Error {
+    match error {
+        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
+        wrong => UsageError(wrong.to_string()).into(),
+    }
+}
+
+/// The reads given with `--reads`.
+fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> Result<ReadFiles, UsageError> {
+    if files.is_empty() {
+        return Err(UsageError("no reads are given: add --reads".to_owned()));
+    }
+    // Files of aligned reads contain both mates.
+    let aligned = !single && files.iter().all(|file| AlignedFile::is_aligned_file(file));
+    if interleaved || aligned {
+        return Ok(ReadFiles::Interleaved(files.to_vec()));
+    }
+    if single || files.len() == 1 {
+        return Ok(ReadFiles::Single(files.to_vec()));
+    }
+    match files.as_chunks::<2>() {
+        (pairs, []) => Ok(ReadFiles::Paired(pairs.to_vec())),
+        (_, [last, ..]) => Err(UsageError(format!(
+            "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
+            last.display()
+        ))),
+    }
+}
+
+/// The arguments of the plain run, with `{threads}` replaced.
+pub(crate) fn plain_command(invocation: &Invocation, threads: usize) -> Vec<String> {
+    let threads = threads.to_string();
+    invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
+}

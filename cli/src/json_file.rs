@@ -1,0 +1,70 @@
+//! Writes results as JSON, with the number of their schema (docs/schema).
+
+use std::io::Write;
+use std::path::Path;
+
+use genuma_work::publish::{AtomicFile, FileSet};
+use serde::Serialize;
+
+/// Schema numbers of the JSON outputs. Raise the number of an output when its keys change in a way that breaks
+/// programs that read it: a key is removed or renamed, or a value changes its type or meaning.
+pub(crate) mod schema {
+    /// Schema number of the output of `genuma advise --json`.
+    pub(crate) const ADVICE_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma align --json`.
+    pub(crate) const ALIGN_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma check --json`.
+    pub(crate) const CHECK_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma count --json`.
+    pub(crate) const COUNT_SCHEMA: u32 = 1;
+    /// Schema number of `plan.json`, the plan of a distributed call.
+    pub(crate) const DISTRIBUTED_PLAN_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma evaluate --json`.
+    pub(crate) const EVALUATION_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma plan --json`.
+    pub(crate) const FORECAST_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma probe --placement --json`.
+    pub(crate) const PLACEMENT_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma run --json`.
+    pub(crate) const RUN_SCHEMA: u32 = 1;
+    /// Schema number of `summary.json`, which `genuma call` writes.
+    pub(crate) const SUMMARY_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma topology --json`.
+    pub(crate) const TOPOLOGY_SCHEMA: u32 = 1;
+    /// Schema number of the output of `genuma track --json`.
+    pub(crate) const TRACK_SCHEMA: u32 = 1;
+}
+
+/// A JSON output: an object with the key `schema` in addition to its content.
+#[derive(Debug, Serialize)]
+pub(crate) struct JsonOutput<T> {
+    schema: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl<T: Serialize> JsonOutput<T> {
+    /// `content`, which must be a struct or an object, with its schema number.
+    pub(crate) fn new(schema: u32, content: T) -> Self {
+        JsonOutput { schema, content }
+    }
+}
+
+/// Adds `content`, a struct or an object, with its schema number as an indented JSON file to `set`.
+pub(crate) fn add_json_output(
+    path: &Path,
+    schema: u32,
+    content: &impl Serialize,
+    set: &mut FileSet,
+) -> anyhow::Result<()> {
+    add_json_file(path, &JsonOutput::new(schema, content), set)
+}
+
+/// Adds `value` as an indented JSON file to `set`.
+pub(crate) fn add_json_file(path: &Path, value: &impl Serialize, set: &mut FileSet) -> anyhow::Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    serde_json::to_writer_pretty(&mut file, value)?;
+    writeln!(file)?;
+    set.add(file.flush_buffer()?);
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Formats a forecast as text.
+
+use std::fmt::Write;
+
+use super::CallPlan;
+use crate::forecast::rates::MEASURED_MACHINE;
+use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
+use crate::size_format;
+
+/// The whole output of `genuma plan`.
+pub(crate) fn render_plan(plan: &CallPlan) -> String {
+    let mut text = render_input(plan);
+    let forecast = &plan.forecast;
+    if forecast.refused.is_none() {
+        text += &render_units(plan);
+        let readings = match forecast.partitions {
+            1 => "1: all k-mers are counted in one pass over the reads".to_owned(),
+            n => format!("{n}: the reads are read once for each"),
+        };
+        let _ = writeln!(text, "\npartitions  {readings}");
+        let packed_reads = match forecast.packed_bytes {
+            0 => "none: later passes read the files again".to_owned(),
+            bytes => format!("{}: later passes read packed reads", size_or_dash(bytes)),
+        };
+        let _ = writeln!(text, "packed      {packed_reads}");
+        let _ = writeln!(text, "devices     {}", plan.devices);
+        let _ = writeln!(text, "scratch     {} in the work folder at most", size_or_dash(forecast.scratch_bytes));
+    }
+    match (plan.energy_kwh, plan.watts) {
+        (Some(kwh), Some(watts)) => {
+            let _ = writeln!(text, "energy      {kwh:.2} kWh at {watts:.0} W");
+        }
+        _ if forecast.refused.is_some() => {}
+        _ => text += "energy      unknown: give --watts\n",
+    }
+    if let Some(cost) = plan.cost {
+        let _ = writeln!(text, "cost        {cost:.2}");
+    }
+    let _ = match plan.num_earlier_runs {
+        0 => writeln!(
+            text,
+            "rates       measured on an {MEASURED_MACHINE}; give earlier runs on this machine with --from"
+        ),
+        runs => writeln!(text, "rates       the medians of {}", format_count_with_noun(runs as u64, "earlier run")),
+    };
+    let verdict = match (&forecast.refused, forecast.fits) {
+        (Some(why), _) => format!("does not fit: {why}"),
+        (None, false) => "does not fit in the memory given".to_owned(),
+        (None, true) => "fits".to_owned(),
+    };
+    let _ = writeln!(text, "\n{verdict}");
+    forecast.advice.iter().for_each(|line| text += &format!("- {line}\n"));
+    text
+}
+
+/// The input and the resources of the call.
+fn render_input(plan: &CallPlan) -> String {
+    let given = &plan.input;
+    let [normal, tumour] = given.bases.map(|n| format_with_si_prefix(n as f64));
+    let reference = given
+        .reference_bases
+        .map_or_else(|| "no reference".to_owned(), |n| format!("a reference of {}bp", format_with_si_prefix(n as f64)));
+    let scratch = match given.resources.scratch {
+        u64::MAX => "unlimited scratch space".to_owned(),
+        bytes => format!("{} of scratch space", size_format::format_bytes(bytes)),
+    };
+    format!(
+        "tumour {tumour}bp, normal {normal}bp in reads of {}, {reference}\n{}, {} of memory, {scratch}\n\n",
+        given.read_length,
+        format_count_with_noun(given.resources.threads as u64, "thread"),
+        size_format::format_bytes(given.resources.memory),
+    )
+}
+
+/// A size, or a dash for 0 bytes.
+fn size_or_dash(bytes: u64) -> String {
+    if bytes == 0 { "-".to_owned() } else { size_format::format_bytes(bytes) }
+}
+
+/// A table with a row for each unit, and a row of totals.
+fn render_units(plan: &CallPlan) -> String {
+    let forecast = &plan.forecast;
+    let mut rows = vec![["unit", "CPU", "time", "memory", "read", "written"].map(str::to_owned)];
+    let row = |name: &str, seconds: [f64; 2], bytes: [u64; 3]| {
+        let ([cpu, wall], [peak, read, written]) = (seconds.map(format_duration), bytes.map(size_or_dash));
+        [name.to_owned(), cpu, wall, peak, read, written]
+    };
+    for unit in &forecast.units {
+        let bytes = [unit.peak_bytes, unit.read_bytes, unit.written_bytes];
+        rows.push(row(unit.name, [unit.cpu_s, unit.wall_s], bytes));
+    }
+    let ([read, written], peak) = (forecast.read_and_written_bytes(), forecast.peak_bytes());
+    rows.push(row("all", [forecast.cpu_s(), forecast.wall_s()], [peak, read, written]));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(i, (cell, &width))| match i {
+            0 => format!("{cell:<width$}"),
+            _ => format!("  {cell:>width$}"),
+        });
+        cells.collect::<String>() + "\n"
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,537 @@
+//! Judges from the facts of a pair whether its calls can be trusted, and advises what to do.
+
+use genuma_pair::identity::Relation;
+use genuma_pair::interval::Estimate;
+use genuma_pair::library::LibraryMetrics;
+use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
+use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::sample_summary::SampleSummary;
+
+use super::number_format::{format_percent, format_share_with_interval};
+
+/// Level of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FindingLevel {
+    /// Nothing to do.
+    Good,
+    /// Too little data for a statement.
+    Unknown,
+    /// Some calls should be checked.
+    Check,
+    /// Calls cannot be trusted.
+    Bad,
+}
+
+/// A statement on one property of the pair.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Finding {
+    pub(crate) level: FindingLevel,
+    /// Heading: the property.
+    pub(crate) topic: &'static str,
+    /// One or two sentences of plain text.
+    pub(crate) message: String,
+}
+
+/// Contamination levels. Above the first the user should check calls; if the lower interval end is above the second,
+/// calls cannot be trusted. Chosen: a foreign allele is in half of the contamination share of the reads, so at 1% in
+/// one read of 200, like sequencing errors, and at 3% in as many as a small subclone.
+const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
+/// Maximum somatic changes for each heterozygous site. If a tumour has more, they cannot be distinguished from foreign
+/// alleles. Empirical: a clean tumour with 0.26 was estimated to have 5.8% contamination (4.4-6.8).
+const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
+/// Levels of tumour in normal: check calls, calls cannot be trusted. Chosen: a clonal change is in half of this share
+/// of the reads, so from 5% on in one of 40, and it looks inherited.
+const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
+/// Levels of the share of sites below a fifth of the mean depth: check calls, calls cannot be trusted. Chosen: evenly
+/// covered genomes have about 1%; at 20% nothing can be found in a fifth of the genome.
+const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
+/// Maximum unevenness of depth (coefficient of variation beyond chance). Genomes have 0.1 to 0.3, captured exomes
+/// more. Above 0.5 depth says little about copy number. Empirical.
+const MAX_UNEVENNESS: f64 = 0.5;
+/// Minimum molecules per site. Below this a change of half of the cells is in one or two molecules. Chosen.
+const MIN_DEPTH: f64 = 5.0;
+/// Levels of the share of PCR duplicates: from 30% on the library limits the depth; at 75% only a quarter of the
+/// pairs is informative. Chosen.
+const DUPLICATE_LEVELS: [f64; 2] = [0.3, 0.75];
+/// Minimum ratio of a substitution's error rate to the median of all six for damage. Empirical: without damage the
+/// ratio is below 2.
+const MIN_DAMAGE_RATIO: f64 = 2.5;
+/// Minimum error rate for damage. Lower rates (Phred 47) do not cause false calls. Chosen.
+const MIN_DAMAGE_RATE: f64 = 2e-5;
+/// Minimum number of reads with a substitution for a statement on damage. Chosen.
+const MIN_DAMAGE_READS: f64 = 20.0;
+/// Minimum upper interval end of the purity. Below it a clonal change is in less than a tenth of the reads. Chosen.
+const MIN_PURITY: f64 = 0.2;
+
+/// Returns the findings in the order in which they are shown.
+pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
+    let pair = outcome.sample_summary.pair.as_ref();
+    let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
+    vec![
+        assess_identity(pair, outcome.genotype_mismatch_rate),
+        assess_contamination(pair, 0, None),
+        assess_contamination(pair, 1, outcome.sample_summary.burden),
+        assess_tumour_in_normal(pair, &outcome.sample_summary),
+        assess_purity(pair),
+        assess_coverage(pair),
+        assess_duplicates(libraries),
+        assess_damage(pair),
+    ]
+}
+
+/// The overall verdict in a sentence. Unknown facts do not count, except the identity of the samples.
+pub(crate) fn overall_verdict(findings: &[Finding]) -> (FindingLevel, &'static str) {
+    let worst = findings.iter().map(|f| f.level).filter(|&level| level != FindingLevel::Unknown).max();
+    let person = findings.first().map_or(FindingLevel::Unknown, |f| f.level);
+    match worst {
+        Some(FindingLevel::Bad) if person == FindingLevel::Bad => {
+            (FindingLevel::Bad, "Do not trust these calls: the samples are not a matched pair")
+        }
+        Some(FindingLevel::Bad) => {
+            (FindingLevel::Bad, "Do not trust these calls until the findings marked as bad are explained")
+        }
+        Some(FindingLevel::Check) => (FindingLevel::Check, "Check the marked findings before you trust these calls"),
+        _ if person == FindingLevel::Good => (FindingLevel::Good, "No problems found with this pair of samples"),
+        _ => (FindingLevel::Unknown, "Too little data to decide whether the samples are a matched pair"),
+    }
+}
+
+fn new_finding(level: FindingLevel, about: &'static str, says: impl Into<String>) -> Finding {
+    Finding { level, topic: about, message: says.into() }
+}
+
+/// Level of a share: `Bad` above the second level with the lower interval end above `sure`, `Check` above the first
+/// level unless the interval includes 0.
+fn grade_share(found: Estimate, [look, bad]: [f64; 2], sure: f64) -> FindingLevel {
+    match found {
+        Estimate { value, low, .. } if value > bad && low > sure => FindingLevel::Bad,
+        Estimate { value, low, .. } if value >= look && low > 0.0 => FindingLevel::Check,
+        _ => FindingLevel::Good,
+    }
+}
+
+fn assess_identity(pair: Option<&PairSummary>, genotype_mismatch_rate: Option<f64>) -> Finding {
+    let different_people = |of: &str, and: &str| {
+        format!(
+            "The samples are of {of}, not of one person{and}. Calls cannot be trusted, because most are germline \
+             differences: check for a sample swap."
+        )
+    };
+    let (level, message) = match (pair.map(|pair| pair.identity.relation), genotype_mismatch_rate) {
+        (Some(Relation::Relatives), _) => (FindingLevel::Bad, different_people("close relatives", "")),
+        (Some(Relation::Unrelated), _) => (FindingLevel::Bad, different_people("two people", "")),
+        (Some(Relation::Different), _) => (FindingLevel::Bad, different_people("two people", "; they are possibly relatives")),
+        (Some(Relation::Same), None) => (FindingLevel::Good, "Both samples are of the same person.".into()),
+        (Some(Relation::Same), Some(mismatch_rate)) => (
+            FindingLevel::Check,
+            format!(
+                "The samples match one person, but at {} of the sites covered in both each has an allele that the other \
+                 lacks, which is more than in one person. Is a sample contaminated?",
+                format_percent(mismatch_rate)
+            ),
+        ),
+        (_, Some(alone)) => (
+            FindingLevel::Bad,
+            format!(
+                "At {} of the sites covered in both samples each has an allele that the other lacks, which is more than \
+                 in one person. Calls cannot be trusted: check for a sample swap.",
+                format_percent(alone)
+            ),
+        ),
+        (Some(Relation::SameOrRelatives), None) => (
+            FindingLevel::Unknown,
+            "The samples are of the same person or of close relatives, not of two unrelated people. The depth is too low \
+             to tell more."
+                .into(),
+        ),
+        (Some(Relation::Unknown) | None, None) => (
+            FindingLevel::Unknown,
+            "Too few sites are covered deeply enough in both samples to decide whether they are of the same person. \
+             Verify the identity in another way."
+                .into(),
+        ),
+    };
+    new_finding(level, "Identity", message)
+}
+
+/// Whether the samples may be of one person, so that the other facts are meaningful.
+fn is_pair(pair: Option<&PairSummary>) -> bool {
+    pair.is_some_and(|pair| pair.identity.may_be_same_person())
+}
+
+/// Reason why the contamination is unknown.
+pub(crate) fn contamination_unknown_reason(pair: Option<&PairSummary>) -> &'static str {
+    match pair {
+        None => "the samples were not compared",
+        Some(pair) if !pair.identity.may_be_same_person() => "the samples are of different people",
+        Some(pair) if pair.identity.heterozygosity.is_none() => "depth too low, or too few sites",
+        Some(_) => "too few sites",
+    }
+}
+
+/// Reason why the purity is unknown.
+pub(crate) fn purity_unknown_reason(pair: Option<&PairSummary>) -> String {
+    match pair.map(|pair| (pair.identity.may_be_same_person(), pair.tumour.as_ref())) {
+        None => "the samples were not compared".into(),
+        Some((false, _)) => "the samples are of different people".into(),
+        Some((true, tumour)) => {
+            let Some(tumour) = tumour else { return "purity was not estimated".into() };
+            let (word, sites, changes) = (&tumour.note, tumour.heterozygous_sites, tumour.changes);
+            format!("{word} ({sites} heterozygous sites, {changes} somatic changes)")
+        }
+    }
+}
+
+/// Whether a tumour has so many somatic changes (`burden` per million bases) that they look like foreign alleles.
+fn is_highly_mutated(pair: Option<&PairSummary>, burden: Option<Estimate>) -> bool {
+    let het = pair.and_then(|pair| pair.identity.heterozygosity).map_or(0.0, |both| both[0]);
+    burden.is_some_and(|burden| burden.value / 1e6 > MAX_CHANGES_PER_HET_SITE * het)
+}
+
+fn assess_contamination(pair: Option<&PairSummary>, sample: usize, burden: Option<Estimate>) -> Finding {
+    let (topic, whose) = [("Contamination of the normal", "normal"), ("Contamination of the tumour", "tumour")][sample];
+    let Some(found) = pair.and_then(|pair| pair.contamination[sample]) else {
+        let why = contamination_unknown_reason(pair);
+        return new_finding(
+            FindingLevel::Unknown,
+            topic,
+            format!("The contamination of the {whose} is unknown: {why}."),
+        );
+    };
+    let share = format_share_with_interval(found.share);
+    let mutated = is_highly_mutated(pair, burden);
+    let level = grade_share(found.share, CONTAMINATION_LEVELS, CONTAMINATION_LEVELS[1]);
+    let level = match level {
+        FindingLevel::Bad if mutated => FindingLevel::Check,
+        FindingLevel::Good if found.share.high > CONTAMINATION_LEVELS[1] => FindingLevel::Unknown,
+        level => level,
+    };
+    let message = match level {
+        FindingLevel::Check if mutated => format!(
+            "{share} of the DNA in the {whose} looks like another person's, but the tumour has so many somatic changes \
+             that they may be mistaken for it. Verify the contamination in another way."
+        ),
+        FindingLevel::Bad => format!(
+            "{share} of the DNA in the {whose} is another person's. Calls cannot be trusted: prepare and sequence the \
+             sample again."
+        ),
+        FindingLevel::Check if sample == 1 => format!(
+            "{share} of the DNA in the tumour is another person's. Check calls of low allele fraction at known germline \
+             variants (dbSNP, gnomAD)."
+        ),
+        FindingLevel::Check => format!(
+            "{share} of the DNA in the normal is another person's. Somatic variants that this person inherited may be \
+             filtered."
+        ),
+        FindingLevel::Unknown => {
+            format!("There are too few sites to decide whether the {whose} is contaminated: {share}.")
+        }
+        _ if found.share.value >= CONTAMINATION_LEVELS[0] => {
+            format!("The {whose} may be slightly contaminated or not at all: {share}.")
+        }
+        _ => format!("The {whose} has almost no contamination: {share}."),
+    };
+    new_finding(level, topic, message)
+}
+
+/// Reason why tumour in normal is unknown, if no other is known.
+pub(crate) const FEW_CHANGES_REASON: &str = "too few clear somatic changes";
+
+fn assess_tumour_in_normal(pair: Option<&PairSummary>, portrait: &SampleSummary) -> Finding {
+    const ABOUT: &str = "Tumour in the normal";
+    let Some(found) = portrait.tumour_in_normal.filter(|_| is_pair(pair)) else {
+        let why = if is_pair(pair) || pair.is_none() {
+            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(FEW_CHANGES_REASON)
+        } else {
+            "the samples are of different people"
+        };
+        let message = format!("The share of tumour cells in the normal is unknown: {why}.");
+        return new_finding(FindingLevel::Unknown, ABOUT, message);
+    };
+    let share = format_share_with_interval(found);
+    let level = grade_share(found, TUMOUR_IN_NORMAL_LEVELS, TUMOUR_IN_NORMAL_LEVELS[0]);
+    let message = match level {
+        FindingLevel::Bad => format!(
+            "{share} of the normal's cells are tumour cells. Many somatic variants look inherited and are missed: \
+             use another normal, such as saliva or skin."
+        ),
+        FindingLevel::Check => format!(
+            "{share} of the normal's cells are tumour cells. Check the calls that were filtered as tumour_in_normal \
+             or germline."
+        ),
+        _ => format!("The normal has almost no tumour cells: {share}."),
+    };
+    new_finding(level, ABOUT, message)
+}
+
+fn assess_purity(pair: Option<&PairSummary>) -> Finding {
+    const ABOUT: &str = "Purity";
+    match pair.and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity) {
+        None => new_finding(
+            FindingLevel::Unknown,
+            ABOUT,
+            format!("The purity is unknown: {}.", purity_unknown_reason(pair)),
+        ),
+        Some(purity) if purity.high < MIN_PURITY => new_finding(
+            FindingLevel::Check,
+            ABOUT,
+            format!(
+                "Only {} of the cells are tumour cells. Subclonal variants are missed: deeper sequencing or a purer \
+                 sample would show more.",
+                format_share_with_interval(purity)
+            ),
+        ),
+        Some(purity) => new_finding(
+            FindingLevel::Good,
+            ABOUT,
+            format!("{} of the cells are tumour cells.", format_share_with_interval(purity)),
+        ),
+    }
+}
+
+fn assess_coverage(pair: Option<&PairSummary>) -> Finding {
+    const ABOUT: &str = "Coverage";
+    let Some(pair) = pair else {
+        return new_finding(FindingLevel::Unknown, ABOUT, "The evenness of coverage is unknown.");
+    };
+    let (mut level, mut problems) = (FindingLevel::Good, Vec::new());
+    for (name, covered) in ["normal", "tumour"].into_iter().zip(&pair.coverage) {
+        if covered.low_depth_share > LOW_DEPTH_LEVELS[0] {
+            level = level.max(if covered.low_depth_share > LOW_DEPTH_LEVELS[1] {
+                FindingLevel::Bad
+            } else {
+                FindingLevel::Check
+            });
+            problems
+                .push(format!("{} of the sites of the {name} have low depth", format_percent(covered.low_depth_share)));
+        }
+        if covered.unevenness > MAX_UNEVENNESS {
+            level = level.max(FindingLevel::Check);
+            problems.push(format!("the depth of the {name} is uneven ({:.2})", covered.unevenness));
+        }
+        if covered.mean_depth < MIN_DEPTH {
+            level = level.max(FindingLevel::Check);
+            problems.push(format!("the {name} has {:.1} molecules per site", covered.mean_depth));
+        }
+    }
+    let message = match problems.is_empty() {
+        true => {
+            let [normal, tumour] = [0, 1].map(|s| format_percent(pair.coverage[s].low_depth_share));
+            format!(
+                "Both samples are evenly covered; {normal} (normal) and {tumour} (tumour) of the sites have low depth."
+            )
+        }
+        false => {
+            let mut odd = problems.join("; ");
+            odd[..1].make_ascii_uppercase();
+            format!("{odd}. Variants may be missed where the depth is low.")
+        }
+    };
+    new_finding(level, ABOUT, message)
+}
+
+fn assess_duplicates(libraries: [&LibraryMetrics; 2]) -> Finding {
+    const ABOUT: &str = "Duplicates";
+    // In amplicon libraries duplicates cannot be recognised.
+    let known = |library: &&LibraryMetrics| !library.duplicates.note.starts_with("amplicons");
+    let found = libraries.map(|library| Some(library).filter(known).and_then(|own| own.duplicates.pcr_duplicates));
+    if found == [None, None] {
+        return new_finding(FindingLevel::Unknown, ABOUT, "The share of PCR duplicates is unknown.");
+    }
+    let level = found.iter().flatten().map(|copied| match copied.value {
+        value if value > DUPLICATE_LEVELS[1] => FindingLevel::Bad,
+        value if value > DUPLICATE_LEVELS[0] => FindingLevel::Check,
+        _ => FindingLevel::Good,
+    });
+    let level = level.max().unwrap_or(FindingLevel::Unknown);
+    let [normal, tumour] = found.map(|copied| copied.map_or("an unknown share".into(), |c| format_percent(c.value)));
+    let more = match level {
+        FindingLevel::Good => "Duplicates are counted once.",
+        FindingLevel::Check => {
+            "Duplicates are counted once, so the effective depth is lower. More reads of the same library add little."
+        }
+        _ => "Almost only duplicates were sequenced, so the effective depth is very low: prepare another library.",
+    };
+    new_finding(
+        level,
+        ABOUT,
+        format!("{normal} of the pairs of the normal and {tumour} of the pairs of the tumour are duplicates. {more}"),
+    )
+}
+
+/// The substitution (index) that is damaged in a sample, and its error rate as a multiple of the median rate.
+pub(crate) fn find_damaged_substitution(pair: &PairSummary, sample: usize) -> Option<(usize, f64)> {
+    let wrong = pair.substitution_error_rates[sample]?;
+    let mut sorted = wrong;
+    sorted.sort_by(f64::total_cmp);
+    let median = (sorted[2] + sorted[3]) / 2.0;
+    let (at, rate) = wrong.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let reads = pair.roots as f64 * pair.coverage[sample].mean_depth * rate;
+    let much = rate > MIN_DAMAGE_RATIO * median && rate > MIN_DAMAGE_RATE && reads >= MIN_DAMAGE_READS;
+    much.then(|| (at, rate / median.max(1e-9)))
+}
+
+fn assess_damage(pair: Option<&PairSummary>) -> Finding {
+    const ABOUT: &str = "Damage";
+    let Some(pair) = pair.filter(|pair| {
+        pair.substitution_error_rates.iter().all(|wrong| wrong.iter().flatten().any(|rate| *rate > 0.0))
+    }) else {
+        return new_finding(FindingLevel::Unknown, ABOUT, "DNA damage is unknown: too few bases.");
+    };
+    let found: Vec<String> = ["normal", "tumour"]
+        .into_iter()
+        .enumerate()
+        .filter_map(|(sample, name)| {
+            let (at, times) = find_damaged_substitution(pair, sample)?;
+            let cause = match SUBSTITUTION_CLASS_NAMES[at] {
+                "C>T" => ", as in old or formalin-fixed DNA",
+                "C>A" => ", as in oxidised DNA",
+                _ => "",
+            };
+            let times = if times < 100.0 { format!("{times:.1}") } else { "over 100".into() };
+            Some(format!(
+                "{} errors in the {name} are {times} times as frequent as the median substitution error{cause}",
+                SUBSTITUTION_CLASS_NAMES[at]
+            ))
+        })
+        .collect();
+    match found.is_empty() {
+        true => new_finding(FindingLevel::Good, ABOUT, "No substitution error is much more frequent than the others."),
+        false => new_finding(
+            FindingLevel::Check,
+            ABOUT,
+            format!(
+                "{}. Check calls of this substitution that have a low allele fraction or come from one strand only.",
+                found.join("; ")
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::call::tests::{example_pair, example_summary};
+
+    fn of(change: impl FnOnce(&mut CallSummary, &mut PairSummary)) -> (Vec<Finding>, FindingLevel) {
+        let (mut outcome, mut pair) = (example_summary(Vec::new()), example_pair());
+        change(&mut outcome, &mut pair);
+        outcome.sample_summary.pair = Some(pair);
+        let found = assess_pair(&outcome);
+        let level = overall_verdict(&found).0;
+        (found, level)
+    }
+
+    fn share_of(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high }
+    }
+
+    fn level(found: &[Finding], about: &str) -> FindingLevel {
+        found.iter().find(|f| f.topic == about).expect(about).level
+    }
+
+    #[test]
+    fn a_good_pair_is_good_and_nothing_known_is_not() {
+        let (found, all) = of(|_, _| {});
+        assert_eq!(all, FindingLevel::Good, "{found:?}");
+        assert!(found.iter().all(|f| f.level <= FindingLevel::Unknown), "{found:?}");
+        let found = assess_pair(&example_summary(Vec::new()));
+        assert!(found.iter().all(|f| f.level == FindingLevel::Unknown), "{found:?}");
+        assert_eq!(overall_verdict(&found).0, FindingLevel::Unknown);
+    }
+
+    #[test]
+    fn two_people_are_never_a_pair() {
+        for relation in [Relation::Relatives, Relation::Unrelated, Relation::Different] {
+            let (found, all) = of(|outcome, pair| {
+                pair.identity.relation = relation;
+                pair.contamination = [None, None];
+                outcome.sample_summary.tumour_in_normal = Some(share_of(0.5, 0.4, 0.6));
+            });
+            assert_eq!((all, level(&found, "Identity")), (FindingLevel::Bad, FindingLevel::Bad));
+            assert_eq!(level(&found, "Tumour in the normal"), FindingLevel::Unknown, "it would mean nothing");
+            assert!(found[0].message.contains("swap"));
+        }
+        let (found, all) = of(|outcome, pair| {
+            pair.identity.relation = Relation::Unknown;
+            outcome.genotype_mismatch_rate = Some(0.002);
+        });
+        assert_eq!((all, found[0].level), (FindingLevel::Bad, FindingLevel::Bad), "they show it all the same");
+        assert_eq!(of(|_, pair| pair.identity.relation = Relation::Unknown).1, FindingLevel::Unknown);
+        assert_eq!(of(|outcome, _| outcome.genotype_mismatch_rate = Some(0.002)).1, FindingLevel::Check);
+    }
+
+    #[test]
+    fn another_persons_dna_is_bad_when_it_is_sure() {
+        for (estimate, wanted) in [
+            (share_of(0.004, 0.001, 0.008), FindingLevel::Good),
+            (share_of(0.01, 0.0, 0.02), FindingLevel::Good),
+            (share_of(0.015, 0.0, 0.052), FindingLevel::Unknown),
+            (share_of(0.0175, 0.0095, 0.026), FindingLevel::Check),
+            (share_of(0.05, 0.024, 0.1), FindingLevel::Check),
+            (share_of(0.048, 0.038, 0.062), FindingLevel::Bad),
+        ] {
+            let found = of(|outcome, pair| {
+                outcome.sample_summary.burden = Some(share_of(228.0, 207.0, 251.0));
+                pair.contamination[1].as_mut().unwrap().share = estimate;
+            });
+            assert_eq!(
+                level(&found.0, "Contamination of the tumour"),
+                wanted.min(FindingLevel::Check),
+                "many changes look alike"
+            );
+            for (sample, about) in
+                ["Contamination of the normal", "Contamination of the tumour"].into_iter().enumerate()
+            {
+                let found = of(|_, pair| pair.contamination[sample].as_mut().unwrap().share = estimate).0;
+                assert_eq!(level(&found, about), wanted, "{estimate:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_tumour_in_the_normal_and_a_thin_tumour_are_told() {
+        for (estimate, wanted) in [
+            (share_of(0.008, 0.005, 0.012), FindingLevel::Good),
+            (share_of(0.03, 0.02, 0.04), FindingLevel::Check),
+            (share_of(0.06, 0.01, 0.12), FindingLevel::Check),
+            (share_of(0.06, 0.04, 0.08), FindingLevel::Bad),
+        ] {
+            let found = of(|outcome, _| outcome.sample_summary.tumour_in_normal = Some(estimate)).0;
+            assert_eq!(level(&found, "Tumour in the normal"), wanted, "{estimate:?}");
+        }
+        for (high, wanted) in [(0.19, FindingLevel::Check), (0.3, FindingLevel::Good)] {
+            let (found, _) = of(|_, pair| pair.tumour.as_mut().unwrap().purity = Some(share_of(0.15, 0.1, high)));
+            assert_eq!(level(&found, "Purity"), wanted);
+        }
+        assert_eq!(level(&of(|_, pair| pair.tumour = None).0, "Purity"), FindingLevel::Unknown);
+    }
+
+    #[test]
+    fn coverage_copies_and_damage_are_told() {
+        for (thin, wanted) in [(0.01, FindingLevel::Good), (0.06, FindingLevel::Check), (0.3, FindingLevel::Bad)] {
+            assert_eq!(level(&of(|_, pair| pair.coverage[1].low_depth_share = thin).0, "Coverage"), wanted);
+        }
+        assert_eq!(level(&of(|_, pair| pair.coverage[0].unevenness = 0.6).0, "Coverage"), FindingLevel::Check);
+        assert_eq!(level(&of(|_, pair| pair.coverage[0].mean_depth = 3.0).0, "Coverage"), FindingLevel::Check);
+        for (copied, wanted) in [(0.1, FindingLevel::Good), (0.56, FindingLevel::Check), (0.9, FindingLevel::Bad)] {
+            let found = |word: &str| {
+                of(|outcome, _| {
+                    outcome.libraries.tumor.duplicates.pcr_duplicates = Some(share_of(copied, copied, copied));
+                    outcome.libraries.tumor.duplicates.note = word.into();
+                })
+                .0
+            };
+            assert_eq!(level(&found("many duplicates"), "Duplicates"), wanted);
+            assert!(level(&found("amplicons? nearly all"), "Duplicates") <= FindingLevel::Unknown);
+        }
+        let rates = |rate: f64| [1e-4, 1e-4, rate, 1e-4, 1.2e-4, 0.9e-4];
+        for (rate, wanted) in [(2e-4, FindingLevel::Good), (3e-4, FindingLevel::Check)] {
+            let found = of(|_, pair| pair.substitution_error_rates[1] = Some(rates(rate))).0;
+            assert_eq!(level(&found, "Damage"), wanted);
+        }
+        let found = of(|_, pair| pair.substitution_error_rates[1] = Some(rates(3e-4).map(|rate| rate / 100.0))).0;
+        assert_eq!(level(&found, "Damage"), FindingLevel::Good, "so seldom that it does not matter");
+    }
+}

@@ -1,0 +1,287 @@
+//! Options of `genuma simulate` for the artefacts of real samples, libraries and sequencers.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use genuma_simulate::{Adapter, CaptureParams, LibraryPreset, Relationship, SimulationParams, TargetSource};
+
+/// Default depth outside the targets relative to the depth of the targets.
+const OFF_TARGET_COVERAGE: f64 = 0.01;
+
+/// Presets of library properties.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LibraryKind {
+    /// Whole genome without PCR, on a current sequencer
+    Wgs,
+    /// Fixed tissue (FFPE): short, damaged molecules, many duplicates
+    Ffpe,
+    /// Transposase (tagmentation) library: uneven depth, fold-back reads
+    Transposase,
+    /// Short reads of two lengths with tails of quality 2
+    Old,
+    /// Capture of some genes, many duplicates; meant for depths of hundreds
+    Panel,
+    /// Capture of all exons
+    Exome,
+}
+
+impl From<LibraryKind> for LibraryPreset {
+    fn from(name: LibraryKind) -> LibraryPreset {
+        match name {
+            LibraryKind::Wgs => LibraryPreset::Wgs,
+            LibraryKind::Ffpe => LibraryPreset::Ffpe,
+            LibraryKind::Transposase => LibraryPreset::Transposase,
+            LibraryKind::Old => LibraryPreset::Old,
+            LibraryKind::Panel => LibraryPreset::Panel,
+            LibraryKind::Exome => LibraryPreset::Exome,
+        }
+    }
+}
+
+/// Adapter sequences.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum AdapterKind {
+    /// TruSeq: ligated adapters
+    Truseq,
+    /// Nextera: adapters inserted by a transposase
+    Nextera,
+}
+
+/// Kinds of made capture targets.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CaptureKind {
+    /// Exons of 100-400 bp of some genes: 2% of the genome, at least 20 kb
+    Panel,
+    /// Exons of 80-300 bp of many genes: 2.2% of the genome
+    Exome,
+}
+
+/// Relationship of a contaminating person to the patient.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RelativeName {
+    /// Shares half of the SNVs, as unrelated people share common polymorphisms
+    Unrelated,
+    /// Parent or child: has one of the patient's haplotypes everywhere
+    Parent,
+    /// Has none, one or both of the patient's haplotypes in a quarter, a half and a quarter of the genome, in long
+    /// stretches
+    Sibling,
+    /// Has one of the patient's haplotypes in half of the genome
+    HalfSibling,
+}
+
+impl From<RelativeName> for Relationship {
+    fn from(name: RelativeName) -> Relationship {
+        match name {
+            RelativeName::Unrelated => Relationship::Unrelated,
+            RelativeName::Parent => Relationship::Parent,
+            RelativeName::Sibling => Relationship::Sibling,
+            RelativeName::HalfSibling => Relationship::HalfSibling,
+        }
+    }
+}
+
+/// Options for artefacts of samples, libraries and sequencers.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LibraryArgs {
+    /// Kind of library: a preset of many of the options below, and of insert sizes, duplicates and errors; options
+    /// that are given override it
+    #[arg(long, value_name = "PRESET", help_heading = "Library")]
+    library: Option<LibraryKind>,
+    /// Adapters that follow short molecules in the reads. Without adapters, no fragment is shorter than a read
+    /// [default: truseq if an option needs adapters]
+    #[arg(long, value_name = "KIND", help_heading = "Library")]
+    adapter: Option<AdapterKind>,
+    /// Share of the molecules with lengths of 30 bp up to the read length; one in fifty of these is an adapter dimer
+    #[arg(long, value_name = "SHARE", help_heading = "Library")]
+    short_inserts: Option<f64>,
+    /// Share of fold-back molecules: the 3' end folded back on a nearby inverted repeat and was copied
+    #[arg(long, value_name = "SHARE", help_heading = "Library")]
+    fold_backs: Option<f64>,
+    /// Share of chimeric molecules, ligated from two fragments; half of these join fragments within 1 kb
+    #[arg(long, value_name = "SHARE", help_heading = "Library")]
+    chimeras: Option<f64>,
+    /// Rate of oxidised G per G, read as G>T on read 1 and C>A on read 2; three times as frequent before another G
+    #[arg(long, value_name = "RATE", help_heading = "Library")]
+    oxidation: Option<f64>,
+    /// Rate of deaminated C per C, read as C>T on read 1 and G>A on read 2; three times as frequent in CpG, five
+    /// times at the ends of molecules
+    #[arg(long, value_name = "RATE", help_heading = "Library")]
+    deamination: Option<f64>,
+    /// Wrong bases made by early PCR cycles, per base; all duplicates of the molecule share them
+    #[arg(long, value_name = "RATE", help_heading = "Library")]
+    pcr_errors: Option<f64>,
+    /// Strength of PCR slippage, which makes tandem repeats longer or shorter in all duplicates of a molecule; 1 is
+    /// usual for PCR: 1.2% of homopolymers of 10 bases, 12% of homopolymers of 15
+    #[arg(long, value_name = "FACTOR", help_heading = "Library")]
+    pcr_slippage: Option<f64>,
+
+    /// Strength of GC bias: loss of depth where the GC content is far from 45%; at 1, fragments of 25% or 70% GC have
+    /// a third of the depth
+    #[arg(long, value_name = "STRENGTH", help_heading = "Coverage")]
+    gc_bias: Option<f64>,
+    /// Coefficient of variation of the depth along the genome, in waves of 1-5 kb that the samples mostly share
+    #[arg(long, value_name = "CV", help_heading = "Coverage")]
+    unevenness: Option<f64>,
+    /// Capture targets that are made at random. Depths are those of the targets, and somatic variants are placed in
+    /// the targets
+    #[arg(long, value_name = "KIND", help_heading = "Coverage", conflicts_with = "targets")]
+    capture: Option<CaptureKind>,
+    /// Capture the targets of this file
+    #[arg(long, value_name = "BED", help_heading = "Coverage")]
+    targets: Option<PathBuf>,
+    /// Depth outside the targets relative to the depth of the targets [default: 0.01]
+    #[arg(long, value_name = "SHARE", help_heading = "Coverage")]
+    off_target: Option<f64>,
+
+    /// Lengths of reads, one drawn for each pair, such as 100,126,150
+    #[arg(
+        long,
+        value_name = "BASES",
+        value_delimiter = ',',
+        conflicts_with = "read_length",
+        help_heading = "Sequencer"
+    )]
+    read_lengths: Vec<usize>,
+    /// Share of the mates that are cut to a random length of at least 30 bases, as after trimming
+    #[arg(long, value_name = "SHARE", help_heading = "Sequencer")]
+    trimmed: Option<f64>,
+    /// Two-colour chemistry: after the adapter, reads continue with G of high quality, or with noise of low quality,
+    /// mostly A
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Sequencer")]
+    two_colour: Option<bool>,
+    /// Write only the qualities 2, 12, 23 and 37; errors remain those of the original qualities
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Sequencer")]
+    binned_qualities: Option<bool>,
+    /// Share of the mates that have quality 2, with 30% wrong bases, from a random base on
+    #[arg(long, value_name = "SHARE", help_heading = "Sequencer")]
+    quality_tails: Option<f64>,
+    /// Bases called N, per base
+    #[arg(long, value_name = "RATE", help_heading = "Sequencer")]
+    n_rate: Option<f64>,
+    /// Strength of slippage during sequencing, which makes tandem repeats longer or shorter in single reads; 1 is
+    /// usual: a quarter as frequent as PCR slippage of strength 1
+    #[arg(long, value_name = "FACTOR", help_heading = "Sequencer")]
+    sequencing_slippage: Option<f64>,
+
+    /// Probability that a contig's haplotype is lost or gained in all tumour cells; one of the two haplotypes always
+    /// stays
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
+    aneuploidy: f64,
+    /// Regions of 10-40 kb amplified in tandem on one haplotype, each with six small variants of its own, in all or
+    /// half of the copies. Depths are those of two copies
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
+    amplifications: usize,
+    /// Copies of the amplified regions in a tumour cell, assigned in turn
+    #[arg(long, value_name = "COPIES", value_delimiter = ',', default_values_t = [10, 30, 100], help_heading = "Copy numbers")]
+    amplified_copies: Vec<usize>,
+    /// Regions of 20-200 kb lost on one haplotype, in addition to the structural variants
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
+    losses: usize,
+    /// Double the whole genome of the tumour before contigs are lost and gained
+    #[arg(long, help_heading = "Copy numbers")]
+    doubled: bool,
+    /// Probability that a contig's haplotype is lost or gained in one of the subclones only
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
+    subclonal_aneuploidy: f64,
+
+    /// Mean depth, in both samples, of a made mitochondrial genome: circular, with somatic variants in 3-60% of the
+    /// copies; 2000 is usual [default: 0; with --genome-like human 1000]
+    #[arg(long, value_name = "X", help_heading = "Samples")]
+    mitochondrion: Option<f64>,
+    /// Share of the tumour sample's reads that come from another person
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
+    foreign_tumor: f64,
+    /// Share of the normal sample's reads that come from another person; 1 makes the samples come from two people
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
+    foreign_normal: f64,
+    /// Relationship of the other person to the patient
+    #[arg(long, value_name = "KIN", default_value = "unrelated", help_heading = "Samples")]
+    foreign_kin: RelativeName,
+    /// Genome of the foreign reads instead, such as another species'
+    #[arg(long, value_name = "FASTA", help_heading = "Samples")]
+    foreign_genome: Option<PathBuf>,
+    /// Sequences, such as viruses; random pieces of 500-5000 bp of these are integrated into the tumour's genome, in
+    /// addition to other variants
+    #[arg(long, value_name = "FASTA", help_heading = "Somatic variants")]
+    integrate: Option<PathBuf>,
+    /// Number of integrated pieces
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "integrate", help_heading = "Somatic variants")]
+    integrations: usize,
+}
+
+/// Replaces a value if another one is given.
+fn override_if_given<T: Copy>(value: &mut T, given: Option<T>) {
+    *value = given.unwrap_or(*value);
+}
+
+impl LibraryArgs {
+    /// Applies the preset of the kind of library.
+    pub(crate) fn apply_preset(&self, params: &mut SimulationParams) {
+        if let Some(name) = self.library {
+            params.apply_library_preset(LibraryPreset::from(name));
+        }
+    }
+
+    /// Whether `--off-target` was given.
+    pub(crate) fn has_off_target(&self) -> bool {
+        self.off_target.is_some()
+    }
+
+    /// Applies the options that were given.
+    pub(crate) fn apply_options(&self, params: &mut SimulationParams) {
+        let library = &mut params.sequencing.library;
+        if let Some(adapter) = self.adapter {
+            library.adapter = Some(match adapter {
+                AdapterKind::Truseq => Adapter::Truseq,
+                AdapterKind::Nextera => Adapter::Nextera,
+            });
+        }
+        override_if_given(&mut library.short_inserts, self.short_inserts);
+        override_if_given(&mut library.fold_backs, self.fold_backs);
+        override_if_given(&mut library.chimeras, self.chimeras);
+        override_if_given(&mut library.oxidation, self.oxidation);
+        override_if_given(&mut library.deamination, self.deamination);
+        override_if_given(&mut library.pcr_errors, self.pcr_errors);
+        override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
+
+        let coverage = &mut params.sequencing.coverage;
+        override_if_given(&mut coverage.gc_bias, self.gc_bias);
+        override_if_given(&mut coverage.unevenness, self.unevenness);
+        let made_targets = self.capture.map(|name| match name {
+            CaptureKind::Panel => TargetSource::Panel,
+            CaptureKind::Exome => TargetSource::Exome,
+        });
+        if let Some(targets) = self.targets.clone().map(TargetSource::File).or(made_targets) {
+            params.capture = Some(CaptureParams { targets, off_target: OFF_TARGET_COVERAGE, fewer_variants: true });
+        }
+        if let Some(capture) = &mut params.capture {
+            override_if_given(&mut capture.off_target, self.off_target);
+        }
+
+        let machine = &mut params.sequencing.machine;
+        if !self.read_lengths.is_empty() {
+            machine.read_lengths.clone_from(&self.read_lengths);
+        }
+        override_if_given(&mut machine.trimmed, self.trimmed);
+        override_if_given(&mut machine.two_colour, self.two_colour);
+        override_if_given(&mut machine.binned_qualities, self.binned_qualities);
+        override_if_given(&mut machine.quality_tails, self.quality_tails);
+        override_if_given(&mut machine.n_rate, self.n_rate);
+        override_if_given(&mut machine.sequencing_slippage, self.sequencing_slippage);
+
+        params.copies.aneuploidy = self.aneuploidy;
+        params.copies.amplifications = self.amplifications;
+        params.copies.amplified_copies.clone_from(&self.amplified_copies);
+        params.copies.losses = self.losses;
+        params.copies.doubled = self.doubled;
+        params.copies.subclonal = self.subclonal_aneuploidy;
+        override_if_given(&mut params.samples.mitochondrion, self.mitochondrion);
+        params.foreign.tumor = self.foreign_tumor;
+        params.foreign.normal = self.foreign_normal;
+        params.foreign.genome.clone_from(&self.foreign_genome);
+        params.integrated.genome.clone_from(&self.integrate);
+        params.integrated.pieces = if self.integrate.is_some() { self.integrations } else { 0 };
+        params.foreign.kin = self.foreign_kin.into();
+    }
+}

@@ -1,0 +1,152 @@
+//! Divides tables into k-mer ranges that can be combined independently. Each range has a limited number of pages of
+//! each table.
+
+use std::ops::Range;
+
+use genuma_flash::{Error, TableScan};
+
+use super::merge::NO_KMER;
+
+/// Number of ranges whose index entries are read at once from a table.
+const RANGES_PER_INDEX_READ: u64 = 16;
+
+/// A range of k-mers, from `low` to before `high`, with the pages that contain it.
+#[derive(Debug, Default)]
+pub(crate) struct KmerRange {
+    pub(crate) low: u64,
+    /// First k-mer after the range; [`NO_KMER`] for the last range.
+    pub(crate) high: u64,
+    /// The pages of each table.
+    pub(crate) table_pages: Vec<TablePages>,
+}
+
+/// The pages of one table that contain all of its k-mers of a range.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TablePages {
+    pub(crate) pages: Range<u64>,
+    /// First k-mer of each page, and of the page after the last one if there is one.
+    pub(crate) first_kmers: Vec<u64>,
+}
+
+/// Position in one table.
+#[derive(Debug)]
+struct TableCursor {
+    /// First page that may have k-mers of the next range.
+    next_page: u64,
+    num_pages: u64,
+    /// Maximum pages of a range.
+    max_pages: u64,
+    /// First k-mers of `next_page` and the pages after it, as far as the index was read.
+    first_kmers: Vec<u64>,
+}
+
+/// Divides tables into ranges, one after another.
+#[derive(Debug)]
+pub(crate) struct RangeCutter {
+    tables: Vec<TableCursor>,
+    low: u64,
+    ended: bool,
+}
+
+impl RangeCutter {
+    /// A divider of these tables into ranges of at most `steps` pages of each table.
+    pub(crate) fn new(scans: &[TableScan], steps: &[u64]) -> RangeCutter {
+        let table = |(scan, &step): (&TableScan, &u64)| {
+            let (pages, index) = (scan.num_pages(), Vec::new());
+            TableCursor { next_page: 0, num_pages: pages, max_pages: step.max(1), first_kmers: index }
+        };
+        RangeCutter { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
+    }
+
+    /// Replaces `range` by the next range. Returns false if there is none.
+    ///
+    /// # Errors
+    /// An index cannot be read or is damaged.
+    pub(crate) fn next_range(&mut self, scans: &[TableScan], range: &mut KmerRange) -> Result<bool, Error> {
+        if self.ended {
+            return Ok(false);
+        }
+        let mut high = NO_KMER;
+        for (table, scan) in self.tables.iter_mut().zip(scans) {
+            high = high.min(table.range_end(scan)?);
+        }
+        range.low = std::mem::replace(&mut self.low, high);
+        range.high = high;
+        range.table_pages.resize(self.tables.len(), TablePages::default());
+        self.tables.iter_mut().zip(&mut range.table_pages).for_each(|(table, share)| table.take_pages(high, share));
+        self.ended = high == NO_KMER;
+        Ok(true)
+    }
+}
+
+impl TableCursor {
+    /// The k-mer at which the range must end for this table at the latest.
+    fn range_end(&mut self, scan: &TableScan) -> Result<u64, Error> {
+        let num_read = self.first_kmers.len() as u64;
+        if num_read <= self.max_pages && self.next_page + num_read < self.num_pages {
+            let from = self.next_page + num_read;
+            scan.read_first_keys(
+                from..(from + RANGES_PER_INDEX_READ * self.max_pages).min(self.num_pages),
+                &mut self.first_kmers,
+            )?;
+        }
+        Ok(self.first_kmers.get(self.max_pages as usize).copied().unwrap_or(NO_KMER))
+    }
+
+    /// Takes the pages that have k-mers before `high`.
+    fn take_pages(&mut self, high: u64, share: &mut TablePages) {
+        let num_usable = self.first_kmers.len().min(self.max_pages as usize);
+        let n = self.first_kmers[..num_usable].partition_point(|&first| first < high);
+        share.pages = self.next_page..self.next_page + n as u64;
+        share.first_kmers.clear();
+        share.first_kmers.extend_from_slice(&self.first_kmers[..self.first_kmers.len().min(n + 1)]);
+        // The last of these pages also has k-mers of the next range, unless a page begins with `high`.
+        let done = if self.first_kmers.get(n) == Some(&high) { n } else { n.saturating_sub(1) };
+        self.next_page += done as u64;
+        self.first_kmers.drain(..done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_flash::{EntryBatch, TableSpec, TableWriter, UncheckedPages};
+
+    use super::*;
+    use crate::table::merge::entry_range_of_kmers;
+
+    /// Divides tables of all sizes, some of which have their k-mers close together, into ranges of one page and more.
+    #[test]
+    fn every_kmer_is_in_one_stretch() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dense = |from: u64, n: u64| (from..from + n).collect::<Vec<u64>>();
+        let sparse = |n: u64, apart: u64| (0..n).map(|i| i * apart).collect::<Vec<u64>>();
+        let all =
+            [sparse(40_000, 50), dense(1_000_000, 9000), Vec::new(), sparse(340, 7), dense(5, 1), sparse(3400, 600)];
+        let table = |(number, keys): (usize, &Vec<u64>)| {
+            let path = folder.path().join(number.to_string());
+            let mut writer = TableWriter::create(&path, TableSpec::new(4, keys.len() as u64)).expect("a table");
+            writer.push_entries(keys, &vec![1; 4 * keys.len()], |_| 0).expect("written");
+            writer.finish_and_publish().expect("written");
+            TableScan::open(&path).expect("a table")
+        };
+        let scans: Vec<TableScan> = all.iter().enumerate().map(table).collect();
+        for steps in [[1; 6], [3, 2, 1, 1, 1, 4], [200, 1, 1, 1, 1, 3], [512; 6]] {
+            let mut cuts = RangeCutter::new(&scans, &steps);
+            let (mut stretch, mut found) = (KmerRange::default(), vec![Vec::new(); all.len()]);
+            let (mut before, mut raw) = (0, UncheckedPages::new(512).expect("memory"));
+            while cuts.next_range(&scans, &mut stretch).expect("whole tables") {
+                assert!(stretch.low == before && stretch.low < stretch.high);
+                before = stretch.high;
+                for (table, share) in stretch.table_pages.iter().enumerate() {
+                    assert!(share.pages.end - share.pages.start <= steps[table]);
+                    let mut piece = EntryBatch::<u32>::default();
+                    scans[table].read_pages(share.pages.clone(), &mut raw).expect("read");
+                    scans[table].unpack_entries(&raw, &share.first_kmers, &mut piece).expect("whole");
+                    found[table]
+                        .extend_from_slice(&piece.keys[entry_range_of_kmers(&piece, stretch.low, stretch.high)]);
+                }
+            }
+            assert!(before == NO_KMER && found == all, "{steps:?}");
+        }
+    }
+}

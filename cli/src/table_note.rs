@@ -1,0 +1,109 @@
+//! The note in a k-mer table file: parameters and samples of its counts, and the encoding of the counts.
+
+use serde::{Deserialize, Serialize};
+
+/// Value of `kind` in the notes of tables with k-mer counts.
+const NOTE_KIND: &str = "genuma k-mer counts";
+/// Bytes of one count.
+const COUNT_BYTES: usize = size_of::<u32>();
+
+/// The note of a table with k-mer counts, stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TableNote {
+    kind: String,
+    /// Length of the k-mers in bases.
+    pub(crate) k: u32,
+    /// Minimum number of occurrences of a k-mer, summed over all samples.
+    pub(crate) min_count: u32,
+    /// Minimum Phred quality of the bases of a counted k-mer; 0 for all.
+    pub(crate) min_base_quality: u8,
+    /// Names of the samples, in the order of the counts.
+    pub(crate) samples: Vec<String>,
+    /// How the table was derived from other tables; absent for a table that was counted from reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made: Option<TableDerivation>,
+}
+
+/// How a table was derived from other tables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TableDerivation {
+    /// The set operation: `union`, `intersect` and so on.
+    pub(crate) operation: String,
+    /// How counts were combined; [`Derivation::COUNTS_OF_SAMPLES`] if each count is the number of samples with the
+    /// k-mer.
+    pub(crate) counts: String,
+    /// Number of input tables.
+    pub(crate) tables: u64,
+    /// Number of samples in the input tables together.
+    pub(crate) samples: u64,
+}
+
+impl TableDerivation {
+    /// Value of `counts` if each count of the table is the number of samples with the k-mer.
+    pub(crate) const COUNTS_OF_SAMPLES: &str = "samples";
+}
+
+impl TableNote {
+    /// A note of a table that was counted from reads.
+    pub(crate) fn new(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
+        TableNote { kind: NOTE_KIND.to_owned(), k, min_count, min_base_quality, samples, made: None }
+    }
+
+    /// Parses a note. `None` if it belongs to another kind of table.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let note: TableNote = serde_json::from_slice(bytes).ok()?;
+        (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
+    }
+
+    /// Number of samples behind a panel of normals; `None` if the counts of this table are not numbers of samples.
+    pub(crate) fn num_panel_samples(&self) -> Option<u64> {
+        self.made.as_ref().filter(|made| made.counts == TableDerivation::COUNTS_OF_SAMPLES).map(|made| made.samples)
+    }
+
+    /// Bytes of each value of the table.
+    pub(crate) fn value_bytes(&self) -> usize {
+        COUNT_BYTES * self.samples.len()
+    }
+
+    /// Encodes the counts of one k-mer as a table value. Counts beyond the number of samples are dropped.
+    #[inline]
+    pub(crate) fn encode_kmer_counts<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
+        // Tables are little-endian, and so are all supported machines.
+        bytemuck::cast_slice(&counts[..self.samples.len()])
+    }
+}
+
+/// Decodes the counts in a table value.
+pub(crate) fn decode_kmer_counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_and_values_come_back() {
+        let note = TableNote::new(31, 2, 0, vec!["normal".into(), "tumor".into()]);
+        assert_eq!(TableNote::parse(&serde_json::to_vec(&note).unwrap()), Some(note.clone()));
+        assert_eq!(TableNote::parse(b"something else"), None);
+        let other = serde_json::to_string(&note).unwrap().replace("k-mer counts", "reads");
+        assert_eq!(TableNote::parse(other.as_bytes()), None);
+        let value = note.encode_kmer_counts(&[3, 1 << 20, 0, 0]);
+        assert_eq!(value, [3, 0, 0, 0, 0, 0, 16, 0]);
+        assert_eq!(value.len(), note.value_bytes());
+        assert_eq!(decode_kmer_counts(value).collect::<Vec<_>>(), [3, 1 << 20]);
+    }
+
+    #[test]
+    fn only_counts_of_samples_are_a_panel() {
+        let mut note = TableNote::new(31, 1, 0, vec!["samples".into()]);
+        assert_eq!(note.num_panel_samples(), None);
+        for (counts, panel) in [("sum", None), (TableDerivation::COUNTS_OF_SAMPLES, Some(7))] {
+            let (operation, counts) = ("union".to_owned(), counts.to_owned());
+            note.made = Some(TableDerivation { operation, counts, tables: 5, samples: 7 });
+            let read = TableNote::parse(&serde_json::to_vec(&note).unwrap()).unwrap();
+            assert_eq!((&read, read.num_panel_samples()), (&note, panel));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Writes the VCF of the known variants again, with the results as FORMAT columns of the later samples (VCF 4.3).
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use genuma_align::bgzf::{BlockCompressor, CompressionLevel, EOF_BLOCK, MAX_BLOCK_DATA_BYTES};
+use genuma_track::pipeline::TrackingResult;
+use genuma_track::verdict::ChangeResult;
+use genuma_work::publish::{AtomicFile, FileSet};
+
+use super::table::summarize_samples;
+
+/// Number of leading VCF columns that are copied, CHROM to INFO.
+const KEPT_COLUMNS: usize = 8;
+/// Index of the ALT column.
+const ALT_COLUMN: usize = 4;
+const INFO_COLUMN: usize = 7;
+const FORMAT_KEYS: &str = "TC:TM:TF:TI:TE:TP:TV";
+/// Header lines of the FORMAT and INFO keys that tracking adds.
+const HEADER_LINES: [&str; 8] = [
+    "FORMAT=<ID=TC,Number=A,Type=Integer,Description=\"Molecules with the variant\">",
+    "FORMAT=<ID=TM,Number=A,Type=Integer,Description=\"Informative molecules, with the variant or without\">",
+    "FORMAT=<ID=TF,Number=A,Type=Float,Description=\"Share of the informative molecules with the variant\">",
+    "FORMAT=<ID=TI,Number=.,Type=Float,Description=\"95% interval of TF: lower and upper end, by allele\">",
+    "FORMAT=<ID=TE,Number=A,Type=Float,Description=\"Expected molecules with the variant from errors alone\">",
+    "FORMAT=<ID=TP,Number=A,Type=Float,Description=\"Probability of at least as many molecules with the variant from errors alone\">",
+    "FORMAT=<ID=TV,Number=A,Type=String,Description=\"Verdict: found, unsure, not_seen, no_molecules, in_normal, stands_out, cannot_be_tracked or not_looked_for\">",
+    "INFO=<ID=TRACK_WHY,Number=A,Type=String,Description=\"Why the variant cannot be tracked\">",
+];
+
+/// Whether a path ends like a VCF file: `.vcf`, `.vcf.gz` or `.vcf.bgz`.
+pub(crate) fn is_vcf_path(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
+    name.is_some_and(|name| [".vcf", ".vcf.gz", ".vcf.bgz"].iter().any(|end| name.ends_with(end)))
+}
+
+/// Result of one ALT allele of a VCF line.
+enum AlleleResult<'a> {
+    /// Results of the allele, one for each sample.
+    Tracked(Vec<&'a ChangeResult>),
+    Untracked(&'a str),
+}
+
+/// Returns the annotated VCF as text. `text` is the original VCF.
+pub(crate) fn render_vcf(text: &str, tracking: &TrackingResult) -> String {
+    let mut results: HashMap<(usize, usize), AlleleResult<'_>> = HashMap::new();
+    for (i, change) in tracking.changes.iter().enumerate() {
+        let each = tracking.samples.iter().map(|sample| &sample.changes[i]).collect();
+        results.insert(change.record.file_position, AlleleResult::Tracked(each));
+    }
+    results.extend(tracking.untracked.iter().map(|u| (u.record.file_position, AlleleResult::Untracked(u.reason))));
+    let first: HashMap<(usize, usize), (usize, usize)> =
+        tracking.duplicate_records.iter().map(|[own, first]| (*own, *first)).collect();
+    let names: Vec<&str> = tracking.samples.iter().map(|sample| &sample.name[..]).collect();
+    let mut out = String::with_capacity(2 * text.len());
+    if !text.starts_with("##fileformat") {
+        out.push_str("##fileformat=VCFv4.3\n");
+    }
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_end_matches('\r');
+        if line.starts_with("#CHROM") {
+            for meant in HEADER_LINES {
+                let _ = writeln!(out, "##{meant}");
+            }
+            for (name, whole) in names.iter().zip(summarize_samples(tracking)) {
+                let _ = writeln!(out, "##genumaTrack=<ID={name},Description=\"{}\">", whole.replace('"', "'"));
+            }
+            let kept: Vec<&str> = line.split('\t').take(KEPT_COLUMNS).collect();
+            let _ = writeln!(out, "{}\tFORMAT\t{}", kept.join("\t"), names.join("\t"));
+        } else if line.starts_with('#') {
+            // FORMAT lines of the removed sample columns are removed too.
+            if !line.starts_with("##FORMAT=") {
+                let _ = writeln!(out, "{line}");
+            }
+        } else if !line.is_empty() {
+            let kept: Vec<&str> = line.split('\t').take(KEPT_COLUMNS).collect();
+            let alleles = kept.get(ALT_COLUMN).map_or(0, |alternates| alternates.split(',').count());
+            let result_of = |allele: usize| {
+                let key = (number, allele);
+                results.get(first.get(&key).unwrap_or(&key))
+            };
+            let allele_results: Vec<Option<&AlleleResult<'_>>> = (0..alleles).map(result_of).collect();
+            write_record(&mut out, &kept, &allele_results, names.len());
+        }
+    }
+    out
+}
+
+/// Result of an allele in one sample; `None` if the allele was not searched for.
+fn tracked_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Option<&'a ChangeResult> {
+    match said {
+        Some(AlleleResult::Tracked(each)) => each.get(sample).copied(),
+        _ => None,
+    }
+}
+
+/// Appends one VCF line to `out`.
+fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult<'_>>], samples: usize) {
+    let why = |said: &Option<&AlleleResult<'_>>| match said {
+        Some(AlleleResult::Untracked(why)) => why.replace([',', ';', '='], "").replace(' ', "_"),
+        _ => ".".to_owned(),
+    };
+    let whys: Vec<String> = alleles.iter().map(why).collect();
+    for (column, value) in kept.iter().enumerate() {
+        if column > 0 {
+            out.push('\t');
+        }
+        if column == INFO_COLUMN && whys.iter().any(|why| why != ".") {
+            let before = if *value == "." { String::new() } else { format!("{value};") };
+            let _ = write!(out, "{before}TRACK_WHY={}", whys.join(","));
+        } else {
+            out.push_str(value);
+        }
+    }
+    let _ = write!(out, "\t{FORMAT_KEYS}");
+    for sample in 0..samples {
+        let list = |of: &dyn Fn(&ChangeResult) -> String, none: &str| {
+            let each = alleles.iter().map(|said| tracked_in_sample(said, sample).map_or_else(|| none.to_owned(), of));
+            each.collect::<Vec<String>>().join(",")
+        };
+        let verdict = |said: &Option<&AlleleResult<'_>>| match (tracked_in_sample(said, sample), said) {
+            (Some(tracked), _) => tracked.verdict.name(),
+            (None, Some(_)) => "cannot_be_tracked",
+            (None, None) => "not_looked_for",
+        };
+        let values = [
+            list(&|t| t.changed.to_string(), "."),
+            list(&|t| t.molecules.to_string(), "."),
+            list(&|t| format!("{:.4e}", t.fraction), "."),
+            list(&|t| format!("{:.4e},{:.4e}", t.low, t.high), ".,."),
+            list(&|t| format!("{:.4}", t.expected), "."),
+            list(&|t| format!("{:.3e}", t.p), "."),
+            alleles.iter().map(verdict).collect::<Vec<&str>>().join(","),
+        ];
+        let _ = write!(out, "\t{}", values.join(":"));
+    }
+    out.push('\n');
+}
+
+/// Adds the file to a set of output files, compressed with BGZF unless the name ends in `.vcf`. An index of an
+/// earlier file of this name is removed.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut FileSet) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut file = AtomicFile::create(path)?;
+    if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {
+        file.write_all(text.as_bytes())?;
+    } else {
+        let (mut deflater, mut packed) = (BlockCompressor::new(CompressionLevel::default()), Vec::new());
+        for block in text.as_bytes().chunks(MAX_BLOCK_DATA_BYTES) {
+            packed.clear();
+            deflater.compress_block(block, &mut packed);
+            file.write_all(&packed)?;
+        }
+        file.write_all(&EOF_BLOCK)?;
+        for index in ["tbi", "csi"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{index}"));
+            set.remove_on_publish(PathBuf::from(name));
+        }
+    }
+    set.add(file.flush_buffer().with_context(|| path.display().to_string())?);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The tests of the binary that may run beside each other, in one test binary: they share the simulated pair and its call.
+//!
+//! Tests that measure, time or interrupt processes, or boot a guest, have binaries of their own (see Cargo.toml).
+
+mod common;
+
+mod accepted;
+mod accuracy;
+mod advise;
+mod align;
+mod align_faults;
+mod align_valid;
+mod aligned_reads;
+mod bad_input;
+mod check;
+mod count;
+mod dirt;
+mod docs;
+mod gpu;
+mod help;
+mod index_faults;
+mod layering;
+mod multiqc;
+mod outputs;
+mod panel;
+mod parts;
+mod plan;
+mod run;
+mod same_bytes;
+mod schema;
+mod several;
+mod supply;
+mod table;
+mod topology;
+mod track;
+mod why;

@@ -1,0 +1,171 @@
+//! Lists the trials of a campaign. The list can be cut short anywhere.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::fault::{FaultRepetition, InjectedFault, SystemCallKind};
+use crate::fault_bench::{FaultBench, JudgedRun};
+use crate::file_damage::{DamageKind, damage_positions};
+use crate::oracle::{RunOutcome, new_verdict};
+use crate::test_cases::TestCase;
+
+/// One trial of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultTrial {
+    /// Inject a fault.
+    Fault(InjectedFault),
+    /// Run the command twice at the same time, the second with this delay.
+    Twice(Duration),
+    /// Damage an input file.
+    Damage {
+        /// Path of the file in `{given}`.
+        file: String,
+        /// Kind of damage.
+        harm: DamageKind,
+        /// First damaged byte.
+        at: usize,
+    },
+}
+
+impl FaultTrial {
+    /// Returns the two names under which result tables count the trial: the system call and the effect of its fault,
+    /// `twice` and `twice`, or `damage` and the kind of damage.
+    pub fn series_name(&self) -> (&'static str, &'static str) {
+        match self {
+            FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
+            FaultTrial::Twice(_) => ("twice", "twice"),
+            FaultTrial::Damage { harm, .. } => ("damage", harm.damage_name()),
+        }
+    }
+
+    /// Runs the trial. Returns `None` if the call to fail was never made, or if the damage would not change the file.
+    ///
+    /// # Errors
+    /// The campaign cannot continue.
+    pub fn run_trial(&self, bench: &mut FaultBench, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
+        match self {
+            FaultTrial::Fault(fault) => {
+                let judged = bench.run_with_fault(case, *fault)?;
+                Ok((judged.num_faults > 0 || judged.verdict.outcome.is_violation()).then_some(judged))
+            }
+            FaultTrial::Twice(apart) => Ok(Some(bench.run_twice_in_parallel(case, *apart)?)),
+            FaultTrial::Damage { file, harm, at } => {
+                let whole = bench.input_bytes(file)?;
+                let sealed = case.checksummed_files.contains(&file.as_str());
+                match harm.damage_at(&whole, *at) {
+                    Some(bytes) => Ok(Some(bench.run_with_damage(case, file, &bytes, sealed)?)),
+                    None => Ok(None),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for FaultTrial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultTrial::Fault(fault) => fault.fmt(f),
+            FaultTrial::Twice(apart) => write!(f, "twice:{}", apart.as_micros()),
+            FaultTrial::Damage { file, harm, at } => write!(f, "damage:{}:{at}:{file}", harm.damage_name()),
+        }
+    }
+}
+
+impl FromStr for FaultTrial {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FaultTrial, String> {
+        let wrong =
+            || format!("'{text}' is not a trial: write KIND:WHAT:AT:EVERY, twice:MICROSECONDS or damage:HARM:AT:FILE");
+        if let Some(apart) = text.strip_prefix("twice:") {
+            return Ok(FaultTrial::Twice(Duration::from_micros(apart.parse().map_err(|_| wrong())?)));
+        }
+        let Some(damage) = text.strip_prefix("damage:") else { return text.parse().map(FaultTrial::Fault) };
+        let [word, at, file] = damage.splitn(3, ':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
+        let harm = DamageKind::ALL.into_iter().find(|harm| harm.damage_name() == word).ok_or_else(wrong)?;
+        Ok(FaultTrial::Damage { file: file.to_owned(), harm, at: at.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// Upper limits of a campaign.
+#[derive(Debug, Clone, Copy)]
+pub struct CampaignLimits {
+    /// Maximum number of call numbers at which each series of faults begins.
+    pub max_call_numbers: u64,
+    /// Number of regions of each file to damage.
+    pub regions: usize,
+    /// Number of parallel pairs of runs of each case.
+    pub pairs: u64,
+}
+
+/// Lists all trials of a case, in no particular order.
+///
+/// # Errors
+/// The case fails without faults, or an input cannot be read.
+pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimits) -> anyhow::Result<Vec<FaultTrial>> {
+    let seen = bench.count_system_calls(case)?;
+    let mut trials = Vec::new();
+    for kind in SystemCallKind::ALL {
+        let calls = seen.num_calls_of_kind(kind);
+        for &(what, every) in kind.fault_series() {
+            // If each following call fails too, the position of the first matters little.
+            let most = if every == FaultRepetition::Once {
+                extent.max_call_numbers
+            } else {
+                extent.max_call_numbers.div_ceil(8)
+            };
+            let of = |at| FaultTrial::Fault(InjectedFault { kind, what, at, every });
+            trials.extend(spread_evenly(calls, most).map(of));
+        }
+    }
+    trials.extend((0..extent.pairs).map(|i| FaultTrial::Twice(Duration::from_micros(i * i * 500))));
+    for file in case.checksummed_files.iter().chain(case.unchecked_files) {
+        let length = bench.input_bytes(file)?.len();
+        for at in damage_positions(length, extent.regions) {
+            trials.extend(DamageKind::ALL.map(|harm| FaultTrial::Damage { file: (*file).to_owned(), harm, at }));
+        }
+    }
+    Ok(trials)
+}
+
+/// Returns the numbers 1 to `calls`, or `most` evenly spaced ones of them.
+fn spread_evenly(calls: u64, most: u64) -> impl Iterator<Item = u64> {
+    let picked = calls.min(most);
+    (0..picked).map(move |i| 1 + i * calls / picked)
+}
+
+/// Shuffles trials, so that an interrupted campaign has tried some of each kind.
+pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
+    Rng::with_seed(seed).shuffle(trials);
+}
+
+/// Runs a trial. An error of the campaign itself becomes a verdict.
+pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultBench, case: &TestCase) -> Option<JudgedRun> {
+    trial.run_trial(bench, case).unwrap_or_else(|error| {
+        let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));
+        Some(JudgedRun { verdict, num_faults: 0, stderr: String::new() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in ["write:ENOSPC:17:0", "twice:2500", "damage:zero:512:pair/genome.fa.mbw"] {
+            assert_eq!(text.parse::<FaultTrial>().expect("a trial").to_string(), text);
+        }
+        assert!("damage:zero".parse::<FaultTrial>().is_err());
+    }
+
+    #[test]
+    fn all_numbers_or_some_evenly() {
+        assert_eq!(spread_evenly(3, 9).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(spread_evenly(100, 4).collect::<Vec<_>>(), [1, 26, 51, 76]);
+        assert_eq!(spread_evenly(0, 4).count(), 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! Damages files at given positions.
+
+use fastrand::Rng;
+
+/// Bytes that disks and file systems lose together.
+const SECTOR_BYTES: usize = 512;
+
+/// Kind of damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DamageKind {
+    /// One bit is flipped.
+    Flip,
+    /// A sector is set to zero.
+    Zero,
+    /// The file is truncated.
+    Truncate,
+    /// A sector is repeated, and the rest follows later.
+    Repeat,
+    /// A sector is missing.
+    Drop,
+    /// A sector has random bytes.
+    Scramble,
+}
+
+impl DamageKind {
+    /// All kinds of damage.
+    pub const ALL: [DamageKind; 6] = [
+        DamageKind::Flip,
+        DamageKind::Zero,
+        DamageKind::Truncate,
+        DamageKind::Repeat,
+        DamageKind::Drop,
+        DamageKind::Scramble,
+    ];
+
+    /// Returns the name of the kind.
+    pub fn damage_name(self) -> &'static str {
+        match self {
+            DamageKind::Flip => "flip",
+            DamageKind::Zero => "zero",
+            DamageKind::Truncate => "truncate",
+            DamageKind::Repeat => "repeat",
+            DamageKind::Drop => "drop",
+            DamageKind::Scramble => "scramble",
+        }
+    }
+
+    /// Returns the content with this damage at byte `at`; `None` if nothing changes.
+    pub fn damage_at(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
+        if at >= whole.len() {
+            return None;
+        }
+        // The position is the random seed.
+        let mut rng = Rng::with_seed(at as u64);
+        let end = (at + SECTOR_BYTES).min(whole.len());
+        let (head, sector, tail) = (&whole[..at], &whole[at..end], &whole[end..]);
+        let damaged = match self {
+            DamageKind::Flip => {
+                let mut bytes = whole.to_vec();
+                bytes[at] ^= 1 << rng.u8(..8);
+                bytes
+            }
+            DamageKind::Zero => [head, &vec![0; sector.len()], tail].concat(),
+            DamageKind::Truncate => head.to_vec(),
+            DamageKind::Repeat => [head, sector, sector, tail].concat(),
+            DamageKind::Drop => [head, tail].concat(),
+            DamageKind::Scramble => {
+                let random: Vec<u8> = sector.iter().map(|_| rng.u8(..)).collect();
+                [head, &random, tail].concat()
+            }
+        };
+        (damaged != whole).then_some(damaged)
+    }
+}
+
+/// Returns positions to damage: the first 64 bytes, the last 16, and at least `regions` evenly spaced ones.
+pub fn damage_positions(length: usize, regions: usize) -> Vec<usize> {
+    let step = (length / regions.max(1)).max(1);
+    let mut places: Vec<usize> =
+        (0..length.min(64)).chain((0..length).step_by(step)).chain(length.saturating_sub(16)..length).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_harm_changes_the_file_where_it_should() {
+        let whole: Vec<u8> = (0..2000_u32).map(|i| (i % 251) as u8 + 1).collect();
+        for harm in DamageKind::ALL {
+            for at in damage_positions(whole.len(), 10) {
+                let damaged = harm.damage_at(&whole, at).expect("other bytes");
+                assert_eq!(damaged[..at], whole[..at], "{harm:?} at {at}");
+                assert_ne!(damaged, whole);
+            }
+        }
+        assert_eq!(DamageKind::Zero.damage_at(&[0; 9], 3), None);
+        assert_eq!(DamageKind::Flip.damage_at(&[0; 9], 9), None);
+    }
+}

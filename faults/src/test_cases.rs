@@ -1,0 +1,484 @@
+//! Test cases of all subcommands: small inputs, created once, and command lines.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+/// An input of test runs. `{given}` is the folder of the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TestInput {
+    /// Simulated pair: 20 kbp, tumour and normal at 20x, with truth. Also `pair/old.txt` and `bare/genome.fa`, the
+    /// genome without indexes.
+    Pair,
+    /// `deep/normal_1.fq.gz` and its mates: 300x, which exceed the minimum memory budget.
+    Deep,
+    /// Index of minibwa next to `pair/genome.fa`.
+    Minibwa,
+    /// Index of strobealign next to `pair/genome.fa`.
+    Strobealign,
+    /// Index of bwa next to `pair/genome.fa`.
+    Bwa,
+    /// `n.gkt`, a k-mer table of the normal.
+    Table,
+    /// `t.gkt`, a k-mer table of the tumour.
+    TumourTable,
+    /// `calls/`, calls of the pair.
+    Calls,
+    /// `machine.txt`, a recording of this machine's topology.
+    Recording,
+    /// `probe/machine.json`, a profile of this machine's memory.
+    Machine,
+    /// `begun-call/calls` of a call interrupted after its units, and `begun-count/work` of an interrupted count.
+    InterruptedWork,
+    /// `planned/run`, a distributed call with all steps done except the last.
+    PlannedRun,
+    /// `stub`, a minimal aligner script.
+    StubAligner,
+}
+
+const STUB_SCRIPT: &str = r#"#!/usr/bin/awk -f
+BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
+NR % 4 == 1 { name = substr($1, 2) }
+NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
+"#;
+
+const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+    --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
+const COUNT_COMMAND: &str = "count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
+const CHECK_COMMAND: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+    --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
+const TRACK_COMMAND: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+    --reference {given}/pair/genome.fa";
+const READ_FILES: &str = "{given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
+
+impl TestInput {
+    /// Returns the inputs that must exist before.
+    fn required_inputs(self) -> &'static [TestInput] {
+        match self {
+            TestInput::Pair | TestInput::Deep | TestInput::Recording | TestInput::Machine | TestInput::StubAligner => {
+                &[]
+            }
+            TestInput::InterruptedWork
+            | TestInput::PlannedRun
+            | TestInput::Calls
+            | TestInput::Minibwa
+            | TestInput::Strobealign
+            | TestInput::Bwa
+            | TestInput::Table
+            | TestInput::TumourTable => &[TestInput::Pair],
+        }
+    }
+
+    fn create_input(self, program: &Path, given: &Path) -> anyhow::Result<()> {
+        let genuma = |line: &str| run_checked(Command::new(program).args(split_command(line, given, given)));
+        let reference = "--reference {given}/pair/genome.fa";
+        match self {
+            TestInput::Pair => {
+                genuma(
+                    "simulate --genome-length 20000 --contigs 2 --snvs 6 --indels 4 --svs 2 --largest-sv 500 \
+                     --germline-svs 1 --depth-tumor 20 --depth-normal 20 -t 2 -o {given}/pair",
+                )?;
+                fs::write(given.join("pair/old.txt"), "what was there before\n")?;
+                fs::create_dir_all(given.join("bare"))?;
+                fs::copy(given.join("pair/genome.fa"), given.join("bare/genome.fa"))?;
+                Ok(())
+            }
+            TestInput::Deep => genuma(
+                "simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
+                 --depth-normal 300 -t 2 -o {given}/deep",
+            ),
+            TestInput::Minibwa => genuma("index -t 2 {given}/pair/genome.fa"),
+            TestInput::Strobealign => genuma("index --engine strobealign -t 2 {given}/pair/genome.fa"),
+            TestInput::Bwa => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
+            TestInput::Table => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
+            TestInput::TumourTable => {
+                genuma("count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt")
+            }
+            TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
+            TestInput::Recording => genuma("topology --record {given}/machine.txt"),
+            TestInput::Machine => genuma("probe --quick -o {given}/probe"),
+            // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
+            TestInput::InterruptedWork => {
+                let begun = given.join("begun-call/calls");
+                fs::create_dir_all(begun.join("summary.json/taken"))?;
+                let failed = genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/begun-call/calls"));
+                ensure!(failed.is_err(), "a call into a folder whose summary.json is a folder was to fail");
+                fs::remove_dir_all(begun.join("summary.json"))?;
+                fs::create_dir_all(given.join("begun-count/n.gkt/taken"))?;
+                fs::create_dir_all(given.join("begun-count/work"))?;
+                let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
+                ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
+                fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
+                Ok(())
+            }
+            TestInput::PlannedRun => {
+                let plan = "--plan {given}/planned/run --shards 2 --parts 2";
+                genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
+                for step in [
+                    "scatter 1",
+                    "scatter 2",
+                    "count 1",
+                    "count 2",
+                    "pick",
+                    "label 1",
+                    "label 2",
+                    "assemble",
+                    "place",
+                    "recruit 1",
+                    "recruit 2",
+                ] {
+                    genuma(&format!("step {{given}}/planned/run {step}"))?;
+                }
+                Ok(())
+            }
+            TestInput::StubAligner => {
+                fs::write(given.join("stub"), STUB_SCRIPT)?;
+                Ok(fs::set_permissions(given.join("stub"), fs::Permissions::from_mode(0o755))?)
+            }
+        }
+    }
+}
+
+/// Creates the inputs of all cases in the folder `given`.
+///
+/// # Errors
+/// A command that creates an input fails. The message has its standard error.
+pub(crate) fn create_inputs(cases: &[&TestCase], program: &Path, given: &Path) -> anyhow::Result<()> {
+    let mut wanted: BTreeSet<TestInput> = cases.iter().flat_map(|case| case.inputs).copied().collect();
+    // Two rounds resolve the deepest dependencies.
+    for _ in 0..2 {
+        wanted.extend(wanted.clone().into_iter().flat_map(|given| given.required_inputs()));
+    }
+    fs::create_dir_all(given)?;
+    wanted.into_iter().try_for_each(|one| one.create_input(program, given).with_context(|| format!("{one:?}")))
+}
+
+fn run_checked(command: &mut Command) -> anyhow::Result<()> {
+    let output = command.stdin(Stdio::null()).output()?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Splits a command line at blanks and replaces the folder placeholders.
+pub fn split_command(line: &str, given: &Path, made: &Path) -> Vec<String> {
+    let folder = |path: &Path| path.to_string_lossy().into_owned();
+    let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
+    line.split_whitespace().map(word).collect()
+}
+
+/// A command line of a subcommand. All its outputs are in the folder `{made}`.
+#[derive(Debug)]
+pub struct TestCase {
+    /// Name of the case; the part before the first dash is the subcommand.
+    pub name: &'static str,
+    /// The command line.
+    pub line: String,
+    /// Inputs of the command.
+    pub inputs: &'static [TestInput],
+    /// Files copied to `{made}` before the run: path in `{given}`, and name in `{made}`.
+    pub initial_files: &'static [(&'static str, &'static str)],
+    /// Path prefixes in `{made}` of files that a failed run may leave.
+    pub kept_on_failure: &'static [&'static str],
+    /// Option that resumes an interrupted run.
+    pub resume: Option<&'static str>,
+    /// Input files with a checksum: damage must be detected or have no effect.
+    pub checksummed_files: &'static [&'static str],
+    /// Input files without a checksum: damage must not crash the run, but may change results.
+    pub unchecked_files: &'static [&'static str],
+    /// Whether repeated runs give the same output; measurements do not.
+    pub is_deterministic: bool,
+}
+
+impl TestCase {
+    /// Returns the subcommand.
+    pub fn subcommand(&self) -> &'static str {
+        self.name.split('-').next().unwrap_or(self.name)
+    }
+}
+
+const DEFAULT_CASE: TestCase = TestCase {
+    name: "",
+    line: String::new(),
+    inputs: &[],
+    initial_files: &[],
+    kept_on_failure: &[],
+    resume: None,
+    checksummed_files: &[],
+    unchecked_files: &[],
+    is_deterministic: true,
+};
+
+/// Returns all test cases.
+pub fn all_test_cases() -> Vec<TestCase> {
+    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
+    let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
+    vec![
+        TestCase {
+            name: "simulate",
+            line: "simulate --genome-length 8000 --contigs 2 --snvs 4 --indels 2 --svs 1 --largest-sv 300 --germline-svs 1 \
+                   --depth-tumor 5 --depth-normal 5 -t 2 -o {made}/pair"
+                .into(),
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "simulate-genome",
+            line: "simulate --genome {given}/bare/genome.fa --snvs 4 --indels 2 --svs 0 --germline-svs 0 \
+                   --depth-tumor 2 --depth-normal 2 -t 2 -o {made}/pair"
+                .into(),
+            inputs: &[TestInput::Pair],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "index",
+            line: "index -t 2 {made}/genome.fa".into(),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("bare/genome.fa", "genome.fa")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "index-strobealign",
+            line: "index --engine strobealign -t 2 {made}/genome.fa".into(),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("bare/genome.fa", "genome.fa")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "align-sam",
+            line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.sam"),
+            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            initial_files: &[("pair/old.txt", "x.sam")],
+            checksummed_files: &[
+                "pair/genome.fa",
+                "pair/genome.fa.l2b",
+                "pair/genome.fa.mbw",
+                "pair/genome.fa.l2b.seal",
+                "pair/normal_1.fq.gz",
+            ],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "align-stdout",
+            line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES}"),
+            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "align-bam",
+            line: format!(
+                "align -t 2 --mark-duplicates {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.bam --json {{made}}/x.json"
+            ),
+            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            initial_files: &[("pair/old.txt", "x.bam"), ("pair/old.txt", "x.bam.bai")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "align-strobealign",
+            line: format!(
+                "align -t 2 --engine strobealign {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.sam"
+            ),
+            inputs: &[TestInput::Pair, TestInput::Strobealign],
+            checksummed_files: &["pair/genome.fa.r150.sti", "pair/genome.fa.r150.sti.seal"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call",
+            line: with_reference.clone(),
+            inputs: &[TestInput::Pair],
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            checksummed_files: &["pair/tumor_2.fq.gz"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-work",
+            line: format!("{CALL_COMMAND} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
+            inputs: &[TestInput::Pair],
+            kept_on_failure: &["work/"],
+            resume: Some("--resume"),
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-bare",
+            line: format!("{CALL_COMMAND} -o {{made}}/calls"),
+            inputs: &[TestInput::Pair, TestInput::Calls],
+            initial_files: &[("calls", "calls")],
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-resume",
+            line: format!("{with_reference} --resume"),
+            inputs: &[TestInput::InterruptedWork],
+            initial_files: &[("begun-call/calls", "calls")],
+            kept_on_failure: &["calls/.work/"],
+            resume: Some(""),
+            checksummed_files: &[
+                "begun-call/calls/.work/count.unit",
+                "begun-call/calls/.work/assemble.unit",
+                "begun-call/calls/.work/place.unit",
+                "begun-call/calls/.work/recruit.unit",
+            ],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "step",
+            line: "step {made}/run finish -t 2 --work {made}/run -o {made}/calls".into(),
+            inputs: &[TestInput::PlannedRun],
+            initial_files: &[("planned/run", "run")],
+            kept_on_failure: &["run/.genuma-"],
+            checksummed_files: &["planned/run/place", "planned/run/recruit-1", "planned/run/recruit-2"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "step-again",
+            line: "step {made}/run pick --again -t 2 --work {made}/run".into(),
+            inputs: &[TestInput::PlannedRun],
+            initial_files: &[("planned/run", "run")],
+            kept_on_failure: &["run/.genuma-", "run/pick", "run/..pick", "run/.pick"],
+            checksummed_files: &["planned/run/count-1", "planned/run/count-2"],
+            // The object contains its cost, which is measured.
+            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count",
+            line: format!(
+                "{COUNT_COMMAND} -o {{made}}/n.gkt --histogram {{made}}/n.hist --json {{made}}/n.json --work {{made}}"
+            ),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("pair/old.txt", "n.gkt"), ("pair/old.txt", "n.hist"), ("pair/old.txt", "n.json")],
+            checksummed_files: &["pair/normal_2.fq.gz"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count-spill",
+            line: "count -t 2 --memory 76M --sample n={given}/deep/normal_1.fq.gz,{given}/deep/normal_2.fq.gz --work {made} \
+                   -o {made}/n.gkt"
+                .into(),
+            inputs: &[TestInput::Deep],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count-text",
+            line: format!("{COUNT_COMMAND} -o {{made}}/n.tsv"),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("pair/old.txt", "n.tsv")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count-resume",
+            line: format!("{COUNT_COMMAND} --resume --work {{made}}/work -o {{made}}/n.gkt"),
+            inputs: &[TestInput::InterruptedWork],
+            initial_files: &[("begun-count/work", "work")],
+            kept_on_failure: &["work/"],
+            resume: Some(""),
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "query",
+            line: "query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
+            inputs: &[TestInput::Table],
+            checksummed_files: &["n.gkt"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "table",
+            line: "table union -t 2 --counts sum {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
+            inputs: &[TestInput::Table, TestInput::TumourTable],
+            initial_files: &[("pair/old.txt", "u.gkt")],
+            checksummed_files: &["n.gkt", "t.gkt"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "table-text",
+            line: "table subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
+            inputs: &[TestInput::Table, TestInput::TumourTable],
+            initial_files: &[("pair/old.txt", "u.tsv")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "check",
+            line: format!("{CHECK_COMMAND} --reference {{given}}/pair/genome.fa --json {{made}}/pair.json"),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("pair/old.txt", "pair.json")],
+            checksummed_files: &["pair/tumor_2.fq.gz"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "track",
+            line: format!("{TRACK_COMMAND} -o {{made}}/x.tsv --json {{made}}/x.json"),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("pair/old.txt", "x.tsv"), ("pair/old.txt", "x.json")],
+            checksummed_files: &["pair/tumor_2.fq.gz"],
+            unchecked_files: &["pair/truth.vcf"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "track-vcf",
+            line: format!("{TRACK_COMMAND} -o {{made}}/x.vcf.gz"),
+            inputs: &[TestInput::Pair],
+            initial_files: &[("pair/old.txt", "x.vcf.gz"), ("pair/old.txt", "x.vcf.gz.tbi")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "evaluate",
+            line: "evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
+                   --germline {given}/pair/germline.vcf --json {made}/scores.json"
+                .into(),
+            inputs: &[TestInput::Calls],
+            initial_files: &[("pair/old.txt", "scores.json")],
+            checksummed_files: &["calls/somatic.vcf.gz"],
+            unchecked_files: &["pair/truth.vcf", "pair/germline.vcf"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "run-stub",
+            line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub".into(),
+            inputs: &[TestInput::Pair, TestInput::StubAligner],
+            initial_files: &[("pair/old.txt", "x.sam")],
+            checksummed_files: &["pair/normal_1.fq.gz"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "run-bwa",
+            line: format!(
+                "run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"
+            ),
+            inputs: &[TestInput::Pair, TestInput::Bwa],
+            initial_files: &[("pair/old.txt", "x.sam")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "advise",
+            line: format!(
+                "advise -t 2 --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
+            ),
+            inputs: &[TestInput::Pair, TestInput::Bwa, TestInput::Machine],
+            unchecked_files: &["probe/machine.json"],
+            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "probe-from",
+            line: "probe --from {given}/probe/machine.json -o {made}/page".into(),
+            inputs: &[TestInput::Machine],
+            unchecked_files: &["probe/machine.json"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "topology",
+            line: "topology --from {given}/machine.txt --json".into(),
+            inputs: &[TestInput::Recording],
+            unchecked_files: &["machine.txt"],
+            ..DEFAULT_CASE
+        },
+        TestCase { name: "topology-record", line: "topology --record {made}/r.txt".into(), is_deterministic: false, ..DEFAULT_CASE },
+        TestCase { name: "man", line: "man {made}/man".into(), ..DEFAULT_CASE },
+        TestCase { name: "completions", line: "completions bash".into(), ..DEFAULT_CASE },
+    ]
+}

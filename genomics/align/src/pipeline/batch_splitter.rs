@@ -1,0 +1,218 @@
+//! Splits the batches of a read stream where the engine's blocks end.
+
+use genuma_reads::{Error, ReadBatch, ReadStream};
+
+use crate::engine::{BlockLimit, BlockRule};
+
+/// Splits the batches of a read stream at block boundaries.
+pub(super) struct BatchSplitter {
+    stream: ReadStream,
+    /// Rule for the blocks of each lane.
+    block_rules: Vec<BlockRule>,
+    batch: ReadBatch,
+    /// Number of reads of `batch` that have been passed on.
+    next_read: usize,
+    /// Lane of the current block, and whether its reads have mates; `None` if the next read begins a block.
+    open_block: Option<(u32, bool)>,
+    /// Number of bases and reads of the current block so far.
+    open_block_size: (u64, u64),
+}
+
+/// Relation of a batch to its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BatchRole {
+    /// The batch is a whole block.
+    WholeBlock,
+    /// The block has several batches: whether this batch is the first, and whether it is known to be the last. A
+    /// block also ends when the next block begins, and at the end of the reads.
+    PartOfBlock { is_first: bool, is_last: bool },
+}
+
+impl BatchSplitter {
+    /// Creates a splitter of a stream from which the batch `first` was already taken.
+    pub(super) fn new(stream: ReadStream, first: ReadBatch, block_rules: Vec<BlockRule>) -> Self {
+        BatchSplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_size: (0, 0) }
+    }
+
+    /// Fills `out` with the next batch; `None` at the end of the reads.
+    pub(super) fn next_batch(&mut self, out: &mut ReadBatch) -> Result<Option<BatchRole>, Error> {
+        out.clear();
+        if !self.has_reads()? {
+            return Ok(None);
+        }
+        let own = (self.batch.lane_index, self.batch.is_paired);
+        let first = self.open_block != Some(own);
+        if first {
+            (self.open_block, self.open_block_size) = (Some(own), (0, 0));
+        }
+        let role = match self.block_rules[own.0 as usize] {
+            BlockRule::AnyBatch => {
+                self.move_reads(out, None);
+                BatchRole::WholeBlock
+            }
+            BlockRule::BlocksOfBatches(limit) => {
+                BatchRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
+            }
+            BlockRule::OneBatchPerBlock(limit) => {
+                while !self.move_reads(out, Some(limit))
+                    && self.has_reads()?
+                    && (self.batch.lane_index, self.batch.is_paired) == own
+                {}
+                BatchRole::WholeBlock
+            }
+        };
+        if matches!(role, BatchRole::WholeBlock | BatchRole::PartOfBlock { is_last: true, .. }) {
+            self.open_block = None;
+        }
+        Ok(Some(role))
+    }
+
+    /// Whether there are reads left. Reads the next batch of the stream if necessary.
+    fn has_reads(&mut self) -> Result<bool, Error> {
+        while self.next_read == self.batch.len() {
+            self.next_read = 0;
+            if !self.stream.fill_batch(&mut self.batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves reads from the current batch to `out`, up to the end of the block. Returns whether that end was reached.
+    fn move_reads(&mut self, out: &mut ReadBatch, limit: Option<BlockLimit>) -> bool {
+        let (bases, reads) = self.open_block_size;
+        let reached = |bases, reads| limit.is_some_and(|limit| limit.is_reached(bases, reads));
+        let all = (bases + self.batch.num_bases(), reads + self.batch.len() as u64);
+        if self.next_read == 0 && out.is_empty() && !reached(all.0, all.1) {
+            std::mem::swap(out, &mut self.batch);
+            self.batch.clear();
+            self.open_block_size = all;
+            return false;
+        }
+        if out.is_empty() {
+            (out.lane_index, out.is_paired) = (self.batch.lane_index, self.batch.is_paired);
+            out.reads_before = self.batch.reads_before + self.next_read as u64;
+        }
+        let template = if self.batch.is_paired { 2 } else { 1 };
+        while self.next_read < self.batch.len() {
+            for _ in 0..template {
+                let read = self.batch.read(self.next_read);
+                out.push(read);
+                self.open_block_size.0 += read.seq.len() as u64;
+                self.open_block_size.1 += 1;
+                self.next_read += 1;
+            }
+            if reached(self.open_block_size.0, self.open_block_size.1) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use genuma_reads::{BatchLimit as Ends, ReadLane, StreamOptions};
+
+    use super::*;
+
+    /// Splits lanes with these numbers of pairs of 10 bp, read in batches of `batch` bases. Returns lane, reads
+    /// before the batch, reads, and role of each batch.
+    fn pieces(lanes: &[usize], batch: u64, block_rules: Vec<BlockRule>) -> Vec<(u32, u64, usize, BatchRole)> {
+        let folder = tempfile::tempdir().unwrap();
+        let lane = |(i, &pairs): (usize, &usize)| {
+            let path = folder.path().join(format!("{i}.fq"));
+            let text: String = (0..2 * pairs).map(|r| format!("@{i}.{}\nACGTACGTAC\n+\nFFFFFFFFFF\n", r / 2)).collect();
+            fs::write(&path, text).unwrap();
+            ReadLane::Interleaved(path)
+        };
+        let lanes: Vec<ReadLane> = lanes.iter().enumerate().map(lane).collect();
+        let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::by_bases(batch))).unwrap();
+        let mut splitter = BatchSplitter::new(stream, ReadBatch::new(), block_rules);
+        let (mut pieces, mut piece) = (Vec::new(), ReadBatch::new());
+        while let Some(part) = splitter.next_batch(&mut piece).unwrap() {
+            assert!(
+                piece.is_paired
+                    && piece.iter().all(|read| read.name.starts_with(piece.lane_index.to_string().as_bytes()))
+            );
+            pieces.push((piece.lane_index, piece.reads_before, piece.len(), part));
+        }
+        assert_eq!(splitter.next_batch(&mut piece).unwrap(), None);
+        pieces
+    }
+
+    fn limit(bases: u64) -> BlockLimit {
+        BlockLimit { min_bases: bases, min_reads: 0, max_bases: bases }
+    }
+
+    const fn part(first: bool, last: bool) -> BatchRole {
+        BatchRole::PartOfBlock { is_first: first, is_last: last }
+    }
+
+    #[test]
+    fn blocks_end_at_their_limit_whatever_the_batches() {
+        // Three pairs have 60 bp, so that blocks of 50 bp end with the third pair.
+        let block_rules = || vec![BlockRule::BlocksOfBatches(limit(50)); 2];
+        assert_eq!(
+            pieces(&[7, 2], 40, block_rules()),
+            [
+                (0, 0, 4, part(true, false)),
+                (0, 4, 2, part(false, true)),
+                (0, 6, 2, part(true, false)),
+                (0, 8, 4, part(false, true)),
+                (0, 12, 2, part(true, false)),
+                (1, 0, 4, part(true, false)),
+            ]
+        );
+        assert_eq!(
+            pieces(&[7, 2], 1000, block_rules()),
+            [
+                (0, 0, 6, part(true, true)),
+                (0, 6, 6, part(true, true)),
+                (0, 12, 2, part(true, false)),
+                (1, 0, 4, part(true, false)),
+            ]
+        );
+    }
+
+    #[test]
+    fn whole_blocks_are_one_piece_whatever_the_batches() {
+        for batch in [1, 40, 60, 70, 1000] {
+            assert_eq!(
+                pieces(&[7, 2], batch, vec![BlockRule::OneBatchPerBlock(limit(50)); 2]),
+                [
+                    (0, 0, 6, BatchRole::WholeBlock),
+                    (0, 6, 6, BatchRole::WholeBlock),
+                    (0, 12, 2, BatchRole::WholeBlock),
+                    (1, 0, 4, BatchRole::WholeBlock)
+                ],
+                "batches of {batch}"
+            );
+        }
+    }
+
+    #[test]
+    fn lanes_have_cuts_of_their_own() {
+        assert_eq!(
+            pieces(
+                &[2, 3, 3],
+                40,
+                vec![
+                    BlockRule::BlocksOfBatches(limit(1000)),
+                    BlockRule::AnyBatch,
+                    BlockRule::BlocksOfBatches(limit(60))
+                ]
+            ),
+            [
+                (0, 0, 4, part(true, false)),
+                (1, 0, 4, BatchRole::WholeBlock),
+                (1, 4, 2, BatchRole::WholeBlock),
+                (2, 0, 4, part(true, false)),
+                (2, 4, 2, part(false, true)),
+            ]
+        );
+        assert_eq!(pieces(&[], 40, Vec::new()), []);
+    }
+}

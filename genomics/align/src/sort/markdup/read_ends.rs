@@ -1,0 +1,288 @@
+//! Read ends of templates: unclipped positions, strands and summed qualities, which duplicate marking compares.
+
+use super::super::loser_tree::{ORDINAL_BYTES, SortItem};
+use super::super::record::{Record, flag};
+
+/// The ends of a mapped read, from its primary record, as if its clipped bases were aligned. Positions may be beyond
+/// the ends of the reference sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnclippedRead {
+    sequence: u32,
+    /// First and last base on the reference with clips, 0-based.
+    five_prime_position: i64,
+    last_base: i64,
+    reverse: bool,
+    /// Whether the read is read 2 of its pair.
+    is_read2: bool,
+    /// Sum of the base qualities of at least [`MIN_SCORED_QUALITY`].
+    score: u32,
+    /// Position (POS) of the record.
+    position: i32,
+}
+
+/// Minimum base quality that counts for the score; the same as in samtools markdup and Picard.
+const MIN_SCORED_QUALITY: u8 = 15;
+
+impl UnclippedRead {
+    pub(super) fn new(record: Record<'_>) -> UnclippedRead {
+        let clips = |ops: &mut dyn Iterator<Item = crate::sort::record::CigarOpCode>| -> i64 {
+            ops.take_while(|op| op.is_clip()).map(|op| i64::from(op.len)).sum()
+        };
+        let position = record.position();
+        let span = record.cigar().filter(|op| op.consumes_reference()).map(|op| i64::from(op.len)).sum::<i64>().max(1);
+        let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
+        UnclippedRead {
+            sequence: record.sequence().unwrap_or(0),
+            five_prime_position: i64::from(position) - clips(&mut record.cigar()),
+            last_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
+            reverse: record.has_any_flag(flag::REVERSE),
+            is_read2: record.has_any_flag(flag::READ2),
+            score: good.try_into().unwrap_or(u32::MAX),
+            position,
+        }
+    }
+
+    /// Unclipped position of the first sequenced base (5' end).
+    fn five_prime(&self) -> u32 {
+        position_bits(if self.reverse { self.last_base } else { self.five_prime_position })
+    }
+
+    /// Whether this read is the left one of its template. Both reads are left if they begin at the same base.
+    fn is_left_of(&self, mate: &UnclippedRead) -> bool {
+        if self.sequence != mate.sequence {
+            return self.sequence < mate.sequence;
+        }
+        match (self.reverse, mate.reverse) {
+            (false, false) => self.five_prime_position <= mate.five_prime_position,
+            (true, true) => self.last_base <= mate.last_base,
+            (false, true) => self.five_prime_position <= mate.last_base,
+            (true, false) => self.last_base <= mate.five_prime_position,
+        }
+    }
+
+    /// Appends the item of a read without a mapped mate.
+    pub(super) fn push_as_single_end(&self, library: u16, ordinal: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&ordinal.to_le_bytes());
+        push_single_key(out, self.sequence, self.five_prime(), library, self.reverse, true);
+        out.extend_from_slice(&self.score.to_le_bytes());
+        out.extend_from_slice(&self.position.to_le_bytes());
+        out.push(u8::from(self.is_read2));
+    }
+}
+
+/// A position as 32 bits. Differences are preserved, because a position and its clips are well within 2³² bases of
+/// each other.
+fn position_bits(position: i64) -> u32 {
+    position as u32
+}
+
+fn push_single_key(out: &mut Vec<u8>, sequence: u32, five_prime: u32, library: u16, reverse: bool, alone: bool) {
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&five_prime.to_le_bytes());
+    out.extend_from_slice(&library.to_le_bytes());
+    out.push(u8::from(reverse));
+    out.push(u8::from(alone));
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
+}
+
+/// Strands of the reads of a pair, seen from its left end. A same-strand template sequenced from its other side has
+/// both strands reversed and its reads exchanged, so that two names suffice for same-strand pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Orientation {
+    ForwardReverse,
+    ReverseForward,
+    /// Both reads forward with read 1 on the left, or both reverse with read 2 on the left.
+    FirstForward,
+    /// Both reads forward with read 2 on the left, or both reverse with read 1 on the left.
+    FirstReverse,
+}
+
+/// Sort item of a pair of mapped reads; one of them may be excluded. Bytes after the ordinal: left and right end,
+/// each with sequence and position (4 × 4), library (2), orientation, roles, score (4), 5' ends of the left and the
+/// right read (2 × 4), length of the name, name.
+#[derive(Debug)]
+pub(super) struct PairEnds;
+
+/// Bits of the roles field of a [`PairEnds`] item.
+mod role {
+    /// The left read is compared.
+    pub(super) const LEFT_IS_COMPARED: u8 = 1;
+    /// The right read is compared.
+    pub(super) const RIGHT_IS_COMPARED: u8 = 2;
+    /// Read 2 is on the left.
+    pub(super) const READ2_IS_LEFT: u8 = 4;
+    pub(super) const LEFT_IS_REVERSE: u8 = 8;
+    pub(super) const RIGHT_IS_REVERSE: u8 = 16;
+}
+
+fn role_bit(set: bool, role: u8) -> u8 {
+    if set { role } else { 0 }
+}
+
+const PAIR_ENDS_BYTES: usize = ORDINAL_BYTES + 33;
+
+impl SortItem for PairEnds {
+    type Key = (u64, u64, u32);
+    const MAX_KEY: Self::Key = (u64::MAX, u64::MAX, u32::MAX);
+
+    fn encoded_len(bytes: &[u8]) -> usize {
+        PAIR_ENDS_BYTES + usize::from(bytes[PAIR_ENDS_BYTES - 1])
+    }
+
+    fn key(item: &[u8]) -> Self::Key {
+        let kind = u32_at(item, ORDINAL_BYTES + 16) & 0x00ff_ffff;
+        (u64_at(item, ORDINAL_BYTES), u64_at(item, ORDINAL_BYTES + 8), kind)
+    }
+}
+
+/// A mapped read of a pair, and whether the read is compared with other reads: not if it failed quality control.
+pub(super) type PairedRead = (UnclippedRead, bool);
+
+impl PairEnds {
+    /// Appends the sort items of a pair of mapped reads: one item, or two if both reads begin at the same base.
+    pub(super) fn push_pair(reads: [PairedRead; 2], name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
+        let [(a, a_counts), (b, b_counts)] = reads;
+        match (a.is_left_of(&b), b.is_left_of(&a)) {
+            (true, true) => {
+                // Each read is the left one in its own item, and may have other duplicates than its mate.
+                for (left, right, counts) in [(a, b, a_counts), (b, a, b_counts)] {
+                    let roles = role_bit(counts, role::LEFT_IS_COMPARED);
+                    OrientedPair { left, right, roles }.push(name, library, ordinal, out);
+                }
+            }
+            (a_is_left, _) => {
+                let [(left, l_counts), (right, r_counts)] = if a_is_left { reads } else { [reads[1], reads[0]] };
+                let roles = role_bit(l_counts, role::LEFT_IS_COMPARED) | role_bit(r_counts, role::RIGHT_IS_COMPARED);
+                OrientedPair { left, right, roles }.push(name, library, ordinal, out);
+            }
+        }
+    }
+
+    pub(super) fn score(item: &[u8]) -> u32 {
+        u32_at(item, ORDINAL_BYTES + 20)
+    }
+
+    pub(super) fn name(item: &[u8]) -> &[u8] {
+        &item[PAIR_ENDS_BYTES..]
+    }
+
+    fn has_role(item: &[u8], role: u8) -> bool {
+        item[ORDINAL_BYTES + 19] & role != 0
+    }
+
+    /// For the left and for the right read of the pair: whether the read is compared with other reads, and whether it
+    /// is read 2.
+    pub(super) fn compared_reads(item: &[u8]) -> [(bool, bool); 2] {
+        let last_left = Self::has_role(item, role::READ2_IS_LEFT);
+        [
+            (Self::has_role(item, role::LEFT_IS_COMPARED), last_left),
+            (Self::has_role(item, role::RIGHT_IS_COMPARED), !last_left),
+        ]
+    }
+
+    /// Appends a [`SingleEnd`] item for the left or the right read of a pair, with which single reads are compared.
+    pub(super) fn push_single_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
+        let sequence = u32_at(item, ORDINAL_BYTES + 8 * side);
+        let five_prime = u32_at(item, ORDINAL_BYTES + 24 + 4 * side);
+        let library = u16::from_le_bytes([item[ORDINAL_BYTES + 16], item[ORDINAL_BYTES + 17]]);
+        let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE, role::RIGHT_IS_REVERSE][side]);
+        out.extend_from_slice(&[0; ORDINAL_BYTES]);
+        push_single_key(out, sequence, five_prime, library, reverse, false);
+        out.extend_from_slice(&[0; SINGLE_END_BYTES - ORDINAL_BYTES - 12]);
+    }
+}
+
+/// A pair of mapped reads, ordered as left and right read.
+struct OrientedPair {
+    left: UnclippedRead,
+    right: UnclippedRead,
+    roles: u8,
+}
+
+impl OrientedPair {
+    /// Start and end of the template and its orientation, which duplicates have in common. In a same-strand pair, one
+    /// of the reads does not begin at an end of the template.
+    fn outer_ends(&self) -> (i64, i64, Orientation) {
+        let (l, r) = (&self.left, &self.right);
+        match (l.reverse, r.reverse) {
+            (false, true) => (l.five_prime_position, r.last_base, Orientation::ForwardReverse),
+            (true, false) => (l.last_base, r.five_prime_position, Orientation::ReverseForward),
+            _ if l.reverse == l.is_read2 => (l.five_prime_position, r.last_base, Orientation::FirstForward),
+            _ => (l.five_prime_position, r.last_base, Orientation::FirstReverse),
+        }
+    }
+
+    fn push(&self, name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
+        if self.roles == 0 {
+            return;
+        }
+        let (l, r) = (&self.left, &self.right);
+        let (begin, end, orientation) = self.outer_ends();
+        let roles = self.roles
+            | role_bit(l.is_read2, role::READ2_IS_LEFT)
+            | role_bit(l.reverse, role::LEFT_IS_REVERSE)
+            | role_bit(r.reverse, role::RIGHT_IS_REVERSE);
+        out.extend_from_slice(&ordinal.to_le_bytes());
+        for value in [l.sequence, position_bits(begin), r.sequence, position_bits(end)] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.extend_from_slice(&library.to_le_bytes());
+        out.extend_from_slice(&[orientation as u8, roles]);
+        for value in [l.score.saturating_add(r.score), l.five_prime(), r.five_prime()] {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        // A BAM read name has at most 254 letters.
+        out.push(name.len() as u8);
+        out.extend_from_slice(name);
+    }
+}
+
+/// Sort item of a read without a mapped mate, or of the position of a read that has one. Bytes after the ordinal:
+/// sequence (4), 5' end (4), library (2), strand, whether it has no mapped mate, score (4), position (4), whether it
+/// is read 2.
+#[derive(Debug)]
+pub(super) struct SingleEnd;
+
+const SINGLE_END_BYTES: usize = ORDINAL_BYTES + 21;
+
+impl SortItem for SingleEnd {
+    type Key = (u64, u32);
+    const MAX_KEY: Self::Key = (u64::MAX, u32::MAX);
+
+    fn encoded_len(_: &[u8]) -> usize {
+        SINGLE_END_BYTES
+    }
+
+    /// Sort key: 5' end, library and strand; reads of pairs come first.
+    fn key(item: &[u8]) -> Self::Key {
+        (u64_at(item, ORDINAL_BYTES), u32_at(item, ORDINAL_BYTES + 8).swap_bytes())
+    }
+}
+
+impl SingleEnd {
+    /// The sort key without the bit that separates single reads from reads of pairs.
+    pub(super) fn position_and_kind(item: &[u8]) -> (u64, u32) {
+        let (position, kind) = SingleEnd::key(item);
+        (position, kind >> 8)
+    }
+
+    pub(super) fn is_from_pair(item: &[u8]) -> bool {
+        item[ORDINAL_BYTES + 11] == 0
+    }
+
+    /// Rank among duplicates, the best first: higher score, then lower position.
+    pub(super) fn rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
+        (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
+    }
+
+    pub(super) fn is_read2(item: &[u8]) -> bool {
+        item[ORDINAL_BYTES + 20] != 0
+    }
+}

@@ -1,0 +1,68 @@
+//! The spill file of sorting: sorted runs, compressed, that do not fit into memory.
+
+use std::path::Path;
+
+use genuma_work::spill::{self, SpillBlock};
+
+use super::Error;
+use super::lz4::{Lz4Compressor, decompress};
+
+#[derive(Debug)]
+pub(crate) struct SpillFile(spill::SpillFile);
+
+/// Location in the spill file of one part of a sorted run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    packed: SpillBlock,
+    /// Uncompressed size (bytes).
+    unpacked_bytes: u32,
+}
+
+impl SpillFile {
+    /// Creates a spill file in `folder`. The file itself is created at the first write.
+    pub(crate) fn new(folder: &Path) -> SpillFile {
+        SpillFile(spill::SpillFile::unnamed("sorting", folder))
+    }
+
+    /// Number of bytes written so far.
+    pub(crate) fn bytes_written(&self) -> u64 {
+        self.0.written_bytes()
+    }
+
+    /// Compresses `items` and writes them to free space of the file. `scratch` is a reusable buffer.
+    pub(crate) fn write_extent(
+        &self,
+        items: &[u8],
+        compressor: &mut Lz4Compressor,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Extent, Error> {
+        compressor.compress(items, scratch);
+        Ok(Extent { packed: self.0.write(scratch, scratch.len())?, unpacked_bytes: items.len() as u32 })
+    }
+
+    /// Reads an extent and frees its disk space; an extent can be read only once.
+    pub(crate) fn read_and_free(&self, extent: Extent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
+        self.0.read(&extent.packed, scratch)?;
+        self.0.punch_hole(extent.packed);
+        Ok(decompress(scratch, extent.unpacked_bytes as usize)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spill = SpillFile::new(folder.path());
+        let (mut compressor, mut scratch) = (Lz4Compressor, Vec::new());
+        let pieces: Vec<Vec<u8>> = (0..50u32).map(|i| (0..i * 997).map(|b| ((b * i) >> 4) as u8).collect()).collect();
+        let extents: Vec<Extent> =
+            pieces.iter().map(|p| spill.write_extent(p, &mut compressor, &mut scratch).expect("room")).collect();
+        for (piece, extent) in pieces.iter().zip(extents).rev() {
+            assert!(spill.read_and_free(extent, &mut scratch).expect("readable") == *piece);
+        }
+        assert!(spill.bytes_written() > 0);
+    }
+}

@@ -1,0 +1,417 @@
+//! Hash table that counts the k-mers of one bin and returns them root by root.
+//!
+//! The table uses linear probing, and the position depends on the root alone. So all k-mers of a root are in one run
+//! of used slots. Sorting each short run brings them together, and the bin itself is never sorted.
+
+use genuma_machine::processor::prefetch;
+
+use crate::encode::mask;
+use crate::superkmer::MAX_KMERS_PER_RECORD;
+use crate::{Error, RootCounters, SPECTRUM_SLOTS};
+
+/// Minimum number of slots of a table.
+pub(crate) const MIN_SLOTS: usize = 1024;
+
+/// Number of k-mers that wait while their slots are prefetched.
+pub(crate) const BATCH_KMERS: usize = 2 * MAX_KMERS_PER_RECORD;
+
+/// Bytes of a slot with counters of `S` samples.
+pub(crate) const fn slot_bytes<const S: usize>() -> usize {
+    size_of::<Slot<S>>()
+}
+
+/// A k-mer key with its counts. A slot whose counts are all 0 is empty.
+#[derive(Debug, Clone, Copy)]
+struct Slot<const S: usize> {
+    key: u64,
+    counts: [u32; S],
+}
+
+impl<const S: usize> Slot<S> {
+    const EMPTY: Self = Self { key: 0, counts: [0; S] };
+
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.counts == [0; S]
+    }
+}
+
+/// A class of roots: those whose hash ends in the `bits` bits of `id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RootClass {
+    bits: u32,
+    id: u64,
+}
+
+impl RootClass {
+    /// The class of all roots.
+    pub const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
+
+    /// Whether a root with this hash belongs to the class.
+    #[inline]
+    pub fn contains_hash(self, hash: u64) -> bool {
+        self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
+    }
+
+    /// Splits the class into two by one more bit of the hash.
+    pub fn split_in_halves(self) -> [Self; 2] {
+        let bits = self.bits + 1;
+        [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
+    }
+
+    /// Number of bits, and their value.
+    pub(crate) fn bits_and_id(self) -> (u32, u64) {
+        (self.bits, self.id)
+    }
+}
+
+/// Hash of the root of a key, a bijection. The table uses the high bits, classes use the low ones.
+#[inline]
+pub fn hash_of_root(key: u64) -> u64 {
+    let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// Counter table of one bin, or of one class of its roots. Takes at most the memory of twice `max_slots` slots, as
+/// two tables exist while it grows.
+#[derive(Debug)]
+pub struct CounterTable<const S: usize> {
+    /// The first `active` slots are in use; the others, and all slots of an empty table, are empty.
+    slots: Vec<Slot<S>>,
+    active: usize,
+    used: usize,
+    max_slots: usize,
+    class: RootClass,
+    postponed: Vec<RootClass>,
+    /// Hash, key and counts of k-mers that are still to be added.
+    waiting: Vec<(u64, u64, [u32; S])>,
+}
+
+/// Number of used slots above which a table of `slots` slots grows.
+fn load_limit(slots: usize) -> usize {
+    slots / 4 * 3
+}
+
+impl<const S: usize> CounterTable<S> {
+    /// Creates an empty table; `max_slots` is raised to [`MIN_SLOTS`].
+    pub fn new(max_slots: usize) -> Self {
+        let max_slots = max_slots.max(MIN_SLOTS);
+        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(BATCH_KMERS));
+        Self { slots, active: 0, used: 0, max_slots, class: RootClass::ALL_ROOTS, postponed: left_out, waiting }
+    }
+
+    /// Prepares the empty table for the roots of `class`, with about `distinct` k-mers.
+    pub fn start_class(&mut self, class: RootClass, distinct: u64) {
+        let wanted = distinct.min(self.max_slots as u64) as usize * 2;
+        self.active = wanted.clamp(MIN_SLOTS, self.max_slots);
+        if self.slots.len() < self.active {
+            self.slots = Vec::new();
+            self.slots = vec![Slot::EMPTY; self.active];
+        }
+        self.used = 0;
+        self.class = class;
+    }
+
+    /// Adds `counts` to each of the k-mers, at most [`MAX_KMERS_PER_RECORD`]. At least one count must be positive. The counts
+    /// are complete after [`CounterTable::add_waiting_kmers`].
+    #[inline]
+    pub fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
+        if self.waiting.len() + keys.len() > BATCH_KMERS {
+            self.add_waiting_kmers();
+        }
+        for &key in keys {
+            let hash = hash_of_root(key);
+            prefetch(&self.slots[self.slot_index(hash)]);
+            self.waiting.push((hash, key, counts));
+        }
+    }
+
+    /// Adds all waiting k-mers to the table.
+    pub fn add_waiting_kmers(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for (hash, key, counts) in waiting.drain(..) {
+            if !self.class.contains_hash(hash) {
+                continue;
+            }
+            let slot = self.find_slot(hash, key);
+            let fresh = slot.is_free();
+            slot.key = key;
+            for (sum, n) in slot.counts.iter_mut().zip(counts) {
+                *sum = sum.saturating_add(n);
+            }
+            self.used += usize::from(fresh);
+            if self.used > load_limit(self.active) {
+                self.grow_or_halve();
+            }
+        }
+        self.waiting = waiting;
+    }
+
+    /// Slot at which the search for a hash starts.
+    #[inline]
+    fn slot_index(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.active as u128) >> 64) as usize
+    }
+
+    /// Returns the slot of `key`, or the empty slot where it belongs.
+    #[inline]
+    fn find_slot(&mut self, hash: u64, key: u64) -> &mut Slot<S> {
+        let mut at = self.slot_index(hash);
+        let slots = &mut self.slots[..self.active];
+        // One branch for both conditions, as neither can be predicted.
+        while !((slots[at].key == key) | slots[at].is_free()) {
+            at += 1;
+            if at == slots.len() {
+                at = 0;
+            }
+        }
+        &mut slots[at]
+    }
+
+    /// Doubles the table. If it may not grow, keeps half of the class and postpones the other half.
+    #[cold]
+    fn grow_or_halve(&mut self) {
+        let slots = (self.active * 2).min(self.max_slots);
+        if slots == self.active {
+            let [kept, later] = self.class.split_in_halves();
+            self.class = kept;
+            self.postponed.push(later);
+        }
+        let old = std::mem::replace(&mut self.slots, vec![Slot::EMPTY; slots]);
+        (self.active, self.used) = (slots, 0);
+        for slot in old.iter().filter(|s| !s.is_free()) {
+            let hash = hash_of_root(slot.key);
+            if self.class.contains_hash(hash) {
+                *self.find_slot(hash, slot.key) = *slot;
+                self.used += 1;
+            }
+        }
+        if self.used > load_limit(slots) {
+            self.grow_or_halve();
+        }
+    }
+
+    /// Number of k-mers in the table.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Takes a postponed class, which needs another pass over the bin.
+    pub(crate) fn take_postponed_class(&mut self) -> Option<RootClass> {
+        self.postponed.pop()
+    }
+
+    /// Calls `each` with the keys and counts of the k-mers whose total count is at least `min_count` (at least 1), in
+    /// batches and in no particular order. Adds all k-mers to the spectra and empties the table.
+    pub(crate) fn drain_kmers<E>(
+        &mut self,
+        min_count: u32,
+        spectra: &mut KmerSpectra<S>,
+        mut each: impl FnMut(&[(u64, [u32; S])]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut part = [(0, [0; S]); BATCH_KMERS];
+        for slots in self.slots[..self.active].chunks_mut(BATCH_KMERS) {
+            // Without a branch, as it could not be predicted.
+            let mut n = 0;
+            for slot in slots.iter() {
+                part[n] = (slot.key, slot.counts);
+                n += usize::from(slot.counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) >= min_count);
+                spectra.add_counts(slot.counts);
+            }
+            slots.fill(Slot::EMPTY);
+            each(&part[..n])?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` once with each root, in no particular order. Adds all k-mers to the spectra and empties the
+    /// table.
+    pub fn drain_roots(&mut self, spectra: &mut KmerSpectra<S>, mut each: impl FnMut(&RootCounters<S>)) {
+        let slots = &mut self.slots[..self.active];
+        slots.iter().for_each(|slot| spectra.add_counts(slot.counts));
+        // The table is a ring with at least one empty slot: the run at its end continues at its start.
+        let first_free = slots.iter().position(Slot::is_free).unwrap_or(slots.len());
+        let last_free = slots.iter().rposition(Slot::is_free).map_or(0, |at| at + 1);
+        let mut wrapped = [&slots[last_free..], &slots[..first_free]].concat();
+        emit_run(&mut wrapped, &mut each);
+        if first_free < last_free {
+            for run in slots[first_free..last_free].split_mut(Slot::is_free) {
+                emit_run(run, &mut each);
+            }
+        }
+        slots.fill(Slot::EMPTY);
+    }
+}
+
+/// k-mer spectrum of each sample: number of distinct k-mers by count.
+#[derive(Debug)]
+pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
+
+impl<const S: usize> KmerSpectra<S> {
+    /// Spectra without k-mers.
+    pub fn zero() -> Self {
+        Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
+    }
+
+    /// Adds a k-mer with these counts: increments `[sample][n]` for a sample that has it n times (the last entry for
+    /// larger n).
+    #[inline]
+    fn add_counts(&mut self, counts: [u32; S]) {
+        for (spectrum, count) in self.0.iter_mut().zip(counts) {
+            spectrum[(count as usize).min(SPECTRUM_SLOTS - 1)] += 1;
+        }
+    }
+
+    /// Clears the entries of count 0.
+    pub(crate) fn clear_zero_counts(&mut self) {
+        self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
+    }
+}
+
+/// Calls `each` with the roots of one run of used slots.
+fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCounters<S>)) {
+    if run.len() > 1 {
+        run.sort_unstable_by_key(|s| s.key);
+    }
+    for root in run.chunk_by(|a, b| a.key >> 4 == b.key >> 4) {
+        let mut counters = RootCounters { root: root[0].key >> 4, counts: [[0; S]; 16] };
+        for slot in root {
+            counters.counts[(slot.key & mask(2)) as usize] = slot.counts;
+        }
+        each(&counters);
+    }
+}
+
+/// Consumer of counter tables, one per thread.
+pub(crate) trait CounterSink<const S: usize> {
+    /// Processes a full table: stores the counts that the consumer keeps, adds all k-mers of the table to the
+    /// spectra, and empties the table.
+    fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error>;
+
+    /// The rows that this consumer keeps from a table on a device. Only these rows are copied from the device.
+    fn requested_rows(&self) -> DeviceRowRequest;
+
+    /// Processes the requested rows of a table on a device. `roots` is the number of roots in the whole table.
+    fn take_rows(&mut self, rows: DeviceTableRows<'_, S>, roots: u64) -> Result<(), Error>;
+}
+
+/// Rows that a consumer needs from a table on a device; no other rows are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceRowRequest {
+    /// All k-mers, with those of a root in consecutive rows.
+    Roots,
+    /// The k-mers with at least a minimum total count, in any order.
+    Kmers {
+        /// Minimum total count, at least 1.
+        min_count: u32,
+    },
+}
+
+/// Rows of a counter table that were copied from a device: k-mers and their counts.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceTableRows<'a, const S: usize> {
+    /// Distinct keys of the k-mers.
+    pub keys: &'a [u64],
+    /// Counts of each k-mer, by sample.
+    pub counts: &'a [[u32; S]],
+}
+
+impl<const S: usize> DeviceTableRows<'_, S> {
+    /// Calls `each` with each root; the k-mers of a root must be consecutive.
+    pub(crate) fn for_each_root(&self, mut each: impl FnMut(&RootCounters<S>)) {
+        let mut counts = self.counts;
+        for root in self.keys.chunk_by(|a, b| a >> 4 == b >> 4) {
+            let (of_root, rest) = counts.split_at(root.len());
+            let mut counters = RootCounters { root: root[0] >> 4, counts: [[0; S]; 16] };
+            for (key, counts) in root.iter().zip(of_root) {
+                counters.counts[(key & mask(2)) as usize] = *counts;
+            }
+            each(&counters);
+            counts = rest;
+        }
+    }
+}
+
+/// Totals of what a thread or device counted.
+pub struct CountTotals<const S: usize> {
+    /// k-mer spectra.
+    pub spectra: KmerSpectra<S>,
+    /// Number of distinct k-mers.
+    pub distinct: u64,
+    /// Number of passes over bins.
+    pub passes: u64,
+}
+
+impl<const S: usize> CountTotals<S> {
+    /// Returns totals that are all zero.
+    pub fn zero() -> Self {
+        Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
+    }
+
+    /// Adds the totals of another thread or device.
+    pub fn add_totals(&mut self, other: &Self) {
+        self.distinct += other.distinct;
+        self.passes += other.passes;
+        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
+            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Roots = BTreeMap<u64, [[u32; 2]; 16]>;
+
+    /// Counts `keys` with a table of at most `max_slots` slots in repeated passes; returns the roots and the number
+    /// of passes.
+    fn tally(keys: &[(usize, u64)], max_slots: usize) -> (Roots, usize) {
+        let (mut tally, mut roots, mut passes) = (CounterTable::<2>::new(max_slots), Roots::new(), 0);
+        let mut class = Some(RootClass::ALL_ROOTS);
+        while let Some(current) = class {
+            tally.start_class(current, 0);
+            keys.iter().for_each(|&(sample, key)| tally.add_keys(&[key], one(sample)));
+            tally.add_waiting_kmers();
+            assert!(tally.slots.len() <= max_slots);
+            tally.drain_roots(&mut KmerSpectra::zero(), |r| {
+                assert!(roots.insert(r.root, r.counts).is_none(), "a root came twice")
+            });
+            passes += 1;
+            class = tally.take_postponed_class();
+        }
+        (roots, passes)
+    }
+
+    fn one(sample: usize) -> [u32; 2] {
+        [1 - sample as u32, sample as u32]
+    }
+
+    fn keys(n: u64, num_roots: u64) -> Vec<(usize, u64)> {
+        let mix = |i: u64| i.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (i >> 7);
+        (0..n).map(|i| ((mix(i) & 1) as usize, (((mix(i) >> 3) % num_roots) << 4) | ((mix(i) >> 58) & 15))).collect()
+    }
+
+    #[test]
+    fn roots_are_complete_and_correct_in_any_number_of_passes() {
+        let keys = keys(60_000, 5_000);
+        let mut expected = Roots::new();
+        for &(sample, key) in &keys {
+            expected.entry(key >> 4).or_default()[(key & 15) as usize][sample] += 1;
+        }
+        for (max_slots, min_passes) in [(1 << 20, 1), (1 << 14, 4), (1 << 10, 60)] {
+            let (roots, passes) = tally(&keys, max_slots);
+            assert_eq!(roots, expected);
+            assert!(passes >= min_passes && passes < 40 * min_passes, "{passes} passes");
+        }
+    }
+
+    #[test]
+    fn extreme_keys_differ_from_empty_slots() {
+        let (roots, _) = tally(&[(0, 0), (1, u64::MAX), (0, 0), (1, 0)], MIN_SLOTS);
+        assert_eq!(roots.len(), 2);
+        assert_eq!(roots[&0][0], [2, 1]);
+        assert_eq!(roots[&(u64::MAX >> 4)][15], [0, 1]);
+    }
+}

@@ -1,0 +1,142 @@
+//! Report of a read: its primary placement, further reported segments, and their mapping qualities.
+
+use super::TemplateRead;
+use crate::mapper::{MappedReads, count_exhausted_seeds};
+use crate::options::ScoringOptions;
+use crate::placement::Placement;
+use crate::quality;
+
+/// Report of a read: all its placements and the reported segments.
+#[derive(Debug, Default)]
+pub struct ReadReport {
+    /// All placements of the read.
+    pub places: Vec<Placement>,
+    /// Reported segments of the read: the primary segment, then segments of other parts of the read, then segments on
+    /// ALT contigs that are better than these.
+    pub segments: Vec<ReportedSegment>,
+    /// For each placement the best one of the same bases (possibly itself), ALT contigs included; empty if the read
+    /// has no placement on an ALT contig.
+    pub leaders: Vec<usize>,
+}
+
+/// A placement of a read that becomes a record: the primary or a supplementary alignment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportedSegment {
+    /// Number of the segment's placement among the placements of the read.
+    pub place: usize,
+    /// Mapping quality.
+    pub mapq: u8,
+    /// Best score of another placement of the same bases; 0 if there is none.
+    pub next_score: i32,
+    /// Score of the best placement of the same bases, if it is on an ALT contig and better than this segment's
+    /// placement; otherwise 0.
+    pub alt_score: i32,
+}
+
+/// Whether different parts of the read have different placements in the primary assembly.
+pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
+    let Some((best, others)) = read.places.split_first() else { return false };
+    let piece = |place: &Placement| !place.alt && place.score >= options.min_score;
+    others.iter().any(|place| piece(place) && place.covers_other_bases(best, read.length))
+}
+
+/// Highest mapping quality that a placement of a read can have. Unaligned bases lower it unless another placement
+/// explains them.
+pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
+    let place = &read.places[which];
+    let most = quality::mapq_upper_bound(place, read.length);
+    let explains = |other: &Placement| other.score >= options.min_score && place.covers_other_bases(other, read.length);
+    if most < quality::MAX_MAPQ && read.places.iter().any(explains) { quality::MAX_MAPQ } else { most }
+}
+
+/// Mapping quality of a placement without its mate.
+pub(super) fn single_read_mapq(
+    mapped: &MappedReads,
+    read: &TemplateRead,
+    which: usize,
+    options: &ScoringOptions,
+) -> i32 {
+    let rivals = quality::find_rivals(&read.places, which, read.length, options);
+    let place = &read.places[which];
+    // Seeds in other parts of the read say nothing about this segment.
+    let (from, to) = place.sequenced_range(read.length);
+    let sure = if to - from == read.length {
+        read.summary.exhausted_seeds
+    } else {
+        count_exhausted_seeds(mapped.seeds_of(read.number), mapped.deferred_lists_of(read.number), from..to)
+    };
+    quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
+        .min(segment_mapq_upper_bound(read, which, options))
+}
+
+impl ReadReport {
+    /// Sets the reported segments: the primary placement with its mapping quality, the best placement of each other
+    /// part of the read, and better placements on ALT contigs. If the score of the primary placement is too low, the
+    /// best one on an ALT contig becomes primary.
+    pub(super) fn set_segments(
+        &mut self,
+        mapped: &MappedReads,
+        read: &TemplateRead,
+        primary: Option<(usize, i32)>,
+        paired: bool,
+        options: &ScoringOptions,
+    ) {
+        self.segments.clear();
+        self.leaders.clear();
+        let places = &self.places;
+        let good = |which: usize| places.get(which).is_some_and(|place| place.score >= options.min_score);
+        let assembled = places.partition_point(|place| !place.alt);
+        let instead = || good(assembled).then(|| (assembled, single_read_mapq(mapped, read, assembled, options)));
+        let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
+        let Some((primary, quality)) = primary else { return };
+        let next = |which| quality::find_rivals(places, which, read.length, options).best.unwrap_or(0);
+        let piece =
+            |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
+        self.segments.push(piece(primary, quality));
+        for (i, place) in places[..assembled].iter().enumerate() {
+            let elsewhere = |piece: &ReportedSegment| place.covers_other_bases(&places[piece.place], read.length);
+            if place.score >= options.min_score && self.segments.iter().all(elsewhere) {
+                self.segments.push(piece(i, single_read_mapq(mapped, read, i, options).min(quality)));
+            }
+        }
+        if assembled == places.len() {
+            return;
+        }
+        self.leaders = leaders(places, read.length);
+        for piece in &mut self.segments {
+            let leader = &places[self.leaders[piece.place]];
+            piece.alt_score = if leader.alt && !places[piece.place].alt { leader.score } else { 0 };
+        }
+        // As in bwa: only the best ALT placement of a proper pair.
+        let most = if paired { assembled + 1 } else { places.len() };
+        for (i, place) in places.iter().enumerate().take(most).skip(assembled) {
+            if self.leaders[i] == i && i != primary && place.score >= options.min_score {
+                // Its mapping quality compares it with all others, the primary placement included.
+                self.segments.push(piece(i, single_read_mapq(mapped, read, i, options)));
+            }
+        }
+        // A placement that became primary because of its mate replaces a better one.
+        let leader = self.leaders[primary];
+        if !places[leader].alt && leader != primary {
+            for other in self.leaders.iter_mut().filter(|other| **other == leader) {
+                *other = primary;
+            }
+        }
+    }
+}
+
+/// For each placement the number of the best placement of the same bases. Of placements with equal scores, the
+/// placement in the primary assembly is best.
+fn leaders(places: &[Placement], length: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|&i| (-places[i].score, places[i].alt));
+    let (mut leaders, mut found) = (vec![0; places.len()], Vec::new());
+    for i in order {
+        let leader = found.iter().copied().find(|&leader| !places[i].covers_other_bases(&places[leader], length));
+        leaders[i] = leader.unwrap_or(i);
+        if leader.is_none() {
+            found.push(i);
+        }
+    }
+    leaders
+}

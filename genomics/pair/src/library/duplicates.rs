@@ -1,0 +1,162 @@
+//! Duplicate detection: keys that are equal for duplicates of a molecule, counted for a sample of the key space that
+//! fits in memory.
+//!
+//! A key is a hash of the first bases of both mates. Keys below a bound are counted; when there are too many, the
+//! bound is halved. The keys that remain depend on the set of all keys, not on threads or their order.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use genuma_reads::packed_bases::PackedBases;
+use serde::{Deserialize, Serialize};
+
+/// Number of bases at the start of each mate that make the key.
+pub const KEY_BASES_PER_MATE: usize = 24;
+/// Maximum number of keys that are kept.
+const MAX_KEYS: usize = 1 << 16;
+
+/// Hasher for keys that are hashes already.
+#[derive(Debug, Default, Clone)]
+struct IdentityHasher(u64);
+
+impl Hasher for IdentityHasher {
+    fn finish(&self) -> u64 {
+        // Kept keys are small, so their highest bits, which the hash table uses, are 0; rotate them.
+        self.0.rotate_left(32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = (self.0 << 8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Number of pairs for each key below a bound.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DuplicateKeys {
+    /// How often the bound was halved: one key in 2^halvings is kept.
+    halvings: u32,
+    keys: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
+}
+
+/// Mixes two words into one hash (finaliser of MurmurHash3).
+#[inline(always)]
+pub fn hash_two_words(a: u64, b: u64) -> u64 {
+    let mut x = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.rotate_left(29);
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+impl DuplicateKeys {
+    /// Starts with the bound that about `pairs` pairs will end at. Up to a quarter of the pairs may be duplicates;
+    /// with more, fewer keys are kept.
+    pub fn with_expected_pairs(pairs: u64) -> DuplicateKeys {
+        let keys = pairs - pairs / 4;
+        DuplicateKeys {
+            halvings: (0..64).take_while(|halved| keys >> halved > MAX_KEYS as u64).count() as u32,
+            ..DuplicateKeys::default()
+        }
+    }
+
+    /// Adds a pair by the first [`KEY_BASES_PER_MATE`] bases of its mates, in either order. Both mates must have as many.
+    #[inline]
+    pub fn add_pair(&mut self, mates: [PackedBases<'_>; 2]) {
+        let [one, two] = mates.map(|mate| mate.word(0) >> (64 - 2 * KEY_BASES_PER_MATE));
+        let key = hash_two_words(one.min(two), one.max(two));
+        if key <= u64::MAX >> self.halvings {
+            self.count_key(key, 1);
+        }
+    }
+
+    fn count_key(&mut self, key: u64, pairs: u32) {
+        let here = self.keys.entry(key).or_default();
+        *here = here.saturating_add(pairs);
+        if self.keys.len() > MAX_KEYS {
+            self.halve(self.halvings + 1);
+        }
+    }
+
+    #[cold]
+    fn halve(&mut self, halved: u32) {
+        self.halvings = halved.max(self.halvings);
+        let bound = u64::MAX >> self.halvings;
+        self.keys.retain(|key, _| *key <= bound);
+        if self.keys.len() > MAX_KEYS {
+            self.halve(self.halvings + 1);
+        }
+    }
+
+    /// Adds the keys of another thread.
+    pub fn add_keys(&mut self, other: &DuplicateKeys) {
+        self.halve(other.halvings);
+        for (&key, &pairs) in &other.keys {
+            if key <= u64::MAX >> self.halvings {
+                self.count_key(key, pairs);
+            }
+        }
+    }
+
+    /// Number of keys of which one is kept.
+    pub fn sampling_factor(&self) -> f64 {
+        f64::from(self.halvings).exp2()
+    }
+
+    /// Counts the pairs and keys.
+    pub fn count_pairs_and_keys(&self) -> KeyCounts {
+        let mut counts = KeyCounts { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
+        for &n in self.keys.values() {
+            counts.pairs += u64::from(n);
+            counts.repeated_pairs += if n > 1 { u64::from(n) } else { 0 };
+        }
+        counts
+    }
+}
+
+/// Counts of pairs and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// Number of pairs with a kept key.
+    pub pairs: u64,
+    /// Number of kept keys.
+    pub keys: u64,
+    /// Number of pairs whose key another pair has too.
+    pub repeated_pairs: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_keys_do_not_depend_on_the_division_of_the_pairs() {
+        // A quarter of the keys occur twice.
+        let keys: Vec<u64> =
+            (0..600_000u64).map(|i| hash_two_words(i - if i % 4 == 0 { i.min(1) } else { 0 }, 7)).collect();
+        let split = |parts: usize, backwards: bool| {
+            let mut tallies: Vec<DuplicateKeys> = vec![DuplicateKeys::default(); parts];
+            for (i, &key) in keys.iter().enumerate() {
+                let tally = &mut tallies[i * 7 % parts];
+                if key <= u64::MAX >> tally.halvings {
+                    tally.count_key(key, 1);
+                }
+            }
+            if backwards {
+                tallies.reverse();
+            }
+            let mut all = DuplicateKeys::default();
+            tallies.iter().for_each(|tally| all.add_keys(tally));
+            all
+        };
+        let whole = split(1, false);
+        assert_eq!(whole, split(3, false));
+        assert_eq!(whole, split(11, true));
+        let counts = whole.count_pairs_and_keys();
+        assert!(counts.keys <= MAX_KEYS as u64 && counts.keys > MAX_KEYS as u64 / 3);
+        let copies = (counts.pairs - counts.keys) as f64 / counts.pairs as f64;
+        assert!((copies - 0.25).abs() < 0.01, "{copies}");
+    }
+}

@@ -1,0 +1,530 @@
+//! Library metrics computed from a tally, with confidence intervals.
+
+use genuma_reads::TrimCounts;
+use serde::{Deserialize, Serialize};
+
+use super::cycles::{CycleTally, RANDOM_BASE_ERROR, UNITS_PER_EXPECTED_ERROR};
+use super::duplicates::{KEY_BASES_PER_MATE, KeyCounts};
+use super::telomere::TELOMERE_MOTIFS;
+use super::{DetailTally, LibraryTally, MAX_TRACKED_LENGTH, overlap};
+use crate::interval::Estimate;
+
+/// Metrics of the sequencing library of one sample.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LibraryMetrics {
+    /// Number of read pairs.
+    pub pairs: u64,
+    /// Number of bases before trimming.
+    pub bases: u64,
+    /// Number of pairs examined base by base, sampled by name; the basis of the metrics of mates, inserts and errors.
+    pub examined_pairs: u64,
+    /// Metrics of each mate.
+    pub mates: [MateMetrics; 2],
+    /// GC content: share of G and C among the known bases (0 to 1).
+    pub gc: Option<f64>,
+    /// Share of pairs whose fragment is shorter than a read, so that the adapter was sequenced.
+    pub adapter_share: Option<Estimate>,
+    /// Insert sizes.
+    pub insert: InsertSizes,
+    /// Sequencing errors.
+    pub errors: ErrorMetrics,
+    /// Shares of duplicates, and the number of distinct molecules.
+    pub duplicates: DuplicateMetrics,
+    /// Read pairs from telomeres.
+    pub telomeres: TelomereMetrics,
+}
+
+/// Metrics of one mate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MateMetrics {
+    /// Length in bases of the shortest, the most frequent and the longest read; lengths over 1024 count as 1024.
+    pub lengths: [u64; 3],
+    /// Mean Phred quality.
+    pub quality: Option<f64>,
+    /// Share of bases with quality 30 or more.
+    pub q30: Option<f64>,
+    /// Share of unknown bases (N).
+    pub n: Option<f64>,
+    /// Number of first cycles whose base composition differs from the later ones, a trace of fragmentation.
+    pub(crate) biased_start: usize,
+    /// Metrics by cycle, from the first cycle on.
+    pub cycles: Vec<CycleMetrics>,
+}
+
+/// Metrics of one cycle.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CycleMetrics {
+    /// Mean Phred quality.
+    pub quality: f64,
+    /// Share of bases with quality 30 or more.
+    pub q30: f64,
+    /// Share of unknown bases (N).
+    pub n: f64,
+    /// Shares of A, C, G and T among the known bases.
+    pub bases: [f64; 4],
+    /// Error rate per base; `None` if fewer than 1000 bases were compared with the other mate.
+    pub errors: Option<f64>,
+}
+
+/// Insert sizes (fragment lengths), from overlapping mates. Longer fragments cannot be measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct InsertSizes {
+    /// Share of pairs whose mates overlap by at least 24 bases.
+    pub overlapping_share: Option<Estimate>,
+    /// Longest fragment, in bases, that reads of the usual length can measure.
+    pub max_measurable: u64,
+    /// Fragment length in bases at the quantiles 0.05, 0.25, 0.5 and 0.75; `None` if it cannot be measured.
+    pub quantiles: [Option<u64>; 4],
+    /// Mean of the measured fragment lengths.
+    pub mean_measured: Option<f64>,
+    /// Number of pairs by fragment length, in steps of 10 bases.
+    pub histogram: Vec<u64>,
+}
+
+/// Sequencing errors, from disagreements of overlapping mates: the base of lower quality counts as wrong, of equal
+/// ones each half.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ErrorMetrics {
+    /// Number of bases that both mates of a pair read and that were compared.
+    pub compared: u64,
+    /// Error rate per base among the compared bases.
+    pub compared_rate: Option<Estimate>,
+    /// Error rate per base of all reads, without bases of quality 2 or less: compared bases by cycle, or scaled
+    /// qualities in cycles with few compared bases.
+    pub rate: Option<Estimate>,
+    /// Error rate that the qualities of the compared bases predict.
+    pub expected_from_quality: Option<f64>,
+    /// Shares of the 12 substitutions among all errors, as read: A>C, A>G, … T>G.
+    pub substitutions: Vec<Substitution>,
+    /// Error rates by Phred quality.
+    pub(crate) by_quality: Vec<QualityMetrics>,
+}
+
+/// Share of one substitution among the errors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Substitution {
+    /// True base and read base, such as `A>C`.
+    pub change: String,
+    /// Share of all errors.
+    pub share: Estimate,
+}
+
+/// Error rate of the bases of one Phred quality.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct QualityMetrics {
+    /// Phred quality.
+    pub quality: usize,
+    /// Number of bases of this quality that were compared with the other mate.
+    pub compared: u64,
+    /// Error rate per base.
+    pub errors: Estimate,
+}
+
+/// Duplicates: pairs whose mates both start like those of another pair.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DuplicateMetrics {
+    /// Number of pairs compared: those whose key is in the sampled part of the key space.
+    pub compared: u64,
+    /// Number of pairs with a mate too short to compare.
+    pub short_pairs: u64,
+    /// Share of pairs that start like an earlier pair.
+    pub observed: Option<Estimate>,
+    /// The share of [`Self::observed`], corrected for errors in the compared bases.
+    pub share: Option<Estimate>,
+    /// Part of [`Self::share`] that is coincidence at this depth; `None` if the depth is unknown.
+    pub(crate) by_chance: Option<f64>,
+    /// Share of pairs that are PCR or optical duplicates, without coincidences.
+    pub pcr_duplicates: Option<Estimate>,
+    /// Estimated number of distinct molecules in the library, if all are equally amplified; `None` if there are too
+    /// few duplicates.
+    pub molecules: Option<Estimate>,
+    /// Amount of duplicates in words, such as `few duplicates`, for the report.
+    pub note: String,
+}
+
+/// Read pairs from telomeres: a mate contains the telomere motif at least six times.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TelomereMetrics {
+    /// The most frequent motif; `None` if hardly any pair has one.
+    pub motif: Option<String>,
+    /// Taxon with this motif.
+    pub taxon: Option<String>,
+    /// Number of pairs with this motif.
+    pub pairs: u64,
+    /// Pairs with this motif per million pairs.
+    pub per_million: Option<Estimate>,
+    /// Number of pairs with each motif that was searched for.
+    pub(crate) motifs: Vec<(String, u64)>,
+}
+
+/// Library metrics of both samples.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairLibraryMetrics {
+    /// Metrics of the normal.
+    pub normal: LibraryMetrics,
+    /// Metrics of the tumour.
+    pub tumor: LibraryMetrics,
+    /// Telomere content of the tumour over that of the normal, each as the share of pairs.
+    pub telomeres: Option<Estimate>,
+}
+
+impl PairLibraryMetrics {
+    /// Computes the metrics of both samples from their tallies, trimming counts, and read depths if known.
+    pub fn from_tallies(
+        tallies: [&LibraryTally; 2],
+        trimmed: [&TrimCounts; 2],
+        depths: [Option<f64>; 2],
+    ) -> PairLibraryMetrics {
+        let [normal, tumor] = [0, 1].map(|i| LibraryMetrics::from_tally(tallies[i], trimmed[i], depths[i]));
+        let (over, under) = (&tumor.telomeres, &normal.telomeres);
+        let same = over.motif.is_some() && over.motif == under.motif;
+        let ratio = || Estimate::from_rate_ratio((over.pairs, tumor.pairs as f64), (under.pairs, normal.pairs as f64));
+        let telomeres = if same { ratio() } else { None };
+        PairLibraryMetrics { normal, tumor, telomeres }
+    }
+}
+
+impl LibraryMetrics {
+    /// Computes the metrics of a sample from its tally, trimming counts, and read depth if known.
+    pub fn from_tally(tally: &LibraryTally, trimmed: &TrimCounts, depth: Option<f64>) -> LibraryMetrics {
+        let detail = tally.details.sum_of_levels();
+        let mates = [0, 1].map(|i| mate_metrics(&detail.cycles.by_mate[i], &tally.lengths[i]));
+        let mut known = [0; 4];
+        for cycle in detail.cycles.by_mate.iter().flatten() {
+            known.iter_mut().zip(cycle.base_counts).for_each(|(sum, n)| *sum += n);
+        }
+        let insert = insert_sizes(&detail, mates[0].lengths[1] + mates[1].lengths[1]);
+        let errors = error_metrics(&detail);
+        let density = depth.map(|depth| depth * tally.pairs as f64 / tally.bases.max(1) as f64);
+        let met = density.map(|pairs| pairs * same_length_probability(&detail));
+        LibraryMetrics {
+            pairs: tally.pairs,
+            bases: tally.bases,
+            examined_pairs: detail.pairs,
+            gc: proportion(known[1] + known[2], known.iter().sum()).map(rounded),
+            adapter_share: Estimate::from_binomial(trimmed.pairs_with_adapter, trimmed.pairs),
+            duplicates: duplicate_metrics(tally, error_free_key_probability(&detail), met),
+            telomeres: telomere_metrics(tally),
+            mates,
+            insert,
+            errors,
+        }
+    }
+}
+
+/// Factor that rounds to four decimals.
+const FOUR_DECIMALS: f64 = 1e4;
+
+/// Rounds to four decimals to keep the JSON output short. Further digits are below the accuracy of the measurement.
+fn rounded(x: f64) -> f64 {
+    (x * FOUR_DECIMALS).round() / FOUR_DECIMALS
+}
+
+fn proportion(count: u64, total: u64) -> Option<f64> {
+    (total > 0).then(|| count as f64 / total as f64)
+}
+
+/// Minimum deviation of a base's share in a cycle from its share in later cycles, in addition to noise, to call the
+/// cycle biased. Chosen.
+const MIN_BASE_BIAS: f64 = 0.03;
+/// Number of standard deviations by which a base's share in a cycle may differ from its share in later cycles. Chosen:
+/// one of 16,000 cycles differs more by chance; a higher value finds fewer biased cycles.
+const BIAS_DEVIATIONS: f64 = 4.0;
+/// Largest variance of the share of a base, for one base of a cycle: that of a share of one half.
+const MAX_BASE_VARIANCE: f64 = 0.25;
+
+/// Number of first cycles that are tested for bias.
+const MAX_BIASED_CYCLES: usize = 25;
+/// Minimum number of compared bases of a cycle to report its error rate.
+const MIN_COMPARED_BASES: u64 = 1000;
+
+fn mate_metrics(cycles: &[CycleTally], lengths: &[u64]) -> MateMetrics {
+    let seen = |&(_, &n): &(usize, &u64)| n > 0;
+    let all = || lengths.iter().enumerate().filter(seen).map(|(length, _)| length as u64);
+    let most_frequent =
+        lengths.iter().enumerate().max_by_key(|&(length, n)| (*n, length)).map_or(0, |(length, _)| length);
+    let lengths = [all().min().unwrap_or(0), most_frequent as u64, all().max().unwrap_or(0)];
+    let sum = |of: fn(&CycleTally) -> u64| cycles.iter().map(of).sum::<u64>();
+    let bases = sum(CycleTally::total_bases);
+    MateMetrics {
+        lengths,
+        quality: proportion(sum(|c| c.quality_sum), bases).map(rounded),
+        q30: proportion(sum(|c| c.q30_bases), bases).map(rounded),
+        n: proportion(sum(|c| c.base_counts[4]), bases).map(rounded),
+        biased_start: biased_start(cycles),
+        cycles: cycles.iter().map(cycle_metrics).collect(),
+    }
+}
+
+fn base_shares(cycle: &CycleTally) -> [f64; 4] {
+    let known: u64 = cycle.base_counts[..4].iter().sum();
+    [0, 1, 2, 3].map(|base| cycle.base_counts[base] as f64 / known.max(1) as f64)
+}
+
+fn cycle_metrics(cycle: &CycleTally) -> CycleMetrics {
+    let of = |n: u64| rounded(proportion(n, cycle.total_bases()).unwrap_or(0.0));
+    CycleMetrics {
+        quality: of(cycle.quality_sum),
+        q30: of(cycle.q30_bases),
+        n: of(cycle.base_counts[4]),
+        bases: base_shares(cycle).map(rounded),
+        errors: (cycle.compared_bases >= MIN_COMPARED_BASES)
+            .then(|| rounded_rate(cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64)),
+    }
+}
+
+fn rounded_rate(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
+}
+
+/// Number of cycles up to the last biased one among the first.
+fn biased_start(cycles: &[CycleTally]) -> usize {
+    let mut later = CycleTally::default();
+    for cycle in cycles.iter().skip(MAX_BIASED_CYCLES).take(2 * MAX_BIASED_CYCLES) {
+        later.base_counts.iter_mut().zip(cycle.base_counts).for_each(|(sum, n)| *sum += n);
+    }
+    if later.total_bases() == 0 {
+        return 0;
+    }
+    let later_shares = base_shares(&later);
+    let biased = |cycle: &CycleTally| {
+        let chance = BIAS_DEVIATIONS * (MAX_BASE_VARIANCE / cycle.total_bases().max(1) as f64).sqrt();
+        base_shares(cycle)
+            .iter()
+            .zip(later_shares)
+            .any(|(here, later_shares)| (here - later_shares).abs() > MIN_BASE_BIAS + chance)
+    };
+    cycles.iter().take(MAX_BIASED_CYCLES).rposition(biased).map_or(0, |last| last + 1)
+}
+
+/// Quantiles of the fragment length that are reported.
+const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
+/// Minimum number of pairs to report quantiles and duplicates.
+const MIN_PAIRS: u64 = 100;
+/// Step of the fragment length histogram in bases.
+const HISTOGRAM_STEP_BP: usize = 10;
+
+fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizes {
+    let fragments = &detail.fragment_lengths;
+    let overlapping: u64 = fragments.iter().sum();
+    let quantile = |share: f64| {
+        let wanted = share * detail.pairs as f64;
+        let mut sum = 0;
+        let mut lengths = fragments.iter().map(|n| {
+            sum += n;
+            sum
+        });
+        lengths.position(|sum| sum as f64 >= wanted).map(|length| length as u64)
+    };
+    let enough = detail.pairs >= MIN_PAIRS;
+    let sum: u64 = fragments.iter().enumerate().map(|(length, n)| length as u64 * n).sum();
+    InsertSizes {
+        overlapping_share: Estimate::from_binomial(overlapping, detail.pairs),
+        max_measurable: read_bases.min(2 * MAX_TRACKED_LENGTH as u64).saturating_sub(overlap::MIN_OVERLAP_BASES as u64),
+        quantiles: INSERT_QUANTILES.map(|share| quantile(share).filter(|_| enough)),
+        mean_measured: proportion(sum, overlapping).map(rounded),
+        histogram: fragments.chunks(HISTOGRAM_STEP_BP).map(|step| step.iter().sum()).collect(),
+    }
+}
+
+/// Assumed standard deviation, in bases, of the lengths of fragments that cannot be measured. Chosen; a higher value
+/// expects fewer coincidental duplicates.
+const UNSEEN_INSERT_SD_BP: f64 = 80.0;
+
+/// Probability that two fragments have the same length.
+fn same_length_probability(detail: &DetailTally) -> f64 {
+    let pairs = detail.pairs.max(1) as f64;
+    let seen: u64 = detail.fragment_lengths.iter().sum();
+    let of_seen: f64 = detail.fragment_lengths.iter().map(|&n| (n as f64 / pairs).powi(2)).sum();
+    // A pair equals itself; subtract that.
+    let of_seen = (of_seen - seen as f64 / pairs.powi(2)).max(0.0);
+    let unseen = 1.0 - seen as f64 / pairs;
+    of_seen + unseen * unseen / (2.0 * UNSEEN_INSERT_SD_BP * std::f64::consts::PI.sqrt())
+}
+
+/// Ratio of the observed error rate to that predicted by the qualities; 1 if there are too few disagreements.
+fn quality_calibration(detail: &DetailTally) -> f64 {
+    let disagreements = &detail.cycles.disagreements;
+    let expected = disagreements.expected_errors as f64 / UNITS_PER_EXPECTED_ERROR;
+    if disagreements.error_halves < 40 || expected <= 0.0 {
+        1.0
+    } else {
+        disagreements.error_halves as f64 / 2.0 / expected
+    }
+}
+
+/// Error rate of a cycle.
+fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
+    match cycle.compared_bases {
+        MIN_COMPARED_BASES.. => cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64,
+        _ => (cycle.expected_errors as f64 / UNITS_PER_EXPECTED_ERROR / cycle.usable_bases.max(1) as f64 * calibration)
+            .min(RANDOM_BASE_ERROR),
+    }
+}
+
+/// Probability that the key of a pair has no error.
+fn error_free_key_probability(detail: &DetailTally) -> f64 {
+    let calibration = quality_calibration(detail);
+    let first = detail.cycles.by_mate.iter().flat_map(|cycles| &cycles[..cycles.len().min(KEY_BASES_PER_MATE)]);
+    first.map(|cycle| 1.0 - cycle_error_rate(cycle, calibration)).product()
+}
+
+fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
+    let disagreements = &detail.cycles.disagreements;
+    let (errors, compared) = (disagreements.error_halves as f64 / 2.0, disagreements.compared_bases as f64);
+    let compared_rate = Estimate::from_clustered_events(errors, disagreements.squared_errors as f64, compared);
+    let calibration = quality_calibration(detail);
+    let all = detail.cycles.by_mate.iter().flatten();
+    let (mut bases, mut expected) = (0.0, 0.0);
+    for cycle in all {
+        bases += cycle.usable_bases as f64;
+        expected += cycle.usable_bases as f64 * cycle_error_rate(cycle, calibration);
+    }
+    let of_all = |compared: Estimate| compared.scale_by(expected / bases / compared.value);
+    let rate = compared_rate.filter(|rate| rate.value > 0.0 && expected > 0.0).map(of_all);
+    let letters = ["A", "C", "G", "T"];
+    let changes = (0..16).filter(|i| i / 4 != i % 4).filter_map(|i| {
+        let share =
+            Estimate::from_binomial(disagreements.substitutions[i / 4][i % 4] / 2, disagreements.error_halves / 2)?;
+        Some(Substitution { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
+    });
+    let qualities = disagreements.by_quality.iter().enumerate().filter_map(|(quality, &[compared, halves])| {
+        let errors = Estimate::from_poisson(halves / 2, compared as f64)?;
+        Some(QualityMetrics { quality, compared, errors })
+    });
+    ErrorMetrics {
+        compared: disagreements.compared_bases,
+        compared_rate,
+        rate,
+        expected_from_quality: (disagreements.compared_bases > 0)
+            .then(|| disagreements.expected_errors as f64 / UNITS_PER_EXPECTED_ERROR / compared),
+        substitutions: changes.collect(),
+        by_quality: qualities.collect(),
+    }
+}
+
+/// Minimum number of duplicates to estimate the number of molecules.
+const MIN_DUPLICATES: f64 = 10.0;
+/// Minimum mean number of pairs per key, and minimum share of pairs with a shared key, from which the library looks
+/// like amplicons. Chosen.
+const AMPLICON_LIMITS: (f64, f64) = (20.0, 0.9);
+
+/// Expected number of distinct molecules among `pairs` pairs of a library of `molecules` molecules (Lander and
+/// Waterman 1988).
+fn expected_distinct(molecules: f64, pairs: f64) -> f64 {
+    -molecules * (-pairs / molecules).exp_m1()
+}
+
+/// Number of molecules of a library of which `pairs` pairs show `distinct` distinct ones.
+fn library_size(pairs: f64, distinct: f64) -> f64 {
+    let (mut low, mut high) = (distinct.max(1.0), pairs * 1e9);
+    for _ in 0..200 {
+        let middle = (low * high).sqrt();
+        if expected_distinct(middle, pairs) < distinct { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// Share of duplicates without errors in the keys, and number of molecules, from the observed share and the
+/// probability `error_free` that a key has no error.
+fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f64) {
+    let whole = error_free * pairs;
+    // Each key with an error is unique.
+    let shows = (whole - observed * pairs).max(1.0);
+    let molecules = library_size(whole, shows);
+    (1.0 - expected_distinct(molecules, pairs) / pairs, molecules)
+}
+
+fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: Option<f64>) -> DuplicateMetrics {
+    let counts @ KeyCounts { pairs, keys, repeated_pairs: repeated } = tally.duplicate_keys.count_pairs_and_keys();
+    let copies = (pairs - keys) as f64;
+    // Keys are sampled, not pairs.
+    let seen = proportion(pairs - keys, pairs).and_then(|share| {
+        Estimate::from_binomial((share * keys as f64).round() as u64, keys).map(|e| Estimate { value: share, ..e })
+    });
+    let share =
+        seen.map(|seen| seen.map_increasing(|seen| correct_for_key_errors(seen, pairs as f64, error_free).0.max(seen)));
+    let by_chance = expected_meetings
+        .zip(share)
+        .map(|(expected_meetings, share)| coincidence_share(expected_meetings, share.value));
+    let copied = share.map(|share| share.map_increasing(|share| beyond_coincidence(share, by_chance.unwrap_or(0.0))));
+    // Many pairs share keys if all molecules start at a few places.
+    let (each, alike) = AMPLICON_LIMITS;
+    let amplicons = pairs as f64 > each * keys as f64 && repeated as f64 > alike * pairs as f64;
+    let molecules = seen.filter(|_| copies >= MIN_DUPLICATES && !amplicons).map(|seen| {
+        let of =
+            |seen| correct_for_key_errors(seen, pairs as f64, error_free).1 * tally.duplicate_keys.sampling_factor();
+        Estimate { value: of(seen.value), low: of(seen.high), high: of(seen.low) }
+    });
+    DuplicateMetrics {
+        compared: pairs,
+        short_pairs: tally.short_pairs,
+        observed: seen,
+        by_chance: by_chance.map(rounded),
+        molecules,
+        note: duplicate_note(&counts, amplicons, copied).to_owned(),
+        share,
+        pcr_duplicates: copied,
+    }
+}
+
+/// Share of duplicates beyond those by coincidence.
+fn beyond_coincidence(share: f64, by_chance: f64) -> f64 {
+    (1.0 - (1.0 - share) / (1.0 - by_chance)).max(0.0)
+}
+
+/// Expected number of coincidences below which their share is computed as 0, because the exact formula divides by the
+/// number. Chosen: far below any count.
+const NEGLIGIBLE_MEETINGS: f64 = 1e-9;
+
+/// Share of pairs that start like another molecule by coincidence. `expected_meetings` is the number of other molecules that each
+/// pair would coincide with if all pairs were from different molecules; `share` is the share of all duplicates.
+fn coincidence_share(expected_meetings: f64, share: f64) -> f64 {
+    let alone = |expected_meetings: f64| {
+        if expected_meetings < NEGLIGIBLE_MEETINGS { 1.0 } else { -(-expected_meetings).exp_m1() / expected_meetings }
+    };
+    let mut by_chance = 0.0;
+    for _ in 0..50 {
+        // The more duplicates, the fewer molecules there are to coincide with.
+        by_chance = (by_chance + 1.0 - alone(expected_meetings * (1.0 - beyond_coincidence(share, by_chance)))) / 2.0;
+        by_chance = f64::min(by_chance, share);
+    }
+    by_chance
+}
+
+/// Duplicate share (0 to 1) from which the note says `some duplicates`. Chosen; affects the wording only.
+const SOME_DUPLICATES: f64 = 0.02;
+/// Duplicate share (0 to 1) from which the note says `many duplicates`. Chosen; affects the wording only.
+const MANY_DUPLICATES: f64 = 0.2;
+
+fn duplicate_note(counts: &KeyCounts, amplicons: bool, copied: Option<Estimate>) -> &'static str {
+    let Some(copied) = copied.filter(|_| counts.pairs >= MIN_PAIRS) else {
+        return "unknown: too few pairs";
+    };
+    match copied.value {
+        _ if amplicons => {
+            "amplicons? nearly all pairs start at a few positions, where duplicates cannot be told from independent molecules"
+        }
+        0.0..SOME_DUPLICATES => "few duplicates",
+        SOME_DUPLICATES..MANY_DUPLICATES => "some duplicates",
+        MANY_DUPLICATES..0.5 => "many duplicates",
+        _ => "more duplicates than unique molecules",
+    }
+}
+
+/// Minimum number of pairs to report the telomere motif.
+const MIN_TELOMERE_PAIRS: u64 = 3;
+
+fn telomere_metrics(tally: &LibraryTally) -> TelomereMetrics {
+    let most = (0..TELOMERE_MOTIFS.len()).rev().max_by_key(|&i| tally.telomere_pairs[i]);
+    let motif = most.filter(|&i| tally.telomere_pairs[i] >= MIN_TELOMERE_PAIRS).map(|i| TELOMERE_MOTIFS[i]);
+    let name = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
+    let pairs = most.map_or(0, |i| tally.telomere_pairs[i]);
+    TelomereMetrics {
+        motif: motif.map(|motif| name(motif.bases)),
+        taxon: motif.map(|motif| motif.taxon.to_owned()),
+        pairs,
+        per_million: Estimate::from_poisson(pairs, tally.pairs as f64 / 1e6),
+        motifs: TELOMERE_MOTIFS.iter().zip(tally.telomere_pairs).map(|(motif, n)| (name(motif.bases), n)).collect(),
+    }
+}

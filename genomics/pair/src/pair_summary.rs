@@ -1,0 +1,208 @@
+//! Summary of a pair of samples (identity, contamination, coverage, damage, purity) computed from a k-mer sketch of
+//! both samples.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contamination::{self, Contamination, ContaminationInput, estimate_contamination};
+use crate::coverage::CoverageMetrics;
+use crate::identity::Identity;
+use crate::modal_depth::estimate_modal_depth;
+use crate::non_somatic::PairContext;
+use crate::purity::{self, PurityEstimate};
+use crate::purity_params;
+use crate::root_depths::{RootDepth, select_single_copy_roots};
+use crate::segments::GenomePosition;
+use crate::site_tally::{AlleleSite, SiteTally};
+use crate::sketch::{KmerSketch, SketchShape};
+use crate::somatic_changes::SomaticChange;
+
+/// Estimates for a pair of samples. In arrays of two, the normal comes first and the tumour second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairSummary {
+    /// Share of all roots of the genome that the sketch contains (0 to 1).
+    pub sampled_share: f64,
+    /// Number of roots in the sketch.
+    pub roots: u64,
+    /// Whether the two samples come from one person.
+    pub identity: Identity,
+    /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, or
+    /// if the samples are not from one person.
+    pub contamination: [Option<Contamination>; 2],
+    /// Share of the read pairs of each sample that are PCR duplicates, as estimated from the sketch (0 to 1).
+    pub duplicate_share: [f64; 2],
+    /// Depth of coverage and its evenness for each sample.
+    pub coverage: [CoverageMetrics; 2],
+    /// Errors per base of quality 30 or more, for each sample and each of the six substitution classes of
+    /// [`crate::site_tally::SUBSTITUTION_CLASS_NAMES`] (both strands together). A class with a much higher rate than the others
+    /// indicates damage: C>T deamination, C>A oxidation. `None` for samples with a depth below 5, where a single
+    /// deviating molecule need not be an error.
+    pub substitution_error_rates: [Option<[f64; 6]>; 2],
+    /// Purity, ploidy and LOH of the tumour. `None` if the samples are from two people.
+    pub tumour: Option<PurityEstimate>,
+}
+
+/// The sites and depths of a pair of samples that the summary needs. The summary without the purity estimate is
+/// already complete; the purity estimate needs the positions of the roots on the reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairEvidence {
+    summary: PairSummary,
+    /// Length and hash pattern of the sampled roots.
+    pub sketch_shape: SketchShape,
+    /// Sites that are heterozygous in the normal.
+    het_sites: Vec<AlleleSite>,
+    /// Sites with an allele that only the tumour has.
+    somatic_sites: Vec<AlleleSite>,
+    /// Number of homozygous and of heterozygous sites of the normal, by the normal's depth, scaled to the share of
+    /// somatic sites that were kept.
+    zygosity_counts: Vec<[f64; 2]>,
+    /// Share of the sites at which the normal is heterozygous.
+    heterozygosity: f64,
+    /// Depth of both samples at roots with one copy in the genome.
+    root_depths: Vec<RootDepth>,
+}
+
+/// Minimum mean depth, in molecules, for error rates: from this depth on, one molecule that deviates from all others
+/// is an error. Chosen; a higher value leaves more shallow samples without error rates.
+const MIN_ERROR_RATE_DEPTH: f64 = 5.0;
+
+/// Estimates the contamination of both samples. Returns `None` for both if the samples are from two people or too
+/// shallow to show heterozygous sites.
+fn estimate_contaminations(
+    tally: &SiteTally,
+    identity: &Identity,
+    modal_depths: [f64; 2],
+    copies: [f64; 2],
+) -> [Option<Contamination>; 2] {
+    if !identity.may_be_same_person() || identity.heterozygosity.is_none() {
+        return [None; 2];
+    }
+    let (het, lost) = (tally.heterozygosity(modal_depths[0]), tally.allele_loss_shares());
+    let of = |sample: usize, other: f64, both: bool| {
+        let [own_depth, other_depth] = [modal_depths[sample], modal_depths[1 - sample]];
+        let (copies, lost) = (copies[sample], lost[sample]);
+        estimate_contamination(
+            tally,
+            &ContaminationInput {
+                sample,
+                modal_depths: [own_depth, other_depth],
+                duplicate_share: copies,
+                heterozygosity: het,
+                allele_loss_share: lost,
+                other_contamination: other,
+                use_shared_sites: both,
+            },
+        )
+    };
+    // If both samples contain the same contaminant, each hides some of the contaminant's alleles in the other. So the
+    // estimates are repeated with the other sample's share until they converge. Once both shares are roughly known,
+    // sites where both samples have reads of the allele are used too.
+    let mut known = [0.0; 2];
+    let mut estimates = [0, 1].map(|s| of(s, known[s], false));
+    for both in [false, true] {
+        for round in 0..contamination::CONTAMINATION_PARAMS.max_rounds {
+            let before = known;
+            for s in 0..2 {
+                let other = estimates[1 - s].map_or(0.0, |estimates| estimates.share.value);
+                if (other - known[s]).abs() >= contamination::CONTAMINATION_PARAMS.convergence_tolerance
+                    || (both && round == 0)
+                {
+                    (known[s], estimates[s]) = (other, of(s, other, both));
+                }
+            }
+            if known == before && round > 0 {
+                break;
+            }
+        }
+    }
+    estimates
+}
+
+impl PairEvidence {
+    /// Tallies the sites of a sketch and computes everything that needs no reference.
+    pub fn from_sketch(sampled: &KmerSketch) -> PairEvidence {
+        let tally = SiteTally::from_sketch(sampled);
+        let copies = sampled.duplicate_shares();
+        let modal_depths = [0, 1].map(|s| estimate_modal_depth(&tally.depth_histograms[s]));
+        let identity = Identity::from_tally(&tally, modal_depths);
+        let contamination = estimate_contaminations(&tally, &identity, modal_depths, copies);
+        let single = |site: &&AlleleSite| {
+            let depth = f64::from(site.normal[0]);
+            site.normal[1] == 0
+                && depth >= purity_params::PURITY_PARAMS.somatic_site_depth_range[0] * modal_depths[0]
+                && depth <= purity_params::PURITY_PARAMS.somatic_site_depth_range[1] * modal_depths[0]
+        };
+        let changed = tally.somatic_sites().into_iter().filter(|site| single(&site)).collect();
+        let bases = sampled.root_bases();
+        let coverage = [0, 1].map(|s| CoverageMetrics::from_tally(&tally, s, bases));
+        let facts = PairSummary {
+            sampled_share: sampled.sampled_root_share(),
+            roots: tally.num_roots,
+            identity,
+            contamination,
+            duplicate_share: copies,
+            substitution_error_rates: [0, 1]
+                .map(|s| (coverage[s].mean_depth >= MIN_ERROR_RATE_DEPTH).then(|| tally.substitution_error_rates(s))),
+            coverage,
+            tumour: None,
+        };
+        PairEvidence {
+            summary: facts,
+            sketch_shape: sampled.sketch_shape(),
+            het_sites: tally.het_sites(),
+            somatic_sites: changed,
+            zygosity_counts: tally.zygosity_counts(),
+            heterozygosity: tally.heterozygosity(modal_depths[0]),
+            root_depths: select_single_copy_roots(sampled, modal_depths[0]),
+        }
+    }
+
+    /// Roots whose positions on the reference are needed by [`Self::summarise`]: those of the heterozygous sites, of
+    /// the somatic sites and of the root depths, in this order.
+    pub fn roots_to_locate(&self) -> Vec<u64> {
+        let sites = self.het_sites.iter().chain(&self.somatic_sites).map(|site| site.root);
+        sites.chain(self.root_depths.iter().map(|own| own.root)).collect()
+    }
+
+    /// Completes the summary with the purity estimate.
+    ///
+    /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`] in the same order; an empty
+    /// slice if there is no reference. `changes` are the somatic changes of a call; without a call the somatic sites
+    /// of the sketch are used.
+    pub fn summarise(&self, positions: &[GenomePosition], changes: Option<&[SomaticChange]>) -> PairSummary {
+        let mut positions = positions.iter().copied().chain(std::iter::repeat(None));
+        let het: Vec<(AlleleSite, GenomePosition)> = self.het_sites.iter().copied().zip(positions.by_ref()).collect();
+        let changed: Vec<SomaticChange> = self
+            .somatic_sites
+            .iter()
+            .zip(positions.by_ref())
+            .map(|(site, position)| SomaticChange { position, molecules: site.tumour, normal_depth: site.normal[0] })
+            .collect();
+        let deep: Vec<(RootDepth, GenomePosition)> = self.root_depths.iter().copied().zip(positions).collect();
+        // A high normal depth may come from several copies of the place in the genome.
+        let normal_depth = self.summary.coverage[0].mean_depth;
+        let single = |site: &&AlleleSite| {
+            (purity_params::PURITY_PARAMS.detection_depth_range[0]
+                ..purity_params::PURITY_PARAMS.detection_depth_range[1])
+                .contains(&(f64::from(site.normal[0] + site.normal[1]) / normal_depth))
+        };
+        let single = self.het_sites.iter().filter(single).take(purity_params::PURITY_PARAMS.max_detection_depths);
+        let depths: Vec<u32> = single.map(|site| site.tumour.iter().sum()).collect();
+        let evidence = purity::TumourEvidence {
+            het_sites: &het,
+            root_depths: &deep,
+            changes: changes.unwrap_or(&changed),
+            context: PairContext {
+                zygosity_counts: if changes.is_some() { &[] } else { &self.zygosity_counts },
+                heterozygosity: self.heterozygosity,
+                contamination: self.summary.contamination[1].map(|found| found.share),
+                tumour_depths: &depths,
+            },
+            modal_depth: normal_depth,
+            root_bases: self.sketch_shape.root_bases,
+        };
+        PairSummary {
+            tumour: self.summary.identity.may_be_same_person().then(|| purity::estimate_purity_ploidy(&evidence)),
+            ..self.summary.clone()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Depths of both samples at a sample of roots with one copy in the genome: the data from which copy numbers of the
+//! tumour are estimated.
+
+use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::purity_params::PURITY_PARAMS;
+use crate::sketch::KmerSketch;
+
+/// A root with its depth in both samples. Depths are read pairs, duplicates included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RootDepth {
+    /// The root: the canonical (k−2)-mer, which can be located on a reference.
+    pub root: u64,
+    /// Number of read pairs with the root, in the normal and in the tumour.
+    pub depth: [u32; 2],
+}
+
+/// Selects up to `MODEL.max_roots` single-copy roots of a sketch by their hashes, sorted by root. `modal_depth` is the
+/// modal depth of the normal in molecules.
+pub fn select_single_copy_roots(sampled: &KmerSketch, modal_depth: f64) -> Vec<RootDepth> {
+    let mut kept: BinaryHeap<(u64, RootDepth)> = BinaryHeap::new();
+    for (root, depth, molecules) in sampled.root_depths() {
+        let normal = f64::from(molecules[0]);
+        if normal < PURITY_PARAMS.single_copy_range[0] * modal_depth
+            || normal > PURITY_PARAMS.single_copy_range[1] * modal_depth
+        {
+            continue;
+        }
+        let hash = (root ^ (root >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let own = (hash ^ (hash >> 32), RootDepth { root, depth });
+        if kept.len() < PURITY_PARAMS.max_roots {
+            kept.push(own);
+        } else if kept.peek().is_some_and(|last| own < *last) {
+            kept.pop();
+            kept.push(own);
+        }
+    }
+    let mut kept: Vec<RootDepth> = kept.into_iter().map(|(_, own)| own).collect();
+    kept.sort_unstable();
+    kept
+}

@@ -1,0 +1,49 @@
+//! K-mer sketches of one normal and several tumours of a person: one sketch per tumour, each with the same content as
+//! if that tumour were the only one.
+
+use genuma_reads::packed_bases::PackedBases;
+use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
+
+use crate::sketch::{KmerSketch, SketchBuilder, SketchParams, SketchWriter};
+
+/// The sketches under construction, one per tumour. All threads fill them together.
+#[derive(Debug)]
+pub struct SketchBuilders(Vec<SketchBuilder>);
+
+impl SketchBuilders {
+    /// Starts an empty sketch for each of `tumours` tumours. Each sketch may hold as many k-mers as `params` allows.
+    pub fn new(params: SketchParams, tumours: usize) -> SketchBuilders {
+        SketchBuilders((0..tumours).map(|_| SketchBuilder::new(params)).collect())
+    }
+
+    /// Returns the writers of one thread.
+    pub fn new_writers(&self) -> SketchWriters<'_> {
+        SketchWriters(self.0.iter().map(SketchBuilder::new_writer).collect())
+    }
+
+    /// Adds the finished sketches of another shard, one per tumour.
+    pub fn add_sketches(&self, others: &[KmerSketch]) {
+        self.0.iter().zip(others).for_each(|(own, other)| own.add_sketch(other));
+    }
+
+    /// Returns the finished sketches, one per tumour. All writers must have been dropped.
+    pub fn into_sketches(self) -> Vec<KmerSketch> {
+        self.0.into_iter().map(SketchBuilder::into_sketch).collect()
+    }
+}
+
+/// Adds the read pairs of one thread to the sketches.
+#[derive(Debug)]
+pub struct SketchWriters<'a>(Vec<SketchWriter<'a>>);
+
+impl SketchWriters<'_> {
+    /// Adds a trimmed read pair to the sketches. Sample 0 is the normal and goes to all sketches; sample `i` is
+    /// tumour `i` and goes to its own sketch. The packed bases may be longer than the trimmed mates.
+    pub fn add_pair(&mut self, pair: ReadPair<'_>, packed: [PackedBases<'_>; 2], sample: u8) {
+        if sample == NORMAL_SAMPLE {
+            self.0.iter_mut().for_each(|own| own.add_pair(pair, packed, NORMAL_SAMPLE));
+        } else if let Some(own) = self.0.get_mut(usize::from(sample - TUMOUR_SAMPLE)) {
+            own.add_pair(pair, packed, TUMOUR_SAMPLE);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The reference of a CRAM file: sequences of a FASTA file, read on demand.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noodles_fasta::fai;
+use serde::{Deserialize, Serialize};
+
+use crate::error::FileFault;
+use crate::fasta::Reference;
+
+/// A FASTA file that CRAM files refer to. All clones share the open file and its index.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CramReference {
+    path: Option<PathBuf>,
+    #[serde(skip)]
+    sequences_cache: Arc<Mutex<Option<Arc<Sequences>>>>,
+}
+
+impl PartialEq for CramReference {
+    fn eq(&self, other: &CramReference) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for CramReference {}
+
+/// How to get the bases of a sequence.
+#[derive(Debug)]
+enum Sequences {
+    /// From a plain file with an index.
+    Indexed { file: File, index: HashMap<Vec<u8>, fai::Record> },
+    /// From memory: a gzip file has no random access.
+    InMemory(HashMap<Vec<u8>, Arc<Vec<u8>>>),
+}
+
+impl CramReference {
+    /// A reference in a FASTA file, plain or gzip, or no reference.
+    pub fn new(path: Option<PathBuf>) -> CramReference {
+        CramReference { path, sequences_cache: Arc::default() }
+    }
+
+    /// Path of the FASTA file.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Path of the FASTA file, which may be changed before the file is opened.
+    pub fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        self.path.as_mut()
+    }
+
+    /// Bases of a sequence in upper case, whose length must be `length`.
+    ///
+    /// # Errors
+    /// There is no reference, the file cannot be read, or the sequence is missing or has another length.
+    pub fn sequence(&self, name: &[u8], length: usize) -> io::Result<Vec<u8>> {
+        let Some(path) = &self.path else { return Err(io::Error::other(FileFault::ReferenceRequired)) };
+        let lossy = || String::from_utf8_lossy(name).into_owned();
+        let sequences = self.sequences(path)?;
+        let lacks = || io::Error::other(FileFault::ReferenceMissingSequence { reference: path.clone(), name: lossy() });
+        let differs = |is: usize| {
+            let (reference, name) = (path.clone(), lossy());
+            io::Error::other(FileFault::ReferenceLength { reference, name, reference_bases: is, file_bases: length })
+        };
+        let (file, record) = match &*sequences {
+            Sequences::InMemory(all) => {
+                let bases = all.get(name).ok_or_else(lacks)?;
+                return if bases.len() == length { Ok(bases.to_vec()) } else { Err(differs(bases.len())) };
+            }
+            Sequences::Indexed { file, index } => (file, index.get(name).ok_or_else(lacks)?),
+        };
+        if record.length() as usize != length {
+            return Err(differs(record.length() as usize));
+        }
+        let (line, width) = (record.line_base_count().get(), record.line_width().get());
+        let bytes = record.length() / line * width + record.length() % line;
+        let mut bases = vec![0; bytes as usize];
+        file.read_exact_at(&mut bases, record.position())?;
+        bases.retain(|base| !matches!(base, b'\n' | b'\r'));
+        bases.make_ascii_uppercase();
+        // Another length, or a header among the bases, means that the index belongs to another file.
+        if bases.len() == length && !bases.contains(&b'>') { Ok(bases) } else { Err(differs(bases.len())) }
+    }
+
+    fn sequences(&self, path: &Path) -> io::Result<Arc<Sequences>> {
+        let mut found = self.sequences_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = &*found {
+            return Ok(found.clone());
+        }
+        let named = |e: io::Error| io::Error::other(format!("the reference {}: {e}", path.display()));
+        let file = File::open(path).map_err(named)?;
+        let mut head = [0; 2];
+        let n = file.read_at(&mut head, 0).map_err(named)?;
+        let all = if head[..n] == [0x1f, 0x8b] {
+            let reference = Reference::read(path).map_err(|e| io::Error::other(e.to_string()))?;
+            let held = reference.contigs.into_iter();
+            Sequences::InMemory(held.map(|contig| (contig.name.into_bytes(), Arc::new(contig.seq))).collect())
+        } else {
+            let beside = PathBuf::from(format!("{}.fai", path.display()));
+            let index = if beside.exists() { fai::fs::read(&beside) } else { noodles_fasta::fs::index(path) };
+            let index = index.map_err(named)?;
+            let index = index.as_ref().iter().map(|record| (record.name().to_vec(), record.clone())).collect();
+            Sequences::Indexed { file, index }
+        };
+        Ok(found.insert(Arc::new(all)).clone())
+    }
+}

@@ -1,0 +1,443 @@
+//! Readers of BAM, CRAM and BINSEQ files: for several workers, and for one thread that needs the reads in a fixed
+//! order.
+
+use std::collections::BTreeSet;
+use std::io::PipeReader;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, FileFault};
+use crate::inflate::FileAccess;
+use crate::packed_read::ReadPacker;
+use crate::pair_batch::{Mate, PairBatch};
+use crate::pipe::is_regular_file;
+use genuma_work::ProgressCounters;
+
+use super::bam::BamFile;
+use super::cbq::{self, CbqFile};
+use super::cram::{self, CramFile};
+use super::file::{AlignedFile, Format};
+use super::pairing::{MatePairing, Template};
+use super::record_buffer::RecordBuffer;
+use super::record_counts::RecordCounts;
+use super::vbq::{self, VbqFile};
+use super::waiting_mates::{MAX_WAITING_MATES_BYTES, UnmatchedReads, WaitingMates};
+
+/// Maximum number of unmatched templates that are delivered in one batch.
+const TEMPLATES_PER_BATCH: usize = 1024;
+
+/// Resources for reading a file in addition to the reading threads.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadResources {
+    /// Number of threads that decompress the file.
+    inflate_threads: usize,
+    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    pipe_stop: Option<Arc<PipeReader>>,
+}
+
+impl ReadResources {
+    /// Divides the decompressing threads among `files` files, all of which `threads` workers read together.
+    /// Decompression is about a third of the work of reading. A single decompressing thread per file is no gain,
+    /// because a worker would wait for it.
+    pub(crate) fn divided_among_files(threads: usize, files: usize) -> ReadResources {
+        ReadResources::with_threads(threads / (3 * files.max(1)))
+    }
+
+    /// Resources with `threads` decompressing threads per file. With fewer than two, the reading thread decompresses,
+    /// because a single decompressing thread saves no time. Pipes are not accepted.
+    pub(crate) fn with_threads(threads: usize) -> ReadResources {
+        ReadResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
+    }
+
+    /// Accepts pipes as well, if `pipes` is present.
+    pub(crate) fn with_pipe_stop(self, pipes: Option<Arc<PipeReader>>) -> ReadResources {
+        ReadResources { pipe_stop: pipes, ..self }
+    }
+}
+
+/// Buffers of one worker for reading BAM, CRAM or BINSEQ records; reused for every batch.
+#[derive(Default)]
+pub(crate) struct ReaderScratch {
+    chunk: RecordChunk,
+    pairing: MatePairing,
+    unmatched: Option<UnmatchedReads>,
+}
+
+impl ReaderScratch {
+    /// Number of records of the file before the records in the buffers.
+    pub(crate) fn records_before(&self) -> u64 {
+        match &self.chunk.encoded {
+            EncodedRecords::None => self.chunk.chunk.records_before,
+            EncodedRecords::Cram(container) => container.as_ref().map_or(0, cram::EncodedContainer::records_before),
+            EncodedRecords::Cbq(block) => block.records_before(),
+            EncodedRecords::Vbq(block) => block.records_before(),
+        }
+    }
+}
+
+/// Consecutive records of a file.
+#[derive(Default)]
+struct RecordChunk {
+    chunk: RecordBuffer,
+    encoded: EncodedRecords,
+}
+
+/// Records that still have to be decoded into the record buffer.
+#[derive(Default)]
+enum EncodedRecords {
+    /// None: BAM records are read directly into the record buffer.
+    #[default]
+    None,
+    Cram(Option<cram::EncodedContainer>),
+    Cbq(Box<cbq::EncodedBlock>),
+    Vbq(Box<vbq::EncodedBlock>),
+}
+
+impl RecordChunk {
+    /// Finds the reads among the records, and counts the records.
+    fn find_reads(&mut self, path: &Path, counts: &mut RecordCounts) -> Result<(), Error> {
+        match &mut self.encoded {
+            EncodedRecords::Cram(Some(container)) => container.decode_reads(path, &mut self.chunk, counts),
+            EncodedRecords::Cbq(block) => block.decode_reads(path, &mut self.chunk, counts),
+            EncodedRecords::Vbq(block) => block.decode_reads(path, &mut self.chunk, counts),
+            EncodedRecords::None | EncodedRecords::Cram(None) => self.chunk.find_reads(path, counts),
+        }
+    }
+}
+
+/// An open file of BAM, CRAM or BINSEQ records.
+enum AlignedRecordFile<M> {
+    Bam(Box<BamFile<M>>),
+    Cbq(Box<CbqFile<M>>),
+    Cram(Box<CramFile<M>>),
+    Vbq(Box<VbqFile<M>>),
+}
+
+impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
+    fn open(of: &AlignedFile, progress: M, resources: &ReadResources) -> Result<Self, Error> {
+        let pipes = resources.pipe_stop.clone();
+        Ok(match Format::detect(&of.path) {
+            Ok(Some(Format::Cram)) => {
+                let genome = &of.options.reference;
+                AlignedRecordFile::Cram(Box::new(CramFile::open(&of.path, progress, genome, pipes.as_ref())?))
+            }
+            Ok(Some(Format::Cbq)) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
+            Ok(Some(Format::Vbq)) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
+            _ => {
+                let access = FileAccess {
+                    inflate_threads: resources.inflate_threads,
+                    pipe_stop: pipes,
+                    ..FileAccess::default()
+                };
+                AlignedRecordFile::Bam(Box::new(BamFile::open(&of.path, progress, access)?))
+            }
+        })
+    }
+
+    fn read_chunk(&mut self, cut: &mut RecordChunk) -> Result<bool, Error> {
+        match self {
+            AlignedRecordFile::Bam(bam) => {
+                // The buffers may come from a CRAM file and still have its last container.
+                cut.encoded = EncodedRecords::None;
+                bam.read_chunk(&mut cut.chunk)
+            }
+            AlignedRecordFile::Cram(cram) => {
+                if !matches!(cut.encoded, EncodedRecords::Cram(_)) {
+                    cut.encoded = EncodedRecords::Cram(None);
+                }
+                let EncodedRecords::Cram(container) = &mut cut.encoded else { return Ok(false) };
+                cram.read_container(container)
+            }
+            AlignedRecordFile::Cbq(cbq) => {
+                if !matches!(cut.encoded, EncodedRecords::Cbq(_)) {
+                    cut.encoded = EncodedRecords::Cbq(Box::default());
+                }
+                let EncodedRecords::Cbq(block) = &mut cut.encoded else { return Ok(false) };
+                cbq.read_block(block)
+            }
+            AlignedRecordFile::Vbq(vbq) => {
+                if !matches!(cut.encoded, EncodedRecords::Vbq(_)) {
+                    cut.encoded = EncodedRecords::Vbq(Box::default());
+                }
+                let EncodedRecords::Vbq(block) = &mut cut.encoded else { return Ok(false) };
+                vbq.read_block(block)
+            }
+        }
+    }
+
+    /// Bytes of the file that were read ahead and are not in a record buffer yet, as far as known.
+    fn read_ahead_bytes(&self) -> u64 {
+        match self {
+            AlignedRecordFile::Bam(_) => 0,
+            AlignedRecordFile::Cbq(cbq) => cbq.read_ahead_bytes(),
+            AlignedRecordFile::Vbq(vbq) => vbq.read_ahead_bytes(),
+            AlignedRecordFile::Cram(cram) => cram.read_ahead_bytes(),
+        }
+    }
+}
+
+impl AlignedFile {
+    /// Sample names in the read groups of the header (`@RG`, `SM`); empty for a pipe, from which nothing may be
+    /// removed before it is read.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its header is damaged.
+    pub fn sample_names(&self) -> Result<BTreeSet<String>, Error> {
+        if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
+            return Ok(BTreeSet::new());
+        }
+        Ok(match AlignedRecordFile::open(self, &ProgressCounters::default(), &ReadResources::with_threads(0))? {
+            AlignedRecordFile::Bam(bam) => bam.sample_names,
+            AlignedRecordFile::Cram(cram) => cram.sample_names(),
+            // CBQ, VBQ and BQ have no read groups.
+            AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => BTreeSet::new(),
+        })
+    }
+}
+
+/// Checks the end-of-file marker and the header of a file.
+pub(crate) fn check_file(file: &AlignedFile) -> Result<(), Error> {
+    AlignedRecordFile::open(file, &ProgressCounters::default(), &ReadResources::with_threads(0)).map(drop)
+}
+
+/// Counts reads, bases, bytes of the packed reads, and bytes of the file, in the first `max_bytes` bytes of the
+/// records of a file. `None` if the file cannot be read; the error is reported when the file is opened.
+pub(crate) fn estimate_contents(file: &AlignedFile, max_bytes: u64) -> Option<[u64; 4]> {
+    let (path, progress) = (&file.path, ProgressCounters::default());
+    let mut file = AlignedRecordFile::open(file, &progress, &ReadResources::with_threads(0)).ok()?;
+    let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
+    let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
+    let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
+    while bytes_seen < max_bytes {
+        if !file.read_chunk(&mut cut).ok()? {
+            return Some([reads, bases, packed_bytes, path.metadata().ok()?.len()]);
+        }
+        cut.find_reads(path, &mut counts).ok()?;
+        let buffer = &cut.chunk;
+        bytes_seen += buffer.len_bytes() as u64;
+        for read in &buffer.reads {
+            buffer.decode_read(read, &mut seq, &mut qual);
+            packed.clear();
+            packer.pack(&seq, &qual, &mut packed);
+            reads += 1;
+            bases += seq.len() as u64;
+            packed_bytes += packed.len() as u64 + buffer.name(read).len() as u64 / 2;
+        }
+    }
+    Some([reads, bases, packed_bytes, progress.bytes_done() - file.read_ahead_bytes()])
+}
+
+fn new_waiting_mates(of: &AlignedFile) -> Result<WaitingMates, Error> {
+    let unreadable = |source| Error::Read { path: of.path.clone(), source };
+    // The size of a pipe is unknown.
+    let size = match is_regular_file(&of.path).map_err(unreadable)? {
+        true => of.path.metadata().map_err(unreadable)?.len(),
+        false => u64::MAX,
+    };
+    let folder = of.options.temp_folder.clone().unwrap_or_else(std::env::temp_dir);
+    Ok(WaitingMates::new(size, MAX_WAITING_MATES_BYTES, &folder))
+}
+
+/// One file that several workers read.
+pub(crate) struct SharedReader<'a> {
+    aligned: &'a AlignedFile,
+    sample: u8,
+    progress: &'a ProgressCounters,
+    resources: ReadResources,
+    waiting_mates: Option<WaitingMates>,
+    state: Mutex<SharedState<'a>>,
+    /// Notified when a worker has added the unmatched reads of its records to the waiting mates.
+    worker_finished: Condvar,
+    /// The next partition of the waiting mates to deliver.
+    next_partition: AtomicUsize,
+    counts: Mutex<RecordCounts>,
+}
+
+struct SharedState<'a> {
+    file: FileState<'a>,
+    /// Number of workers whose unmatched reads are not yet among the waiting mates.
+    active_workers: usize,
+    /// Number of partitions of the waiting mates; known at the end of the file.
+    num_partitions: Option<usize>,
+}
+
+enum FileState<'a> {
+    Unopened,
+    Open(AlignedRecordFile<&'a ProgressCounters>),
+    Finished,
+}
+
+/// A guard for a worker that holds records which are not matched with their mates yet.
+struct ActiveWorker<'s, 'a>(&'s SharedReader<'a>);
+
+impl Drop for ActiveWorker<'_, '_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).active_workers -= 1;
+        self.0.worker_finished.notify_all();
+    }
+}
+
+impl<'a> SharedReader<'a> {
+    /// A reader of a file of the given sample.
+    pub(crate) fn new(
+        of: &'a AlignedFile,
+        sample: u8,
+        progress: &'a ProgressCounters,
+        resources: ReadResources,
+    ) -> Result<Self, Error> {
+        let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
+        Ok(SharedReader {
+            aligned: of,
+            sample,
+            progress,
+            resources,
+            waiting_mates: mates,
+            state: Mutex::new(SharedState { file: FileState::Unopened, active_workers: 0, num_partitions: None }),
+            worker_finished: Condvar::new(),
+            next_partition: AtomicUsize::new(0),
+            counts: Mutex::default(),
+        })
+    }
+
+    /// Reads the next pairs of the file into `batch`; false if there are none left.
+    pub(crate) fn next_batch(&self, scratch: &mut ReaderScratch, batch: &mut PairBatch) -> Result<bool, Error> {
+        let path = &self.aligned.path;
+        batch.clear();
+        batch.sample = self.sample;
+        let mut counts = RecordCounts::default();
+        let fetched = loop {
+            if let Some(rest) = &mut scratch.unmatched {
+                let more = scratch.pairing.emit_unmatched(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
+                    append_template(template, path, batch)
+                })?;
+                if !more {
+                    scratch.unmatched = None;
+                }
+            } else if let Some(at_work) = self.read_chunk(&mut scratch.chunk)? {
+                scratch.chunk.find_reads(path, &mut counts)?;
+                let mates = self.waiting_mates.as_ref();
+                scratch
+                    .pairing
+                    .pair_chunk(&scratch.chunk.chunk, path, mates, |template| append_template(template, path, batch))?;
+                drop(at_work);
+            } else if let Some(rest) = self.next_unmatched()? {
+                scratch.unmatched = Some(rest);
+            } else {
+                break false;
+            }
+            if !batch.is_empty() {
+                break true;
+            }
+        };
+        lock(&self.counts).add(&counts);
+        Ok(fetched)
+    }
+
+    /// Reads the next records; `None` at the end of the file.
+    fn read_chunk(&self, cut: &mut RecordChunk) -> Result<Option<ActiveWorker<'_, 'a>>, Error> {
+        let mut state = lock(&self.state);
+        // An error is reported once: the file then counts as finished.
+        let mut file = match std::mem::replace(&mut state.file, FileState::Finished) {
+            FileState::Unopened => AlignedRecordFile::open(self.aligned, self.progress, &self.resources)?,
+            FileState::Open(file) => file,
+            FileState::Finished => return Ok(None),
+        };
+        if !file.read_chunk(cut)? {
+            return Ok(None);
+        }
+        state.file = FileState::Open(file);
+        state.active_workers += 1;
+        Ok(Some(ActiveWorker(self)))
+    }
+
+    /// The next partition of unmatched reads, once all workers have matched their records.
+    fn next_unmatched(&self) -> Result<Option<UnmatchedReads>, Error> {
+        let Some(mates) = &self.waiting_mates else { return Ok(None) };
+        let mut state = lock(&self.state);
+        while state.active_workers > 0 {
+            state = self.worker_finished.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let parts = match state.num_partitions {
+            Some(parts) => parts,
+            None => *state.num_partitions.insert(mates.finish_storing()?),
+        };
+        drop(state);
+        let number = self.next_partition.fetch_add(1, Relaxed);
+        Ok(if number < parts { Some(mates.take_partition(number)?) } else { None })
+    }
+
+    /// Publishes the record counts of the file, which all workers have read to its end.
+    pub(crate) fn finish(self) {
+        self.aligned.set_record_counts(self.counts.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Appends a template to a batch of pairs.
+fn append_template(template: Template<'_>, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+    if template.mates.iter().flatten().any(|mate| mate.qual.len() < mate.seq.len()) {
+        let name = String::from_utf8_lossy(template.name).into_owned();
+        return Err(Error::in_file(path, FileFault::NoQualities { name }));
+    }
+    let empty = Mate { seq: &[], qual: &[] };
+    batch.push(template.name, template.mates.map(|mate| mate.unwrap_or(empty)));
+    Ok(())
+}
+
+/// Reads one file in the order of its records. Templates come in the order of their last reads; templates with a
+/// missing mate come at the end.
+pub(crate) struct OrderedReader<M> {
+    aligned: AlignedFile,
+    file: Option<AlignedRecordFile<M>>,
+    waiting_mates: Option<WaitingMates>,
+    scratch: ReaderScratch,
+    partitions: std::ops::Range<usize>,
+    counts: RecordCounts,
+}
+
+impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
+    pub(crate) fn open(of: &AlignedFile, progress: M, resources: ReadResources) -> Result<Self, Error> {
+        let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
+        let file = Some(AlignedRecordFile::open(of, progress, &resources)?);
+        Ok(OrderedReader {
+            aligned: of.clone(),
+            file,
+            waiting_mates: mates,
+            scratch: ReaderScratch::default(),
+            partitions: 0..0,
+            counts: RecordCounts::default(),
+        })
+    }
+
+    /// Passes the next templates, at least one, to `each`; false and no template at the end of the file.
+    pub(crate) fn next_templates<E: From<Error>>(
+        &mut self,
+        each: impl FnMut(Template<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let OrderedReader { aligned: of, file, waiting_mates: mates, scratch, partitions: parts, counts } = self;
+        if let Some(open) = file {
+            if open.read_chunk(&mut scratch.chunk)? {
+                scratch.chunk.find_reads(&of.path, counts)?;
+                scratch.pairing.pair_chunk(&scratch.chunk.chunk, &of.path, mates.as_ref(), each)?;
+                return Ok(true);
+            }
+            *file = None;
+            if let Some(mates) = mates {
+                *parts = 0..mates.finish_storing().map_err(Error::from)?;
+            }
+        }
+        if let (Some(mates), Some(part)) = (mates, parts.next()) {
+            let mut rest = mates.take_partition(part).map_err(Error::from)?;
+            scratch.pairing.emit_unmatched(&mut rest, usize::MAX, counts, each)?;
+            return Ok(true);
+        }
+        of.set_record_counts(std::mem::take(counts));
+        Ok(false)
+    }
+}
+
+/// Takes a lock even if its last holder panicked: the panic is passed on when the threads are joined.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,343 @@
+//! Record buffers: consecutive whole records of one file, and which of them are reads.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::error::{ByteForDisplay, Error, RecordFault};
+use crate::fastq::template_name;
+
+use super::record_counts::RecordCounts;
+
+/// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
+const MAX_NAME_BYTES: usize = 254;
+/// Maximum Phred quality that FASTQ can represent.
+const MAX_QUALITY: u8 = b'~' - b'!';
+
+/// Flags of a record (SAM specification, section 1.4).
+pub(super) mod flag {
+    pub const PAIRED: u16 = 0x1;
+    pub const REVERSE: u16 = 0x10;
+    pub const FIRST: u16 = 0x40;
+    pub const LAST: u16 = 0x80;
+    pub const SECONDARY: u16 = 0x100;
+    pub const SUPPLEMENTARY: u16 = 0x800;
+}
+
+/// Which read of its template a read is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ReadNumber {
+    First,
+    Second,
+    /// The only read of its template.
+    Unpaired,
+}
+
+impl ReadNumber {
+    fn from_flags(flags: u16) -> ReadNumber {
+        match (flags & flag::PAIRED, flags & (flag::FIRST | flag::LAST)) {
+            (flag::PAIRED, flag::FIRST) => ReadNumber::First,
+            (flag::PAIRED, flag::LAST) => ReadNumber::Second,
+            _ => ReadNumber::Unpaired,
+        }
+    }
+}
+
+/// How bases and qualities are stored in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SequenceEncoding {
+    /// As in BAM: two bases per byte, qualities without offset.
+    Bam { reverse: bool },
+    /// As in FASTQ: one byte per base, qualities with offset 33.
+    Ascii,
+}
+
+/// The fields of a record that describe a read, on the strand of the reference.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SamFields<'a> {
+    pub(super) flags: u16,
+    pub(super) name: &'a [u8],
+    /// Whether bases were hard-clipped.
+    pub(super) is_hard_clipped: bool,
+    /// Bases as IUPAC letters.
+    pub(super) seq: &'a [u8],
+    /// Qualities without offset; empty, or all 0xff, if there are none.
+    pub(super) qual: &'a [u8],
+}
+
+/// Location of a read in [`RecordBuffer::bytes`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadLocation {
+    /// Index in the buffer of the record that has the read, from 0.
+    pub(super) record: u32,
+    pub(super) read_number: ReadNumber,
+    encoding: SequenceEncoding,
+    /// Whether the read has no qualities.
+    pub(super) lacks_qualities: bool,
+    name: (u32, u8),
+    bases: u32,
+    seq: u32,
+    qual: u32,
+}
+
+/// Consecutive whole records of a file.
+#[derive(Debug, Default)]
+pub(crate) struct RecordBuffer {
+    /// Records as in BAM: each is its length followed by its bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Number of bytes of `bytes` in use; the rest is kept allocated.
+    pub(super) used_bytes: usize,
+    /// Number of records of the file before the buffer.
+    pub(super) records_before: u64,
+    pub(super) reads: Vec<ReadLocation>,
+}
+
+/// The two bases in a byte, for the forward and the reverse strand, in the order of sequencing.
+const BASES_OF_BYTE: [[[u8; 2]; 256]; 2] = {
+    let (here, there) = (b"=ACMGRSVTWYHKDBN", b"=TGKCYSBAWRDMHVN");
+    let mut letters = [[[0; 2]; 256]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        letters[0][byte] = [here[byte >> 4], here[byte & 15]];
+        letters[1][byte] = [there[byte & 15], there[byte >> 4]];
+        byte += 1;
+    }
+    letters
+};
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Bytes of a BAM record before its name.
+pub(super) const FIXED_FIELDS_BYTES: usize = 32;
+
+impl RecordBuffer {
+    /// Finds the reads among the records, and counts the records.
+    ///
+    /// # Errors
+    /// The first record that violates the specification.
+    pub(super) fn find_reads(&mut self, path: &Path, counts: &mut RecordCounts) -> Result<(), Error> {
+        self.reads.clear();
+        let (mut at, mut record) = (0, 0);
+        while at < self.used_bytes {
+            // The buffer has only whole records.
+            let end = at + 4 + u32_at(&self.bytes, at) as usize;
+            let found = self.parse_read(at + 4..end, record, counts);
+            let found = found.map_err(|fault| Error::in_record(path, self.record_number(record), fault))?;
+            self.reads.extend(found);
+            (at, record) = (end, record + 1);
+        }
+        counts.records += u64::from(record);
+        Ok(())
+    }
+
+    /// Number of bytes of the records.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.used_bytes.max(if self.used_bytes == 0 { self.bytes.len() } else { 0 })
+    }
+
+    /// Number of a record in its file, counted from 1.
+    pub(super) fn record_number(&self, record: u32) -> u64 {
+        self.records_before + u64::from(record) + 1
+    }
+
+    /// Parses a record; `None` if it is not a primary record.
+    fn parse_read(
+        &self,
+        at: Range<usize>,
+        record: u32,
+        counts: &mut RecordCounts,
+    ) -> Result<Option<ReadLocation>, RecordFault> {
+        let (start, bytes) = (at.start, &self.bytes[at]);
+        let (name_bytes, operations) = (usize::from(bytes[8]), usize::from(u16_at(bytes, 12)));
+        let (flags, bases) = (u16_at(bytes, 14), u32_at(bytes, 16));
+        let cigar = FIXED_FIELDS_BYTES + name_bytes;
+        let seq = cigar + 4 * operations;
+        let qual = seq.saturating_add((bases as usize).div_ceil(2));
+        if qual.saturating_add(bases as usize) > bytes.len() {
+            return Err(RecordFault::RecordCorrupt("its fields are longer than the record"));
+        }
+        let Some((0, name)) = bytes[FIXED_FIELDS_BYTES..cigar].split_last() else {
+            return Err(RecordFault::RecordCorrupt("its name is not terminated"));
+        };
+        let operation = |i: usize| bytes[cigar + 4 * i] & 15;
+        const HARD_CLIP: u8 = 5;
+        let clipped = operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP);
+        let quals = &bytes[qual..][..bases as usize];
+        let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
+            classify_record(flags, name, clipped, bases as usize, quals, counts)?
+        else {
+            return Ok(None);
+        };
+        let place = |at: usize| (start + at) as u32;
+        Ok(Some(ReadLocation {
+            record,
+            read_number: which,
+            encoding: SequenceEncoding::Bam { reverse: flags & flag::REVERSE != 0 },
+            lacks_qualities: plain,
+            name: (place(FIXED_FIELDS_BYTES), name.len() as u8),
+            bases,
+            seq: place(seq),
+            qual: place(qual),
+        }))
+    }
+
+    /// Removes all records; the next records follow the first `before` records of the file.
+    pub(super) fn reset(&mut self, before: u64) {
+        (self.used_bytes, self.records_before) = (0, before);
+        self.bytes.clear();
+        self.reads.clear();
+    }
+
+    /// Appends the read of a record on the sequenced strand, if the record is primary.
+    ///
+    /// # Errors
+    /// The record violates the specification.
+    pub(super) fn push_read(
+        &mut self,
+        record: u32,
+        of: SamFields<'_>,
+        counts: &mut RecordCounts,
+    ) -> Result<(), RecordFault> {
+        let SamFields { flags, name, is_hard_clipped: clipped, seq, qual } = of;
+        if !qual.is_empty() && qual.len() != seq.len() {
+            return Err(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() });
+        }
+        let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
+            classify_record(flags, name, clipped, seq.len(), qual, counts)?
+        else {
+            return Ok(());
+        };
+        let bytes = &mut self.bytes;
+        let mut place = |letters: &mut dyn Iterator<Item = u8>| {
+            let at = bytes.len() as u32;
+            bytes.extend(letters);
+            at
+        };
+        let name_at = place(&mut name.iter().copied());
+        let scores = qual.iter().map(|score| score.wrapping_add(b'!'));
+        let (seq_at, qual_at) = if flags & flag::REVERSE != 0 {
+            (place(&mut seq.iter().rev().map(|&base| complement_iupac(base))), place(&mut scores.rev()))
+        } else {
+            (place(&mut seq.iter().copied()), place(&mut { scores }))
+        };
+        let (name, bases) = ((name_at, name.len() as u8), seq.len() as u32);
+        self.reads.push(ReadLocation {
+            record,
+            read_number: which,
+            encoding: SequenceEncoding::Ascii,
+            lacks_qualities: plain,
+            name,
+            bases,
+            seq: seq_at,
+            qual: qual_at,
+        });
+        Ok(())
+    }
+
+    /// Name of the template of a read.
+    pub(super) fn name(&self, read: &ReadLocation) -> &[u8] {
+        &self.bytes[read.name.0 as usize..][..usize::from(read.name.1)]
+    }
+
+    /// Replaces `seq` and `qual` by the bases and qualities of a read as in FASTQ; `qual` is empty if the read has no
+    /// qualities.
+    pub(super) fn decode_read(&self, read: &ReadLocation, seq: &mut Vec<u8>, qual: &mut Vec<u8>) {
+        let bases = read.bases as usize;
+        let SequenceEncoding::Bam { reverse } = read.encoding else {
+            let letters = |at: u32, n: usize| &self.bytes[at as usize..][..n];
+            seq.clear();
+            qual.clear();
+            seq.extend_from_slice(letters(read.seq, bases));
+            qual.extend_from_slice(letters(read.qual, if read.lacks_qualities { 0 } else { bases }));
+            return;
+        };
+        let packed = &self.bytes[read.seq as usize..][..bases.div_ceil(2)];
+        let quals = &self.bytes[read.qual as usize..][..if read.lacks_qualities { 0 } else { bases }];
+        seq.clear();
+        qual.clear();
+        if reverse {
+            // With an odd number of bases, the second half of the last byte is unused.
+            let skip = usize::from(bases % 2 == 1);
+            let letters = packed.iter().rev().map(|&two| BASES_OF_BYTE[1][usize::from(two)]);
+            seq.extend(letters.flatten().skip(skip));
+            qual.extend(quals.iter().rev().map(|&qual| qual + b'!'));
+        } else {
+            seq.extend(packed.iter().flat_map(|&two| BASES_OF_BYTE[0][usize::from(two)]));
+            seq.truncate(bases);
+            qual.extend(quals.iter().map(|&qual| qual + b'!'));
+        }
+    }
+
+    /// An error in the record of a read.
+    pub(super) fn read_error(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
+        Error::in_record(path, self.record_number(read.record), fault)
+    }
+}
+
+/// Properties of a primary record.
+struct PrimaryRead<'a> {
+    name: &'a [u8],
+    read_number: ReadNumber,
+    lacks_qualities: bool,
+}
+
+/// Counts a record by kind; returns its properties if the record is primary.
+fn classify_record<'a>(
+    flags: u16,
+    name: &'a [u8],
+    clipped: bool,
+    bases: usize,
+    quals: &[u8],
+    counts: &mut RecordCounts,
+) -> Result<Option<PrimaryRead<'a>>, RecordFault> {
+    if flags & flag::SECONDARY != 0 {
+        counts.secondary += 1;
+        return Ok(None);
+    }
+    if flags & flag::SUPPLEMENTARY != 0 {
+        counts.supplementary += 1;
+        return Ok(None);
+    }
+    let which = ReadNumber::from_flags(flags);
+    // As in FASTQ: an unpaired read keeps `/1` in its name.
+    let name = if which == ReadNumber::Unpaired { name } else { template_name(name) };
+    match name {
+        b"" | b"*" => return Err(RecordFault::MissingName),
+        name if name.len() > MAX_NAME_BYTES => {
+            return Err(RecordFault::NameTooLong { name_bytes: name.len(), max_bytes: MAX_NAME_BYTES });
+        }
+        _ => {}
+    }
+    if clipped {
+        counts.hard_clipped.add_read(name);
+    }
+    if which == ReadNumber::Unpaired {
+        counts.unpaired += 1;
+    }
+    if bases == 0 {
+        counts.without_bases.add_read(name);
+    }
+    let highest = quals.iter().fold(0, |highest, &qual| qual.max(highest));
+    // Without qualities all bytes are 0xff (SAM specification, section 4.2).
+    let plain = bases > 0 && (quals.is_empty() || (highest == 0xff && quals[0] == 0xff));
+    if !plain && highest > MAX_QUALITY {
+        return Err(RecordFault::RecordCorrupt("a quality is higher than 93"));
+    }
+    Ok(Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }))
+}
+
+/// The complement of an IUPAC letter.
+fn complement_iupac(base: u8) -> u8 {
+    let (here, there) = (b"ACMGRSVTWYHKDBN", b"TGKCYSBAWRDMHVN");
+    here.iter().position(|&letter| letter == base).map_or(base, |at| there[at])
+}
+
+/// Refuses `=` in a sequence, which means "same base as the reference"; the reference is not available here.
+pub(super) fn check_no_equals_sign(seq: &[u8]) -> Result<(), RecordFault> {
+    if seq.contains(&b'=') { Err(RecordFault::InvalidBase(ByteForDisplay(b'='))) } else { Ok(()) }
+}

@@ -1,0 +1,118 @@
+//! Record counts of BAM, CRAM and BINSEQ files.
+
+use serde::{Deserialize, Serialize};
+
+/// Numbers of records of a file by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordCounts {
+    /// All records.
+    pub records: u64,
+    /// Secondary records (flag 0x100), which are skipped.
+    pub secondary: u64,
+    /// Supplementary records (flag 0x800), which are skipped.
+    pub supplementary: u64,
+    /// Reads without a mate according to their flags.
+    pub unpaired: u64,
+    /// Reads whose mate is not in the file; they are processed without a mate.
+    pub mate_missing: CountWithExample,
+    /// Hard-clipped reads, whose clipped bases are not in the file.
+    pub hard_clipped: CountWithExample,
+    /// Reads without bases.
+    pub without_bases: CountWithExample,
+}
+
+/// A number of reads and the name of one of them, the alphabetically first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountWithExample {
+    /// Number of reads.
+    pub num_reads: u64,
+    /// Name of one of the reads.
+    pub example_name: Option<String>,
+}
+
+impl CountWithExample {
+    pub(super) fn add_read(&mut self, name: &[u8]) {
+        self.num_reads += 1;
+        if self.example_name.as_ref().is_none_or(|example| name < example.as_bytes()) {
+            self.example_name = Some(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    fn add(&mut self, other: &CountWithExample) {
+        self.num_reads += other.num_reads;
+        self.example_name = match (self.example_name.take(), other.example_name.clone()) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+    }
+}
+
+impl RecordCounts {
+    /// Adds the counts of another part of the same file.
+    pub fn add(&mut self, other: &RecordCounts) {
+        let RecordCounts {
+            records,
+            secondary,
+            supplementary,
+            unpaired: alone,
+            mate_missing: lost,
+            hard_clipped: clipped,
+            without_bases: empty,
+        } = other;
+        self.records += records;
+        self.secondary += secondary;
+        self.supplementary += supplementary;
+        self.unpaired += alone;
+        self.mate_missing.add(lost);
+        self.hard_clipped.add(clipped);
+        self.without_bases.add(empty);
+    }
+
+    /// Descriptions and numbers of skipped records and of missing data; only numbers above 0.
+    pub fn skipped_and_missing(&self) -> Vec<(String, u64)> {
+        let skipped = [
+            ("secondary records, skipped".to_owned(), self.secondary),
+            ("supplementary records, skipped".to_owned(), self.supplementary),
+        ];
+        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.missing_data()).collect()
+    }
+
+    /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
+    pub fn missing_data(&self) -> Vec<(String, u64)> {
+        let named = |what: &str, CountWithExample { num_reads: reads, example_name: example }: &CountWithExample| {
+            let example = example.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
+            (format!("{what}{example}"), *reads)
+        };
+        let all = [
+            named("reads whose mate is not in the file, used without it", &self.mate_missing),
+            named("hard-clipped reads without their clipped bases", &self.hard_clipped),
+            named("reads without bases", &self.without_bases),
+        ];
+        all.into_iter().filter(|(_, n)| *n > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_do_not_depend_on_the_order_of_addition() {
+        let of = |names: &[&str]| {
+            let mut counts = RecordCounts { records: 3, secondary: 1, ..RecordCounts::default() };
+            names.iter().for_each(|name| counts.mate_missing.add_read(name.as_bytes()));
+            counts
+        };
+        let (mut one, mut two) = (of(&["c", "b"]), of(&["a"]));
+        one.add(&of(&["a"]));
+        two.add(&of(&["c", "b"]));
+        assert_eq!(one, two);
+        assert_eq!(
+            one.skipped_and_missing(),
+            [
+                ("secondary records, skipped".to_owned(), 2),
+                ("reads whose mate is not in the file, used without it (such as a)".to_owned(), 3)
+            ]
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Positions in the text of a file, and stretches (spans) of a file between two positions.
+//!
+//! A position in plain text is a byte. A position in BGZF is a block and a byte of the uncompressed block: a virtual
+//! offset (SAM specification, section 4.1.1).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A position in the text of a file, ordered as the text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct VirtualOffset {
+    /// Byte of the file: in plain text the position itself, in BGZF the start of a block.
+    pub file_offset: u64,
+    /// Uncompressed bytes of the block before the position; 0 in plain text.
+    pub offset_in_block: u16,
+}
+
+impl fmt::Display for VirtualOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset_in_block {
+            0 => write!(f, "byte {}", self.file_offset),
+            within => write!(f, "byte {within} of what the block at byte {} holds", self.file_offset),
+        }
+    }
+}
+
+/// A stretch of a file that has whole records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSpan {
+    /// Position of the first byte.
+    pub start: VirtualOffset,
+    /// Position after the last byte; `None` for the end of the file.
+    pub end: Option<VirtualOffset>,
+    /// Size of the whole file in bytes when the span was chosen. A file with another size is refused.
+    pub file_bytes: u64,
+}
+
+impl FileSpan {
+    /// Bytes of the file from the start to the end of the span. In BGZF, the block that the span starts in counts
+    /// completely and the block that it ends in does not, so that the lengths of all spans of a file add up to the file
+    /// size.
+    pub fn len_bytes(&self) -> u64 {
+        self.end_byte().saturating_sub(self.start.file_offset)
+    }
+
+    /// Whether two spans of one file have some text in common.
+    pub(crate) fn overlaps(&self, other: &FileSpan) -> bool {
+        let before = |one: &FileSpan, two: &FileSpan| one.end.is_some_and(|to| to <= two.start);
+        !before(self, other) && !before(other, self)
+    }
+
+    /// Offset in the file at which the span ends. If the span ends inside a BGZF block, the offset of the start of
+    /// that block.
+    pub(crate) fn end_byte(&self) -> u64 {
+        self.end.map_or(self.file_bytes, |to| to.file_offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_overlap_where_they_share_text() {
+        let offset = |byte, within| VirtualOffset { file_offset: byte, offset_in_block: within };
+        let span = |from, to| FileSpan { start: from, end: to, file_bytes: 100 };
+        let first = span(offset(0, 0), Some(offset(40, 7)));
+        let middle = span(offset(40, 7), Some(offset(40, 20)));
+        let last = span(offset(40, 20), None);
+        assert!(!first.overlaps(&middle) && !middle.overlaps(&last) && !last.overlaps(&first));
+        let across = span(offset(40, 6), Some(offset(40, 8)));
+        for other in [&first, &middle, &across] {
+            assert!(across.overlaps(other) && other.overlaps(&across));
+        }
+        assert_eq!([first, middle, last].map(|span| span.len_bytes()), [40, 0, 60]);
+        assert!(offset(39, 9) < offset(40, 0) && offset(40, 0) < offset(40, 1));
+    }
+}

@@ -1,0 +1,202 @@
+//! Reads as codes of one byte per base, and as words of two bits per base.
+
+use genuma_machine::processor::run_with_widest_simd;
+
+use crate::dna;
+
+/// Number of bases in a word.
+pub const WORD_BASES: usize = 32;
+/// Number of bases in half a word.
+const HALF_WORD_BASES: usize = WORD_BASES / 2;
+
+/// A read as codes and as packed words. Reuses its memory for all reads.
+#[derive(Debug, Default)]
+pub struct BaseCodes {
+    /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE`]; padded with zeros to a whole word.
+    codes: Vec<u8>,
+    /// The bases at two bits each, and one more word.
+    words: Vec<u64>,
+    /// Number of bases.
+    bases: usize,
+    /// Whether some codes are [`dna::NOT_A_BASE`].
+    pub has_non_acgt: bool,
+}
+
+impl BaseCodes {
+    /// Encodes and packs bases, with the widest vector instructions. Bases whose quality byte is below `min_quality`
+    /// become [`dna::NOT_A_BASE`].
+    #[inline]
+    pub fn encode_bases(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
+        run_with_widest_simd(
+            #[inline(always)]
+            || self.encode_bases_scalar(seq, qual, min_quality),
+        );
+    }
+
+    /// [`BaseCodes::encode_bases`] without choosing vector instructions.
+    #[inline(always)]
+    pub fn encode_bases_scalar(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
+        self.bases = seq.len();
+        let words = seq.len().div_ceil(WORD_BASES);
+        self.codes.resize(words * WORD_BASES, 0);
+        self.words.resize(words + 1, 0);
+        let (codes, rest) = self.codes.split_at_mut(seq.len());
+        let mut all = 0;
+        for ((to, &base), &quality) in codes.iter_mut().zip(seq).zip(qual) {
+            *to = encode_base(base, quality < min_quality);
+            all |= *to;
+        }
+        rest.fill(0);
+        self.has_non_acgt = all & dna::NOT_A_BASE > 0;
+        for (word, bases) in self.words.iter_mut().zip(self.codes.as_chunks::<WORD_BASES>().0) {
+            let [a, b, c, d] = std::array::from_fn(|i| {
+                let mut eight = [0; 8];
+                eight.copy_from_slice(&bases[8 * i..8 * i + 8]);
+                pack_eight(eight)
+            });
+            *word = a << 48 | b << 32 | c << 16 | d;
+        }
+        self.words[words] = 0;
+    }
+
+    /// The code of each base.
+    pub fn codes(&self) -> &[u8] {
+        &self.codes[..self.bases]
+    }
+
+    /// The packed bases.
+    pub fn packed(&self) -> PackedBases<'_> {
+        PackedBases { words: &self.words, has_non_acgt: self.has_non_acgt }
+    }
+}
+
+/// [`dna::encode_base`] by arithmetic; [`dna::NOT_A_BASE`] also if `refused`.
+#[inline(always)]
+fn encode_base(base: u8, refused: bool) -> u8 {
+    let upper = base & !0x20;
+    let known = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
+    if known & !refused { ((upper >> 1) ^ (upper >> 2)) & 3 } else { dna::NOT_A_BASE }
+}
+
+/// Packs eight codes into two bits each, the first in the highest bits.
+#[inline(always)]
+fn pack_eight(codes: [u8; 8]) -> u64 {
+    let mut word = u64::from_be_bytes(codes) & 0x0303_0303_0303_0303;
+    word = (word | (word >> 6)) & 0x000f_000f_000f_000f;
+    word = (word | (word >> 12)) & 0x0000_00ff_0000_00ff;
+    (word | (word >> 24)) & 0xffff
+}
+
+/// The bases of a read at two bits each.
+#[derive(Debug, Clone, Copy)]
+pub struct PackedBases<'a> {
+    words: &'a [u64],
+    /// Whether some bases are not A, C, G or T; their two bits are meaningless.
+    pub has_non_acgt: bool,
+}
+
+impl PackedBases<'_> {
+    /// All words of 32 bases each, the first base in the highest bits, followed by at least one zero word.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64] {
+        self.words
+    }
+
+    /// 32 bases from base `at` on, the first in the highest bits; bases after the last word are zero.
+    #[inline(always)]
+    pub fn word(&self, at: usize) -> u64 {
+        let (i, shift) = (at / 32, 2 * (at % 32));
+        let [here, next] = [i, i + 1].map(|i| self.words.get(i).copied().unwrap_or(0));
+        // Shift in two steps, because a shift by 64 is undefined.
+        (here << shift) | ((next >> 1) >> (63 - shift))
+    }
+
+    /// For each of the 32 bases that start at base `at`, the 16 bases that start at this base; the first of the 16
+    /// bases is in the highest bits.
+    #[inline(always)]
+    pub fn sixteen_mers(&self, at: usize) -> [u32; WORD_BASES] {
+        let (here, next) = (self.word(at), self.word(at + WORD_BASES));
+        let halves = [(here >> 32) as u32, here as u32, (next >> 32) as u32];
+        let mut sixteens = [0; WORD_BASES];
+        for (to, half) in sixteens.as_chunks_mut::<HALF_WORD_BASES>().0.iter_mut().zip(halves.windows(2)) {
+            for (i, to) in (0..).zip(to) {
+                *to = (half[0] << (2 * i)) | (half[1] >> 1 >> (31 - 2 * i));
+            }
+        }
+        sixteens
+    }
+}
+
+/// Mask of the bits of a word after its first `bases` bases (at most 32).
+#[inline(always)]
+pub fn mask_after(bases: usize) -> u64 {
+    // Shift in two steps, because a shift by 64 is undefined.
+    u64::MAX >> bases >> bases
+}
+
+/// The reverse complement of 16 packed bases.
+#[inline(always)]
+pub fn reverse_complement_16(bases: u32) -> u32 {
+    let x = !bases;
+    let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
+    let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
+    x.swap_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random_bases(n: usize, mut seed: u64) -> Vec<u8> {
+        let mut next = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(seed >> 62) as usize]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn vector_and_scalar_coding_agree() {
+        let all: Vec<u8> = (0..=255).collect();
+        for seq in [&all[..], &random_bases(150, 1), &random_bases(31, 2), &random_bases(64, 3), b"", b"A"] {
+            let qual: Vec<u8> = (0..seq.len()).map(|i| 33 + (i % 41) as u8).collect();
+            for lowest in [0, 33 + 7] {
+                let [mut wide, mut scalar] =
+                    [const { BaseCodes { codes: Vec::new(), words: Vec::new(), bases: 0, has_non_acgt: true } }; 2];
+                wide.encode_bases(seq, &qual, lowest);
+                scalar.encode_bases_scalar(seq, &qual, lowest);
+                let code = |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::encode_base(base) };
+                assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
+                assert_eq!(wide.has_non_acgt, wide.codes().contains(&dna::NOT_A_BASE));
+                for (i, &code) in wide.codes().iter().enumerate() {
+                    assert_eq!(wide.words[i / 32] >> (62 - 2 * (i % 32)) & 3, u64::from(code & 3), "base {i}");
+                }
+                assert_eq!(wide.words.len(), seq.len().div_ceil(32) + 1);
+                assert!(
+                    (wide.codes, wide.words, wide.has_non_acgt) == (scalar.codes, scalar.words, scalar.has_non_acgt)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn sixteen_mers_agree_with_words() {
+        let seq = random_bases(150, 5);
+        let mut codes = BaseCodes::default();
+        codes.encode_bases(&seq, &seq, 0);
+        for at in 0..160 {
+            let all = codes.packed().sixteen_mers(at);
+            for (i, sixteen) in all.into_iter().enumerate() {
+                assert_eq!(sixteen, (codes.packed().word(at + i) >> 32) as u32, "base {at} + {i}");
+            }
+        }
+        let opposite = dna::reverse_complement(&seq[40..56]);
+        let mut reverse_complemented = BaseCodes::default();
+        reverse_complemented.encode_bases(&opposite, &opposite, 0);
+        assert_eq!(
+            reverse_complement_16(codes.packed().sixteen_mers(40)[0]),
+            reverse_complemented.packed().sixteen_mers(0)[0]
+        );
+        assert_eq!([0, 1, 31, 32].map(mask_after), [u64::MAX, u64::MAX >> 2, 3, 0]);
+    }
+}

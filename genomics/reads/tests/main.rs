@@ -1,0 +1,13 @@
+//! Tests of the readers, in one test binary; memory.rs measures the memory of its own process.
+
+mod common;
+
+mod aligned;
+mod batches;
+mod binseq;
+mod faults;
+mod pipes;
+mod reference;
+mod shards;
+mod stream;
+mod trim;

@@ -1,0 +1,166 @@
+//! Spells the chromosomes of every kind of cell in the samples.
+
+use crate::chromosome_sequence::ChromosomeSequence;
+use crate::genome::Genome;
+use crate::germline::GermlineVariant;
+use crate::karyotype::{HaplotypeEdits, Karyotype};
+use crate::mitochondrial_variants::MitochondrialVariants;
+use crate::reference_origins::ReferenceOrigins;
+use crate::sequencing::{CellChromosome, GenomeMixture};
+use crate::tumour::{CarrierCopies, PlacedVariant, Tumour};
+use crate::variant::SequenceEdit;
+
+/// Chromosomes of the patient's normal and tumour cells, and of a foreign person or species.
+#[derive(Debug)]
+pub struct CellGenomes<'a> {
+    normal: Vec<CellChromosome<'a>>,
+    /// Chromosomes of each population of tumour cells.
+    tumour: Vec<Vec<CellChromosome<'a>>>,
+    /// Share of each population among the tumour cells.
+    shares: Vec<f64>,
+    /// Chromosomes of another person or species.
+    foreign: Vec<CellChromosome<'a>>,
+    mitochondria: Option<MitochondrialGenomes<'a>>,
+}
+
+/// The different mitochondrial genomes and their shares, by kind of cell.
+#[derive(Debug)]
+struct MitochondrialGenomes<'a> {
+    normal: Vec<(f64, CellChromosome<'a>)>,
+    tumour: Vec<(f64, CellChromosome<'a>)>,
+    foreign: Vec<(f64, CellChromosome<'a>)>,
+}
+
+impl<'a> CellGenomes<'a> {
+    /// Spells the chromosomes of the patient's cells.
+    pub fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
+        let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
+            let haplotype = |h: usize| {
+                let edits = haplotype_edits(genome, tumour, germline, population, h);
+                spell_chromosomes(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
+            };
+            haplotype(0).into_iter().chain(haplotype(1)).collect()
+        };
+        // A population without cells is never sequenced.
+        let cells = |p: usize| if tumour.population_shares[p] > 0.0 { spell(Some(p)) } else { vec![] };
+        CellGenomes {
+            normal: spell(None),
+            tumour: (0..tumour.population_shares.len()).map(cells).collect(),
+            shares: tumour.population_shares.clone(),
+            foreign: vec![],
+            mitochondria: None,
+        }
+    }
+
+    /// Adds another person with these healthy karyotypes and germline variants.
+    pub(crate) fn add_person(
+        &mut self,
+        genome: &'a Genome,
+        healthy: &'a [Karyotype; 2],
+        germline: &'a [GermlineVariant],
+    ) {
+        for (haplotype, karyotype) in healthy.iter().enumerate() {
+            self.foreign.extend(spell_chromosomes(genome, karyotype, &germline_edits(genome, germline, haplotype)));
+        }
+    }
+
+    /// Adds another species, whose bases have no position in the reference.
+    pub(crate) fn add_species(&mut self, genome: &'a Genome) {
+        for bases in &genome.seqs {
+            let mut origins = ReferenceOrigins::default();
+            origins.push_novel(bases.len());
+            let sequence = ChromosomeSequence::from_bases(bases);
+            self.foreign.push(CellChromosome { sequence, origins, copies: 1, circular: false });
+        }
+    }
+
+    /// Adds mitochondrial genomes of the patient, and of another person if there is one.
+    pub(crate) fn add_mitochondria(
+        &mut self,
+        genome: &'a Genome,
+        patient: &'a MitochondrialVariants,
+        other: Option<&'a MitochondrialVariants>,
+    ) {
+        self.mitochondria = Some(MitochondrialGenomes {
+            normal: patient.normal_genomes(genome),
+            tumour: patient.tumour_genomes(genome),
+            foreign: other.map_or(vec![], |other| other.normal_genomes(genome)),
+        });
+    }
+
+    /// Returns the patient's chromosomes as a mixture in which `tumour_share` of the cells are tumour cells.
+    pub fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
+        let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
+        for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
+            genomes.push((tumour_share * share, chromosomes.as_slice()));
+        }
+        genomes
+    }
+
+    /// Returns the chromosomes of the other person or species.
+    pub fn foreign_mixture(&self) -> GenomeMixture<'_> {
+        vec![(1.0, self.foreign.as_slice())]
+    }
+
+    /// Returns the mitochondrial genomes as a mixture: `tumour_share` of the cells are tumour cells, `foreign` of the
+    /// reads are another person's.
+    pub fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
+        let Some(kinds) = &self.mitochondria else { return vec![] };
+        // Another species has no mitochondrial genome here.
+        let foreign = if kinds.foreign.is_empty() { 0.0 } else { foreign };
+        let own = 1.0 - foreign;
+        [
+            weighted_genomes(own * (1.0 - tumour_share), &kinds.normal),
+            weighted_genomes(own * tumour_share, &kinds.tumour),
+            weighted_genomes(foreign, &kinds.foreign),
+        ]
+        .concat()
+    }
+}
+
+/// Returns each mitochondrial genome as a mixture component of its own.
+fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> GenomeMixture<'a> {
+    kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
+}
+
+fn spell_chromosomes<'a>(
+    genome: &'a Genome,
+    karyotype: &'a Karyotype,
+    edits: &HaplotypeEdits<'a>,
+) -> Vec<CellChromosome<'a>> {
+    let spelled = karyotype.spell_chromosomes(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
+    spelled
+        .zip(karyotype.chromosome_copies())
+        .map(|((sequence, origins), &copies)| CellChromosome { sequence, origins, copies, circular: false })
+        .collect()
+}
+
+fn germline_edits<'a>(genome: &Genome, germline: &'a [GermlineVariant], haplotype: usize) -> HaplotypeEdits<'a> {
+    let mut late: Vec<Vec<&SequenceEdit>> = vec![vec![]; genome.seqs.len()];
+    for g in germline.iter().filter(|g| g.haplotypes[haplotype]) {
+        late[g.edit.position.contig].push(&g.edit);
+    }
+    HaplotypeEdits { early: late.clone(), late }
+}
+
+/// Returns the small variants of one haplotype, sorted by position. `None` as population gives those of normal cells.
+pub(crate) fn haplotype_edits<'a>(
+    genome: &Genome,
+    tumour: &'a Tumour,
+    germline: &'a [GermlineVariant],
+    population: Option<usize>,
+    haplotype: usize,
+) -> HaplotypeEdits<'a> {
+    let mut edits = germline_edits(genome, germline, haplotype);
+    let Some(population) = population else { return edits };
+    let carried =
+        |p: &&PlacedVariant<SequenceEdit>| p.haplotype == haplotype && (p.clone == 0 || p.clone == population);
+    for p in tumour.small.iter().chain(&tumour.amplicon_deletions).filter(carried) {
+        edits.late[p.variant.position.contig].push(&p.variant);
+        if p.carriers == CarrierCopies::All {
+            edits.early[p.variant.position.contig].push(&p.variant);
+        }
+    }
+    edits.late.iter_mut().chain(&mut edits.early).for_each(|contig| contig.sort_by_key(|e| e.position));
+    edits
+}

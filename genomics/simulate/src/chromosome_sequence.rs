@@ -1,0 +1,161 @@
+//! The sequence of a derived chromosome as a list of references to bases stored elsewhere. Bases are assembled only
+//! on request.
+
+use std::ops::Range;
+
+use genuma_reads::dna;
+
+use crate::position_index::PositionIndex;
+use crate::variant::{SequenceEdit, Span};
+
+/// The sequence of one derived chromosome: runs of reference, inserted and novel bases in chromosome order.
+#[derive(Debug, Clone, Default)]
+pub struct ChromosomeSequence<'a> {
+    runs: Vec<BaseRun<'a>>,
+    length: usize,
+    run_ends: PositionIndex,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BaseRun<'a> {
+    /// First base of the run on the chromosome, 0-based.
+    start: usize,
+    bases: &'a [u8],
+    /// Whether the chromosome has the reverse complement of `bases`.
+    reverse: bool,
+}
+
+impl<'a> ChromosomeSequence<'a> {
+    /// Creates a sequence of one run of bases, forward.
+    pub fn from_bases(bases: &'a [u8]) -> Self {
+        let mut sequence = ChromosomeSequence::default();
+        sequence.push_bases(bases, false);
+        sequence
+    }
+
+    /// Appends bases, or their reverse complement if `reverse`.
+    pub fn push_bases(&mut self, bases: &'a [u8], reverse: bool) {
+        if bases.is_empty() {
+            return;
+        }
+        self.runs.push(BaseRun { start: self.length, bases, reverse });
+        self.length += bases.len();
+        self.run_ends.push_item(self.runs.len() - 1, self.length);
+    }
+
+    /// Appends a span of a contig with `edits` applied. The edits are sorted and do not overlap. `reverse` appends
+    /// the reverse complement.
+    pub(crate) fn push_span(&mut self, seq: &'a [u8], span: Span, edits: &[&'a SequenceEdit], reverse: bool) {
+        if reverse {
+            let mut end = span.end;
+            for edit in edits.iter().rev() {
+                self.push_bases(&seq[edit.reference_end()..end], true);
+                self.push_bases(&edit.added, true);
+                end = edit.position.pos;
+            }
+            self.push_bases(&seq[span.start..end], true);
+        } else {
+            let mut start = span.start;
+            for edit in edits {
+                self.push_bases(&seq[start..edit.position.pos], false);
+                self.push_bases(&edit.added, false);
+                start = edit.reference_end();
+            }
+            self.push_bases(&seq[start..span.end], false);
+        }
+    }
+
+    /// Returns the length, bp.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the index of the run that contains a base.
+    fn find_run(&self, at: usize) -> usize {
+        self.run_ends.find_item(&self.runs, at, |run| run.start + run.bases.len())
+    }
+
+    /// Returns one base.
+    pub fn base_at(&self, at: usize) -> u8 {
+        let BaseRun { start, bases, reverse } = self.runs[self.find_run(at)];
+        if reverse { dna::complement(bases[bases.len() - 1 - (at - start)]) } else { bases[at - start] }
+    }
+
+    /// Iterates over the stored slices that make up a range of bases. The flag says whether a slice is reverse
+    /// complemented.
+    pub fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
+        let first = if bases.is_empty() { self.runs.len() } else { self.find_run(bases.start) };
+        self.runs[first..].iter().take_while(move |run| run.start < bases.end).map(move |run| {
+            let n = run.bases.len();
+            let (start, end) = (bases.start.max(run.start) - run.start, bases.end.min(run.start + n) - run.start);
+            let piece = if run.reverse { n - end..n - start } else { start..end };
+            (&run.bases[piece], run.reverse)
+        })
+    }
+
+    /// Returns the bases of a range as one vector.
+    pub fn spell_bases(&self, range: Range<usize>) -> Vec<u8> {
+        let mut bases = Vec::with_capacity(range.len());
+        for (piece, reverse) in self.iter_slices(range) {
+            if reverse {
+                bases.extend(piece.iter().rev().map(|&base| dna::complement(base)));
+            } else {
+                bases.extend_from_slice(piece);
+            }
+        }
+        bases
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::variant::GenomePosition;
+
+    #[test]
+    fn every_part_is_what_all_runs_one_by_one_spell() {
+        let mut rng = Rng::from_labels(1, &[]);
+        let source: Vec<u8> = (0..20_000).map(|_| rng.random_base(0.5)).collect();
+        for round in 0..20 {
+            let mut sequence = ChromosomeSequence::default();
+            let mut spelled = vec![];
+            for _ in 0..1 + rng.draw_below(60) {
+                let start = rng.draw_below(source.len());
+                let longest = if rng.draw_bernoulli(0.5) { 3 } else { 9_000 };
+                let run = &source[start..(start + rng.draw_below(longest)).min(source.len())];
+                let reverse = rng.draw_bernoulli(0.5);
+                sequence.push_bases(run, reverse);
+                spelled.extend(if reverse { dna::reverse_complement(run) } else { run.to_vec() });
+            }
+            assert_eq!(sequence.len(), spelled.len());
+            assert_eq!(sequence.spell_bases(0..spelled.len()), spelled, "{round}");
+            for _ in 0..200.min(spelled.len()) {
+                let start = rng.draw_below(spelled.len());
+                let end = (start + rng.draw_below(600)).min(spelled.len());
+                assert_eq!(sequence.spell_bases(start..end), spelled[start..end]);
+                assert_eq!(sequence.base_at(start), spelled[start]);
+            }
+        }
+        assert_eq!(ChromosomeSequence::from_bases(b"ACGT").spell_bases(1..3), b"CG");
+        assert_eq!(ChromosomeSequence::default().spell_bases(0..0), b"");
+    }
+
+    #[test]
+    fn edits_are_spelled_on_either_strand() {
+        let seq = b"AACCAACCTTGG";
+        let edit = |pos: usize, removed: &[u8], added: &[u8]| {
+            let at = GenomePosition { contig: 0, pos };
+            SequenceEdit { position: at, removed: removed.to_vec(), added: added.to_vec() }
+        };
+        let edits = [edit(4, b"A", b"G"), edit(6, b"CC", b""), edit(9, b"", b"AAA")];
+        let span = Span { contig: 0, start: 2, end: 11 };
+        let spell = |reverse| {
+            let mut sequence = ChromosomeSequence::default();
+            sequence.push_span(seq, span, &edits.iter().collect::<Vec<_>>(), reverse);
+            sequence.spell_bases(0..sequence.len())
+        };
+        assert_eq!(spell(false), b"CCGATAAATG");
+        assert_eq!(spell(true), dna::reverse_complement(b"CCGATAAATG"));
+    }
+}

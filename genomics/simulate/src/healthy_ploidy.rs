@@ -1,0 +1,55 @@
+//! Number of copies of each contig in a healthy cell.
+
+use crate::genome::Genome;
+
+/// For each contig: which of the two haplotypes a healthy cell has. Contigs that are not listed have both.
+#[derive(Debug, Clone)]
+pub struct HealthyPloidy(Vec<[bool; 2]>);
+
+/// Sex chromosomes of a male: maternal and paternal haplotype of each.
+const MALE_SEX_CHROMOSOMES: [(&str, [bool; 2]); 2] = [("chrX", [true, false]), ("chrY", [false, true])];
+
+impl HealthyPloidy {
+    /// Returns a ploidy with two copies of all contigs.
+    pub fn all_diploid() -> Self {
+        HealthyPloidy(vec![])
+    }
+
+    /// Returns a male ploidy: one copy of chrX and of chrY, two of all other contigs.
+    pub fn for_male(genome: &Genome) -> Self {
+        let of = |name: &String| MALE_SEX_CHROMOSOMES.iter().find(|m| m.0 == name).map_or([true; 2], |m| m.1);
+        HealthyPloidy(genome.names.iter().map(of).collect())
+    }
+
+    /// Returns which haplotypes of a contig a healthy cell has.
+    pub fn present_haplotypes(&self, contig: usize) -> [bool; 2] {
+        self.0.get(contig).copied().unwrap_or([true; 2])
+    }
+
+    /// Returns the number of copies of a contig.
+    pub fn copy_number(&self, contig: usize) -> usize {
+        self.present_haplotypes(contig).into_iter().filter(|&there| there).count()
+    }
+
+    /// Returns the number of bases of a cell relative to two copies of each contig.
+    pub fn relative_dna_content(&self, genome: &Genome) -> f64 {
+        let cell: usize = genome.seqs.iter().enumerate().map(|(i, seq)| self.copy_number(i) * seq.len()).sum();
+        cell as f64 / (2 * genome.length_bp()) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_man_has_one_x_and_one_y() {
+        let names = ["chr1", "chrX", "chrY"].map(str::to_owned).to_vec();
+        let genome = Genome::new(names, vec![vec![b'A'; 70], vec![b'C'; 20], vec![b'G'; 10]]);
+        let male = HealthyPloidy::for_male(&genome);
+        assert_eq!([0, 1, 2, 3].map(|i| male.copy_number(i)), [2, 1, 1, 2]);
+        assert_eq!((male.present_haplotypes(1), male.present_haplotypes(2)), ([true, false], [false, true]));
+        assert_eq!(male.relative_dna_content(&genome), 0.85);
+        assert_eq!(HealthyPloidy::all_diploid().relative_dna_content(&genome), 1.0);
+    }
+}

@@ -1,0 +1,79 @@
+//! Places homopolymers, microsatellites and minisatellites.
+
+use genuma_reads::dna;
+
+use super::random_sequence::{draw_exponential, mutated_copy, random_bases};
+use crate::rng::Rng;
+
+/// A kind of tandem repeat.
+struct TractKind {
+    /// Repeat units; one is drawn for each tandem repeat, on either strand.
+    units: &'static [&'static str],
+    /// Tandem repeats per Mbp.
+    per_mbp: f64,
+    /// Minimum length, and mean length beyond the minimum, bp.
+    min_bp: usize,
+    mean_extra_bp: f64,
+}
+
+const TRACT_KINDS: [TractKind; 10] = [
+    TractKind { units: &["A"], per_mbp: 2000.0, min_bp: 6, mean_extra_bp: 1.5 },
+    TractKind { units: &["A"], per_mbp: 130.0, min_bp: 10, mean_extra_bp: 8.0 },
+    TractKind { units: &["C"], per_mbp: 10.0, min_bp: 6, mean_extra_bp: 3.0 },
+    TractKind { units: &["AC"], per_mbp: 60.0, min_bp: 12, mean_extra_bp: 18.0 },
+    TractKind { units: &["AT"], per_mbp: 15.0, min_bp: 12, mean_extra_bp: 14.0 },
+    TractKind { units: &["AG"], per_mbp: 20.0, min_bp: 12, mean_extra_bp: 14.0 },
+    TractKind { units: &["AAT", "AAC", "AAG", "AGG", "ATC"], per_mbp: 20.0, min_bp: 12, mean_extra_bp: 14.0 },
+    TractKind { units: &["AAAT", "AAAG", "AGAT", "AAGG", "AATG"], per_mbp: 45.0, min_bp: 14, mean_extra_bp: 18.0 },
+    TractKind { units: &["AAAAT", "AAAAC", "AAAAG", "AATGG"], per_mbp: 15.0, min_bp: 16, mean_extra_bp: 20.0 },
+    TractKind { units: &["AAAAAT", "AAAAAC", "AACCCT", "AGATAT"], per_mbp: 8.0, min_bp: 18, mean_extra_bp: 24.0 },
+];
+/// Tandem repeats of at least this length (bp) may be imperfect.
+const MIN_IMPERFECT_BP: usize = 12;
+/// Share of the imperfect tandem repeats, and their divergence.
+const IMPERFECT_TRACTS: (f64, f64) = (0.35, 0.06);
+/// Minisatellites: number per Mbp, minimum and maximum length of the unit and of the whole (bp), maximum divergence
+/// of a unit.
+const MINISATELLITES: (f64, (usize, usize), (usize, usize), f64) = (6.0, (10, 60), (100, 3_000), 0.12);
+
+/// Overwrites the sequence with tandem repeats at random positions. Calls `on_placed` with position and length of
+/// each.
+pub fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mut impl FnMut(usize, usize)) {
+    let mbp = seq.len() as f64 / 1e6;
+    let mut write = |seq: &mut [u8], tract: &[u8], rng: &mut Rng| {
+        let at = rng.draw_below(seq.len());
+        let room = tract.len().min(seq.len() - at);
+        seq[at..at + room].copy_from_slice(&tract[..room]);
+        on_placed(at, room);
+    };
+    for kind in &TRACT_KINDS {
+        for _ in 0..round_randomly(kind.per_mbp * mbp, rng) {
+            let unit = rng.choose_item(kind.units).bytes();
+            let length = kind.min_bp + draw_exponential(kind.mean_extra_bp, rng);
+            let mut tract: Vec<u8> = unit.cycle().skip(rng.draw_below(6)).take(length).collect();
+            if rng.draw_bernoulli(0.5) {
+                tract = dna::reverse_complement(&tract);
+            }
+            if length >= MIN_IMPERFECT_BP && rng.draw_bernoulli(IMPERFECT_TRACTS.0) {
+                tract = mutated_copy(&tract, IMPERFECT_TRACTS.1, rng);
+            }
+            write(seq, &tract, rng);
+        }
+    }
+    let (per_mbp, unit, whole, divergence) = MINISATELLITES;
+    for _ in 0..round_randomly(per_mbp * mbp, rng) {
+        let unit = random_bases(rng.draw_log_uniform(unit.0, unit.1), 0.5, rng);
+        let length = rng.draw_log_uniform(whole.0, whole.1);
+        let divergence = divergence * rng.draw_unit_interval();
+        let mut tract = vec![];
+        while tract.len() < length {
+            tract.extend(mutated_copy(&unit, divergence, rng));
+        }
+        write(seq, &tract, rng);
+    }
+}
+
+/// Returns a random integer whose expected value is `mean`.
+fn round_randomly(mean: f64, rng: &mut Rng) -> usize {
+    mean as usize + usize::from(rng.draw_bernoulli(mean.fract()))
+}

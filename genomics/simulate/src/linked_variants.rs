@@ -1,0 +1,111 @@
+//! Places somatic variants that are close to each other on one haplotype: variant clusters and multi-nucleotide
+//! variants (MNVs).
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::rng::Rng;
+use crate::small_variants::{ProposedVariant, SmallVariantGenerator, SmallVariantKind};
+use crate::tumour::PlacedVariant;
+use crate::variant::{GenomePosition, Span};
+use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
+
+/// Number of variant clusters and of MNVs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct LinkedVariantParams {
+    /// Number of clusters of 2–5 SNVs and short indels within 3–120 bp.
+    pub clusters: usize,
+    /// Number of substitutions of 2–3 adjacent bases.
+    pub mnvs: usize,
+}
+
+/// Fewest and most variants of a cluster.
+const CLUSTER_SIZE: (usize, usize) = (2, 5);
+/// Shortest and longest distance between the first and the last variant of a cluster, bp.
+const CLUSTER_EXTENT_BP: (usize, usize) = (3, 120);
+/// Share of indels among the variants of a cluster.
+const INDEL_SHARE: f64 = 0.3;
+/// Longest indel in a cluster, bp.
+const MAX_CLUSTER_INDEL_BP: usize = 6;
+
+/// Places variant clusters and MNVs, each on one haplotype of one clone.
+pub fn place_linked_variants(site: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
+    if params.clusters + params.mnvs == 0 {
+        return Ok(());
+    }
+    let maker = SmallVariantGenerator::new(site.genome, site.occupied);
+    for i in 0..params.clusters {
+        let members = (0..MAX_PLACEMENT_TRIES)
+            .find_map(|_| propose_cluster(site, &maker))
+            .ok_or_else(|| no_space_error("clusters of variants", i, params.clusters))?;
+        add_to_tumour(site, members, Some(i + 1));
+    }
+    for i in 0..params.mnvs {
+        let made = (0..MAX_PLACEMENT_TRIES)
+            .find_map(|_| {
+                let at = site.occupied.random_position(site.rng);
+                let length = 2 + site.rng.draw_below(2);
+                let made = maker.propose_substitution(at, site.rng, length)?;
+                site.can_place_small(&made).then_some(made)
+            })
+            .ok_or_else(|| no_space_error("substitutions of several bases", i, params.mnvs))?;
+        add_to_tumour(site, vec![made], None);
+    }
+    site.tumour.small.sort_by_key(|p| p.variant.position);
+    Ok(())
+}
+
+/// Adds variants to one haplotype of one clone.
+fn add_to_tumour(site: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
+    let clone = site.random_clone();
+    let (haplotype, carriers) = site.tumour.draw_haplotype_and_copies(members[0].edit.position, site.rng);
+    site.occupied.occupy_span(reserved_span(&members));
+    for made in members {
+        site.tumour.small.push(PlacedVariant { carriers, cluster, ..PlacedVariant::new(made.edit, haplotype, clone) });
+    }
+}
+
+fn reserved_span(members: &[ProposedVariant]) -> Span {
+    let (first, last) = (members[0].reserved, members[members.len() - 1].reserved);
+    Span { end: last.end, ..first }
+}
+
+/// Proposes a variant cluster at a random position; `None` if the position is not free.
+fn propose_cluster(site: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
+    let at = site.occupied.random_position(site.rng);
+    let count = CLUSTER_SIZE.0 + site.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
+    let offsets = draw_cluster_offsets(site.rng, count)?;
+    let mut members: Vec<ProposedVariant> = vec![];
+    for offset in offsets {
+        let kind = if site.rng.draw_bernoulli(INDEL_SHARE) { SmallVariantKind::Indel } else { SmallVariantKind::Snv };
+        let place = GenomePosition { pos: at.pos + offset, ..at };
+        if place.pos >= site.genome.seqs[at.contig].len() {
+            return None;
+        }
+        let made = maker.propose_at(place, site.occupied, site.rng, kind, MAX_CLUSTER_INDEL_BP)?;
+        // At least one unchanged base is between two variants, in every notation.
+        if members.last().is_some_and(|before| before.reserved.end > made.reserved.start + 1) {
+            return None;
+        }
+        members.push(made);
+    }
+    let whole = reserved_span(&members);
+    let fits = (CLUSTER_EXTENT_BP.0..=CLUSTER_EXTENT_BP.1)
+        .contains(&(members[members.len() - 1].edit.position.pos - members[0].edit.position.pos));
+    let one_side =
+        members.iter().all(|m| site.tumour.share_enclosing_structural(members[0].edit.position, m.edit.position));
+    let free = site.occupied.is_span_free(whole, site.min_spacing_bp)
+        && site.tumour.has_haplotype_for(members[0].edit.position);
+    (fits && one_side && free).then_some(members)
+}
+
+/// Draws the offsets of the variants of a cluster: the first at 0, the last log-uniform within [`CLUSTER_EXTENT_BP`].
+/// `None` if two of them touch.
+fn draw_cluster_offsets(rng: &mut Rng, count: usize) -> Option<Vec<usize>> {
+    let last = rng.draw_log_uniform(CLUSTER_EXTENT_BP.0, CLUSTER_EXTENT_BP.1);
+    let mut offsets = vec![0, last];
+    offsets.extend((2..count).map(|_| rng.draw_below(last)));
+    offsets.sort_unstable();
+    let apart = offsets.windows(2).all(|pair| pair[1] > pair[0] + 1);
+    apart.then_some(offsets)
+}

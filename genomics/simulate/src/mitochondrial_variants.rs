@@ -1,0 +1,159 @@
+//! A synthetic mitochondrial genome: circular, in many copies, with homoplasmic and heteroplasmic variants.
+
+use std::sync::Arc;
+
+use crate::chromosome_sequence::ChromosomeSequence;
+use crate::error::{Error, Result};
+use crate::genome::Genome;
+use crate::germline::GermlineVariant;
+use crate::reference_origins::ReferenceOrigins;
+use crate::rng::Rng;
+use crate::sequencing::CellChromosome;
+use crate::variant::{GenomePosition, SequenceEdit, Span};
+
+/// Name of the mitochondrial contig.
+pub const MITOCHONDRIAL_CONTIG: &str = "chrM";
+/// Length of the mitochondrial genome, bp: as in humans.
+pub const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
+/// GC content of the mitochondrial genome: as in humans.
+const GC_CONTENT: f64 = 0.44;
+/// Number of variants that all copies have.
+const NUM_HOMOPLASMIC: usize = 12;
+/// Number of variants that a share of the copies in tumour cells has.
+const NUM_HETEROPLASMIC: usize = 6;
+/// Lowest and highest share of copies with a heteroplasmic variant (chosen).
+const HETEROPLASMY_RANGE: (f64, f64) = (0.03, 0.6);
+/// Minimum distance between two variants, bp.
+const MIN_SPACING_BP: usize = 200;
+
+/// Variants of the mitochondrial genome of one person.
+#[derive(Debug)]
+pub(crate) struct MitochondrialVariants {
+    /// Index of the mitochondrial contig.
+    contig: usize,
+    /// Homoplasmic variants: in all copies of all cells.
+    pub germline: Vec<GermlineVariant>,
+    /// Heteroplasmic variants of tumour cells, with the share of copies that have each. A copy with one of them also
+    /// has all more frequent ones.
+    pub somatic: Vec<(SequenceEdit, f64)>,
+}
+
+/// Returns the genome with a random mitochondrial contig appended.
+pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
+    if genome.names.iter().any(|n| n == MITOCHONDRIAL_CONTIG) {
+        let message = format!(
+            "the genome already has a contig {MITOCHONDRIAL_CONTIG}; remove the contig, or omit --mitochondrion"
+        );
+        return Err(Error::Parameters(message));
+    }
+    let mut genome = genome.clone();
+    genome.names.push(MITOCHONDRIAL_CONTIG.into());
+    genome.seqs.push(Arc::new((0..MITOCHONDRIAL_LENGTH_BP).map(|_| rng.random_base(GC_CONTENT)).collect()));
+    Ok(genome)
+}
+
+impl MitochondrialVariants {
+    /// Draws the variants of one person and tumour on the last contig of `genome`.
+    pub fn new(genome: &Genome, rng: &mut Rng) -> Self {
+        let contig = genome.seqs.len() - 1;
+        let seq = &genome.seqs[contig];
+        let mut places: Vec<usize> = vec![];
+        while places.len() < NUM_HOMOPLASMIC + NUM_HETEROPLASMIC {
+            let at = MIN_SPACING_BP + rng.draw_below(seq.len() - 2 * MIN_SPACING_BP);
+            if places.iter().all(|p| p.abs_diff(at) >= MIN_SPACING_BP) {
+                places.push(at);
+            }
+        }
+        let mut edits = places.iter().map(|&pos| {
+            let added = vec![rng.random_other_base(seq[pos])];
+            SequenceEdit { position: GenomePosition { contig, pos }, removed: vec![seq[pos]], added }
+        });
+        let germline: Vec<SequenceEdit> = edits.by_ref().take(NUM_HOMOPLASMIC).collect();
+        let somatic: Vec<SequenceEdit> = edits.collect();
+        let fraction = |i: usize, rng: &mut Rng| {
+            // One fraction in each of the equal parts of the range on a logarithmic scale.
+            let at = (i as f64 + rng.draw_unit_interval()) / NUM_HETEROPLASMIC as f64;
+            HETEROPLASMY_RANGE.0 * (HETEROPLASMY_RANGE.1 / HETEROPLASMY_RANGE.0).powf(at)
+        };
+        let mut germline: Vec<GermlineVariant> =
+            germline.into_iter().map(|edit| GermlineVariant { edit, haplotypes: [true; 2] }).collect();
+        germline.sort_by_key(|g| g.edit.position);
+        let somatic = somatic.into_iter().enumerate().map(|(i, edit)| (edit, fraction(i, rng))).collect();
+        MitochondrialVariants { contig, germline, somatic }
+    }
+
+    /// Returns the different mitochondrial genomes of a cell with their shares. `somatic` is sorted by decreasing
+    /// share.
+    fn spell_genomes<'a>(
+        &'a self,
+        genome: &'a Genome,
+        somatic: &[&'a (SequenceEdit, f64)],
+    ) -> Vec<(f64, CellChromosome<'a>)> {
+        let mut edits: Vec<&SequenceEdit> = self.germline.iter().map(|g| &g.edit).collect();
+        let share = |i: usize| somatic.get(i).map_or(0.0, |v| v.1);
+        let mut kinds = vec![(1.0 - share(0), self.spell_circle(genome, &edits))];
+        for (i, (edit, fraction)) in somatic.iter().enumerate() {
+            edits.push(edit);
+            edits.sort_by_key(|e| e.position);
+            kinds.push((fraction - share(i + 1), self.spell_circle(genome, &edits)));
+        }
+        kinds
+    }
+
+    /// Returns the mitochondrial genomes of normal cells with their shares.
+    pub fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+        self.spell_genomes(genome, &[])
+    }
+
+    /// Returns the mitochondrial genomes of tumour cells with their shares.
+    pub fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+        let mut somatic: Vec<&(SequenceEdit, f64)> = self.somatic.iter().collect();
+        somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
+        self.spell_genomes(genome, &somatic)
+    }
+
+    /// Returns the circular chromosome, written twice so that fragments may cross its origin.
+    fn spell_circle<'a>(&self, genome: &'a Genome, edits: &[&'a SequenceEdit]) -> CellChromosome<'a> {
+        let seq = &genome.seqs[self.contig];
+        let whole = Span { contig: self.contig, start: 0, end: seq.len() };
+        let (mut sequence, mut origins) = (ChromosomeSequence::default(), ReferenceOrigins::default());
+        for _ in 0..2 {
+            sequence.push_span(seq, whole, edits, false);
+            origins.push_reference(whole, &[], false);
+        }
+        CellChromosome { sequence, origins, copies: 1, circular: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_add_up_to_the_fractions() {
+        let nuclear = Genome::new(vec!["a".into()], vec![b"ACGT".to_vec()]);
+        let mut rng = Rng::from_labels(3, &[]);
+        let genome = add_mitochondrial_contig(&nuclear, &mut rng).unwrap();
+        assert!(
+            add_mitochondrial_contig(&genome, &mut rng).unwrap_err().to_string().contains("already has a contig chrM")
+        );
+        let mitochondrion = MitochondrialVariants::new(&genome, &mut rng);
+        let kinds = mitochondrion.tumour_genomes(&genome);
+        assert!((kinds.iter().map(|k| k.0).sum::<f64>() - 1.0).abs() < 1e-9);
+        for (edit, fraction) in &mitochondrion.somatic {
+            let has = |c: &CellChromosome| {
+                assert_eq!(
+                    c.sequence.base_at(edit.position.pos),
+                    c.sequence.base_at(edit.position.pos + MITOCHONDRIAL_LENGTH_BP)
+                );
+                c.sequence.base_at(edit.position.pos) == edit.added[0]
+            };
+            let found: f64 = kinds.iter().filter(|k| has(&k.1)).map(|k| k.0).sum();
+            assert!((found - fraction).abs() < 1e-9 && (0.03..=0.6).contains(fraction));
+            assert!(mitochondrion.normal_genomes(&genome).iter().all(|k| !has(&k.1)));
+        }
+        for g in &mitochondrion.germline {
+            assert!(kinds.iter().all(|k| k.1.sequence.base_at(g.edit.position.pos) == g.edit.added[0]));
+        }
+    }
+}

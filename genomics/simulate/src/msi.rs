@@ -1,0 +1,64 @@
+//! Somatic length changes of tandem repeats all over the genome (microsatellite instability), as in tumours with
+//! deficient mismatch repair.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::small_variants::SmallVariantGenerator;
+use crate::tandem_repeats;
+use crate::tumour::PlacedVariant;
+use crate::variant_placer::VariantPlacer;
+
+/// Parameters of microsatellite instability.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct MsiParams {
+    /// Share of the eligible tandem repeats whose length changes, 0 to 1.
+    pub share: f64,
+}
+
+/// Minimum number of units of a tandem repeat that may change.
+const MIN_UNITS: usize = 5;
+const TRACT_BP: std::ops::RangeInclusive<usize> = 10..=80;
+/// Largest length change, in repeat units.
+const MAX_CHANGED_UNITS: usize = 3;
+/// Minimum distance between a changed tandem repeat and other variants, bp.
+const MIN_SPACING_BP: usize = 40;
+
+/// Changes the lengths of tandem repeats. Returns the number of changed and of eligible tandem repeats.
+pub fn resize_microsatellites(site: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
+    let [mut changed, mut all] = [0; 2];
+    if params.share == 0.0 {
+        return Ok([0; 2]);
+    }
+    let maker = SmallVariantGenerator::new(site.genome, site.occupied);
+    for contig in 0..site.genome.seqs.len() {
+        let mut tracts = tandem_repeats::list_tandem_repeats(&site.genome.seqs[contig]);
+        tracts.sort_unstable_by_key(|tract| (tract.start, tract.unit));
+        for tract in tracts {
+            let bases = tract.end - tract.start;
+            if !TRACT_BP.contains(&bases) || bases < MIN_UNITS * tract.unit {
+                continue;
+            }
+            all += 1;
+            if !site.rng.draw_bernoulli(params.share) {
+                continue;
+            }
+            let Some(made) = maker.propose_resized_repeat(contig, tract, site.rng, MAX_CHANGED_UNITS * tract.unit)
+            else {
+                continue;
+            };
+            if !site.occupied.is_span_free(made.reserved, MIN_SPACING_BP)
+                || !site.tumour.has_haplotype_for(made.edit.position)
+            {
+                continue;
+            }
+            site.occupied.occupy_span(made.reserved);
+            let clone = site.random_clone();
+            let (haplotype, carriers) = site.tumour.draw_haplotype_and_copies(made.edit.position, site.rng);
+            site.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
+            changed += 1;
+        }
+    }
+    site.tumour.small.sort_by_key(|placed| placed.variant.position);
+    Ok([changed, all])
+}

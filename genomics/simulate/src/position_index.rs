@@ -1,0 +1,56 @@
+//! An index for sorted intervals that avoids a binary search over all of them.
+
+use std::ops::Range;
+
+/// Bases per entry of the index.
+const BASES_PER_ENTRY: usize = 4096;
+
+/// For each block of bases: the first of the sorted items that ends beyond the start of the block.
+///
+/// A binary search among millions of items misses the cache at each step. Two index entries narrow the search to a
+/// few items.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PositionIndex(Vec<u32>);
+
+impl PositionIndex {
+    /// Adds item number `item`, which ends at `end`. Ends must not decrease.
+    pub fn push_item(&mut self, item: usize, end: usize) {
+        self.0.resize(end.div_ceil(BASES_PER_ENTRY), item as u32);
+    }
+
+    /// Returns the index of the first item that ends beyond `at`, or `items.len()` if there is none.
+    pub fn find_item<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
+        let Range { start, end: last } = self.candidate_items(items.len(), at);
+        start + items[start..last].partition_point(|item| end(item) <= at)
+    }
+
+    /// Returns the range of items among which, or right behind which, is the first that ends beyond `at`.
+    fn candidate_items(&self, items: usize, at: usize) -> Range<usize> {
+        let mark = |i: usize| self.0.get(i).map_or(items, |&item| item as usize);
+        mark(at / BASES_PER_ENTRY)..mark(at / BASES_PER_ENTRY + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn marks_find_what_a_search_finds() {
+        let mut rng = Rng::from_labels(8, &[]);
+        for longest in [2, 300, 5_000, 30_000] {
+            let (mut ends, mut marks, mut end) = (vec![], PositionIndex::default(), 0);
+            for item in 0..200 {
+                end += rng.draw_below(longest);
+                ends.push(end);
+                marks.push_item(item, end);
+            }
+            for at in (0..end + 9_000).step_by(1 + end / 5_000).chain(ends.clone()) {
+                let expected = ends.partition_point(|&end| end <= at);
+                assert_eq!(marks.find_item(&ends, at, |&end| end), expected, "{at} of {longest}");
+            }
+        }
+        assert_eq!(PositionIndex::default().find_item(&[], 5, |&end| end), 0);
+    }
+}

@@ -1,0 +1,205 @@
+//! Maps bases of a derived chromosome to the reference bases from which they come.
+
+use std::ops::Range;
+
+use crate::position_index::PositionIndex;
+use crate::variant::{GenomePosition, SequenceEdit, Span};
+
+/// Longest small deletion within a mate, bp. A longer gap counts as a breakpoint.
+const MAX_DELETION_IN_MATE_BP: usize = 50;
+
+/// Bases of a chromosome that are consecutive in the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferenceSegment {
+    /// First base on the chromosome, 0-based.
+    pub start: usize,
+    /// The reference bases; as many as chromosome bases.
+    pub span: Span,
+    /// Whether the chromosome has the reverse complement.
+    pub reverse: bool,
+}
+
+impl ReferenceSegment {
+    /// Returns the chromosome range of the reference bases `of`, clipped to this segment.
+    pub fn chromosome_range(&self, of: Span) -> Range<usize> {
+        let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
+        if self.reverse {
+            self.start + self.span.end - end..self.start + self.span.end - start
+        } else {
+            self.start + start - self.span.start..self.start + end - self.span.start
+        }
+    }
+}
+
+/// The reference segments of one chromosome, in chromosome order. Bases between them are novel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ReferenceOrigins {
+    segments: Vec<ReferenceSegment>,
+    length: usize,
+    segment_ends: PositionIndex,
+}
+
+/// Reference bases and the strand on which they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferencePlacement {
+    /// The reference span, from the first to the last base.
+    pub span: Span,
+    /// Whether the read is on the reverse strand.
+    pub reverse: bool,
+}
+
+impl ReferenceOrigins {
+    /// Appends novel bases, which the reference lacks.
+    pub fn push_novel(&mut self, length: usize) {
+        self.length += length;
+    }
+
+    /// Appends a span of the reference with `edits` applied, reverse complemented if `reverse`.
+    pub fn push_reference(&mut self, span: Span, edits: &[&SequenceEdit], reverse: bool) {
+        let mut from = span.start;
+        // Kept reference bases, and the number of novel bases behind them.
+        let mut parts: Vec<(Span, usize)> = vec![];
+        for edit in edits.iter().filter(|e| e.removed.len() != e.added.len()) {
+            parts.push((Span { start: from, end: edit.position.pos, ..span }, edit.added.len()));
+            from = edit.reference_end();
+        }
+        parts.push((Span { start: from, ..span }, 0));
+        if reverse {
+            for &(kept, added) in parts.iter().rev() {
+                self.push_novel(added);
+                self.push_segment(kept, reverse);
+            }
+        } else {
+            for &(kept, added) in &parts {
+                self.push_segment(kept, reverse);
+                self.push_novel(added);
+            }
+        }
+    }
+
+    fn push_segment(&mut self, span: Span, reverse: bool) {
+        if span.length() > 0 {
+            self.segments.push(ReferenceSegment { start: self.length, span, reverse });
+            self.length += span.length();
+            self.segment_ends.push_item(self.segments.len() - 1, self.length);
+        }
+    }
+
+    /// Returns the segments in chromosome order.
+    pub fn all_segments(&self) -> &[ReferenceSegment] {
+        &self.segments
+    }
+
+    /// Iterates over the segments that overlap a range of the chromosome, in chromosome order.
+    pub fn overlapping_segments(&self, bases: Range<usize>) -> impl Iterator<Item = &ReferenceSegment> {
+        let first = self.find_segment(bases.start).min(self.segments.len());
+        self.segments[first..].iter().take_while(move |s| s.start < bases.end)
+    }
+
+    /// Returns the index of the first segment that ends beyond a base.
+    fn find_segment(&self, base: usize) -> usize {
+        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length())
+    }
+
+    /// Returns the reference position of a chromosome base, or `None` if the base is novel.
+    pub(crate) fn reference_position(&self, base: usize) -> Option<GenomePosition> {
+        let stretch = self.segments.get(self.find_segment(base))?;
+        let into = base.checked_sub(stretch.start)?;
+        let pos = if stretch.reverse { stretch.span.end - 1 - into } else { stretch.span.start + into };
+        Some(GenomePosition { contig: stretch.span.contig, pos })
+    }
+
+    /// Returns the reference placement of a range of the chromosome, or `None` if all bases are novel or a breakpoint
+    /// is among them.
+    pub fn reference_placement(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
+        let first = self.find_segment(bases.start);
+        let mut place: Option<ReferencePlacement> = None;
+        for stretch in self.segments[first..].iter().take_while(|s| s.start < bases.end) {
+            let skipped = bases.start.saturating_sub(stretch.start);
+            let left_over = (stretch.start + stretch.span.length()).saturating_sub(bases.end);
+            let (front, back) = if stretch.reverse { (left_over, skipped) } else { (skipped, left_over) };
+            let span = Span { start: stretch.span.start + front, end: stretch.span.end - back, ..stretch.span };
+            place = Some(match place {
+                None => ReferencePlacement { span, reverse: stretch.reverse },
+                Some(before) => before.joined_with(span, stretch.reverse)?,
+            });
+        }
+        place
+    }
+}
+
+impl ReferencePlacement {
+    /// Joins this placement with the one that follows on the chromosome; `None` if a breakpoint is between them.
+    fn joined_with(self, next: Span, reverse: bool) -> Option<ReferencePlacement> {
+        if self.reverse != reverse || self.span.contig != next.contig {
+            return None;
+        }
+        let (low, high) = if reverse { (next, self.span) } else { (self.span, next) };
+        let gap = high.start.checked_sub(low.end)?;
+        let span = Span { start: low.start, end: high.end, ..low };
+        (gap <= MAX_DELETION_IN_MATE_BP).then_some(ReferencePlacement { span, reverse })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::GenomePosition;
+
+    fn span(start: usize, end: usize) -> Span {
+        Span { contig: 1, start, end }
+    }
+
+    fn edit(pos: usize, removed: usize, added: usize) -> SequenceEdit {
+        SequenceEdit {
+            position: GenomePosition { contig: 1, pos },
+            removed: vec![b'A'; removed],
+            added: vec![b'C'; added],
+        }
+    }
+
+    #[test]
+    fn places_count_what_edits_add_and_take() {
+        let edits = [edit(110, 1, 1), edit(120, 5, 0), edit(150, 0, 7)];
+        let mut origins = ReferenceOrigins::default();
+        origins.push_reference(span(100, 200), &edits.iter().collect::<Vec<_>>(), false);
+        assert_eq!(origins.length, 102);
+        let place = |bases| origins.reference_placement(bases).map(|p| (p.span.start, p.span.end, p.reverse));
+        assert_eq!(place(0..20), Some((100, 120, false)));
+        assert_eq!(place(10..30), Some((110, 135, false)));
+        assert_eq!(place(20..30), Some((125, 135, false)));
+        assert_eq!(place(40..60), Some((145, 158, false)));
+        assert_eq!(place(46..60), Some((150, 158, false)));
+        assert_eq!(place(45..52), None);
+        let located = |base| origins.reference_position(base).map(|at| (at.contig, at.pos));
+        assert_eq!([0, 20, 44, 52, 101].map(located), [100, 125, 149, 150, 199].map(|pos| Some((1, pos))));
+        assert_eq!([45, 51, 102].map(located), [None; 3]);
+        assert_eq!(origins.all_segments()[1].chromosome_range(span(100, 130)), 20..25);
+        // The reverse complement of the same sequence: base 0 is base 199 of the reference.
+        let mut turned = ReferenceOrigins::default();
+        turned.push_reference(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
+        for bases in [0..20, 10..30, 40..60, 45..50, 90..102] {
+            let mirrored = origins.reference_placement(102 - bases.end..102 - bases.start);
+            assert_eq!(turned.reference_placement(bases), mirrored.map(|p| ReferencePlacement { reverse: true, ..p }));
+        }
+        assert!((0..102).all(|base| turned.reference_position(base) == origins.reference_position(101 - base)));
+        assert_eq!(turned.all_segments()[1].chromosome_range(span(100, 130)), 77..82);
+    }
+
+    #[test]
+    fn breakpoints_have_no_place() {
+        let mut origins = ReferenceOrigins::default();
+        origins.push_reference(span(0, 100), &[], false);
+        origins.push_reference(span(100, 200), &[], true);
+        origins.push_reference(span(251, 300), &[], false);
+        origins.push_reference(span(350, 400), &[], false);
+        origins.push_reference(span(390, 450), &[], false);
+        assert!(origins.reference_placement(80..100).is_some() && origins.reference_placement(80..101).is_none());
+        assert!(origins.reference_placement(190..201).is_none());
+        assert_eq!(
+            origins.reference_placement(240..250),
+            Some(ReferencePlacement { span: Span { contig: 1, ..span(291, 351) }, reverse: false })
+        );
+        assert!(origins.reference_placement(290..300).is_none());
+    }
+}

@@ -1,0 +1,117 @@
+//! Recurrent errors: wrong bases at the same sites in every library, with a share that varies between libraries.
+
+use super::fragments::Fragment;
+use super::molecule::Molecule;
+use super::read_counts::ReadCounts;
+use crate::rng::Rng;
+use crate::variant::{GenomePosition, Span};
+use genuma_reads::dna;
+
+/// The molecules that show a recurrent error, by strand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AffectedStrand {
+    /// Molecules of both strands.
+    Both,
+    /// Molecules whose read 1 is on the forward strand.
+    Forward,
+    /// Molecules whose read 1 is on the reverse strand.
+    Reverse,
+}
+
+impl AffectedStrand {
+    /// Returns the value of STRAND in the truth VCF.
+    pub fn vcf_name(self) -> &'static str {
+        match self {
+            AffectedStrand::Both => "both",
+            AffectedStrand::Forward => "forward",
+            AffectedStrand::Reverse => "reverse",
+        }
+    }
+}
+
+/// A site at which libraries show a base that the DNA does not have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecurrentError {
+    /// Position of the site.
+    pub position: GenomePosition,
+    /// Base of the reference.
+    pub reference_base: u8,
+    /// Wrong base.
+    pub error_base: u8,
+    /// Mean share over libraries of the molecules (of the affected strand) that show the error.
+    pub molecule_share: f64,
+    /// Affected strand.
+    pub strand: AffectedStrand,
+}
+
+/// Standard deviation of the logarithm of the share between libraries.
+const LOG_SHARE_SD: f64 = 0.7;
+/// Largest share of molecules with the error in any library.
+const MAX_MOLECULE_SHARE: f64 = 0.6;
+
+/// Recurrent errors with the shares of one library.
+#[derive(Debug)]
+pub struct LibraryRecurrentErrors {
+    places: Vec<RecurrentError>,
+}
+
+impl LibraryRecurrentErrors {
+    /// Draws the share of each site for one library.
+    pub fn new(places: &[RecurrentError], rng: &mut Rng) -> Self {
+        let shown = |place: &RecurrentError| {
+            // The shift keeps the mean over libraries at the site's share.
+            let factor = rng.draw_normal(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();
+            RecurrentError { molecule_share: (place.molecule_share * factor).min(MAX_MOLECULE_SHARE), ..*place }
+        };
+        LibraryRecurrentErrors { places: places.iter().map(shown).collect() }
+    }
+
+    /// Adds recurrent errors to a molecule that is one unchanged fragment; `reverse` if read 1 reads the reverse
+    /// complement.
+    pub(crate) fn add_errors(
+        &self,
+        molecule: &mut Molecule,
+        fragment: &Fragment,
+        reverse: bool,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) {
+        let (start, end) = (fragment.start(), fragment.start() + fragment.len());
+        for stretch in fragment.chromosome().origins.overlapping_segments(start..end) {
+            let from = self.places.partition_point(|p| {
+                p.position < GenomePosition { contig: stretch.span.contig, pos: stretch.span.start }
+            });
+            let here = self.places[from..].iter();
+            for place in
+                here.take_while(|p| p.position.contig == stretch.span.contig && p.position.pos < stretch.span.end)
+            {
+                let at = stretch
+                    .chromosome_range(Span {
+                        contig: place.position.contig,
+                        start: place.position.pos,
+                        end: place.position.pos + 1,
+                    })
+                    .start;
+                if !(start..end).contains(&at) {
+                    continue;
+                }
+                let against = stretch.reverse != reverse;
+                let struck = match place.strand {
+                    AffectedStrand::Both => true,
+                    AffectedStrand::Forward => !against,
+                    AffectedStrand::Reverse => against,
+                };
+                if !struck || !rng.draw_bernoulli(place.molecule_share) {
+                    continue;
+                }
+                let at = if reverse { end - 1 - at } else { at - start };
+                let read = |base: u8| if against { dna::complement(base) } else { base };
+                // A molecule with another base at the site, such as a variant, shows that base.
+                if molecule.read1_base(at) == read(place.reference_base) {
+                    molecule.read1_strand_mut()[at] = read(place.error_base);
+                    counts.recurrent_errors += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Simulates the sequencer: reads both mates of a molecule and adds sequencing artefacts.
+
+use super::adapter::SampleAdapters;
+use super::library::MIN_INSERT_BP;
+use super::molecule::Molecule;
+use super::params::SequencingParams;
+use super::quality::QualityModel;
+use super::read_counts::ReadCounts;
+use super::slippage::{SlippageModel, SlippageStage, TractSlip, reverse_strand_tract};
+use crate::rng::Rng;
+
+/// Minimum length of a trimmed mate, bases.
+const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP;
+/// Share of wrong bases in tails of quality 2.
+const TAIL_ERROR_SHARE: f64 = 0.3;
+/// Share of bases other than A that a four-colour sequencer calls without signal.
+const DARK_OTHER_BASE_SHARE: f64 = 0.2;
+/// Lowest and highest quality of bases without signal.
+const DARK_QUALITIES: (u8, u8) = (2, 16);
+/// Quality 2 as Phred+33.
+const PHRED33_Q2: u8 = b'#';
+
+/// One mate as the sequencer outputs it.
+#[derive(Debug, Default)]
+pub struct MateRead {
+    /// Called bases.
+    pub bases: Vec<u8>,
+    /// Qualities, Phred+33.
+    pub quals: Vec<u8>,
+    /// Number of molecule bases that the mate has read.
+    pub molecule_bases: usize,
+    slips: Vec<TractSlip>,
+}
+
+/// Reads molecules from both ends.
+#[derive(Debug)]
+pub struct Sequencer<'a> {
+    params: &'a SequencingParams,
+    /// One quality model per read length.
+    models: Vec<QualityModel>,
+    adapters: Option<SampleAdapters>,
+    slippage: Option<SlippageModel>,
+}
+
+impl<'a> Sequencer<'a> {
+    /// Creates the sequencer of one sample; `rng` draws the adapter indices.
+    pub fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
+        let model = |&length: &usize| QualityModel::new(length, params.error_rate);
+        Sequencer {
+            params,
+            models: params.read_lengths().iter().map(model).collect(),
+            adapters: params.adapter_in_reach().map(|kind| SampleAdapters::new(kind, rng)),
+            slippage: SlippageModel::new(SlippageStage::Sequencing, params.machine.sequencing_slippage),
+        }
+    }
+
+    /// Returns whether all mates read the same number of molecule bases.
+    pub(crate) fn has_uniform_read_length(&self) -> bool {
+        self.models.len() == 1 && self.adapters.is_none() && self.params.machine.trimmed == 0.0
+    }
+
+    /// Draws the lengths of both mates of a pair, after trimming.
+    pub fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
+        let length = self.choose_model(rng).mate_length();
+        [length, length].map(|length| self.draw_trimmed_length(length, rng))
+    }
+
+    /// Reads a molecule from both ends into `mates`.
+    pub fn sequence_both_mates(
+        &self,
+        molecule: &Molecule,
+        mates: &mut [MateRead; 2],
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) {
+        let model = self.choose_model(rng);
+        for (number, mate) in mates.iter_mut().enumerate() {
+            self.read_mate(molecule, number, model, mate, rng, counts);
+        }
+    }
+
+    fn choose_model(&self, rng: &mut Rng) -> &QualityModel {
+        if let [model] = &*self.models { model } else { rng.choose_item(&self.models) }
+    }
+
+    fn read_mate(
+        &self,
+        molecule: &Molecule,
+        number: usize,
+        model: &QualityModel,
+        mate: &mut MateRead,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) {
+        let length = model.mate_length();
+        mate.bases.clear();
+        mate.slips.clear();
+        match &self.slippage {
+            None => molecule.append_mate_bases(number, length, &mut mate.bases),
+            Some(slippage) => self.read_with_slips(molecule, number, length, slippage, mate, rng),
+        }
+        counts.sequencing_slips += mate.slips.len() as u64;
+        let own = mate.bases.len();
+        let mut lit = own;
+        if own < length
+            && let Some(adapters) = &self.adapters
+        {
+            counts.adapter_mates += 1;
+            adapters.append_adapter(number, length, &mut mate.bases);
+            lit = mate.bases.len();
+            mate.bases.extend((lit..length).map(|_| self.draw_dark_base(rng)));
+        }
+        model.sequence_mate(number, &mut mate.bases, &mut mate.quals, rng);
+        self.add_artefacts(lit, mate, rng, counts);
+        let kept = self.draw_trimmed_length(mate.bases.len(), rng);
+        counts.trimmed_mates += u64::from(kept < mate.bases.len());
+        mate.bases.truncate(kept);
+        mate.quals.truncate(kept);
+        let passed = own.min(kept);
+        let gained: isize = mate.slips.iter().filter(|s| s.tract.start < passed).map(|slip| slip.bases_gained()).sum();
+        mate.molecule_bases = passed.saturating_add_signed(-gained);
+    }
+
+    fn read_with_slips(
+        &self,
+        molecule: &Molecule,
+        number: usize,
+        length: usize,
+        slippage: &SlippageModel,
+        mate: &mut MateRead,
+        rng: &mut Rng,
+    ) {
+        let n = molecule.len();
+        let backwards = molecule.mate_reads_stored_end(number);
+        for &tract in &molecule.tracts {
+            let mut tract = if backwards { reverse_strand_tract(tract, n) } else { tract };
+            tract.end = tract.end.min(length);
+            if tract.start < length {
+                mate.slips.extend(slippage.draw_slip(tract, rng));
+            }
+        }
+        // Read further, so that lost bases are replaced by the following ones.
+        let lost: usize = mate.slips.iter().map(|slip| (-slip.bases_gained()).max(0) as usize).sum();
+        molecule.append_mate_bases(number, length + lost, &mut mate.bases);
+        // Apply slips from the last to the first, so that positions stay valid.
+        mate.slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.tract.start));
+        for slip in &mate.slips {
+            slip.apply_to_bases(&mut mate.bases);
+        }
+        mate.bases.truncate(length);
+    }
+
+    /// Draws the base that is called where there is no signal.
+    fn draw_dark_base(&self, rng: &mut Rng) -> u8 {
+        if self.params.machine.two_colour {
+            b'G'
+        } else if rng.draw_bernoulli(DARK_OTHER_BASE_SHARE) {
+            rng.random_base(0.5)
+        } else {
+            b'A'
+        }
+    }
+
+    /// Adds artefacts other than substitutions. From base `lit` on there is no signal.
+    fn add_artefacts(&self, lit: usize, mate: &mut MateRead, rng: &mut Rng, counts: &mut ReadCounts) {
+        let machine = &self.params.machine;
+        if !machine.two_colour {
+            for quality in &mut mate.quals[lit..] {
+                *quality =
+                    33 + DARK_QUALITIES.0 + rng.draw_below(usize::from(DARK_QUALITIES.1 - DARK_QUALITIES.0) + 1) as u8;
+            }
+        }
+        let mut at = rng.draw_geometric(machine.n_rate);
+        while at < mate.bases.len() {
+            counts.n_bases += 1;
+            (mate.bases[at], mate.quals[at]) = (b'N', PHRED33_Q2);
+            at = at.saturating_add(1).saturating_add(rng.draw_geometric(machine.n_rate));
+        }
+        if machine.quality_tails > 0.0 && rng.draw_bernoulli(machine.quality_tails) {
+            counts.quality_tails += 1;
+            let from = rng.draw_below(mate.bases.len().max(1));
+            for (base, quality) in mate.bases.iter_mut().zip(&mut mate.quals).skip(from) {
+                *quality = PHRED33_Q2;
+                if *base != b'N' && rng.draw_bernoulli(TAIL_ERROR_SHARE) {
+                    *base = rng.random_other_base(*base);
+                }
+            }
+        }
+        if machine.binned_qualities {
+            mate.quals.iter_mut().for_each(|quality| *quality = bin_quality(*quality));
+        }
+    }
+
+    /// Draws how many bases of a mate remain after trimming.
+    fn draw_trimmed_length(&self, length: usize, rng: &mut Rng) -> usize {
+        let trimmed = self.params.machine.trimmed;
+        if trimmed > 0.0 && length > MIN_TRIMMED_MATE_BP && rng.draw_bernoulli(trimmed) {
+            MIN_TRIMMED_MATE_BP + rng.draw_below(length - MIN_TRIMMED_MATE_BP + 1)
+        } else {
+            length
+        }
+    }
+}
+
+/// Returns the nearest of NovaSeq's four quality values, Phred+33.
+fn bin_quality(quality: u8) -> u8 {
+    33 + match quality - 33 {
+        0..=2 => 2,
+        3..=17 => 12,
+        18..=29 => 23,
+        _ => 37,
+    }
+}

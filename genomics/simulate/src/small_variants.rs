@@ -1,0 +1,208 @@
+//! Generates small variants: SNVs, indels, MNVs, and length changes of tandem repeats.
+
+use crate::genome::Genome;
+use crate::occupied_regions::OccupiedRegions;
+use crate::rng::Rng;
+use crate::tandem_repeats::{self, TandemRepeat};
+use crate::variant::{GenomePosition, SequenceEdit, Span};
+
+/// Longest tandem repeat whose length is changed, bp. Reads must be able to span it.
+const MAX_RESIZED_TRACT_BP: usize = 80;
+
+/// Kind of small variant to generate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SmallVariantKind {
+    /// A single-nucleotide variant.
+    Snv,
+    /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, anywhere.
+    Indel,
+    /// A tandem repeat longer or shorter by whole units.
+    Tandem,
+}
+
+/// A proposed variant, and the reference span in which it can be written.
+#[derive(Debug, Clone)]
+pub struct ProposedVariant {
+    /// The variant, left-aligned.
+    pub edit: SequenceEdit,
+    /// Span from the leftmost to the rightmost notation, plus one base on both sides.
+    pub reserved: Span,
+}
+
+/// Generates small variants. It stores the genome's tandem repeats.
+#[derive(Debug)]
+pub(crate) struct SmallVariantGenerator<'a> {
+    genome: &'a Genome,
+    /// Homopolymers, and tandem repeats of longer units.
+    tracts: [Vec<ShortTract>; 2],
+}
+
+/// A tandem repeat of at most [`MAX_RESIZED_TRACT_BP`] bp, in compact form: large genomes have tens of millions.
+#[derive(Debug, Clone, Copy)]
+struct ShortTract {
+    start: usize,
+    contig: u32,
+    length: u8,
+    unit: u8,
+}
+
+impl<'a> SmallVariantGenerator<'a> {
+    /// Finds the tandem repeats in the regions in which `ground` allows variants.
+    pub fn new(genome: &'a Genome, ground: &OccupiedRegions) -> Self {
+        let mut tracts = [vec![], vec![]];
+        for (contig, seq) in genome.seqs.iter().enumerate() {
+            let mut found = tandem_repeats::list_tandem_repeats(seq);
+            found.sort_unstable_by_key(|t| (t.start, t.unit));
+            for TandemRepeat { start, end, unit } in found {
+                let wanted = ground.is_position_allowed(GenomePosition { contig, pos: start });
+                if wanted && end - start <= MAX_RESIZED_TRACT_BP {
+                    let (length, contig) = ((end - start) as u8, contig as u32);
+                    tracts[usize::from(unit > 1)].push(ShortTract { start, contig, length, unit: unit as u8 });
+                }
+            }
+        }
+        SmallVariantGenerator { genome, tracts }
+    }
+
+    /// Proposes a variant at a random position; `None` if the position does not allow it.
+    pub fn propose_at_random(
+        &self,
+        ground: &OccupiedRegions,
+        rng: &mut Rng,
+        kind: SmallVariantKind,
+        longest: usize,
+    ) -> Option<ProposedVariant> {
+        let at = ground.random_position(rng);
+        self.propose_at(at, ground, rng, kind, longest)
+    }
+
+    /// Proposes a variant at a position (or, for tandem repeats, at a random repeat); `None` if the position does not
+    /// allow it.
+    pub(crate) fn propose_at(
+        &self,
+        at: GenomePosition,
+        ground: &OccupiedRegions,
+        rng: &mut Rng,
+        kind: SmallVariantKind,
+        longest: usize,
+    ) -> Option<ProposedVariant> {
+        let seq = &self.genome.seqs[at.contig];
+        match kind {
+            SmallVariantKind::Snv => {
+                let from = seq[at.pos];
+                (from != b'N').then(|| {
+                    self.left_align_and_reserve(SequenceEdit {
+                        position: at,
+                        removed: vec![from],
+                        added: vec![draw_substituted_base(rng, from)],
+                    })
+                })
+            }
+            SmallVariantKind::Indel => {
+                let length = rng.draw_log_uniform(1, longest);
+                if at.pos + length >= seq.len() {
+                    return None;
+                }
+                let here = seq[at.pos..at.pos + length].to_vec();
+                if here.contains(&b'N') {
+                    return None;
+                }
+                Some(self.left_align_and_reserve(match rng.draw_below(4) {
+                    0 | 1 => SequenceEdit { position: at, removed: here, added: vec![] },
+                    2 => SequenceEdit { position: at, removed: vec![], added: here },
+                    _ => SequenceEdit {
+                        position: at,
+                        removed: vec![],
+                        added: (0..length).map(|_| rng.random_base(0.42)).collect(),
+                    },
+                }))
+            }
+            SmallVariantKind::Tandem => {
+                let [homopolymers, others] = &self.tracts;
+                let choice = if others.is_empty() || (!homopolymers.is_empty() && rng.draw_bernoulli(0.5)) {
+                    homopolymers
+                } else {
+                    others
+                };
+                if choice.is_empty() {
+                    return self.propose_at_random(ground, rng, SmallVariantKind::Indel, longest);
+                }
+                let ShortTract { start, contig, length, unit } = *rng.choose_item(choice);
+                let tract = TandemRepeat { start, end: start + usize::from(length), unit: unit.into() };
+                self.propose_resized_repeat(contig as usize, tract, rng, longest)
+            }
+        }
+    }
+
+    /// Proposes a tandem repeat longer or shorter by whole units, at most `longest` bp.
+    pub fn propose_resized_repeat(
+        &self,
+        contig: usize,
+        tract: TandemRepeat,
+        rng: &mut Rng,
+        longest: usize,
+    ) -> Option<ProposedVariant> {
+        let seq = &self.genome.seqs[contig];
+        let copies = (tract.end - tract.start) / tract.unit;
+        let shorter = rng.draw_bernoulli(0.5);
+        // Two units stay, so that the site is still a tandem repeat.
+        let most = if shorter { copies.saturating_sub(2) } else { copies }.min(longest / tract.unit);
+        if most == 0 {
+            return None;
+        }
+        let length = rng.draw_log_uniform(1, most) * tract.unit;
+        let at = GenomePosition { contig, pos: tract.start };
+        let units: Vec<u8> = seq[tract.start..tract.start + tract.unit].iter().copied().cycle().take(length).collect();
+        let (removed, added) = if shorter { (units, vec![]) } else { (vec![], units) };
+        Some(self.left_align_and_reserve(SequenceEdit { position: at, removed, added }))
+    }
+
+    /// Proposes a substitution of `length` adjacent bases, all changed; `None` at the end of the contig or at an N.
+    pub(crate) fn propose_substitution(
+        &self,
+        at: GenomePosition,
+        rng: &mut Rng,
+        length: usize,
+    ) -> Option<ProposedVariant> {
+        let removed = self.genome.seqs[at.contig].get(at.pos..at.pos + length)?.to_vec();
+        if removed.contains(&b'N') {
+            return None;
+        }
+        let added = removed.iter().map(|&b| draw_substituted_base(rng, b)).collect();
+        Some(self.left_align_and_reserve(SequenceEdit { position: at, removed, added }))
+    }
+
+    fn left_align_and_reserve(&self, mut edit: SequenceEdit) -> ProposedVariant {
+        let seq = &self.genome.seqs[edit.position.contig];
+        edit.left_align(seq);
+        let allele = if edit.is_substitution() { vec![] } else { [edit.removed.as_slice(), &edit.added].concat() };
+        let mut end = edit.reference_end();
+        // Rightwards the allele rotates the other way: count the positions at which the same change can be written.
+        let mut steps = 0;
+        while !allele.is_empty() && end < seq.len() && seq[end] == allele[steps % allele.len()] {
+            steps += 1;
+            end += 1;
+        }
+        let reserved = Span { contig: edit.position.contig, start: edit.position.pos.saturating_sub(1), end: end + 1 };
+        ProposedVariant { edit, reserved }
+    }
+}
+
+/// Draws another base. Transitions are twice as frequent as both transversions together.
+fn draw_substituted_base(rng: &mut Rng, base: u8) -> u8 {
+    let transition = match base {
+        b'A' => b'G',
+        b'G' => b'A',
+        b'C' => b'T',
+        _ => b'C',
+    };
+    if rng.draw_bernoulli(2.0 / 3.0) {
+        return transition;
+    }
+    loop {
+        let other = rng.random_other_base(base);
+        if other != transition {
+            return other;
+        }
+    }
+}

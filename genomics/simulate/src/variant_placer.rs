@@ -1,0 +1,106 @@
+//! Places somatic variants at free positions of the genome and adds them to the tumour.
+
+use crate::error::Error;
+use crate::genome::Genome;
+use crate::karyotype::Karyotype;
+use crate::occupied_regions::OccupiedRegions;
+use crate::rng::Rng;
+use crate::small_variants::ProposedVariant;
+use crate::tumour::{PlacedVariant, Tumour};
+use crate::variant::{GenomePosition, Span, StructuralVariant};
+
+/// Attempts to find a position for a variant before the simulation gives up.
+pub const MAX_PLACEMENT_TRIES: usize = 2000;
+
+/// State that is needed to place somatic variants.
+#[derive(Debug)]
+pub struct VariantPlacer<'a, 'g> {
+    /// The reference genome.
+    pub genome: &'g Genome,
+    /// Regions that already have a variant or breakpoint.
+    pub(crate) occupied: &'a mut OccupiedRegions<'g>,
+    /// The tumour to which variants are added.
+    pub tumour: &'a mut Tumour,
+    /// Random number generator.
+    pub rng: &'a mut Rng,
+    /// Minimum distance between two variants or breakpoints, bp.
+    pub min_spacing_bp: usize,
+}
+
+/// Returns the error for variants that do not fit into the genome.
+pub fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error {
+    Error::Parameters(format!(
+        "this genome has no space for {wanted} {what} ({placed} placed); reduce their number or the spacing"
+    ))
+}
+
+impl VariantPlacer<'_, '_> {
+    /// Draws the founder clone or a subclone with equal probability.
+    pub(crate) fn random_clone(&mut self) -> usize {
+        self.rng.draw_below(self.tumour.population_shares.len())
+    }
+
+    /// Returns whether a small variant can be placed at its proposed position.
+    pub fn can_place_small(&self, made: &ProposedVariant) -> bool {
+        self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
+            && self.tumour.has_haplotype_for(made.edit.position)
+    }
+
+    /// Adds a structural variant to every cell population of `clone` if its position is free. Returns whether it was
+    /// added.
+    pub fn place_structural(&mut self, clone: usize, variant: StructuralVariant) -> bool {
+        if !self.can_place_structural(&variant) {
+            return false;
+        }
+        let first = self.rng.draw_below(2);
+        [first, 1 - first].into_iter().any(|haplotype| self.apply_to_haplotype(haplotype, clone, &variant))
+    }
+
+    /// Returns whether the position of a structural variant is free and the variant changes the sequence.
+    pub fn can_place_structural(&self, variant: &StructuralVariant) -> bool {
+        let ground = &*self.occupied;
+        let mut cuts = variant.breakpoints().into_iter();
+        cuts.all(|c| ground.is_span_free(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))
+            && variant
+                .affected_span()
+                .is_none_or(|b| !ground.overlaps_sv_span(b) && !ground.has_occupied_bases_near(b, self.min_spacing_bp))
+            && !is_palindromic_inversion(self.genome, variant)
+    }
+
+    /// Applies a structural variant to a haplotype in all carrier populations. Returns `false` if the haplotype lacks
+    /// a breakpoint.
+    pub(crate) fn apply_to_haplotype(&mut self, haplotype: usize, clone: usize, variant: &StructuralVariant) -> bool {
+        let cuts = variant.breakpoints();
+        if cuts.iter().any(|c| self.tumour.is_haplotype_lost(c.contig, haplotype)) {
+            return false;
+        }
+        let carriers = (0..self.tumour.population_shares.len()).filter(|&p| clone == 0 || p == clone);
+        let carriers: Vec<usize> = carriers.collect();
+        let mut changed: Vec<Karyotype> =
+            carriers.iter().map(|&p| self.tumour.karyotypes[p][haplotype].clone()).collect();
+        if changed.iter_mut().any(|k| k.apply_structural(variant).is_err()) {
+            return false;
+        }
+        for (&p, karyotype) in carriers.iter().zip(changed) {
+            self.tumour.karyotypes[p][haplotype] = karyotype;
+        }
+        cuts.iter().for_each(|c| self.occupied.occupy_span(flanking_bases(*c)));
+        if let Some(body) = variant.affected_span() {
+            self.occupied.add_sv_span(body);
+        }
+        self.tumour.structural.push(PlacedVariant::new(variant.clone(), haplotype, clone));
+        true
+    }
+}
+
+/// Returns the two bases next to a breakpoint.
+fn flanking_bases(cut: GenomePosition) -> Span {
+    Span { contig: cut.contig, start: cut.pos.saturating_sub(1), end: cut.pos + 1 }
+}
+
+/// Returns whether the variant is the inversion of a reverse palindrome, which changes nothing.
+fn is_palindromic_inversion(genome: &Genome, variant: &StructuralVariant) -> bool {
+    let StructuralVariant::Inversion(span) = variant else { return false };
+    let bases = &genome.seqs[span.contig][span.start..span.end];
+    genuma_reads::dna::reverse_complement(bases) == bases
+}

@@ -1,0 +1,185 @@
+//! Merges adjacent substitutions of a contig that are on the same molecules into one change (MNV).
+
+use std::collections::HashMap;
+
+use crate::aligned_contig::{AlignedContig, ContigChange};
+use crate::change::Change;
+use crate::locus::Locus;
+use crate::molecule_vote::ChangePairSupport;
+use crate::recruit::RecruitedPair;
+use crate::sequencing_errors::ErrorModel;
+
+/// Sequence index, position, reference and alternative bases of a substitution; `None` for other changes.
+fn as_substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } if reference.len() == alternative.len() => {
+            Some((*chrom, *pos, reference, alternative))
+        }
+        _ => None,
+    }
+}
+
+/// Merges two substitutions of adjacent bases into one change; `None` if they are not adjacent.
+fn merged_change(a: &Change, b: &Change) -> Option<Change> {
+    let (a, b) = (as_substitution(a)?, as_substitution(b)?);
+    let (first, second) = if a.1 < b.1 { (a, b) } else { (b, a) };
+    (first.0 == second.0 && first.1 + first.2.len() == second.1).then(|| Change::Allele {
+        chrom: first.0,
+        pos: first.1,
+        reference: [first.2, second.2].concat(),
+        alternative: [first.3, second.3].concat(),
+    })
+}
+
+/// Merges two adjacent contig changes; `a` is before `b` on the contig.
+fn merge_contig_changes(a: &ContigChange, b: &ContigChange) -> Option<ContigChange> {
+    let change = merged_change(&a.change, &b.change).filter(|_| a.contig_range.end == b.contig_range.start)?;
+    let mut normal = a.left_normal.clone();
+    normal.get_mut(b.contig_range.clone())?.copy_from_slice(b.left_normal.get(b.contig_range.clone())?);
+    Some(ContigChange {
+        change,
+        contig_range: a.contig_range.start..b.contig_range.end,
+        left_normal: normal.clone(),
+        right_normal: normal,
+        right_shift: 0,
+        mapq: a.mapq.min(b.mapq),
+    })
+}
+
+/// Pairs of indices of a contig's changes that are adjacent substitutions, in the order of the contig.
+fn adjacent_pairs(contig: &AlignedContig) -> Vec<[usize; 2]> {
+    let mut order: Vec<usize> = (0..contig.changes.len()).collect();
+    order.sort_by_key(|&f| (contig.changes[f].contig_range.start, f));
+    let adjacent = |two: &&[usize]| merge_contig_changes(&contig.changes[two[0]], &contig.changes[two[1]]).is_some();
+    order.windows(2).filter(adjacent).map(|two| [two[0], two[1]]).collect()
+}
+
+/// Whether a contig has adjacent substitutions.
+pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
+    !adjacent_pairs(contig).is_empty()
+}
+
+/// The change that two adjacent substitutions form together, and the molecules of all samples that show them.
+pub(crate) type AdjacentSubstitutions = (Change, ChangePairSupport);
+
+/// Counts the molecules that show the adjacent substitutions of locus `l`.
+pub fn count_change_pair_support(
+    l: usize,
+    loci: &[Locus],
+    pairs: &[RecruitedPair],
+    errors: &ErrorModel,
+) -> Vec<AdjacentSubstitutions> {
+    let contig = &loci[l].contig;
+    let found = adjacent_pairs(contig);
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let evidence = loci[l].compute_evidence(loci, pairs, errors);
+    let count = |[a, b]: [usize; 2]| {
+        let mut shared = ChangePairSupport::default();
+        for (first, second) in evidence.molecule_votes(a).iter().zip(&evidence.molecule_votes(b)) {
+            shared.add_counts(&ChangePairSupport::from_votes(first, second));
+        }
+        merged_change(&contig.changes[a].change, &contig.changes[b].change).map(|change| (change, shared))
+    };
+    found.into_iter().filter_map(count).collect()
+}
+
+/// Merges adjacent substitutions that arose in one event, in all contigs alike. If several contigs show the same
+/// substitutions, the counts of the contig with most molecules with both decide.
+pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = AdjacentSubstitutions>) {
+    let mut best: HashMap<Change, ChangePairSupport> = HashMap::new();
+    for (change, shared) in joint_counts {
+        let known = best.entry(change).or_insert(shared);
+        if shared.both > known.both {
+            *known = shared;
+        }
+    }
+    best.retain(|_, shared| shared.arose_together());
+    if !best.is_empty() {
+        loci.iter_mut().for_each(|locus| merge_in_contig(&mut locus.contig, |change| best.contains_key(change)));
+    }
+}
+
+/// Merges the adjacent substitutions of a contig that form a change for which `together` is true.
+fn merge_in_contig(contig: &mut AlignedContig, together: impl Fn(&Change) -> bool) {
+    let change = |f: usize| &contig.changes[f].change;
+    let mut two = adjacent_pairs(contig);
+    two.retain(|&[a, b]| merged_change(change(a), change(b)).is_some_and(|c| together(&c)));
+    let mut gone = vec![false; contig.changes.len()];
+    // From the last to the first: each merge includes the changes after it.
+    for [a, b] in two.into_iter().rev() {
+        if let Some(whole) = merge_contig_changes(&contig.changes[a], &contig.changes[b]) {
+            contig.changes[a] = whole;
+            gone[b] = true;
+        }
+    }
+    let mut gone = gone.into_iter();
+    contig.changes.retain(|_| gone.next() != Some(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A contig of repeated `ACGT` with changed bases at the given positions on the contig and in the genome.
+    fn contig(places: &[(usize, usize)]) -> AlignedContig {
+        let normal = b"ACGT".repeat(10);
+        let mut seq = normal.clone();
+        places.iter().for_each(|&(at, _)| seq[at] = b'N');
+        let finding = |&(at, pos): &(usize, usize)| {
+            let mut undone = seq.clone();
+            undone[at] = normal[at];
+            let (reference, alternative) = (vec![normal[at]], vec![at as u8]);
+            ContigChange {
+                change: Change::Allele { chrom: 0, pos, reference, alternative },
+                contig_range: at..at + 1,
+                left_normal: undone.clone(),
+                right_normal: undone,
+                right_shift: 0,
+                mapq: 60,
+            }
+        };
+        AlignedContig {
+            changes: places.iter().map(finding).collect(),
+            novel: vec![true; seq.len()],
+            quality_sums: vec![400; seq.len()],
+            assembled: 0..seq.len(),
+            num_reads: 9,
+            diagonals: [None; 2],
+            seq,
+        }
+    }
+
+    /// Contig range, position and tumour bases of each change after all adjacent substitutions are merged.
+    fn all_joined(places: &[(usize, usize)]) -> Vec<(std::ops::Range<usize>, usize, Vec<u8>)> {
+        let mut contig = contig(places);
+        merge_in_contig(&mut contig, |_| true);
+        let told = |f: &ContigChange| {
+            // Exactly the changed bases are undone.
+            for i in 0..contig.seq.len() {
+                let expected = if f.contig_range.contains(&i) { b"ACGT"[i % 4] } else { contig.seq[i] };
+                assert_eq!(f.left_normal[i], expected);
+            }
+            assert_eq!(f.left_normal, f.right_normal);
+            let (_, pos, _, alternative) = as_substitution(&f.change).unwrap();
+            (f.contig_range.clone(), pos, alternative.to_vec())
+        };
+        contig.changes.iter().map(told).collect()
+    }
+
+    #[test]
+    fn neighbours_are_joined_in_the_order_of_the_genome() {
+        assert_eq!(all_joined(&[(9, 109), (10, 110)]), [(9..11, 109, vec![9, 10])]);
+        // The contig is on the reverse strand here.
+        assert_eq!(all_joined(&[(9, 112), (10, 111), (11, 110)]), [(9..12, 110, vec![11, 10, 9])]);
+        // The order of the changes does not matter; changes that are not adjacent remain.
+        let apart = [(20, 120), (10, 110), (12, 112), (9, 109), (21, 121)];
+        assert_eq!(
+            all_joined(&apart),
+            [(20..22, 120, vec![20, 21]), (12..13, 112, vec![12]), (9..11, 109, vec![9, 10])]
+        );
+        // Changes adjacent on the contig but not in the genome.
+        assert_eq!(all_joined(&[(9, 109), (10, 310)]).len(), 2);
+    }
+}

@@ -1,0 +1,589 @@
+//! Compares a tumour contig with the genome: its position, and the changes it shows.
+
+use std::collections::HashSet;
+
+use genuma_align::Hit;
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
+
+use crate::affine::{self, AlignmentOp};
+use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
+use crate::change::{Change, left_align_allele};
+use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
+use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+
+/// A change on a contig, with the sequences without the change that reads are compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContigChange {
+    /// The difference from the genome.
+    pub change: Change,
+    /// Range of the changed bases on the contig; empty for a deletion.
+    pub contig_range: std::ops::Range<usize>,
+    /// The sequence without the change that shares the contig's left flank. Left of `at` its coordinates are those of
+    /// the contig.
+    pub left_normal: Vec<u8>,
+    /// The sequence without the change that shares the contig's right flank.
+    pub right_normal: Vec<u8>,
+    /// Number added to a contig coordinate right of `at` to get the coordinate in `right_normal`.
+    pub right_shift: i32,
+    /// Mapping quality of the contig's position: three times the score difference to the second-best position, in
+    /// matching bases, at most 60. For a junction the lower value of its two segments.
+    pub mapq: u8,
+}
+
+/// Number of genome bases added beyond a breakpoint and beyond the contig's ends, for reads that extend past them.
+const FLANKING_GENOME_BASES: usize = 500;
+/// An end of a contig of at most this many bases may remain unaligned without being a breakpoint.
+const MAX_UNALIGNED_END_BASES: usize = 12;
+
+/// Minimum number of bases outside tandem repeats between a substitution and each end of its contig.
+const MIN_FLANK_BASES: usize = 5;
+/// Length in bases from which repeated units count as a tandem repeat.
+const MIN_REPEAT_BASES: usize = 10;
+
+/// Number of bases, from the first on, that belong to a tandem repeat; 0 if there is none.
+fn leading_repeat_len(bases: &[&u8]) -> usize {
+    let run = |unit: usize| unit + bases.iter().zip(&bases[unit..]).take_while(|(a, b)| a == b).count();
+    (1..=MAX_REPEAT_UNIT_BP.min(bases.len())).map(run).filter(|&n| n >= MIN_REPEAT_BASES).max().unwrap_or(0)
+}
+
+/// Minimum length in bases of the gap between two segments that is tested for an inversion.
+const MIN_INVERTED_GAP_BASES: usize = 25;
+/// Number of genome bases beyond both segments in which the reverse complement is searched.
+const INVERSION_SEARCH_MARGIN_BASES: usize = 30;
+
+/// Length of the best prefix on which two sequences agree without gaps, by the score +1 for a match, -4 for a
+/// mismatch.
+fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {
+    let (mut score, mut best, mut len) = (0i32, 0i32, 0usize);
+    for (i, (q, t)) in query.zip(target).enumerate() {
+        score += if q == t { 1 } else { -4 };
+        if score > best {
+            (best, len) = (score, i + 1);
+        }
+        if score < best - 20 {
+            break;
+        }
+    }
+    len
+}
+
+/// A range of the genome, on its forward or reverse strand.
+#[derive(Debug, Clone, Copy)]
+struct GenomeRegion {
+    chrom: usize,
+    forward: bool,
+    start: usize,
+    end: usize,
+}
+
+impl GenomeRegion {
+    fn bases(&self, genome: &Reference) -> Vec<u8> {
+        let bases = &genome.contigs[self.chrom].seq[self.start..self.end];
+        if self.forward { bases.to_vec() } else { reverse_complement(bases) }
+    }
+
+    /// Genome range of a range of this region's bases.
+    fn genome_range(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+        if self.forward {
+            self.start + range.start..self.start + range.end
+        } else {
+            self.end - range.end..self.end - range.start
+        }
+    }
+}
+
+/// A contig, reverse-complemented if necessary, so that its longest segment is on the forward strand.
+struct OrientedContig<'a> {
+    genome: &'a Reference,
+    seq: Vec<u8>,
+    novel: Vec<bool>,
+    quality_sums: Vec<u16>,
+    num_reads: usize,
+    segments: Vec<ContigSegment>,
+}
+
+/// A contig aligned with the genome: oriented like the forward strand and extended by genome bases beyond both ends,
+/// so that reads that extend past the contig can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlignedContig {
+    /// Bases of the contig, with the genome bases added at both ends.
+    pub seq: Vec<u8>,
+    /// For each base of `seq`, whether a k-mer that only the tumour has covers it.
+    pub novel: Vec<bool>,
+    /// For each base, the sum of the base qualities of the tumour reads that have it; 0 outside the assembled bases.
+    pub quality_sums: Vec<u16>,
+    /// Range of the assembled bases in `seq`.
+    pub assembled: std::ops::Range<usize>,
+    /// Number of tumour reads in the contig's assembly.
+    pub num_reads: usize,
+    /// Differences from the genome, in coordinates of `seq`.
+    pub changes: Vec<ContigChange>,
+    /// For the contig's first and last segment: the sequence index, and the number added to a contig coordinate to
+    /// get the genome position. `None` for a segment on the reverse strand.
+    pub diagonals: [Option<(usize, i64)>; 2],
+}
+
+impl AlignedContig {
+    /// A contig without a position on the genome and without changes.
+    pub fn from_unplaced_contig(contig: &Contig) -> AlignedContig {
+        AlignedContig {
+            seq: contig.seq.clone(),
+            novel: contig.novel.clone(),
+            quality_sums: contig.quality_sums.clone(),
+            assembled: 0..contig.seq.len(),
+            num_reads: contig.reads.len(),
+            changes: Vec::new(),
+            diagonals: [None; 2],
+        }
+    }
+
+    /// Whether at least one change is supported by more than a few low-quality bases. A change that spans several
+    /// contig bases, or none, always counts as well supported.
+    pub fn is_well_supported(&self) -> bool {
+        let poor = |f: &ContigChange| {
+            f.contig_range.len() == 1 && self.quality_sums[f.contig_range.start] < MIN_CHANGED_BASE_QUALITY_SUM
+        };
+        !self.changes.iter().all(poor)
+    }
+}
+
+/// Aligns a contig with the genome from the mapper's hits, and finds its changes.
+pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
+    let segments = select_segments(contig, hits, genome);
+    let Some(longest) = segments.iter().max_by_key(|p| p.query_len()).copied() else {
+        return AlignedContig::from_unplaced_contig(contig);
+    };
+    let len = contig.seq.len();
+    let flipped = !longest.forward;
+    let mut oriented = OrientedContig {
+        genome,
+        seq: if flipped { reverse_complement(&contig.seq) } else { contig.seq.clone() },
+        novel: contig.novel.clone(),
+        quality_sums: contig.quality_sums.clone(),
+        num_reads: contig.reads.len(),
+        segments,
+    };
+    if flipped {
+        oriented.novel.reverse();
+        oriented.quality_sums.reverse();
+        oriented.segments = oriented.segments.iter().map(|p| p.reverse_complemented(len)).collect();
+        oriented.segments.sort_by_key(|p| (p.query.0, p.query.1));
+    }
+    oriented.detect_inversions();
+    let (contig_changes, ends) = oriented.find_changes();
+    oriented.add_genome_flanks(contig_changes, ends)
+}
+
+impl OrientedContig<'_> {
+    /// Detects short inversions: searches the unaligned gap between two segments of one strand for the reverse
+    /// complement of the genome there. Mappers extend alignments through short inversions.
+    fn detect_inversions(&mut self) {
+        let mut inverted = Vec::new();
+        for two in self.segments.windows(2) {
+            let (a, b) = (&two[0], &two[1]);
+            let (start, end) = (a.query.1, b.query.0);
+            let (low, high) = if a.forward { (a.target.1, b.target.0) } else { (b.target.1, a.target.0) };
+            let alike = a.chrom == b.chrom
+                && a.forward == b.forward
+                && high >= low
+                && high - low <= MAX_JOINED_SEGMENT_DISTANCE_BP;
+            if !alike || end < start + MIN_INVERTED_GAP_BASES {
+                continue;
+            }
+            let chrom = &self.genome.contigs[a.chrom].seq;
+            let from = low.saturating_sub(INVERSION_SEARCH_MARGIN_BASES);
+            let window = &chrom[from..(high + INVERSION_SEARCH_MARGIN_BASES).min(chrom.len())];
+            let gap = &self.seq[start..end];
+            let gap = if a.forward { reverse_complement(gap) } else { gap.to_vec() };
+            let alignment = affine::align_query(&gap, window);
+            if alignment.score >= 8 * gap.len() as i32 {
+                let at = from + alignment.start;
+                let target = (at, at + alignment.target_len());
+                inverted.push(ContigSegment { forward: !a.forward, query: (start, end), target, ..*a });
+            }
+        }
+        self.segments.extend(inverted);
+        self.segments.sort_by_key(|p| (p.query.0, p.query.1));
+    }
+
+    /// Finds the changes, and the segments at the contig's two ends.
+    fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2]) {
+        let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
+        let mut found = Vec::new();
+        if let Some(whole) = self.align_whole_contig(&first, &last) {
+            return whole;
+        }
+        // Each segment explains the contig up to its junctions. Matches beyond a junction are chance.
+        let mut own: Vec<(usize, usize)> = self.segments.iter().map(|p| p.query).collect();
+        for (i, two) in self.segments.windows(2).enumerate() {
+            match self.align_segments_as_one(&two[0], &two[1]) {
+                Some(small) => found.extend(small),
+                None => {
+                    if let Some(junction) = self.find_junction(&two[0], &two[1]) {
+                        own[i].1 = own[i].1.min(junction.contig_range.start);
+                        own[i + 1].0 = own[i + 1].0.max(junction.contig_range.end);
+                        found.push(junction);
+                    }
+                }
+            }
+        }
+        for (segment, own) in self.segments.iter().zip(own) {
+            found.extend(
+                self.changes_in_segment(segment)
+                    .into_iter()
+                    .filter(|f| f.contig_range.start >= own.0 && f.contig_range.end <= own.1),
+            );
+        }
+        found.extend(self.find_novel_ends(&first, &last));
+        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
+        // Two overlapping segments may show the same change.
+        let mut seen_changes = HashSet::new();
+        found.retain(|f| seen_changes.insert(f.change.clone()));
+        (found, [first, last])
+    }
+
+    /// Adds genome bases at both ends of the contig and of the sequences without its changes. An end without a
+    /// position on the genome remains as it is.
+    fn add_genome_flanks(self, contig_changes: Vec<ContigChange>, [first, last]: [ContigSegment; 2]) -> AlignedContig {
+        let (first, last) = (&first, &last);
+        let len = self.seq.len();
+        let before =
+            if first.query.0 <= MAX_UNALIGNED_END_BASES { self.genome_bases_before(first, 0) } else { Vec::new() };
+        let after =
+            if len - last.query.1 <= MAX_UNALIGNED_END_BASES { self.genome_bases_after(last, len) } else { Vec::new() };
+        let pad = before.len();
+        let contig_changes = contig_changes
+            .into_iter()
+            .map(|f| {
+                let joined = matches!(f.change, Change::Allele { .. });
+                let left_normal = [&before[..], &f.left_normal[..], if joined { &after[..] } else { &[] }].concat();
+                let right_normal = [if joined { &before[..] } else { &[] }, &f.right_normal[..], &after[..]].concat();
+                ContigChange {
+                    contig_range: f.contig_range.start + pad..f.contig_range.end + pad,
+                    right_shift: f.right_shift - if joined { 0 } else { pad as i32 },
+                    left_normal,
+                    right_normal,
+                    ..f
+                }
+            })
+            .collect();
+        let mut novel = vec![false; pad + len + after.len()];
+        novel[pad..pad + len].copy_from_slice(&self.novel);
+        let mut weight = vec![0; pad + len + after.len()];
+        weight[pad..pad + len].copy_from_slice(&self.quality_sums);
+        let diagonal = |segment: &ContigSegment, end: SegmentEnd| {
+            segment.forward.then(|| (segment.chrom, segment.aligned_position(pad, end) - 2 * pad as i64))
+        };
+        AlignedContig {
+            seq: [&before[..], &self.seq, &after[..]].concat(),
+            novel,
+            quality_sums: weight,
+            assembled: pad..pad + len,
+            num_reads: self.num_reads,
+            changes: contig_changes,
+            diagonals: [diagonal(first, SegmentEnd::First), diagonal(last, SegmentEnd::Last)],
+        }
+    }
+
+    fn chrom(&self, segment: &ContigSegment) -> &[u8] {
+        &self.genome.contigs[segment.chrom].seq
+    }
+
+    /// Whether a tumour-only k-mer covers the change.
+    fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
+        let range = at.start.saturating_sub(1)..(at.end + 1).min(self.novel.len());
+        self.novel[range].iter().any(|&n| n)
+    }
+
+    /// Whether the contig extends far enough on both sides of a small change to distinguish the change from a
+    /// breakpoint, or from a different length of a tandem repeat at the contig's end.
+    fn has_sufficient_flanks(&self, f: &ContigChange) -> bool {
+        let Change::Allele { reference, alternative, .. } = &f.change else { return true };
+        let least = if reference.len() == alternative.len() { MIN_FLANK_BASES } else { MAX_UNALIGNED_END_BASES };
+        let before = self.seq[..f.contig_range.start].iter().rev();
+        let after = self.seq[f.contig_range.end..].iter();
+        let held = |flank: &[&u8]| flank.len() >= least && flank.len() - leading_repeat_len(flank) >= MIN_FLANK_BASES;
+        held(&before.collect::<Vec<_>>()) && held(&after.collect::<Vec<_>>())
+    }
+
+    /// Aligns the whole contig as one segment. `None` if its first and last segment are not in order and near each
+    /// other, or if the alignment does not explain the contig.
+    fn align_whole_contig(
+        &self,
+        first: &ContigSegment,
+        last: &ContigSegment,
+    ) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
+        let in_order = first.chrom == last.chrom
+            && first.forward
+            && last.forward
+            && last.target.1 >= first.target.0
+            && last.target.1 - first.target.0 <= self.seq.len() + MAX_JOINED_SEGMENT_DISTANCE_BP;
+        if !in_order || self.segments.iter().any(|p| p.chrom != first.chrom || !p.forward) {
+            return None;
+        }
+        let (head, tail) = (first.query.0, self.seq.len() - last.query.1);
+        let loose = head.max(tail) > MAX_UNALIGNED_END_BASES;
+        let pad = if loose { MAX_JOINED_SEGMENT_DISTANCE_BP } else { 50 };
+        let chrom = self.chrom(first);
+        let start = first.target.0.saturating_sub(head + pad);
+        let end = (last.target.1 + tail + pad).min(chrom.len());
+        let region = GenomeRegion { chrom: first.chrom, forward: true, start, end };
+        let bases = &chrom[start..end];
+        let alignment = affine::align_query(&self.seq, bases);
+        // If an unaligned end or a second segment is not explained by a gap of the alignment, there is a breakpoint.
+        if (loose || self.segments.len() > 1) && !self.explains_contig(&alignment, bases) {
+            return None;
+        }
+        let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
+        let mut found = self.read_changes(&alignment, region, bases, (0, self.seq.len()), mapq);
+        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
+        let from = start + alignment.start;
+        let query = (0, self.seq.len());
+        let whole = ContigSegment { query, target: (from, from + alignment.target_len()), mapq, ..*first };
+        Some((found, [whole, whole]))
+    }
+
+    /// Whether an alignment has few mismatches and at most two gaps, none of them at an end.
+    fn explains_contig(&self, alignment: &affine::Alignment, target: &[u8]) -> bool {
+        let (mut q, mut t, mut differing, mut gaps) = (0, alignment.start, 0, 0);
+        for op in &alignment.ops {
+            match *op {
+                AlignmentOp::Match(n) => {
+                    let n = n as usize;
+                    differing += self.seq[q..q + n].iter().zip(&target[t..t + n]).filter(|(a, b)| a != b).count();
+                    (q, t) = (q + n, t + n);
+                }
+                AlignmentOp::Insert(n) => (q, gaps) = (q + n as usize, gaps + 1),
+                AlignmentOp::Delete(n) => (t, gaps) = (t + n as usize, gaps + 1),
+            }
+        }
+        let ends_in_gap = [alignment.ops.first(), alignment.ops.last()]
+            .iter()
+            .any(|s| !matches!(s, Some(AlignmentOp::Match(n)) if *n >= MAX_UNALIGNED_END_BASES as u32));
+        gaps <= 2 && differing <= 2 + self.seq.len() / 50 && !ends_in_gap
+    }
+
+    /// Aligns two successive segments of a contig as one. `None` if they are not near each other.
+    fn align_segments_as_one(&self, a: &ContigSegment, b: &ContigSegment) -> Option<Vec<ContigChange>> {
+        if a.chrom != b.chrom || a.forward != b.forward {
+            return None;
+        }
+        let (first, second) = if a.forward { (a, b) } else { (b, a) };
+        let near = second.target.0 + 20 >= first.target.1
+            && second.target.0 <= first.target.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
+        if !near {
+            return None;
+        }
+        let region = GenomeRegion {
+            chrom: a.chrom,
+            forward: a.forward,
+            start: first.target.0,
+            end: second.target.1.max(first.target.0),
+        };
+        Some(self.changes_in_region(region, (a.query.0, b.query.1), a.mapq.min(b.mapq)))
+    }
+
+    /// Small changes within one segment of a contig that has several.
+    fn changes_in_segment(&self, segment: &ContigSegment) -> Vec<ContigChange> {
+        let &ContigSegment { chrom, forward, target: (start, end), .. } = segment;
+        self.changes_in_region(GenomeRegion { chrom, forward, start, end }, segment.query, segment.mapq)
+    }
+
+    /// Changes of the contig bases `query.0..query.1` relative to a region of the genome.
+    fn changes_in_region(&self, region: GenomeRegion, query: (usize, usize), mapq: u8) -> Vec<ContigChange> {
+        let bases = region.bases(self.genome);
+        let alignment = affine::align_query(&self.seq[query.0..query.1], &bases);
+        self.read_changes(&alignment, region, &bases, query, mapq)
+    }
+
+    /// Reads the changes of contig bases `from..to` from their alignment with a region of the genome whose bases are
+    /// `bases`.
+    fn read_changes(
+        &self,
+        alignment: &affine::Alignment,
+        region: GenomeRegion,
+        bases: &[u8],
+        (from, to): (usize, usize),
+        mapq: u8,
+    ) -> Vec<ContigChange> {
+        let target = &self.genome.contigs[region.chrom].seq;
+        let (mut q, mut t) = (from, alignment.start);
+        let mut found = Vec::new();
+        let mut add = |q: std::ops::Range<usize>, t: std::ops::Range<usize>| {
+            // A gap at the end of a contig is an unaligned end.
+            if q.start == from && t.is_empty() || q.end == to && t.is_empty() {
+                return;
+            }
+            let in_genome = region.genome_range(&t);
+            let alternative = &self.seq[q.clone()];
+            let alternative = if region.forward { alternative.to_vec() } else { reverse_complement(alternative) };
+            let reference = &target[in_genome.clone()];
+            if reference.iter().chain(&alternative).any(|b| !b"ACGT".contains(b)) {
+                return;
+            }
+            let (pos, reference, alternative) = left_align_allele(target, in_genome.start, reference, &alternative);
+            let normal = [&self.seq[..q.start], &bases[t.clone()], &self.seq[q.end..]].concat();
+            found.push(ContigChange {
+                right_shift: t.len() as i32 - q.len() as i32,
+                change: Change::Allele { chrom: region.chrom, pos, reference, alternative },
+                contig_range: q,
+                left_normal: normal.clone(),
+                right_normal: normal,
+                mapq,
+            });
+        };
+        for op in &alignment.ops {
+            match *op {
+                AlignmentOp::Match(n) => {
+                    for _ in 0..n {
+                        if self.seq[q] != bases[t] {
+                            add(q..q + 1, t..t + 1);
+                        }
+                        (q, t) = (q + 1, t + 1);
+                    }
+                }
+                AlignmentOp::Insert(n) => {
+                    add(q..q + n as usize, t..t);
+                    q += n as usize;
+                }
+                AlignmentOp::Delete(n) => {
+                    add(q..q, t..t + n as usize);
+                    t += n as usize;
+                }
+            }
+        }
+        found
+    }
+
+    /// Genome bases that continue the contig from position `q` on after a segment.
+    fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
+        segment.aligned_bases(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
+    }
+
+    /// Genome bases that precede contig position `q` before a segment.
+    fn genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
+        // Positions before the contig's first base would be negative: all coordinates are shifted.
+        let shifted = ContigSegment {
+            query: (segment.query.0 + FLANKING_GENOME_BASES, segment.query.1 + FLANKING_GENOME_BASES),
+            ..*segment
+        };
+        shifted.aligned_bases(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
+    }
+
+    /// Number of bases at one end of a segment that align without gaps.
+    fn gapless_end_len(&self, segment: &ContigSegment, end: SegmentEnd) -> usize {
+        let (from, to) = segment.query;
+        let genome = segment.aligned_bases(from..to, end, self.genome);
+        let contig = &self.seq[from..to];
+        match end {
+            SegmentEnd::First => gapless_prefix_len(contig.iter(), genome.iter()),
+            SegmentEnd::Last => gapless_prefix_len(contig.iter().rev(), genome.iter().rev()),
+        }
+    }
+
+    /// Finds the junction between two segments: the split of the contig with the highest score of both. `None` if the
+    /// segments have no common range of possible splits.
+    fn find_junction(&self, a: &ContigSegment, b: &ContigSegment) -> Option<ContigChange> {
+        /// Number of bases on both sides of the segments' ends in which the split is searched.
+        const REACH: usize = 60;
+        // The split is searched only where the segments have no gaps: beyond a gap their diagonal differs.
+        let lo =
+            a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.1 - self.gapless_end_len(a, SegmentEnd::Last));
+        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.0 + self.gapless_end_len(b, SegmentEnd::First));
+        if lo >= hi {
+            return None;
+        }
+        let stretch = &self.seq[lo..hi];
+        let follow = a.aligned_bases(lo..hi, SegmentEnd::Last, self.genome);
+        let precede = b.aligned_bases(lo..hi, SegmentEnd::First, self.genome);
+        let agree = |x: Option<&u8>, y: u8| if x == Some(&y) { 1i32 } else { -4 };
+        // left[i]: score of stretch[..i] as continuation of a; right[i]: score of stretch[i..] as the bases before b.
+        let mut left = vec![0i32; stretch.len() + 1];
+        for i in 0..stretch.len() {
+            left[i + 1] = left[i] + agree(follow.get(i), stretch[i]);
+        }
+        let mut right = vec![0i32; stretch.len() + 1];
+        let lead = stretch.len() - precede.len().min(stretch.len());
+        for i in (0..stretch.len()).rev() {
+            right[i] = right[i + 1] + agree(i.checked_sub(lead).and_then(|x| precede.get(x)), stretch[i]);
+        }
+        // For each start of b, the best end of a at or before it. Ties are resolved as far left as possible.
+        let (mut exit, mut best) = (0usize, (i32::MIN, 0usize, 0usize));
+        for entry in 0..=stretch.len() {
+            if left[entry] > left[exit] {
+                exit = entry;
+            }
+            let score = left[exit] + right[entry] - i32::from(entry > exit);
+            if score > best.0 {
+                best = (score, exit, entry);
+            }
+        }
+        let (_, exit, entry) = best;
+        let homology = (1..=stretch.len() - entry)
+            .take_while(|&h| exit == entry && follow.get(entry + h - 1) == Some(&stretch[entry + h - 1]))
+            .count();
+        // The leftmost split on the contig is the leftmost position of the first breakend unless the contig is on the
+        // reverse strand there.
+        let leave = |q: usize| a.breakend(q, SegmentEnd::Last, self.genome);
+        let enter = |q: usize| b.breakend(q, SegmentEnd::First, self.genome);
+        let first = if leave(lo + exit)? <= enter(lo + entry)? { a } else { b };
+        let shift = if first.forward { 0 } else { homology };
+        let (q0, q1) = (lo + exit + shift, lo + entry + shift);
+        let (leave, enter) = (leave(q0)?, enter(q1)?);
+        let inserted = self.seq[q0..q1].to_vec();
+        let (ends, inserted) =
+            if leave <= enter { ([leave, enter], inserted) } else { ([enter, leave], reverse_complement(&inserted)) };
+        let left_normal = [&self.seq[..q0], &self.genome_bases_after(a, q0)[..]].concat();
+        let before = self.genome_bases_before(b, q1);
+        let right_shift = before.len() as i32 - q1 as i32;
+        let right_normal = [&before[..], &self.seq[q1..]].concat();
+        Some(ContigChange {
+            change: Change::Junction { ends, inserted, homology },
+            contig_range: q0..q1,
+            left_normal,
+            right_normal,
+            right_shift,
+            mapq: a.mapq.min(b.mapq),
+        })
+    }
+
+    /// Unaligned ends of the contig: novel sequence.
+    fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
+        /// Minimum length in bases of an unaligned end that counts as novel sequence.
+        const LEAST: usize = 25;
+        let mut found = Vec::new();
+        if self.seq.len() - last.query.1 >= LEAST
+            && let Some(end) = last.breakend(last.query.1, SegmentEnd::Last, self.genome)
+        {
+            let q = last.query.1;
+            let normal = [&self.seq[..q], &self.genome_bases_after(last, q)[..]].concat();
+            found.push(ContigChange {
+                change: Change::Novel { end, sequence: self.seq[q..].to_vec() },
+                contig_range: q..q,
+                left_normal: normal.clone(),
+                right_normal: normal,
+                right_shift: 0,
+                mapq: last.mapq,
+            });
+        }
+        if first.query.0 >= LEAST
+            && let Some(end) = first.breakend(first.query.0, SegmentEnd::First, self.genome)
+        {
+            let q = first.query.0;
+            let before = self.genome_bases_before(first, q);
+            let right_shift = before.len() as i32 - q as i32;
+            let normal = [&before[..], &self.seq[q..]].concat();
+            found.push(ContigChange {
+                change: Change::Novel { end, sequence: reverse_complement(&self.seq[..q]) },
+                contig_range: q..q,
+                left_normal: normal.clone(),
+                right_normal: normal,
+                right_shift,
+                mapq: first.mapq,
+            });
+        }
+        found
+    }
+}

@@ -1,0 +1,115 @@
+//! Branch points of repeated tumour sequence. Parts of a virus, for example, may be inserted at several loci with
+//! different neighbours, and the reads of all loci meet in the common part. This module selects the reads that belong
+//! to a seed at the border of this part, and finds how far from the seed the sequence is unambiguous.
+
+use std::ops::Range;
+
+use crate::gapless_stack::GaplessStack;
+use crate::packed::OwnedRead;
+
+/// Minimum overlap of two reads in bp to be joined.
+const MIN_OVERLAP_BP: usize = 24;
+/// Number of bases on each side of a column that show whether a read diverges from the consensus there.
+///
+/// Before the divergence at most [`MAX_AGREEING_MISMATCHES`] of these bases differ, after it at least
+/// [`MIN_DIVERGING_MISMATCHES`].
+const WINDOW_BP: usize = 20;
+const MAX_AGREEING_MISMATCHES: u32 = 1;
+const MIN_DIVERGING_MISMATCHES: u32 = 8;
+/// Minimum number of reads that diverge at one column. Fewer may be chimeras.
+const MIN_DIVERGING_READS: u32 = 3;
+/// Minimum Phred quality of a differing base that counts.
+const MIN_BASE_QUALITY: u8 = 15;
+
+/// Indices of the reads that belong to the reads with the seed: outwards from the seed, each read overlaps the reads
+/// before it and agrees with them. `seed` is the range of the seed in stack coordinates.
+pub(crate) fn select_reads_along_seed(
+    reads: &[(i32, &OwnedRead)],
+    carries: impl Fn(usize) -> bool,
+    seed: &Range<i32>,
+) -> Vec<usize> {
+    let (mut selected, mut others): (Vec<usize>, Vec<usize>) = (0..reads.len()).partition(|&i| carries(i));
+    let from_seed = |&i: &usize| {
+        let (at, read) = reads[i];
+        (2 * at + read.seq.len() as i32 - seed.start - seed.end).abs()
+    };
+    others.sort_by_key(|i| (from_seed(i), *i));
+    let mut columns = GaplessStack::spanning_reads(reads.iter().copied());
+    selected.iter().for_each(|&i| columns.add_read(reads[i].0, reads[i].1));
+    for i in others {
+        let (at, read) = reads[i];
+        if columns.overlap_bp(at, read) >= MIN_OVERLAP_BP && columns.agrees_with_majority(at, read) {
+            columns.add_read(at, read);
+            selected.push(i);
+        }
+    }
+    selected.sort_unstable();
+    selected
+}
+
+/// The first columns left and right of a seed at which several reads diverge from the consensus while no read from
+/// the seed continues with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct BranchPoints {
+    /// First column of the unambiguous sequence, if reads diverge to its left.
+    pub(crate) left: Option<usize>,
+    /// Column after the last of the unambiguous sequence, if reads diverge to its right.
+    pub(crate) right: Option<usize>,
+    /// Whether reads diverge within the seed, to either side.
+    pub(crate) within_seed: bool,
+}
+
+impl BranchPoints {
+    /// Finds the branch points of reads that are stacked on columns from `start` on. `seed` is the range of the seed
+    /// in the consensus.
+    pub(crate) fn from_reads<'a>(
+        reads: impl Iterator<Item = (i32, &'a OwnedRead)>,
+        start: i32,
+        consensus: &[u8],
+        seed: &Range<usize>,
+    ) -> BranchPoints {
+        let mut diverging_reads = [vec![0u32; consensus.len() + 1], vec![0u32; consensus.len() + 1]];
+        // How far reads from the seed continue with the consensus.
+        let (mut left, mut right) = (seed.start, seed.end);
+        let mut mismatch_sums: Vec<u32> = Vec::new();
+        for (at, read) in reads {
+            let Ok(from) = usize::try_from(at - start) else { continue };
+            let Some(consensus_part) = consensus.get(from..from + read.seq.len()) else { continue };
+            mismatch_sums.clear();
+            mismatch_sums.push(0);
+            let mut sum = 0;
+            mismatch_sums.extend(read.seq.iter().zip(&read.qual).zip(consensus_part).map(|((b, &q), c)| {
+                sum += u32::from(b != c && q >= MIN_BASE_QUALITY);
+                sum
+            }));
+            let differs = |range: Range<usize>| mismatch_sums[range.end] - mismatch_sums[range.start];
+            let end = read.seq.len();
+            let columns = WINDOW_BP..(end + 1).saturating_sub(WINDOW_BP);
+            let before = |i: usize| differs(i - WINDOW_BP..i);
+            let behind = |i: usize| differs(i..i + WINDOW_BP);
+            let diverges = columns.clone().find(|&i| {
+                before(i) <= MAX_AGREEING_MISMATCHES && behind(i) >= MIN_DIVERGING_MISMATCHES && differs(i..i + 1) > 0
+            });
+            let converges = columns.rev().find(|&i| {
+                behind(i) <= MAX_AGREEING_MISMATCHES && before(i) >= MIN_DIVERGING_MISMATCHES && differs(i - 1..i) > 0
+            });
+            if let Some(i) = converges {
+                diverging_reads[0][from + i] += 1;
+            }
+            if let Some(i) = diverges {
+                diverging_reads[1][from + i] += 1;
+            }
+            let holds = from <= seed.start && from + end >= seed.end;
+            if holds && differs(seed.start - from..seed.end - from) <= MAX_AGREEING_MISMATCHES {
+                left = left.min(from + converges.unwrap_or(0));
+                right = right.max(from + diverges.unwrap_or(end));
+            }
+        }
+        let many = |side: usize, column: &usize| diverging_reads[side][*column] >= MIN_DIVERGING_READS;
+        BranchPoints {
+            left: (0..=seed.start).rev().find(|c| many(0, c) && left + WINDOW_BP > *c),
+            within_seed: seed.clone().any(|c| many(0, &c) || many(1, &c)),
+            right: (seed.end..=consensus.len()).find(|c| many(1, c) && right < *c + WINDOW_BP),
+        }
+    }
+}

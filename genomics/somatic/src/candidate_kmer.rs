@@ -1,0 +1,303 @@
+//! Selects candidate k-mers from root counters: k-mers that the tumour has and the normal lacks.
+//!
+//! The rule looks at one root at a time, so it runs inside the counter while the bin of the root is in memory
+//! (cadenelli2019, section 2.4). It is sensitive on purpose. It leaves a few hundred false loci in 5 Mbp, which
+//! grouping and genotyping remove; fixed thresholds lose two fifths of the true ones. The rule allows for errors in
+//! the tumour and for contamination of the normal. Where the normal has the root, both allowances come from the depth
+//! of the root itself, so that amplified, captured and repeated sequence is compared with its own depth.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use genuma_kmers::RootCounters;
+use genuma_kmers::encode::{mask, reverse_complement_kmer};
+pub use genuma_pair::error_threshold::min_count_above_errors_at_depth;
+use genuma_pair::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use serde::{Deserialize, Serialize};
+
+use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_have_two_alleles};
+
+/// A candidate k-mer: a k-mer that the tumour has and the normal lacks. Its root consists of its k-2 middle bases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CandidateKmer {
+    /// The canonical k-mer (the smaller of the two strands).
+    pub kmer: u64,
+    /// Number of occurrences in the tumour.
+    pub tumour_count: u32,
+    /// Number of occurrences in the normal.
+    pub normal_count: u32,
+    /// Number of occurrences of the root in the tumour if this is a branching k-mer: the normal has the root with
+    /// another extension, and the tumour has this k-mer more often than sequencing errors explain. 0 for a novel
+    /// k-mer, whose root the normal lacks.
+    pub root_depth: u32,
+    /// The selector that chose the k-mer: the number of a tumour, or [`POOLED_SELECTOR_NUMBER`] for all tumours pooled.
+    /// Counts and root depth are those that the selector saw. Several selectors may choose the same k-mer.
+    pub selector: u8,
+}
+
+/// Number of the selector that pools the counts of all tumours.
+pub const POOLED_SELECTOR_NUMBER: u8 = 0;
+
+/// Groups candidates by k-mer. The candidates must be sorted.
+pub(crate) fn group_by_kmer(candidates: &[CandidateKmer]) -> impl Iterator<Item = &[CandidateKmer]> {
+    candidates.chunk_by(|a, b| a.kmer == b.kmer)
+}
+
+impl CandidateKmer {
+    /// Whether this is a branching k-mer: the normal has the same root with another extension, so the tumour's
+    /// sequence branches off here.
+    pub fn is_branching(&self) -> bool {
+        self.root_depth > 0
+    }
+
+    /// Whether this is a branching k-mer in a repeat: its root is at least [`MIN_REPEAT_DEPTH_RATIO`] times as
+    /// frequent as `median_depth`, the median k-mer depth of the tumour.
+    pub fn is_in_repeat(&self, median_depth: f64) -> bool {
+        f64::from(self.root_depth) > MIN_REPEAT_DEPTH_RATIO * median_depth
+    }
+
+    /// Whether this branching k-mer is so rare that sequencing errors may explain it. It then counts only if enough of
+    /// its occurrences have high base quality.
+    pub fn needs_high_quality(&self) -> bool {
+        self.is_branching()
+            && f64::from(self.tumour_count) < min_count_above_errors_at_depth(f64::from(self.root_depth))
+    }
+}
+
+/// Minimum ratio of root depth to median k-mer depth in a repeat. Empirical.
+const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
+
+/// Upper bound of the probability that a read has one given wrong base at a position, if the base has quality
+/// [`HIGH_BASE_QUALITY`] or more. Empirical.
+const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_ERROR_RATE / 5.0;
+/// Minimum Phred quality of a base that counts as high quality.
+pub const HIGH_BASE_QUALITY: u8 = 30;
+/// Minimum number of molecules with high-quality bases that support a candidate whose count is too low otherwise.
+/// Empirical.
+const MIN_HIGH_QUALITY_COUNT: f64 = 4.0;
+
+/// Minimum number of occurrences with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors do not
+/// explain, where the tumour has `depth` occurrences of the root. In repeats it is lower than
+/// [`min_count_above_errors`].
+pub(crate) fn min_high_quality_count_above_errors(depth: f64) -> f64 {
+    min_count_above_expected_errors(depth * MAX_HIGH_QUALITY_ERROR_RATE).max(MIN_HIGH_QUALITY_COUNT)
+}
+
+/// Selects the candidate k-mers of one tumour, or of all tumours pooled, root by root. Also collects totals over all
+/// roots.
+#[derive(Debug)]
+pub struct CandidateSelector {
+    k: u32,
+    /// Minimum number of occurrences in the tumour.
+    min_tumour_count: u32,
+    /// Depth of the normal divided by the depth of the tumour.
+    normal_depth_ratio: f64,
+    /// Maximum number of occurrences in the normal of a novel k-mer, whatever its count in the tumour. It limits
+    /// k-mers with many copies in the tumour.
+    max_normal_count: f64,
+    mismatched_roots: AtomicU64,
+    /// Alleles that the tumour clearly has, collected by the selectors of single tumours only.
+    tumour_alleles: TumourAlleleCollector,
+    /// Number of novel k-mers found so far, and the maximum number that is output.
+    novel_candidates: AtomicU64,
+    max_novel_candidates: u64,
+    number: u8,
+}
+
+/// Maximum count in the normal, as a share of the count that the tumour's depth predicts, that contamination of the
+/// normal with tumour DNA explains. Empirical.
+const MAX_CONTAMINATION_SHARE: f64 = 1.0 / 6.0;
+/// Minimum share of a root's depth in the normal from which a k-mer is germline, whatever its count in the tumour.
+/// Empirical.
+const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
+/// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer. With fewer
+/// reads a change cannot be judged, and all tumour sequence would look new where the normal has few reads.
+const MIN_NORMAL_ROOT_COUNT: u32 = 4;
+/// Minimum number of occurrences in the tumour from which one occurrence in the normal is taken for an error.
+const MIN_CLEAR_TUMOUR_COUNT: u32 = 4;
+/// Minimum ratio of tumour depth to normal depth, normalised by the sizes of the samples, in an amplified region.
+const MIN_AMPLIFICATION_RATIO: f64 = 2.0;
+/// Minimum number of occurrences of a root in each sample at which the alleles of both samples are compared.
+const MIN_COMPARED_ROOT_COUNT: u32 = 8;
+
+impl CandidateSelector {
+    /// A selector for a tumour with `depth` occurrences of a single-copy k-mer (0: unknown). `kmers` has the total
+    /// numbers of k-mers of the normal and the tumour; `min_tumour_count` is the minimum number of occurrences in the tumour.
+    pub fn new(k: u32, min_tumour_count: u32, kmers: [u64; 2], depth: f64) -> CandidateSelector {
+        let ratio = kmers[NORMAL_SAMPLE as usize] as f64 / kmers[TUMOUR_SAMPLE as usize].max(1) as f64;
+        CandidateSelector {
+            k,
+            min_tumour_count: min_tumour_count.max(min_count_above_errors_at_depth(depth).ceil() as u32),
+            normal_depth_ratio: ratio,
+            max_normal_count: if depth > 0.0 { 1.0 + depth * ratio * MIN_GERMLINE_SHARE } else { f64::INFINITY },
+            mismatched_roots: AtomicU64::new(0),
+            tumour_alleles: TumourAlleleCollector::default(),
+            novel_candidates: AtomicU64::new(0),
+            max_novel_candidates: u64::MAX,
+            number: TUMOUR_SAMPLE,
+        }
+    }
+
+    /// The same selector with another selector number.
+    pub(crate) fn with_selector_number(self, number: u8) -> CandidateSelector {
+        CandidateSelector { number, ..self }
+    }
+
+    /// The same selector with a limit: outputs about `max_candidates` novel k-mers at most in total.
+    pub fn with_novel_kmer_limit(self, max_candidates: u64) -> CandidateSelector {
+        CandidateSelector { max_novel_candidates: max_candidates, ..self }
+    }
+
+    /// Number of novel k-mers found, including those above the limit that were not output.
+    pub fn num_novel_candidates(&self) -> u64 {
+        self.novel_candidates.load(Relaxed)
+    }
+
+    /// Number of roots at which each sample has only one extension and the two extensions differ. Between two people
+    /// there are many such roots, in one person hardly any.
+    pub fn genotype_mismatches(&self) -> u64 {
+        self.mismatched_roots.load(Relaxed)
+    }
+
+    /// Alleles that the tumour clearly has, with their counts in the normal. Empty for the pooled selector and for
+    /// all tumours but the one of this selector.
+    pub fn tumour_alleles(&self) -> TumourAlleles {
+        self.tumour_alleles.collected_alleles()
+    }
+
+    /// Appends the candidate k-mers of a root: k-mers that are frequent enough in the tumour and that the normal
+    /// lacks, except for what contamination explains. Palindromic k-mers are skipped, because they have no direction
+    /// and cannot anchor a read.
+    pub fn select_from_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
+        self.select_from_root_view(root, |counts| *counts, candidates);
+    }
+
+    /// Appends the candidate k-mers of a root with counters of any number of samples. `view` converts these counters
+    /// into those of the normal and the tumour.
+    pub(crate) fn select_from_root_view<const S: usize>(
+        &self,
+        root: &RootCounters<S>,
+        view: impl Fn(&[u32; S]) -> [u32; 2],
+        candidates: &mut Vec<CandidateKmer>,
+    ) {
+        let total = |sample: u8| root.counts.iter().map(|c| view(c)[sample as usize]).sum::<u32>();
+        let (root_in_normal, root_in_tumour) = (total(NORMAL_SAMPLE), total(TUMOUR_SAMPLE));
+        if root_in_tumour < self.min_tumour_count {
+            return;
+        }
+        let min_count = min_count_above_errors_at_depth(f64::from(root_in_tumour));
+        // Base qualities are not counted. Candidates that may have enough high-quality bases are selected and checked
+        // later in the reads (see [`crate::labelled_pair`]). Where only the tumour is deep the region is amplified and not a
+        // repeat, and true changes are frequent.
+        let amplified =
+            f64::from(root_in_tumour) * self.normal_depth_ratio > MIN_AMPLIFICATION_RATIO * f64::from(root_in_normal);
+        let min_branching_count = if amplified {
+            min_count
+        } else {
+            min_count.min(min_high_quality_count_above_errors(f64::from(root_in_tumour)))
+        };
+        for (slot, counts) in root.counts.iter().enumerate() {
+            let [normal, tumour] = view(counts);
+            if tumour < self.min_tumour_count {
+                continue;
+            }
+            let branching = root_in_normal >= normal + MIN_NORMAL_ROOT_COUNT;
+            // Where the normal has the root, its own depth predicts the count of a germline allele.
+            let ratio =
+                if branching { f64::from(root_in_normal) / f64::from(root_in_tumour) } else { self.normal_depth_ratio };
+            let most = f64::from(tumour) * ratio * MAX_CONTAMINATION_SHARE;
+            let most = if branching {
+                most.min(1.0 + f64::from(root_in_normal) * MIN_GERMLINE_SHARE)
+            } else {
+                most.min(self.max_normal_count)
+            };
+            // One read of the normal may be an error.
+            let most =
+                if tumour >= MIN_CLEAR_TUMOUR_COUNT.max(2 * self.min_tumour_count) { most.max(1.0) } else { most };
+            if f64::from(normal) > most || f64::from(tumour) < if branching { min_branching_count } else { min_count } {
+                continue;
+            }
+            let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
+            let kmer = (first << (2 * (self.k - 1)) | root.root << 2 | last) & mask(self.k);
+            let reverse = reverse_complement_kmer(kmer, self.k);
+            if kmer != reverse {
+                if !branching && self.novel_candidates.fetch_add(1, Relaxed) >= self.max_novel_candidates {
+                    continue;
+                }
+                let depth = if branching { root_in_tumour } else { 0 };
+                candidates.push(CandidateKmer {
+                    kmer: kmer.min(reverse),
+                    tumour_count: tumour,
+                    normal_count: normal,
+                    root_depth: depth,
+                    selector: self.number,
+                });
+            }
+        }
+        let each = || root.counts.iter().map(&view);
+        if self.number == TUMOUR_SAMPLE && may_have_two_alleles(root.root, each, [root_in_normal, root_in_tumour]) {
+            let counts = root.counts.each_ref().map(&view);
+            self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);
+        }
+        if root_in_normal >= MIN_COMPARED_ROOT_COUNT && root_in_tumour >= MIN_COMPARED_ROOT_COUNT {
+            let share = |c: &[u32; S]| view(c).into_iter().map(u64::from).product::<u64>();
+            // Allow for one error in sixteen reads.
+            let common = root.counts.iter().map(share).sum::<u64>();
+            if common * 16 <= u64::from(root_in_normal) * u64::from(root_in_tumour) {
+                self.mismatched_roots.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Depths and error share estimated from the k-mer spectra.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KmerDepths {
+    /// Occurrences of a k-mer that both haplotypes of the genome have once, for the normal and each tumour.
+    pub kmer: Vec<f64>,
+    /// Share of the tumours' k-mer occurrences that are sequencing errors.
+    pub error_share: f64,
+}
+
+impl KmerDepths {
+    /// Estimates the depth of each sample from its spectrum: the highest peak above the valley that follows the error
+    /// k-mers.
+    pub fn from_spectra(spectra: &[Vec<u64>]) -> KmerDepths {
+        let kmer = spectra.iter().map(|spectrum| main_peak_depth(spectrum)).collect();
+        let weigh = |range: &[u64]| -> u64 { range.iter().zip(0u64..).map(|(n, m)| m * n).sum() };
+        let tumours = spectra.iter().skip(TUMOUR_SAMPLE.into());
+        let (errors, total) = tumours.fold((0, 0), |(errors, total), tumour| {
+            (errors + weigh(&tumour[..error_valley(tumour)]), total + weigh(tumour))
+        });
+        KmerDepths { kmer, error_share: errors as f64 / total.max(1) as f64 }
+    }
+}
+
+/// Median depth of the k-mers of a sample, weighted by their occurrences and without error k-mers. Works for targeted
+/// panels too, whose spectrum has no single peak. 0 for an empty spectrum.
+pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
+    let from = error_valley(spectrum);
+    let mass = |m: usize| m as u64 * spectrum[m];
+    let total: u64 = (from..spectrum.len()).map(mass).sum();
+    let mut left = total / 2;
+    let reaches = |&m: &usize| {
+        let here = mass(m);
+        let found = here > left;
+        left = left.saturating_sub(here);
+        found
+    };
+    (from..spectrum.len()).find(reaches).unwrap_or(0) as f64
+}
+
+/// The valley between the error k-mers and the first peak: the first multiplicity after which the spectrum rises.
+fn error_valley(spectrum: &[u64]) -> usize {
+    (2..spectrum.len().saturating_sub(1)).find(|&m| spectrum[m + 1] > spectrum[m]).unwrap_or(2)
+}
+
+/// The multiplicity above the valley with the most k-mer occurrences. Weighting by occurrences prefers the homozygous
+/// peak to the heterozygous one at half the depth.
+fn main_peak_depth(spectrum: &[u64]) -> f64 {
+    let from = error_valley(spectrum);
+    let last = spectrum.len().saturating_sub(1);
+    (from..last).max_by_key(|&m| (m as u64 * spectrum[m], std::cmp::Reverse(m))).unwrap_or(1).max(1) as f64
+}

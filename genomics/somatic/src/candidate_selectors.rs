@@ -1,0 +1,89 @@
+//! Selectors of candidate k-mers: one for each tumour and, with several tumours of one person, one for all of them
+//! pooled.
+//!
+//! The pooled selector finds changes of which each tumour has too few reads. It uses the pooled depth and the errors
+//! that are expected at this depth.
+
+use genuma_kmers::RootCounters;
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
+
+use crate::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
+use crate::tumour_alleles::TumourAlleles;
+
+/// The selectors of all tumours of a call.
+#[derive(Debug)]
+pub struct CandidateSelectors {
+    /// Selectors by tumour.
+    per_tumour: Vec<CandidateSelector>,
+    /// Selector of all tumours pooled; `None` with a single tumour.
+    pooled: Option<CandidateSelector>,
+}
+
+impl CandidateSelectors {
+    /// Creates the selectors. `kmers` are the numbers of k-mers of each sample, the normal first. `genome_bases` is
+    /// the size of the genome, if known. Each selector outputs about `max_novel_candidates` novel k-mers at most.
+    pub fn new(
+        k: u32,
+        min_tumour_count: u32,
+        kmers: &[u64],
+        genome_bases: Option<u64>,
+        max_novel_candidates: u64,
+    ) -> CandidateSelectors {
+        let (normal, tumours) = (kmers[usize::from(NORMAL_SAMPLE)], &kmers[usize::from(TUMOUR_SAMPLE)..]);
+        let selector = |number: u8, tumour: u64| {
+            let depth = genome_bases.map_or(0.0, |bases| tumour as f64 / bases.max(1) as f64);
+            CandidateSelector::new(k, min_tumour_count, [normal, tumour], depth)
+                .with_novel_kmer_limit(max_novel_candidates)
+                .with_selector_number(number)
+        };
+        CandidateSelectors {
+            per_tumour: (TUMOUR_SAMPLE..).zip(tumours).map(|(number, &tumour)| selector(number, tumour)).collect(),
+            pooled: (tumours.len() > 1).then(|| selector(POOLED_SELECTOR_NUMBER, tumours.iter().sum())),
+        }
+    }
+
+    /// Appends the candidates of a root from all selectors. The pooled selector adds no k-mer that one tumour clearly
+    /// shows.
+    pub fn select_from_root<const S: usize>(&self, root: &RootCounters<S>, candidates: &mut Vec<CandidateKmer>) {
+        let len_before = candidates.len();
+        for (tumour, selector) in (usize::from(TUMOUR_SAMPLE)..).zip(&self.per_tumour) {
+            selector.select_from_root_view(
+                root,
+                |counts| [counts[usize::from(NORMAL_SAMPLE)], counts[tumour]],
+                candidates,
+            );
+        }
+        let Some(pooled) = &self.pooled else { return };
+        let len_before_pooled = candidates.len();
+        let sum = |counts: &[u32; S]| {
+            let (normal, tumours) = counts.split_at(TUMOUR_SAMPLE.into());
+            [normal[0], tumours.iter().fold(0, |sum: u32, &n| sum.saturating_add(n))]
+        };
+        pooled.select_from_root_view(root, sum, candidates);
+        let mut kept = len_before_pooled;
+        for at in len_before_pooled..candidates.len() {
+            let candidate = candidates[at];
+            let clear = |own: &CandidateKmer| own.kmer == candidate.kmer && !own.needs_high_quality();
+            if !candidates[len_before..len_before_pooled].iter().any(clear) {
+                candidates[kept] = candidate;
+                kept += 1;
+            }
+        }
+        candidates.truncate(kept);
+    }
+
+    /// Number of novel k-mers that the selectors of single tumours found, including those above their limits.
+    pub fn num_novel_candidates(&self) -> u64 {
+        self.per_tumour.iter().map(CandidateSelector::num_novel_candidates).sum()
+    }
+
+    /// For each tumour the alleles that it clearly has, with their counts in the normal.
+    pub fn tumour_alleles(&self) -> Vec<TumourAlleles> {
+        self.per_tumour.iter().map(CandidateSelector::tumour_alleles).collect()
+    }
+
+    /// For each tumour the number of roots at which it and the normal have different alleles, as two people do.
+    pub fn genotype_mismatches(&self) -> Vec<u64> {
+        self.per_tumour.iter().map(CandidateSelector::genotype_mismatches).collect()
+    }
+}

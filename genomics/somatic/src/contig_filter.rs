@@ -1,0 +1,108 @@
+//! Decides for which contigs reads are recruited: contigs with a change that can become a call.
+
+use crate::aligned_contig::AlignedContig;
+use crate::evidence::error_frequency;
+use crate::fold_back::is_fold_back_artefact;
+use crate::genotype::{ErrorFrequency, MIN_CALL_MOLECULES};
+
+/// Reason why no reads are recruited for a contig, in the order of the checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RejectReason {
+    /// The contig has no change.
+    NoChange,
+    /// All changes are supported by low-quality bases only.
+    LowQuality,
+    /// Two pairs support only changes that look like frequent errors, for which a call needs three molecules.
+    TooFewPairs,
+    /// The contig is a fold-back of a few molecules in a library with many fold-backs.
+    FoldBack,
+}
+
+impl RejectReason {
+    /// All reasons, in the order of the checks.
+    pub const ALL_REASONS: [RejectReason; 4] =
+        [RejectReason::NoChange, RejectReason::LowQuality, RejectReason::TooFewPairs, RejectReason::FoldBack];
+
+    /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited. `library_folds_back` states whether
+    /// the library has many fold-backs.
+    pub fn find_reject_reason(contig: &AlignedContig, pairs: usize, library_folds_back: bool) -> Option<RejectReason> {
+        let common = |f: usize| error_frequency(contig, f) == ErrorFrequency::Common;
+        if contig.changes.is_empty() {
+            Some(RejectReason::NoChange)
+        } else if !contig.is_well_supported() {
+            Some(RejectReason::LowQuality)
+        } else if pairs < MIN_CALL_MOLECULES && (0..contig.changes.len()).all(common) {
+            Some(RejectReason::TooFewPairs)
+        } else if library_folds_back && is_fold_back_artefact(contig, pairs) {
+            Some(RejectReason::FoldBack)
+        } else {
+            None
+        }
+    }
+
+    /// Text of the reason in the ledger, for a number of contigs.
+    pub fn ledger_text(self) -> &'static str {
+        match self {
+            RejectReason::NoChange => "contigs without a change from the reference",
+            RejectReason::LowQuality => "contigs whose changes are supported by low-quality bases only",
+            RejectReason::TooFewPairs => {
+                "contigs of two pairs whose changes need three: substitutions, length changes of repeats"
+            }
+            RejectReason::FoldBack => "contigs of a few fold-back molecules",
+        }
+    }
+
+    /// Text for one contig, appended to the description of its change.
+    pub fn contig_text(self) -> &'static str {
+        match self {
+            RejectReason::NoChange => "",
+            RejectReason::LowQuality => "; its bases have too low quality",
+            RejectReason::TooFewPairs => "; two pairs are too few for such a change",
+            RejectReason::FoldBack => "; a few fold-back molecules, of which this library has many",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aligned_contig::ContigChange;
+    use crate::assemble::{Contig, ContigRead};
+    use crate::change::Change;
+
+    /// The reason for a contig of so many pairs in which `new` replaces `old` after `before`; `quality` is the base
+    /// quality of each pair.
+    fn worth(before: &[u8], old: &[u8], new: &[u8], pairs: u32, quality: u16) -> Option<RejectReason> {
+        let after = b"GATTACATTGCACGGTCA";
+        let [normal, seq] = [old, new].map(|bases| [before, bases, after].concat());
+        let reads = (0..pairs).map(|pair| ContigRead { pair, mate: 0, forward: true, start: 0 }).collect();
+        let (novel, weight) = (vec![true; seq.len()], vec![quality * pairs as u16; seq.len()]);
+        let contig = Contig { seq, novel, quality_sums: weight, reads, outer_mates: Default::default() };
+        let mut compared = AlignedContig::from_unplaced_contig(&contig);
+        let (reference, alternative) = ([b"T", old].concat(), [b"T", new].concat());
+        if old != new {
+            compared.changes.push(ContigChange {
+                change: Change::Allele { chrom: 0, pos: 9, reference, alternative },
+                contig_range: before.len()..before.len() + new.len(),
+                left_normal: normal.clone(),
+                right_normal: normal,
+                right_shift: old.len() as i32 - new.len() as i32,
+                mapq: 60,
+            });
+        }
+        RejectReason::find_reject_reason(&compared, contig.num_pairs(), false)
+    }
+
+    #[test]
+    fn two_pairs_suffice_for_what_is_hardly_ever_an_error() {
+        let (plain, run) = (b"CCTGATGCAT", b"CCTGAAAAAA");
+        assert_eq!(worth(plain, b"A", b"A", 9, 37), Some(RejectReason::NoChange));
+        assert_eq!(worth(plain, b"A", b"C", 2, 20), Some(RejectReason::LowQuality));
+        assert_eq!(worth(plain, b"A", b"C", 2, 37), Some(RejectReason::TooFewPairs));
+        assert_eq!(worth(plain, b"A", b"C", 3, 37), None);
+        // A deleted base of a homopolymer, and deleted bases outside repeats.
+        assert_eq!(worth(run, b"A", b"", 2, 37), Some(RejectReason::TooFewPairs));
+        assert_eq!(worth(run, b"A", b"", 3, 37), None);
+        assert_eq!(worth(plain, b"CGT", b"", 2, 37), None);
+    }
+}

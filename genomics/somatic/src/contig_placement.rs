@@ -1,0 +1,205 @@
+//! Places contigs on the reference, finds their changes, and keeps the contigs for which reads are recruited.
+//!
+//! As many contigs are placed together as fit in memory. Of each batch only the contigs that can become a call are
+//! kept. The reference is scanned twice for each batch.
+
+use std::collections::BTreeSet;
+
+use genuma_align::scan::{Scan, ScanResult};
+use genuma_reads::fasta::Reference;
+use genuma_work::ProgressCounters;
+
+use crate::aligned_contig::{self, AlignedContig};
+use crate::assemble::Contig;
+use crate::contig_filter::RejectReason;
+use crate::insertion_source;
+use crate::ledger::Ledger;
+
+/// Resources and options for placing contigs.
+pub struct PlacementContext<'a> {
+    /// The reference genome.
+    pub genome: &'a Reference,
+    /// Number of threads, at least 1.
+    pub threads: usize,
+    /// Memory budget in bytes for the search and its results.
+    pub memory_bytes: u64,
+    /// Whether the library has many fold-backs.
+    pub library_folds_back: bool,
+    /// Indices of contigs that are kept even if they are rejected.
+    pub always_kept: &'a BTreeSet<usize>,
+    /// Progress: bases of the reference that were scanned.
+    pub meter: &'a ProgressCounters,
+}
+
+/// A contig with its position and changes.
+#[derive(Debug)]
+pub struct PlacedContig {
+    /// Index of the contig in the list given to [`place_contigs`].
+    pub index: usize,
+    /// Number of pairs in the contig's assembly.
+    pub num_pairs: usize,
+    /// The contig aligned with the genome, with its changes.
+    pub contig: AlignedContig,
+    /// Why no reads are recruited for the contig; `None` if they are.
+    pub(crate) reject_reason: Option<RejectReason>,
+}
+
+/// Places all contigs. Returns the contigs for which reads are recruited, and the rejected contigs listed in
+/// [`PlacementContext::always_kept`].
+pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
+    let &PlacementContext {
+        genome,
+        threads,
+        memory_bytes: memory,
+        library_folds_back: folds,
+        always_kept: asked,
+        meter,
+    } = placing;
+    let scan = Scan { genome, regions: None, threads, memory_bytes: memory, meter };
+    let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
+    meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+    let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REASONS.len()]);
+    let (mut nowhere, mut skipped_repetitive, mut truncated_hits) = (0, 0, 0);
+    let mut contigs = contigs.into_iter();
+    let mut first = 0;
+    while first < lengths.len() {
+        let n = scan.num_sequences_in_batch(lengths[first..].iter().copied());
+        let some: Vec<Contig> = contigs.by_ref().take(n).collect();
+        let seqs: Vec<&[u8]> = some.iter().map(|contig| &contig.seq[..]).collect();
+        let found: ScanResult<PlacementOutcome> = scan.find_and_map(&seqs, |c, hits| {
+            let compared = aligned_contig::align_contig(&some[c], &hits, genome);
+            let (number, pairs) = (first + c, some[c].num_pairs());
+            let reject_reason =
+                RejectReason::find_reject_reason(&compared, pairs, folds).filter(|_| !asked.contains(&number));
+            let placed = PlacedContig { index: number, num_pairs: pairs, contig: compared, reject_reason: None };
+            PlacementOutcome { is_unplaced: hits.is_empty(), placed: reject_reason.map_or(Ok(placed), Err) }
+        });
+        skipped_repetitive += found.skipped_repetitive;
+        truncated_hits += found.truncated_hits;
+        for outcome in found.hits {
+            nowhere += u64::from(outcome.is_unplaced);
+            match outcome.placed {
+                Ok(one) => placed.push(one),
+                Err(why) => left_out[why as usize] += 1,
+            }
+        }
+        first += n;
+    }
+    replace_insertions_by_junctions(&mut placed, &scan);
+    for one in &mut placed {
+        one.reject_reason = RejectReason::find_reject_reason(&one.contig, one.num_pairs, folds);
+        one.reject_reason.into_iter().for_each(|why| left_out[why as usize] += 1);
+    }
+    ledger.add_produced("place", "contigs without a position on the reference", nowhere);
+    ledger.add_skipped(
+        "place",
+        "contigs with a part that occurs too often in the reference to be searched",
+        skipped_repetitive,
+    );
+    ledger.add_skipped("place", "contigs with a part for which only the best positions were kept", truncated_hits);
+    RejectReason::ALL_REASONS
+        .iter()
+        .zip(left_out)
+        .for_each(|(why, n)| ledger.add_skipped("place", why.ledger_text(), n));
+    placed
+}
+
+/// Result of placing one contig.
+struct PlacementOutcome {
+    /// Whether the contig has no position on the reference.
+    is_unplaced: bool,
+    /// The contig, or the reason for its rejection.
+    placed: Result<PlacedContig, RejectReason>,
+}
+
+/// Replaces insertions whose inserted sequence is found in the reference by the junctions that they form.
+fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &Scan<'_>) {
+    let findings = placed.iter().flat_map(|one| &one.contig.changes);
+    let inserted: Vec<Vec<u8>> =
+        findings.filter_map(|f| insertion_source::inserted_sequence(&f.change)).map(<[u8]>::to_vec).collect();
+    let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
+    let lengths: Vec<usize> = inserted.iter().map(|bases| bases.len()).collect();
+    scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+    let mut hits = scan.find_hits(&inserted).hits.into_iter();
+    for one in placed {
+        let findings = std::mem::take(&mut one.contig.changes);
+        one.contig.changes = insertion_source::replace_insertions_by_junctions(findings, scan.genome, &mut hits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_reads::fasta;
+
+    use super::*;
+    use crate::assemble;
+
+    /// Pseudorandom bases; the same for the same `dice`.
+    fn bases(dice: &mut u64, n: usize) -> Vec<u8> {
+        let mut base = || {
+            *dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(*dice >> 62) as usize]
+        };
+        (0..n).map(|_| base()).collect()
+    }
+
+    /// A genome, and contigs of it: every second has a changed base, supported by two or three pairs; one has an
+    /// insertion copied from elsewhere.
+    fn world() -> (Reference, Vec<Contig>) {
+        let mut dice = 4;
+        let seq = bases(&mut dice, 40_000);
+        let contig = |i: usize| {
+            let mut own = seq[i * 10..i * 10 + 320].to_vec();
+            match i % 4 {
+                0 => own[160] = if own[160] == b'A' { b'C' } else { b'A' },
+                1 if i == 1 => drop(own.splice(160..160, seq[30_000..30_090].iter().copied())),
+                2 => own[150] = if own[150] == b'G' { b'T' } else { b'G' },
+                _ => {}
+            }
+            let placed = |pair| assemble::ContigRead { pair, mate: 0, forward: true, start: 0 };
+            let reads = (0..if i % 4 == 2 { 2 } else { 3 }).map(placed).collect();
+            let (novel, weight) = (vec![true; own.len()], vec![100; own.len()]);
+            Contig { seq: own, novel, quality_sums: weight, reads, outer_mates: Default::default() }
+        };
+        let contigs = (0..3_600).map(contig).collect();
+        let genome = vec![fasta::Contig { name: "one".into(), seq: seq.clone() }];
+        (Reference::from_contigs(genome), contigs)
+    }
+
+    fn placed(memory: u64, asked: &[usize]) -> (Vec<PlacedContig>, Ledger, u64, u64) {
+        let (genome, contigs) = world();
+        let (asked, meter) = (asked.iter().copied().collect(), ProgressCounters::new("the reference"));
+        let placing = PlacementContext {
+            genome: &genome,
+            threads: 2,
+            memory_bytes: memory,
+            library_folds_back: false,
+            always_kept: &asked,
+            meter: &meter,
+        };
+        let mut ledger = Ledger::default();
+        let placed = place_contigs(contigs, &placing, &mut ledger);
+        (placed, ledger, meter.bytes_done(), meter.bytes_total())
+    }
+
+    #[test]
+    fn only_what_is_worth_it_or_asked_for_stays_whatever_memory_there_is() {
+        let (placed_at_once, ledger, done, total) = placed(1 << 30, &[2, 3]);
+        // One scan for all contigs, and one for inserted sequences.
+        assert_eq!((done, total), (4 * 40_000, 4 * 40_000));
+        let worth = placed_at_once.iter().filter(|one| one.reject_reason.is_none());
+        assert_eq!(worth.map(|one| one.index).filter(|&n| n % 4 == 0).count(), 900);
+        let why = |n: usize| placed_at_once.iter().find(|one| one.index == n).map(|one| one.reject_reason);
+        assert_eq!([why(2), why(3)], [Some(Some(RejectReason::TooFewPairs)), Some(Some(RejectReason::NoChange))]);
+        assert_eq!([why(6), why(7)], [None, None]);
+        let inserted = placed_at_once.iter().find(|one| one.index == 1).unwrap();
+        assert_eq!(inserted.contig.changes.len(), 2, "{:?}", inserted.contig.changes);
+        let (by_turns, same, done, _) = placed(0, &[2, 3]);
+        assert!(done >= 6 * 40_000, "one turn");
+        let of = |placed: &[PlacedContig]| -> Vec<_> {
+            placed.iter().map(|one| (one.index, one.reject_reason, one.contig.clone())).collect()
+        };
+        assert_eq!(of(&by_turns), of(&placed_at_once));
+        assert_eq!(format!("{same:?}"), format!("{ledger:?}"));
+    }
+}

@@ -1,0 +1,333 @@
+//! Converts the mapper's hits of a contig into the segments of the contig, in the order of the contig.
+
+use std::cmp::Reverse;
+
+use genuma_align::{CigarKind, Hit, Strand};
+use genuma_kmers::encode::kmers;
+use genuma_reads::dna::complement;
+use genuma_reads::fasta::Reference;
+
+use crate::assemble::Contig;
+use crate::change::{Breakend, Side};
+use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+
+/// Two segments whose distance on the genome is at most this many bp, in the same order and orientation, are aligned
+/// as one.
+pub(crate) const MAX_JOINED_SEGMENT_DISTANCE_BP: usize = 600;
+
+/// One aligned segment of a contig, in contig coordinates.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContigSegment {
+    pub(crate) chrom: usize,
+    pub(crate) forward: bool,
+    pub(crate) query: (usize, usize),
+    pub(crate) target: (usize, usize),
+    pub(crate) mapq: u8,
+}
+
+/// End of a segment, in the direction of the contig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentEnd {
+    /// The first base of the segment on the contig.
+    First,
+    /// The last base of the segment on the contig.
+    Last,
+}
+
+/// A gap of at least this many bases splits a hit into two segments. Shorter gaps remain inside a segment.
+const MIN_SPLITTING_GAP_BASES: u32 = 20;
+/// Cost of a junction between two segments, in matching bases.
+const JUNCTION_COST: i32 = 25;
+/// Largest overlap of two successive segments on the contig, in bases: microhomology or chance matches.
+const MAX_OVERLAP_BASES: usize = 60;
+
+impl ContigSegment {
+    pub(crate) fn query_len(&self) -> usize {
+        self.query.1 - self.query.0
+    }
+
+    /// Genome coordinate minus contig coordinate (plus, on the reverse strand): equal for all segments of one gapless
+    /// alignment.
+    fn diagonal(&self) -> i64 {
+        let (q, t) = (self.query, self.target.0 as i64);
+        if self.forward { t - q.0 as i64 } else { t + q.1 as i64 }
+    }
+
+    /// The genome position aligned with contig position `q` if the segment continues without gaps from its `end`,
+    /// also outside the segment.
+    pub(crate) fn aligned_position(&self, q: usize, end: SegmentEnd) -> i64 {
+        let ahead = match end {
+            SegmentEnd::First => q as i64 - self.query.0 as i64,
+            SegmentEnd::Last => q as i64 - self.query.1 as i64,
+        };
+        match (end, self.forward) {
+            (SegmentEnd::First, true) => self.target.0 as i64 + ahead,
+            (SegmentEnd::First, false) => self.target.1 as i64 - 1 - ahead,
+            (SegmentEnd::Last, true) => self.target.1 as i64 + ahead,
+            (SegmentEnd::Last, false) => self.target.0 as i64 - 1 - ahead,
+        }
+    }
+
+    /// The genome bases aligned with contig positions `range` if the segment continues without gaps from `end`, in
+    /// the direction of the contig. Fewer bases where the genome's sequence ends.
+    pub(crate) fn aligned_bases(&self, range: std::ops::Range<usize>, end: SegmentEnd, genome: &Reference) -> Vec<u8> {
+        let chrom = &genome.contigs[self.chrom].seq;
+        let base = |q: usize| usize::try_from(self.aligned_position(q, end)).ok().and_then(|i| chrom.get(i)).copied();
+        let orient = |b: u8| if self.forward { b } else { complement(b) };
+        range.filter_map(base).map(orient).collect()
+    }
+
+    /// The genome breakend at which the segment, continued without gaps from its `end`, is cut at contig position
+    /// `q`: before `q` at the segment's last end, from `q` on at its first end.
+    pub(crate) fn breakend(&self, q: usize, end: SegmentEnd, genome: &Reference) -> Option<Breakend> {
+        let (outermost, kept_before) = match end {
+            SegmentEnd::Last => (q.checked_sub(1)?, true),
+            SegmentEnd::First => (q, false),
+        };
+        let pos = usize::try_from(self.aligned_position(outermost, end)).ok()?;
+        let side = if kept_before == self.forward { Side::Left } else { Side::Right };
+        (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
+    }
+
+    /// The same segment in coordinates of the reverse-complemented contig of length `len`.
+    pub(crate) fn reverse_complemented(&self, len: usize) -> ContigSegment {
+        ContigSegment { forward: !self.forward, query: (len - self.query.1, len - self.query.0), ..*self }
+    }
+
+    /// Splits a hit at its long gaps into segments. The score of each: +1 for a match, -4 for a mismatch, -6 and -1
+    /// for each base for a gap.
+    fn split_hit(hit: &Hit, seq: &[u8], genome: &Reference) -> Vec<(ContigSegment, i32)> {
+        let chrom = hit.tid;
+        let target = &genome.contigs[chrom].seq;
+        let forward = hit.strand == Strand::Forward;
+        let (start, end) = (hit.query_start, hit.query_end);
+        // A CIGAR string follows the genome: on the reverse strand the query is read from its other end.
+        let base = |q: usize| if forward { seq[start + q] } else { complement(seq[end - 1 - q]) };
+        let place = |from: usize, to: usize| {
+            if forward { (start + from, start + to) } else { (end - to, end - from) }
+        };
+        let (mut q, mut t) = (0usize, hit.ref_start);
+        let (mut from, mut score) = ((q, t), 0i32);
+        let mut segments = Vec::new();
+        let mut close = |from: (usize, usize), to: (usize, usize), score: i32| {
+            if to.0 > from.0 {
+                let segment =
+                    ContigSegment { chrom, forward, query: place(from.0, to.0), target: (from.1, to.1), mapq: 0 };
+                segments.push((segment, score));
+            }
+        };
+        for op in &hit.cigar {
+            let len = op.len as usize;
+            if op.kind == CigarKind::Match {
+                for _ in 0..len {
+                    score += if base(q) == target[t] { 1 } else { -4 };
+                    (q, t) = (q + 1, t + 1);
+                }
+                continue;
+            }
+            let parts = op.len >= MIN_SPLITTING_GAP_BASES;
+            if parts {
+                close(from, (q, t), score);
+            }
+            (q, t) = if op.kind == CigarKind::Ins { (q + len, t) } else { (q, t + len) };
+            if parts {
+                (from, score) = ((q, t), 0);
+            } else {
+                score -= 6 + op.len as i32;
+            }
+        }
+        close(from, (q, t), score);
+        segments
+    }
+}
+
+/// A segment that may be part of the chosen chain of segments.
+struct SegmentCandidate {
+    segment: ContigSegment,
+    /// +1 for each matching base, -4 for each mismatch, less the gap costs.
+    score: i32,
+    primary: bool,
+    /// Score added by mates beyond the contig's ends if this is the first segment of the chain, and if it is the
+    /// last.
+    mate_scores: [i32; 2],
+}
+
+impl SegmentCandidate {
+    /// Score of the segment, with the mates' scores if it is the first or the last of the chain.
+    fn chain_score(&self, first: bool, last: bool) -> i32 {
+        self.score + if first { self.mate_scores[0] } else { 0 } + if last { self.mate_scores[1] } else { 0 }
+    }
+}
+
+/// Selects the chain of segments that explains most of the contig, in contig order. Secondary hits take part, because
+/// the second half of a contig in a repeat may be a secondary hit. If several positions explain an end of the contig
+/// almost equally well, the reads' mates beyond the contig's end decide. The `mapq` of each segment is computed from
+/// the score difference to the best alternative position of the same stretch.
+pub(crate) fn select_segments(contig: &Contig, hits: &[Hit], genome: &Reference) -> Vec<ContigSegment> {
+    let mut candidates: Vec<SegmentCandidate> = hits
+        .iter()
+        .flat_map(|h| {
+            ContigSegment::split_hit(h, &contig.seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary))
+        })
+        .filter(|(segment, score, _)| *score >= 15 && !is_tandem_repeat(&contig.seq[segment.query.0..segment.query.1]))
+        .map(|(segment, score, primary)| SegmentCandidate { segment, score, primary, mate_scores: [0; 2] })
+        .collect();
+    candidates.sort_by_key(|c| (c.segment.query, Reverse((c.primary, c.score)), c.segment.chrom, c.segment.target));
+    candidates.dedup_by(|a, b| {
+        (a.segment.query, a.segment.chrom, a.segment.target) == (b.segment.query, b.segment.chrom, b.segment.target)
+    });
+    let chain = best_chain(&candidates);
+    let doubtful = |segment: Option<&ContigSegment>| segment.is_some_and(|p| p.mapq < MIN_SURE_MAPQ);
+    if doubtful(chain.first()) || doubtful(chain.last()) {
+        let mut mates = contig.outer_mates.each_ref().map(|mates| MateKmers::new(mates));
+        for candidate in &mut candidates {
+            candidate.mate_scores = [SegmentEnd::First, SegmentEnd::Last].map(|end| {
+                let mates = &mut mates[usize::from(end == SegmentEnd::Last)];
+                mates.score_segment(&candidate.segment, end, genome)
+            });
+        }
+        return best_chain(&candidates);
+    }
+    chain
+}
+
+/// Minimum number of bases of a segment that do not belong to a tandem repeat. A segment with fewer has no unique
+/// position.
+const MIN_NON_REPEAT_BASES: usize = 24;
+
+/// Whether a sequence is a tandem repeat except for fewer than [`MIN_NON_REPEAT_BASES`] bases. Such a sequence fits
+/// wherever the unit is repeated, and best where the repeat is longest.
+fn is_tandem_repeat(seq: &[u8]) -> bool {
+    (1..=MAX_REPEAT_UNIT_BP.min(seq.len())).any(|unit| {
+        let same = seq.iter().zip(&seq[unit..]).filter(|(a, b)| a == b).count();
+        same + unit + MIN_NON_REPEAT_BASES > seq.len() && same * 10 >= (seq.len() - unit) * 9
+    })
+}
+
+/// Mapping quality under which the mates of the reads are used to choose between positions.
+const MIN_SURE_MAPQ: u8 = 60;
+/// Distance in bases beyond a segment's end within which the mates of its reads are expected.
+const MAX_MATE_DISTANCE: usize = 800;
+/// Length in bases of the k-mers by which mates are recognised.
+const MATE_K: u32 = 21;
+/// Every how many bases a k-mer of a mate is indexed.
+const MATE_KMER_STRIDE: usize = 4;
+/// Score, in matching bases, that one mate adds if all of its k-mers are found.
+const MATE_SCORE: usize = 20;
+
+/// Log2 of the number of bits of the k-mer filter.
+const FILTER_BITS_LOG2: u32 = 14;
+
+/// k-mers of the mates beyond one end of a contig.
+struct MateKmers {
+    /// For each k-mer: its 2-bit code, the index of its mate, and whether it was found; sorted.
+    kmers: Vec<(u64, usize, bool)>,
+    /// For each mate: its number of k-mers, and the number of k-mers that were found.
+    counts: Vec<[usize; 2]>,
+    filter: Vec<u64>,
+}
+
+fn filter_bit(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS_LOG2)) as usize
+}
+
+impl MateKmers {
+    /// Indexes the k-mers of mates that are oriented like the contig.
+    fn new(mates: &[Vec<u8>]) -> MateKmers {
+        let mut words = Vec::new();
+        let mut counts = vec![[0; 2]; mates.len()];
+        let mut filter = vec![0; (1 << FILTER_BITS_LOG2) / 64];
+        for (m, mate) in mates.iter().enumerate() {
+            for (_, kmer) in kmers(mate, MATE_K).filter(|(at, _)| at % MATE_KMER_STRIDE == 0) {
+                words.push((kmer.forward, m, false));
+                counts[m][0] += 1;
+                filter[filter_bit(kmer.forward) / 64] |= 1 << (filter_bit(kmer.forward) % 64);
+            }
+        }
+        words.sort_unstable();
+        MateKmers { kmers: words, counts, filter }
+    }
+
+    /// Score of the mates for a segment: the share of their k-mers found in the genome beyond the segment's `end`,
+    /// times the score of a whole mate.
+    fn score_segment(&mut self, segment: &ContigSegment, end: SegmentEnd, genome: &Reference) -> i32 {
+        if self.counts.is_empty() {
+            return 0;
+        }
+        let moved = ContigSegment {
+            query: (segment.query.0 + MAX_MATE_DISTANCE, segment.query.1 + MAX_MATE_DISTANCE),
+            ..*segment
+        };
+        let range = match end {
+            SegmentEnd::First => moved.query.0 - MAX_MATE_DISTANCE..moved.query.0 + MAX_MATE_DISTANCE / 4,
+            SegmentEnd::Last => moved.query.1 - MAX_MATE_DISTANCE / 4..moved.query.1 + MAX_MATE_DISTANCE,
+        };
+        self.kmers.iter_mut().for_each(|(_, _, met)| *met = false);
+        self.counts.iter_mut().for_each(|[_, met]| *met = 0);
+        for (_, kmer) in kmers(&moved.aligned_bases(range, end, genome), MATE_K) {
+            let word = kmer.forward;
+            if self.filter[filter_bit(word) / 64] >> (filter_bit(word) % 64) & 1 == 0 {
+                continue;
+            }
+            let first = self.kmers.partition_point(|(other, ..)| *other < word);
+            for (_, mate, met) in self.kmers[first..].iter_mut().take_while(|(other, ..)| *other == word) {
+                self.counts[*mate][1] += usize::from(!std::mem::replace(met, true));
+            }
+        }
+        self.counts.iter().map(|[all, met]| met * MATE_SCORE / all.max(&1)).sum::<usize>() as i32
+    }
+}
+
+/// Selects the best chain of candidates, which are sorted by their start on the contig, and sets the mapping
+/// qualities.
+fn best_chain(candidates: &[SegmentCandidate]) -> Vec<ContigSegment> {
+    // best[i]: score of the best chain that ends with candidate i, and the candidate before it.
+    let mut best: Vec<(i32, Option<usize>)> = Vec::with_capacity(candidates.len());
+    for (i, candidate) in candidates.iter().enumerate() {
+        let segment = &candidate.segment;
+        // Among equal chains, primary hits are preferred.
+        let primary = i32::from(candidate.primary);
+        let mut here = (candidate.chain_score(true, false) * 8 + primary, None);
+        let own = candidate.score * 8 + primary;
+        for (j, SegmentCandidate { segment: before, .. }) in candidates[..i].iter().enumerate() {
+            let overlap = before.query.1.saturating_sub(segment.query.0);
+            if overlap > MAX_OVERLAP_BASES || before.query.1 >= segment.query.1 || before.query.0 >= segment.query.0 {
+                continue;
+            }
+            let near = segment.chrom == before.chrom
+                && segment.forward == before.forward
+                && segment.target.0.abs_diff(before.target.1).min(segment.target.1.abs_diff(before.target.0))
+                    <= MAX_JOINED_SEGMENT_DISTANCE_BP;
+            let cost = if near { JUNCTION_COST - 5 } else { JUNCTION_COST };
+            let total = best[j].0 + own - (overlap as i32 + cost) * 8;
+            if total > here.0 {
+                here = (total, Some(j));
+            }
+        }
+        best.push(here);
+    }
+    let mut chain = Vec::new();
+    let ended = |i: usize| best[i].0 + candidates[i].mate_scores[1] * 8;
+    let mut at = (0..best.len()).max_by_key(|&i| (ended(i), Reverse(i)));
+    while let Some(i) = at {
+        let mut segment = candidates[i].segment;
+        // The position of the segment in the chain decides which mates count for it and for its alternatives.
+        let (first, last) = (best[i].1.is_none(), chain.is_empty());
+        let alternative = candidates
+            .iter()
+            .enumerate()
+            .filter(|&(j, SegmentCandidate { segment: other, .. })| {
+                let shared = other.query.1.min(segment.query.1).saturating_sub(other.query.0.max(segment.query.0));
+                let elsewhere = (other.chrom, other.forward, other.diagonal())
+                    != (segment.chrom, segment.forward, segment.diagonal());
+                j != i && elsewhere && shared * 10 >= segment.query_len() * 8
+            })
+            .map(|(_, alternative)| alternative.chain_score(first, last))
+            .max();
+        segment.mapq = alternative.map_or(60, |r| (candidates[i].chain_score(first, last) - r).clamp(0, 20) * 3) as u8;
+        chain.push(segment);
+        at = best[i].1;
+    }
+    chain.reverse();
+    chain
+}

@@ -1,0 +1,562 @@
+//! Distributed call: steps that run as processes of their own, on several machines, and exchange objects of a run
+//! store only.
+//!
+//! ```text
+//! scatter, one per shard of the reads ─→ k-mers by partition, packed reads of the shard
+//! count, one per partition            ─→ candidate k-mers and spectra of the partition
+//! pick                                ─→ all candidate k-mers, without those that the reference contains
+//! label, one per shard                ─→ labelled pairs, in buckets
+//! assemble                            ─→ contigs
+//! place                               ─→ positions and changes of the contigs, and the k-mers that recruit their reads
+//! recruit, one per shard              ─→ recruited pairs of all samples, in buckets by locus
+//! finish                              ─→ events, as in a call in one process
+//! ```
+//!
+//! Each step does what the unit of the same name does in [`crate::pipeline`], with the same functions. An object is
+//! published atomically, so a step may be repeated, or run twice at the same time. Data of shards is sorted before it
+//! is used, so the result does not depend on the shards.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use genuma_kmers::{BinGrid, Partition};
+use genuma_reads::fasta::Reference;
+use genuma_reads::packed_reads::PackedReads;
+use genuma_reads::{Lane, ProgressCounters};
+use genuma_storage::step_output::{self, StepOutput, StepOutputId};
+use genuma_storage::{LocalCopy, RunStore};
+use genuma_work::ProgressListener;
+use genuma_work::cost::{CostTimer, UnitCost};
+use genuma_work::disk_buckets::DiskBucket;
+use genuma_work::spill::LocalObjectRange;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::assemble::Contig;
+use crate::count::{CallCounts, CountingUnit, PartitionCountResult, ShardScatterResult};
+use crate::error::Error;
+use crate::genotyping::{self, FinishedCall, GenotypingUnit};
+use crate::group_assembly::{self, GroupAssembler, GroupAssemblyParams};
+use crate::labelled_pair::build_candidate_lookup;
+use crate::ledger::Ledger;
+use crate::locus_ranges;
+use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::read_passes::{ReadPasses, ReadSource};
+use crate::recruit::{RecruitingCounts, RecruitingIndex};
+use crate::resources::{CallParams, Resources};
+use crate::sample_names::SampleNames;
+use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
+
+/// The plan of a distributed call: everything that determines the content of its objects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DistributedCall {
+    /// The reads of each shard.
+    pub shards: Vec<Vec<Lane>>,
+    /// Names of the samples. There is one tumour: distributed calls do not support several.
+    #[serde(default)]
+    pub samples: SampleNames,
+    /// Number of partitions of the k-mer space, and bins of each partition.
+    pub grid: BinGrid,
+    /// The reference; without it calls are placed on the normal's assembled contigs.
+    pub reference: Option<PathBuf>,
+    /// FASTA file of sequences to screen for.
+    pub screen: Option<PathBuf>,
+    /// The panel of normals. A plan without one omits this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<PanelOfNormals>,
+    /// Number of reference bases that are A, C, G or T.
+    pub genome_bases: Option<u64>,
+    /// Parameters that determine the result.
+    pub params: CallParams,
+    /// Text with the parameters and the other fields, line by line. Objects of a run with another text are rejected.
+    pub fingerprint: String,
+}
+
+/// The kinds of steps, in the order in which they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepKind {
+    /// Per shard: reads to k-mers by partition, and packed reads.
+    Scatter,
+    /// Per partition: k-mers to candidate k-mers.
+    Count,
+    /// Merges the candidates of all partitions and skips those that the reference contains.
+    Pick,
+    /// Per shard: reads to labelled pairs.
+    Label,
+    /// Labelled pairs to contigs.
+    Assemble,
+    /// Places the contigs on the reference.
+    Place,
+    /// Per shard: reads to pairs that overlap a change.
+    Recruit,
+    /// Genotypes the recruited pairs and writes the events.
+    Finish,
+}
+
+impl StepKind {
+    /// All kinds of steps, in the order in which they run.
+    pub const ALL_STEP_KINDS: [StepKind; 8] = [
+        StepKind::Scatter,
+        StepKind::Count,
+        StepKind::Pick,
+        StepKind::Label,
+        StepKind::Assemble,
+        StepKind::Place,
+        StepKind::Recruit,
+        StepKind::Finish,
+    ];
+
+    /// Name of the step on the command line.
+    pub fn command_line_name(self) -> &'static str {
+        match self {
+            StepKind::Scatter => "scatter",
+            StepKind::Count => "count",
+            StepKind::Pick => "pick",
+            StepKind::Label => "label",
+            StepKind::Assemble => "assemble",
+            StepKind::Place => "place",
+            StepKind::Recruit => "recruit",
+            StepKind::Finish => "finish",
+        }
+    }
+
+    /// The kind with the given name; `None` if there is no such step.
+    pub fn from_command_line_name(name: &str) -> Option<StepKind> {
+        StepKind::ALL_STEP_KINDS.into_iter().find(|kind| kind.command_line_name() == name)
+    }
+
+    /// Whether there is one step of this kind for each shard of the reads.
+    pub fn has_step_per_shard(self) -> bool {
+        matches!(self, StepKind::Scatter | StepKind::Label | StepKind::Recruit)
+    }
+
+    /// The kind of which all steps must be done before a step of this kind starts; `None` for the first kind.
+    pub fn preceding_kind(self) -> Option<StepKind> {
+        let at = StepKind::ALL_STEP_KINDS.iter().position(|&kind| kind == self)?;
+        at.checked_sub(1).map(|before| StepKind::ALL_STEP_KINDS[before])
+    }
+}
+
+/// One step of a distributed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// Kind of the step.
+    pub kind: StepKind,
+    /// Number of the shard or partition, from 1; 1 for other steps.
+    pub number: u32,
+}
+
+/// The step as arguments of `genuma step run`.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            kind if kind.has_step_per_shard() || kind == StepKind::Count => {
+                write!(f, "{} {}", kind.command_line_name(), self.number)
+            }
+            kind => f.write_str(kind.command_line_name()),
+        }
+    }
+}
+
+impl Step {
+    /// Name of the object that the step publishes; `None` for the last step, which writes result files.
+    pub fn object_name(self) -> Option<String> {
+        match self.kind {
+            StepKind::Finish => None,
+            _ => Some(self.to_string().replace(' ', "-")),
+        }
+    }
+}
+
+impl DistributedCall {
+    /// Number of steps of a kind.
+    pub fn num_steps_of_kind(&self, kind: StepKind) -> u32 {
+        match kind {
+            StepKind::Count => self.grid.num_partitions,
+            kind if kind.has_step_per_shard() => self.shards.len() as u32,
+            _ => 1,
+        }
+    }
+
+    /// All steps of a kind.
+    pub fn steps_of_kind(&self, kind: StepKind) -> impl Iterator<Item = Step> + use<> {
+        (1..=self.num_steps_of_kind(kind)).map(move |number| Step { kind, number })
+    }
+
+    /// The object of a step; `None` if the step is not done.
+    ///
+    /// # Errors
+    /// The object cannot be read, is damaged, or belongs to another run.
+    pub fn find_step_object(&self, depot: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
+        let Some(name) = step.object_name() else { return Ok(None) };
+        let (step, fingerprint) = (step.to_string(), &self.fingerprint);
+        StepOutput::find(depot, &StepOutputId { step: &step, name: &name, fingerprint })
+    }
+}
+
+/// Content of the object of a labelling step, in addition to the pairs.
+#[derive(Serialize, Deserialize)]
+struct LabelStepResult {
+    shelves: Vec<DiskBucket>,
+}
+
+/// Content of the object of the assembly step.
+#[derive(Serialize, Deserialize)]
+struct AssembleStepResult {
+    /// Result of counting, without the candidate k-mers.
+    counts: CallCounts,
+    contigs: ContigAssemblyResult,
+}
+
+/// Content of the object of the placement step.
+#[derive(Serialize, Deserialize)]
+struct PlaceStepResult {
+    /// Result of counting, without the candidate k-mers.
+    counts: CallCounts,
+    /// Ledger of the steps before.
+    ledger: Ledger,
+    places: ContigPlacementResult,
+    /// All contigs, if there is no reference.
+    assembled: Vec<Contig>,
+}
+
+/// Content of the object of a recruiting step, in addition to the pairs.
+#[derive(Serialize, Deserialize)]
+struct RecruitStepResult {
+    shelves: Vec<DiskBucket>,
+    /// Number of occurrences of each recruiting k-mer, by k-mer rank and sample.
+    seen: Vec<u32>,
+}
+
+/// Runs one step of a distributed call.
+pub struct StepRunner<'a> {
+    /// The plan of the call.
+    pub call: &'a DistributedCall,
+    /// The store of the objects.
+    pub store: &'a RunStore,
+    /// Resource limits.
+    pub resources: Resources,
+    /// A folder of its own for spilled data.
+    pub work_dir: &'a Path,
+    /// Receives progress.
+    pub progress: &'a dyn ProgressListener,
+}
+
+/// The value of an object, with the data that was fetched to this machine.
+struct FetchedObject<T> {
+    name: String,
+    fetched: LocalCopy,
+    value: T,
+}
+
+impl<T> FetchedObject<T> {
+    fn file(&self) -> LocalObjectRange<'_> {
+        LocalObjectRange { name: &self.name, path: self.fetched.path(), object_offset: self.fetched.object_offset() }
+    }
+}
+
+impl StepRunner<'_> {
+    /// Runs a step that publishes an object, whether the object exists already or not.
+    ///
+    /// # Errors
+    /// A step that it needs is not done; an object, the reads or the reference cannot be read or are damaged; the
+    /// object cannot be written.
+    pub fn run_step(&self, step: Step) -> Result<(), Error> {
+        let of = |n: u32| Error::Input(format!("{step}: the number must be between 1 and {n}"));
+        let tasks = self.call.num_steps_of_kind(step.kind);
+        if !(1..=tasks).contains(&step.number) {
+            return Err(of(tasks));
+        }
+        match step.kind {
+            StepKind::Scatter => self.run_scatter(step),
+            StepKind::Count => self.run_count(step),
+            StepKind::Pick => self.run_pick(step),
+            StepKind::Label => self.run_label(step),
+            StepKind::Assemble => self.run_assemble(step),
+            StepKind::Place => self.run_place(step),
+            StepKind::Recruit => self.run_recruit(step),
+            StepKind::Finish => Err(Error::Input("the step finish writes result files and publishes no object".into())),
+        }
+    }
+
+    /// Publishes the object of a step. `write` writes the data that precedes the value.
+    fn publish_result<T: Serialize>(
+        &self,
+        step: Step,
+        write: impl FnOnce(&Path) -> Result<T, Error>,
+    ) -> Result<(), Error> {
+        let clock = CostTimer::start();
+        let name = step.object_name().unwrap_or_default();
+        let draft = self.store.create_temp_object(&name).map_err(step_output::Error::from)?;
+        let value = write(draft.path())?;
+        let text = step.to_string();
+        let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
+        Ok(step_output::publish(self.store, draft, &label, &value, clock.stop(&text))?)
+    }
+
+    fn open_object(&self, step: Step) -> Result<StepOutput, Error> {
+        let (text, name) = (step.to_string(), step.object_name().unwrap_or_default());
+        let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
+        Ok(StepOutput::require(self.store, &label)?)
+    }
+
+    fn read_result<T: DeserializeOwned>(&self, step: Step) -> Result<T, Error> {
+        Ok(self.open_object(step)?.read_value()?)
+    }
+
+    /// Fetches the value of an object and the range of its data that `which` returns.
+    fn fetch_object<T: DeserializeOwned>(
+        &self,
+        step: Step,
+        which: impl FnOnce(&StepOutput, &T) -> std::ops::Range<u64>,
+    ) -> Result<FetchedObject<T>, Error> {
+        let step_output = self.open_object(step)?;
+        let value = step_output.read_value()?;
+        let fetched = step_output.fetch_range(which(&step_output, &value))?;
+        Ok(FetchedObject { name: step_output.name().to_owned(), fetched, value })
+    }
+
+    fn count_unit<'b>(&'b self, lanes: &'b [Lane], partition: Partition) -> CountingUnit<'b> {
+        let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
+        // Only a step that counts a partition has candidates, those of this partition.
+        let bases = genome_bases.map(|bases| bases / u64::from(partition.total()));
+        let tumours = self.call.samples.tumours().len();
+        let count_params = self.resources.count_params(params, bases, tumours, self.work_dir.to_owned());
+        CountingUnit {
+            lanes,
+            samples: &self.call.samples,
+            params: genuma_kmers::CountParams { partition, ..count_params },
+            min_tumour_count: params.min_tumour_count,
+            genome_bases: *genome_bases,
+            reference: reference.as_deref(),
+            screen: screen.as_deref(),
+            progress: self.progress,
+        }
+    }
+
+    fn run_scatter(&self, step: Step) -> Result<(), Error> {
+        let lanes = &self.call.shards[step.number as usize - 1];
+        self.publish_result(step, |path| {
+            Ok(self.count_unit(lanes, Partition::WHOLE).scatter_shard(self.call.grid, path)?)
+        })
+    }
+
+    fn run_count(&self, step: Step) -> Result<(), Error> {
+        let grid = self.call.grid;
+        let partition = Partition::new(step.number - 1, grid.num_partitions);
+        let partition = partition.ok_or_else(|| Error::Input(format!("{step}: there is no such partition")))?;
+        self.publish_result(step, |_| {
+            let open = |step| self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range(partition));
+            let shards = self.call.steps_of_kind(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
+            let scattered: Vec<_> = shards.iter().map(|shard| (&shard.value, shard.file())).collect();
+            Ok(self.count_unit(&[], partition).count_scattered_partition(&scattered)?)
+        })
+    }
+
+    fn run_pick(&self, step: Step) -> Result<(), Error> {
+        self.publish_result(step, |_| {
+            self.progress.unit_started(&step.to_string(), None);
+            let shares = self.call.steps_of_kind(StepKind::Count).map(|step| self.read_result(step));
+            let shares: Vec<PartitionCountResult> = shares.collect::<Result<_, _>>()?;
+            Ok(self.count_unit(&[], Partition::WHOLE).merge_partitions(shares)?)
+        })
+    }
+
+    /// Result of all counting steps, merged.
+    fn read_counts(&self) -> Result<CallCounts, Error> {
+        self.read_result(Step { kind: StepKind::Pick, number: 1 })
+    }
+
+    /// The packed reads of a shard.
+    fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalCopy), Error> {
+        let step = Step { kind: StepKind::Scatter, number: shard };
+        let opened = self.fetch_object(step, |_, one: &ShardScatterResult| 0..one.packed_reads.file_bytes())?;
+        let copy = PackedReads::open_object(&opened.file(), opened.value.packed_reads.clone())?;
+        Ok((copy, opened.fetched))
+    }
+
+    fn passes<'b>(&self, copy: &'b PackedReads) -> ReadPasses<'b> {
+        let samples = self.call.samples.len();
+        ReadPasses {
+            reads: ReadSource::Packed(copy),
+            num_samples: samples,
+            k: self.call.params.k,
+            threads: self.resources.threads,
+        }
+    }
+
+    fn start_meter(&self, step: Step) -> Arc<ProgressCounters> {
+        let meter = Arc::new(ProgressCounters::default());
+        self.progress.unit_started(&step.to_string(), Some(meter.clone()));
+        meter
+    }
+
+    fn run_label(&self, step: Step) -> Result<(), Error> {
+        let meter = self.start_meter(step);
+        self.publish_result(step, |path| {
+            let candidates = self.read_counts()?.candidates;
+            let lookup = build_candidate_lookup(self.call.params.k, &candidates);
+            drop(candidates);
+            let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
+            let writer = group_assembly::LabelledPairWriter::create(path)?;
+            self.passes(&copy).label_pairs(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
+            Ok(LabelStepResult { shelves: writer.finish_buckets()? })
+        })
+    }
+
+    fn run_assemble(&self, step: Step) -> Result<(), Error> {
+        self.progress.unit_started(&step.to_string(), None);
+        self.publish_result(step, |_| {
+            let mut counts = self.read_counts()?;
+            let candidates = std::mem::take(&mut counts.candidates);
+            let (threads, memory) = (self.resources.threads, self.resources.available_memory() / 2);
+            let k = self.call.params.k;
+            let tumours = self.call.samples.tumours().len();
+            let params = GroupAssemblyParams {
+                candidates,
+                num_tumours: tumours,
+                k,
+                threads,
+                memory_bytes: memory,
+                work_dir: self.work_dir,
+                traced_kmers: &[],
+            };
+            let mut assembler = GroupAssembler::new(params);
+            let mut fetched = Vec::new();
+            for label in self.call.steps_of_kind(StepKind::Label) {
+                let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
+                let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+                if !assembler.add_shard(&file, opened.value.shelves)? {
+                    let object = opened.name;
+                    return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
+                }
+                fetched.push(opened.fetched);
+            }
+            Ok(AssembleStepResult {
+                counts,
+                contigs: ContigAssemblyResult::from_assembly(assembler.assemble_all_groups()?),
+            })
+        })
+    }
+
+    fn read_reference(&self) -> Result<Option<Reference>, Error> {
+        Ok(self.call.reference.as_deref().map(Reference::read).transpose()?)
+    }
+
+    fn run_place(&self, step: Step) -> Result<(), Error> {
+        let meter = Arc::new(ProgressCounters::new("the reference"));
+        self.progress.unit_started(&step.to_string(), self.call.reference.is_some().then(|| meter.clone()));
+        self.publish_result(step, |_| {
+            let assembled = Step { kind: StepKind::Assemble, number: 1 };
+            let AssembleStepResult { mut counts, contigs: ContigAssemblyResult { mut contigs, ledger: lines } } =
+                self.read_result(assembled)?;
+            let mut ledger = std::mem::take(&mut counts.ledger);
+            ledger.append(&lines);
+            let genome = self.read_reference()?;
+            let context = PlacementInputs {
+                genome: genome.as_ref(),
+                k: self.call.params.k,
+                threads: self.resources.threads,
+                memory_bytes: self.resources.available_memory(),
+                has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.call.params)
+                    .has_fold_back_artefacts,
+                meter: &meter,
+            };
+            let places = ContigPlacementResult::from_assembled_contigs(&mut contigs, &context, None);
+            Ok(PlaceStepResult { counts, ledger, places, assembled: contigs })
+        })
+    }
+
+    fn read_placed_contigs(&self) -> Result<PlaceStepResult, Error> {
+        self.read_result(Step { kind: StepKind::Place, number: 1 })
+    }
+
+    fn run_recruit(&self, step: Step) -> Result<(), Error> {
+        let meter = self.start_meter(step);
+        self.publish_result(step, |path| {
+            let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
+                self.read_placed_contigs()?;
+            let index = RecruitingIndex::new(wanted);
+            let seen = RecruitingCounts::new(&index, self.call.samples.len());
+            let writer = locus_ranges::RecruitBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
+            drop(contigs);
+            let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
+            self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
+            Ok(RecruitStepResult { shelves: writer.finish_shard()?, seen: seen.counts() })
+        })
+    }
+
+    /// Runs the last step: genotypes all recruited pairs. The costs in the result include the costs of all steps.
+    ///
+    /// # Errors
+    /// A step before is not done; an object or the reference cannot be read or is damaged; spilled data cannot be written.
+    pub fn run_finish_step(&self) -> Result<FinishedCall, Error> {
+        let mut costs = self.collect_costs()?;
+        let clock = CostTimer::start();
+        self.progress.unit_started("recruited pairs of all shards", None);
+        let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
+        let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
+        ledger.append(&lines);
+        let index = RecruitingIndex::new(wanted);
+        let seen = RecruitingCounts::new(&index, self.call.samples.len());
+        let (mut shards, mut fetched) = (Vec::new(), Vec::new());
+        let recruits = self.work_dir.join("recruit.bins");
+        let writer = locus_ranges::RecruitBuckets::create_buckets(&contigs, &recruits)?;
+        for step in self.call.steps_of_kind(StepKind::Recruit) {
+            let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
+            let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+            if !seen.add_shard_counts(&opened.value.seen) || opened.value.shelves.len() != writer.num_buckets() {
+                let object = opened.name;
+                return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
+            }
+            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.shelves)?);
+            fetched.push(opened.fetched);
+        }
+        let deep = index.compute_locus_depths(&seen, contigs.len());
+        let recruited = writer.merge_shards(&shards, &index, &deep, self.resources.threads)?;
+        drop((shards, fetched, index, seen, deep));
+        costs.push(clock.stop("merge recruited pairs"));
+        let panel = self.look_up_panel(&mut costs, &mut ledger)?;
+        self.progress.unit_started("judge", None);
+        let genotyping = GenotypingUnit {
+            samples: &self.call.samples,
+            counts,
+            genome: self.read_reference()?,
+            contigs,
+            assembled: &assembled,
+            recruited,
+            recruited_path: &recruits,
+            params: &self.call.params,
+            resources: &self.resources,
+            work_dir: self.work_dir,
+            ledger,
+            costs,
+            tracer: None,
+            panel,
+        };
+        genotyping.run_genotyping()
+    }
+
+    /// Looks up the candidates in the panel of normals, if there is one.
+    fn look_up_panel(&self, costs: &mut Vec<UnitCost>, ledger: &mut Ledger) -> Result<Option<PanelCounts>, Error> {
+        let Some(panel) = &self.call.panel else { return Ok(None) };
+        self.progress.unit_started("panel", None);
+        let (clock, counts) = (CostTimer::start(), self.read_counts()?);
+        let (usual, room) = (counts.median_depth_of_first_tumour(), self.resources.available_memory() / 2);
+        let panel_counts = panel.look_up_candidates(&counts.candidates, usual, self.resources.threads, room)?;
+        let mut lines = Ledger::default();
+        panel_counts.add_to_ledger(&mut lines);
+        // At the position that the lines have in a call in one process.
+        ledger.insert_before("assemble", &lines);
+        costs.push(clock.stop("panel"));
+        Ok(Some(panel_counts))
+    }
+
+    /// Costs of all steps before the last.
+    fn collect_costs(&self) -> Result<Vec<UnitCost>, Error> {
+        let before = StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish);
+        let steps = before.flat_map(|kind| self.call.steps_of_kind(kind));
+        steps.map(|step| Ok(self.open_object(step)?.cost().clone())).collect()
+    }
+}

@@ -1,0 +1,180 @@
+//! Export tables of the calls that passed: MAF for small changes, BEDPE for structural variants.
+
+use std::fmt::Write as _;
+
+use genuma_reads::fasta::Reference;
+
+use crate::change::{Breakend, Side};
+use crate::genotype::{AlleleSupport, TumourSupport};
+use crate::sample_names::SampleNames;
+use crate::vcf_record::{AltAllele, VcfRecord};
+
+/// An export table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportTable {
+    /// The text, including the header.
+    pub text: String,
+    /// Number of rows.
+    pub num_rows: usize,
+    /// Number of records that passed but belong into the other table.
+    pub skipped_records: usize,
+}
+
+/// Columns of a MAF file, named as in the Genomic Data Commons specification. Annotation columns have placeholders.
+const MAF_COLUMNS: [&str; 26] = [
+    "Hugo_Symbol",
+    "Entrez_Gene_Id",
+    "Center",
+    "NCBI_Build",
+    "Chromosome",
+    "Start_Position",
+    "End_Position",
+    "Strand",
+    "Variant_Classification",
+    "Variant_Type",
+    "Reference_Allele",
+    "Tumor_Seq_Allele1",
+    "Tumor_Seq_Allele2",
+    "Tumor_Sample_Barcode",
+    "Matched_Norm_Sample_Barcode",
+    "t_depth",
+    "t_ref_count",
+    "t_alt_count",
+    "n_depth",
+    "n_ref_count",
+    "n_alt_count",
+    "HGVSp_Short",
+    "FILTER",
+    "vcf_id",
+    "vcf_pos",
+    "vcf_qual",
+];
+
+/// A MAF table of all changes with known bases. A change has a row for each tumour that has it. Genes and
+/// consequences are `Unknown`, because genuma does not annotate.
+pub fn build_maf_table(records: &[VcfRecord], genome: &Reference, samples: &SampleNames) -> ExportTable {
+    let mut text = String::from(
+        "#version 2.4\n#unannotated: genuma does not annotate genes and consequences (Hugo_Symbol, Variant_Classification)\n",
+    );
+    text += &(MAF_COLUMNS.join("\t") + "\n");
+    let (mut rows, mut others) = (0, 0);
+    for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
+        let AltAllele::Bases(alternative) = &record.alternative else {
+            others += 1;
+            continue;
+        };
+        let MafAllele { start, end, kind, reference, alternative } =
+            trim_maf_allele(record.pos, &record.reference, alternative);
+        let genotype = &record.genotype;
+        let one = [TumourSupport { support: genotype.tumour, has: true }];
+        let tumours = if genotype.tumours.is_empty() { &one } else { &genotype.tumours[..] };
+        let counts = |s: &AlleleSupport| format!("{}\t{}\t{}", s.depth(), s.reference, s.alternative);
+        for (name, own) in samples.tumours().iter().zip(tumours).filter(|(_, own)| own.has) {
+            let (chrom, normal) = (&genome.contigs[record.chrom].name, &samples.names()[0]);
+            let (of_tumour, of_normal) = (counts(&own.support), counts(&genotype.normal));
+            let _ = writeln!(
+                text,
+                "Unknown\t0\tgenuma\t.\t{chrom}\t{start}\t{end}\t+\tUnknown\t{kind}\t{reference}\t{reference}\t{alternative}\t{name}\t{normal}\t\
+                 {of_tumour}\t{of_normal}\t\tPASS\t{}\t{}\t{:.1}",
+                record.id, record.pos, genotype.quality
+            );
+            rows += 1;
+        }
+    }
+    ExportTable { text, num_rows: rows, skipped_records: others }
+}
+
+/// A change in MAF notation: without the bases that both alleles begin with, positions 1-based and inclusive.
+struct MafAllele<'a> {
+    start: usize,
+    end: usize,
+    kind: &'static str,
+    reference: &'a str,
+    alternative: &'a str,
+}
+
+fn trim_maf_allele<'a>(pos: usize, reference: &'a str, alternative: &'a str) -> MafAllele<'a> {
+    let alike = reference.bytes().zip(alternative.bytes()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&reference[alike..], &alternative[alike..]);
+    let start = pos + alike;
+    let kind = match (old.len(), new.len()) {
+        (1, 1) => "SNP",
+        (2, 2) => "DNP",
+        (3, 3) => "TNP",
+        (a, b) if a == b => "ONP",
+        (a, b) if a < b => "INS",
+        _ => "DEL",
+    };
+    // For an insertion MAF gives the bases on both sides of it.
+    let (start, end) = if old.is_empty() { (start - 1, start) } else { (start, start + old.len() - 1) };
+    let or_none = |bases: &'a str| if bases.is_empty() { "-" } else { bases };
+    MafAllele { start, end, kind, reference: or_none(old), alternative: or_none(new) }
+}
+
+/// Columns of a BEDPE file; the first ten are those of bedtools.
+const BEDPE_HEADER: &str = "#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\ttype\thomlen\tinserted\ttumor_ref\ttumor_alt\tnormal_ref\tnormal_alt";
+
+/// A BEDPE table of all structural variants, with a row for each junction. Each end is the last base that stays; its
+/// strand is `+` if the sequence that stays is to its left. A deletion is `+-`, a tandem duplication `-+`. Counts are
+/// sums over all tumours.
+pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference) -> ExportTable {
+    let mut text = format!("{BEDPE_HEADER}\n");
+    let (mut rows, mut others) = (0, 0);
+    for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
+        let Some(structural) = &record.structural else {
+            others += 1;
+            continue;
+        };
+        let inserted = match (&structural.inserted[..], &record.alternative) {
+            ([], AltAllele::Bases(bases)) => {
+                trim_maf_allele(record.pos, &record.reference, bases).alternative.as_bytes()
+            }
+            (inserted, _) => inserted,
+        };
+        let inserted = if matches!(inserted, b"" | b"-") { b"." } else { inserted };
+        let inserted = String::from_utf8_lossy(inserted);
+        for ends in &structural.junctions {
+            let place = |end: &Breakend| format!("{}\t{}\t{}", genome.contigs[end.chrom].name, end.pos, end.pos + 1);
+            let strand = |end: &Breakend| if end.side == Side::Left { '+' } else { '-' };
+            let [a, b] = ends;
+            let (tumour, normal) = (&record.genotype.tumour, &record.genotype.normal);
+            let _ = writeln!(
+                text,
+                "{}\t{}\t{}\t{:.1}\t{}\t{}\t{}\t{}\t{inserted}\t{}\t{}\t{}\t{}",
+                place(a),
+                place(b),
+                record.id,
+                record.genotype.quality,
+                strand(a),
+                strand(b),
+                record.class.class_name(),
+                structural.homology,
+                tumour.reference,
+                tumour.alternative,
+                normal.reference,
+                normal.alternative
+            );
+            rows += 1;
+        }
+    }
+    ExportTable { text, num_rows: rows, skipped_records: others }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alleles_lose_what_they_share() {
+        let of = |pos, reference, alternative| {
+            let MafAllele { start, end, kind, reference, alternative } = trim_maf_allele(pos, reference, alternative);
+            format!("{start}-{end} {kind} {reference}>{alternative}")
+        };
+        assert_eq!(of(100, "A", "G"), "100-100 SNP A>G");
+        assert_eq!(of(100, "AC", "GT"), "100-101 DNP AC>GT");
+        assert_eq!(of(100, "ACGT", "TTTT"), "100-103 ONP ACGT>TTTT");
+        assert_eq!(of(100, "A", "AGG"), "100-101 INS ->GG");
+        assert_eq!(of(100, "AGG", "A"), "101-102 DEL GG>-");
+        assert_eq!(of(100, "ACGG", "ATC"), "101-103 DEL CGG>TC");
+    }
+}

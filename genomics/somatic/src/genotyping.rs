@@ -1,0 +1,298 @@
+//! Genotyping unit: turns recruited pairs into events. It goes over all loci three times, a range of loci at a time.
+//! Each time needs the results of all loci of the time before: error rates, joined neighbours, genotypes.
+
+use std::path::Path;
+
+use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
+use genuma_reads::TUMOUR_SAMPLE;
+use genuma_reads::fasta::Reference;
+use genuma_work::cost::{CostTimer, UnitCost};
+use genuma_work::parallel::map_in_order;
+
+use crate::adjacent_substitutions;
+use crate::aligned_contig::{self, AlignedContig};
+use crate::assemble::Contig;
+use crate::candidate_kmer::KmerDepths;
+use crate::count::{CallCounts, count_solid_kmers};
+use crate::error::Error;
+use crate::event::{self, CallThresholds, Event};
+use crate::ledger::Ledger;
+use crate::locus::{self, VariantCall};
+use crate::locus_ranges::{LocusRanges, RecruitedPairs};
+use crate::normal_sequences;
+use crate::panel_of_normals::PanelCounts;
+use crate::resources::{CallParams, Resources};
+use crate::sample_names::SampleNames;
+use crate::sample_summary::{CallResults, SampleSummary};
+use crate::sequencing_errors::{self, ErrorModel};
+use crate::slippage::{self, SlippageModel};
+use crate::variant_trace::{TraceReport, VariantTracer};
+
+/// A finished call.
+pub struct FinishedCall {
+    /// The sequences that calls are placed on.
+    pub genome: Reference,
+    /// The loci with the pairs recruited for them; `Call::locus` is an index into them.
+    pub ranges: LocusRanges,
+    /// The events, by position.
+    pub events: Vec<Event>,
+    /// Names of the samples.
+    pub samples: SampleNames,
+    /// k-mer spectra of all samples.
+    pub spectra: Vec<Vec<u64>>,
+    /// Depths estimated from the spectra.
+    pub depths: KmerDepths,
+    /// Number of bases of each sample.
+    pub bases: Vec<u64>,
+    /// Run time and memory of each unit.
+    pub costs: Vec<UnitCost>,
+    /// Error rates of the reads, learned from the recruited reads.
+    pub errors: ErrorModel,
+    /// Counts of what each stage produced and skipped.
+    pub ledger: Ledger,
+    /// Share of the sites at which the normal and a tumour have different alleles, of the tumour with the highest
+    /// share; `None` if the samples may be of one person.
+    pub genotype_mismatch_share: Option<f64>,
+    /// Reports of the traced variants.
+    pub traces: Vec<TraceReport>,
+    /// For each tumour the library properties of this tumour and the normal.
+    pub libraries: Vec<PairLibraryMetrics>,
+    /// Depths of reference contigs and of screened sequences, from marker k-mers.
+    pub known_sequences: KnownSequences,
+    /// For each tumour the summary of this tumour, the normal and its calls.
+    pub sample_summaries: Vec<SampleSummary>,
+    /// Whether `genome` is a reference, and not the normal's assembled contigs.
+    pub on_reference: bool,
+}
+
+/// Inputs of the genotyping unit.
+pub(crate) struct GenotypingUnit<'a> {
+    /// Names of the samples.
+    pub samples: &'a SampleNames,
+    /// Result of the counting unit.
+    pub counts: CallCounts,
+    /// The reference; without it calls are placed on the normal's assembled contigs.
+    pub genome: Option<Reference>,
+    /// Contigs for which reads were recruited.
+    pub contigs: Vec<AlignedContig>,
+    /// All assembled contigs; used only without a reference.
+    pub assembled: &'a [Contig],
+    /// Index of the recruited pairs.
+    pub recruited: RecruitedPairs,
+    /// Path of the recruited pairs.
+    pub recruited_path: &'a Path,
+    /// Parameters that determine the result.
+    pub params: &'a CallParams,
+    /// Resource limits.
+    pub resources: &'a Resources,
+    /// Folder for spilled data.
+    pub work_dir: &'a Path,
+    /// Ledger of the stages before.
+    pub ledger: Ledger,
+    /// Costs of the units before.
+    pub costs: Vec<UnitCost>,
+    /// Traces of variants that the user asked for.
+    pub tracer: Option<VariantTracer>,
+    /// k-mer counts of the panel of normals, if there is one.
+    pub panel: Option<PanelCounts>,
+}
+
+/// Minimum share of the k-mers known in both samples at which the samples have different alleles if they are of two
+/// people. Two unrelated people differ in one base in some thousands, one person in one in millions. A lower value
+/// warns more often.
+const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
+
+/// Filter thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum quality.
+pub fn call_thresholds(counts: &CallCounts, params: &CallParams) -> CallThresholds {
+    // The artefacts of one tumour's library appear among the calls of all tumours.
+    let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
+    let most =
+        tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
+    CallThresholds::from_trimmed_reads(&most, count_known_bases(&counts.spectra), params.min_quality)
+}
+
+impl GenotypingUnit<'_> {
+    /// Genotypes all loci and builds the events.
+    ///
+    /// # Errors
+    /// Spilled data cannot be written or read, or is damaged.
+    pub fn run_genotyping(self) -> Result<FinishedCall, Error> {
+        let clock = CostTimer::start();
+        let samples = self.samples.len();
+        let passes = GenotypingPasses { params: self.params, num_samples: samples, threads: self.resources.threads };
+        let GenotypingUnit {
+            counts,
+            genome,
+            contigs,
+            assembled,
+            recruited,
+            mut ledger,
+            mut costs,
+            mut tracer,
+            panel,
+            ..
+        } = self;
+        let thresholds = call_thresholds(&counts, self.params);
+        ledger.add_produced("recruit", "pairs recruited", recruited.num_pairs);
+        let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
+        ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
+        let on_reference = genome.is_some();
+        let memory = self.resources.available_memory() / 2;
+        let mut ranges =
+            LocusRanges::new(recruited, self.recruited_path, contigs, memory, self.work_dir, passes.threads)?;
+        let genome = match genome {
+            Some(genome) => genome,
+            None => passes.assemble_normals(assembled, &mut ranges)?,
+        };
+        let rivals = locus::find_rivals(ranges.loci_mut());
+        ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
+        let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
+        ledger.add_skipped(
+            "judge",
+            "contigs with too many changes to compare reads with each change separately",
+            crowded,
+        );
+        let errors = passes.learn_errors(&mut ranges)?;
+        passes.join_neighbours(&mut ranges, &errors)?;
+        let mut calls = passes.genotype_loci(&mut ranges, &errors)?;
+        if let Some(panel) = panel {
+            let reference = on_reference.then_some(&genome);
+            panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
+        }
+        ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
+        let events = event::build_events(calls, &thresholds);
+        ledger.add_produced("judge", "events", events.len() as u64);
+        if let Some(tracer) = &mut tracer {
+            tracer.record_calls(ranges.loci(), &events, &genome);
+        }
+        let known_bases = count_known_bases(&counts.spectra);
+        let reference = on_reference.then_some(&genome);
+        let called = CallResults {
+            counts: &counts,
+            events: &events,
+            reference,
+            callable_bases: known_bases,
+            slippage: &errors.slippage,
+            threads: passes.threads,
+        };
+        let sample_summaries =
+            (0..self.samples.tumours().len()).map(|tumour| SampleSummary::summarise_tumour(called, tumour)).collect();
+        costs.push(clock.stop("judge"));
+        Ok(FinishedCall {
+            genome,
+            ranges,
+            events,
+            samples: self.samples.clone(),
+            genotype_mismatch_share: estimate_genotype_mismatch_share(&counts),
+            depths: KmerDepths::from_spectra(&counts.spectra),
+            spectra: counts.spectra,
+            bases: counts.bases,
+            libraries: counts.libraries,
+            known_sequences: counts.known_sequences,
+            sample_summaries,
+            costs,
+            errors,
+            ledger,
+            traces: tracer.map(VariantTracer::into_reports).unwrap_or_default(),
+            on_reference,
+        })
+    }
+}
+
+/// The passes over all loci.
+struct GenotypingPasses<'a> {
+    params: &'a CallParams,
+    num_samples: usize,
+    threads: usize,
+}
+
+impl GenotypingPasses<'_> {
+    /// Without a reference: assembles the normal allele of each contig from the recruited reads, and compares the
+    /// contigs with the normal alleles. The reads are then aligned to the result.
+    fn assemble_normals(&self, assembled: &[Contig], ranges: &mut LocusRanges) -> Result<Reference, Error> {
+        let (n, threads) = (assembled.len(), self.threads);
+        let mut normals = vec![normal_sequences::NormalSequences::default(); n];
+        ranges.for_each_range(|loci, contigs, pairs| {
+            let assemble = |(): &mut (), i: usize| normal_sequences::assemble_normal(&loci[contigs[i] as usize], pairs);
+            let found = map_in_order(contigs.len(), threads, || (), assemble);
+            contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        let (genome, hits) = normal_sequences::build_normal_reference(&normals);
+        let compare = |(): &mut (), c: usize| aligned_contig::align_contig(&assembled[c], &hits[c], &genome);
+        ranges.place_reads_on_new_contigs(map_in_order(n, threads, || (), compare))?;
+        Ok(genome)
+    }
+
+    /// Error rates of the recruited reads.
+    fn learn_errors(&self, ranges: &mut LocusRanges) -> Result<ErrorModel, Error> {
+        let (threads, n) = (self.threads, ranges.loci().len());
+        let mut bases = sequencing_errors::BaseErrorCounts::new(self.num_samples);
+        let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
+        ranges.for_each_range(|loci, contigs, pairs| {
+            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs);
+            for (&c, (b, s)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
+                bases.merge_counts(&b);
+                slips[c as usize] = s;
+            }
+            Ok::<(), Error>(())
+        })?;
+        let mut all = slippage::RepeatLengthCounts::default();
+        slips.iter().for_each(|s| all.merge_counts(s));
+        Ok(ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all)))
+    }
+
+    /// Joins neighbouring substitutions into one change if no molecules separate them.
+    fn join_neighbours(&self, ranges: &mut LocusRanges, errors: &ErrorModel) -> Result<(), Error> {
+        let mut weighed = vec![Vec::new(); ranges.loci().len()];
+        if !ranges.loci().iter().any(|locus| adjacent_substitutions::has_adjacent_substitutions(&locus.contig)) {
+            return Ok(());
+        }
+        ranges.for_each_range(|loci, contigs, pairs| {
+            let weigh = |(): &mut (), i: usize| {
+                adjacent_substitutions::count_change_pair_support(contigs[i] as usize, loci, pairs, errors)
+            };
+            let found = map_in_order(contigs.len(), self.threads, || (), weigh);
+            contigs.iter().zip(found).for_each(|(&c, found)| weighed[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        adjacent_substitutions::merge_adjacent_substitutions(ranges.loci_mut(), weighed.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Genotypes the changes of all loci; calls in the order of the loci.
+    fn genotype_loci(&self, ranges: &mut LocusRanges, errors: &ErrorModel) -> Result<Vec<VariantCall>, Error> {
+        let mut calls = vec![Vec::new(); ranges.loci().len()];
+        ranges.for_each_range(|loci, contigs, pairs| {
+            let judge = |(): &mut (), i: usize| {
+                let l = contigs[i] as usize;
+                loci[l].genotype_changes(l, &loci[l].compute_evidence(loci, pairs, errors), self.params.min_quality)
+            };
+            let found = map_in_order(contigs.len(), self.threads, || (), judge);
+            contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        Ok(calls.into_iter().flatten().collect())
+    }
+}
+
+/// Number of distinct k-mers that are known (not errors) in the normal and in a tumour.
+fn count_known_bases(spectra: &[Vec<u64>]) -> u64 {
+    let (normal, tumours) = spectra.split_at(TUMOUR_SAMPLE.into());
+    let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
+    most(normal).min(most(tumours))
+}
+
+/// Share of the sites known in both samples at which the samples have different alleles, if it is more than one
+/// person has. With several tumours, the highest share.
+fn estimate_genotype_mismatch_share(counts: &CallCounts) -> Option<f64> {
+    let [normal, tumours @ ..] = &counts.spectra[..] else { return None };
+    let share = |(&strangers, tumour): (&u64, &Vec<u64>)| {
+        let all = count_solid_kmers(normal).min(count_solid_kmers(tumour));
+        // Each such site shows in the roots on its two sides.
+        let share = strangers as f64 / 2.0 / all.max(1) as f64;
+        (strangers >= 20 && share > MIN_TWO_PEOPLE_SHARE).then_some(share)
+    };
+    counts.genotype_mismatches.iter().zip(tumours).filter_map(share).reduce(f64::max)
+}

@@ -1,0 +1,322 @@
+//! Collects the labelled pairs, then removes duplicates and recurrent errors, groups the pairs and assembles the
+//! groups.
+//!
+//! The pairs are in buckets, in memory as far as it suffices and in the work folder beyond. First they are bucketed
+//! by the starts of their mates, so that duplicates meet, and then by group. Only a few bytes for each k-mer are
+//! always in memory.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use genuma_work::disk_buckets::{DiskBucket, DiskBuckets};
+use genuma_work::parallel::try_map_in_order;
+use genuma_work::spill::{Error, LocalObjectRange};
+use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
+
+use crate::assemble::{self, AssemblyResult};
+use crate::candidate_kmer::{CandidateKmer, POOLED_SELECTOR_NUMBER, group_by_kmer};
+use crate::group::{DisjointSets, GroupedPairs, group_pairs};
+use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, remove_duplicates, remove_recurrent_errors};
+use crate::per_tumour::assemble_pooled_and_per_tumour;
+
+/// Name of the spill file in messages.
+const SPILL_NAME: &str = "labelled reads'";
+/// Number of buckets. For a human genome at a depth of 30, with 10 GB of labelled pairs, a bucket has 20 MB.
+const NUM_BUCKETS: usize = 512;
+
+/// Index of the bucket of a hash value or of a group number.
+fn bucket_of(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % NUM_BUCKETS
+}
+
+/// Parameters of the assembly of labelled pairs.
+#[derive(Debug)]
+pub struct GroupAssemblyParams<'a> {
+    /// Candidate k-mers, sorted. A k-mer appears once for each selector that chose it.
+    pub candidates: Vec<CandidateKmer>,
+    /// Number of tumours.
+    pub num_tumours: usize,
+    /// Length of the candidate k-mers.
+    pub k: u32,
+    /// Number of threads, at least 1.
+    pub threads: usize,
+    /// Bytes of memory for pairs, before they are spilled to the work folder.
+    pub memory_bytes: u64,
+    /// The work folder.
+    pub work_dir: &'a Path,
+    /// For each traced variant, the ranks of its k-mers.
+    pub traced_kmers: &'a [HashSet<u32>],
+}
+
+/// Collects labelled pairs, groups and assembles them.
+#[derive(Debug)]
+pub struct GroupAssembler<'a> {
+    params: GroupAssemblyParams<'a>,
+    memory_budget: MemoryBudget,
+    buckets: SpillableBuckets<LabelledPair>,
+    /// Labelled pairs of shards of the reads, in a distributed call.
+    shards: Vec<DiskBuckets>,
+    num_pairs: AtomicU64,
+}
+
+/// Number of pairs by selector number: all tumours, then each tumour.
+type PairCounts = Vec<u64>;
+
+/// Counts pairs by selector number.
+fn count_by_selector(pairs: &[LabelledPair], tumours: usize) -> PairCounts {
+    let mut counts = vec![0; tumours + 1];
+    for pair in pairs {
+        counts[usize::from(pair.sample)] += 1;
+    }
+    counts[usize::from(POOLED_SELECTOR_NUMBER)] = pairs.len() as u64;
+    counts
+}
+
+/// Writes the labelled pairs of a shard of the reads into a bucketed file, in a distributed call.
+#[derive(Debug)]
+pub(crate) struct LabelledPairWriter(DiskBuckets);
+
+impl LabelledPairWriter {
+    /// Creates a new file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn create(path: &Path) -> Result<LabelledPairWriter, Error> {
+        Ok(LabelledPairWriter(DiskBuckets::create(SPILL_NAME, path, NUM_BUCKETS)?))
+    }
+
+    /// Appends a pair to its bucket.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add_pair(&self, pair: &LabelledPair) -> Result<(), Error> {
+        self.0.push(bucket_of(pair.duplicate_search_hash()), pair)
+    }
+
+    /// Flushes the file and returns its buckets.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish_buckets(self) -> Result<Vec<DiskBucket>, Error> {
+        self.0.finish()
+    }
+}
+
+/// Contigs of all groups, with counts of what was skipped.
+#[derive(Debug, Default)]
+pub struct GroupAssemblyResult {
+    /// Number of labelled pairs.
+    pub pairs: u64,
+    /// Number of labelled pairs that are duplicates.
+    pub duplicates: u64,
+    /// Number of k-mer hits that were removed as recurrent errors.
+    pub error_kmers: u64,
+    /// Number of groups.
+    pub groups: u64,
+    /// Number of pairs in groups with too few pairs.
+    pub pairs_in_small_groups: u64,
+    /// Number of pairs in groups without a branching k-mer.
+    pub(crate) pairs_in_unbranched_groups: u64,
+    /// Contigs of all groups, in the order of the groups.
+    pub assembled: AssemblyResult,
+    /// For each traced variant, its labelled pairs and their groups.
+    pub traced: Vec<TracedVariantPairs>,
+}
+
+/// Labelled pairs and groups of a traced variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TracedVariantPairs {
+    /// Number of pairs with k-mers of the variant.
+    pub pairs: usize,
+    /// The groups that contain pairs of the variant. For each group: the group number, the number of pairs of the
+    /// variant, the number of all pairs.
+    pub groups: Vec<(usize, usize, usize)>,
+}
+
+/// Result of one bucket of groups.
+struct BucketResult {
+    /// Each group (identified by its smallest k-mer rank) with its contigs.
+    groups: Vec<(u32, AssemblyResult)>,
+    pairs_in_small_groups: u64,
+    pairs_in_unbranched_groups: u64,
+    /// For each traced variant, the number of pairs with its k-mers.
+    traced_pairs: Vec<usize>,
+    /// One entry for each traced variant and group: index of the variant, group number, number of the variant's pairs
+    /// in the group, number of all pairs of the group.
+    traced_groups: Vec<(usize, u32, usize, usize)>,
+}
+
+impl<'a> GroupAssembler<'a> {
+    /// An assembler without pairs.
+    pub fn new(params: GroupAssemblyParams<'a>) -> GroupAssembler<'a> {
+        let memory_budget = MemoryBudget::new(params.memory_bytes);
+        let buckets = SpillableBuckets::new(SPILL_NAME, params.work_dir, NUM_BUCKETS, &memory_budget);
+        GroupAssembler { params, memory_budget, buckets, shards: Vec::new(), num_pairs: AtomicU64::new(0) }
+    }
+
+    /// Adds the labelled pairs of a shard of the reads from an object. Returns false if the object has another number
+    /// of buckets.
+    ///
+    /// # Errors
+    /// The object cannot be opened.
+    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, shelves: Vec<DiskBucket>) -> Result<bool, Error> {
+        if shelves.len() != NUM_BUCKETS {
+            return Ok(false);
+        }
+        *self.num_pairs.get_mut() += shelves.iter().map(|shelf| shelf.num_values).sum::<u64>();
+        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, shelves)?);
+        Ok(true)
+    }
+
+    /// Adds a labelled pair.
+    ///
+    /// # Errors
+    /// The work folder cannot be written to.
+    pub fn add_pair(&self, pair: LabelledPair) -> Result<(), Error> {
+        self.num_pairs.fetch_add(1, Relaxed);
+        put_pair(&self.buckets, bucket_of(pair.duplicate_search_hash()), pair)
+    }
+
+    /// Calls `each` with the pairs of every bucket and returns the results in order.
+    fn for_each_bucket<T: Send>(
+        &self,
+        each: impl Fn(Vec<LabelledPair>, usize) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let take = |(): &mut (), bucket: usize| each(self.buckets.take_bucket(bucket)?, bucket);
+        try_map_in_order(self.buckets.len(), self.params.threads, || (), take)
+    }
+
+    /// Groups and assembles the pairs.
+    ///
+    /// # Errors
+    /// The work folder cannot be written to or read.
+    pub fn assemble_all_groups(mut self) -> Result<GroupAssemblyResult, Error> {
+        let candidates = std::mem::take(&mut self.params.candidates);
+        let GroupAssemblyParams { num_tumours: tumours, k, threads, work_dir: work, traced_kmers: traced, .. } =
+            self.params;
+        let pairs = self.num_pairs.load(Relaxed);
+        let put_back = |pairs: Vec<LabelledPair>, bucket: usize| {
+            pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))
+        };
+
+        let kmers = group_by_kmer(&candidates).count();
+        let molecule_counts = KmerMoleculeCounts::new(kmers, tumours);
+        let counts = self.for_each_bucket(|mut all, bucket| {
+            for shard in &self.shards {
+                all.append(&mut shard.read(bucket)?);
+            }
+            let before = count_by_selector(&all, tumours);
+            let molecules = remove_duplicates(all);
+            molecule_counts.count_kmers_of_pairs(&molecules);
+            let after = count_by_selector(&molecules, tumours);
+            put_back(molecules, bucket).map(|()| [before, after])
+        })?;
+        let sum = |at: usize, rule: usize| counts.iter().map(|bucket| bucket[at][rule]).sum::<u64>();
+        let shares: Vec<f64> = (0..=tumours).map(|rule| sum(1, rule) as f64 / sum(0, rule).max(1) as f64).collect();
+        let molecules = sum(1, POOLED_SELECTOR_NUMBER.into());
+        let branching = molecule_counts.find_branching_kmers(&candidates, &shares);
+
+        let sets = DisjointSets::new(kmers);
+        // For a large genome the candidates take about 1 GB, which the contigs will need.
+        drop(candidates);
+        let errors = self.for_each_bucket(|mut pairs, bucket| {
+            let errors = remove_recurrent_errors(&mut pairs, &molecule_counts, &branching, k);
+            sets.join_kmers_of_pairs(&pairs);
+            put_back(pairs, bucket).map(|()| errors)
+        })?;
+        drop(molecule_counts);
+
+        let groups = SpillableBuckets::new(SPILL_NAME, work, NUM_BUCKETS, &self.memory_budget);
+        self.for_each_bucket(|pairs, _| {
+            pairs.into_iter().try_for_each(|pair| match sets.group_of_pair(&pair) {
+                Some(group) => put_pair(&groups, bucket_of(group.into()), pair),
+                None => Ok(()),
+            })
+        })?;
+        drop(self);
+
+        let result = |(): &mut (), bucket: usize| {
+            let assemble = |group: &[u32], pairs: &[LabelledPair]| {
+                assemble_pooled_and_per_tumour(group, pairs, &branching, tumours, k)
+            };
+            Ok(assemble_bucket(groups.take_bucket(bucket)?, &sets, &branching, traced, assemble))
+        };
+        let results: Vec<BucketResult> = try_map_in_order(groups.len(), threads, || (), result)?;
+        let copies = pairs - molecules;
+        let gathered = GroupAssemblyResult {
+            pairs,
+            duplicates: copies,
+            error_kmers: errors.iter().sum(),
+            ..GroupAssemblyResult::default()
+        };
+        Ok(gathered.add_buckets(results, traced.len()))
+    }
+}
+
+impl GroupAssemblyResult {
+    /// Adds the results of all buckets; `traced` is the number of traced variants.
+    fn add_buckets(mut self, results: Vec<BucketResult>, traced: usize) -> GroupAssemblyResult {
+        self.traced.resize(traced, TracedVariantPairs::default());
+        let (mut groups, mut traced_groups) = (Vec::new(), Vec::new());
+        for mut result in results {
+            self.pairs_in_small_groups += result.pairs_in_small_groups;
+            self.pairs_in_unbranched_groups += result.pairs_in_unbranched_groups;
+            self.traced.iter_mut().zip(result.traced_pairs).for_each(|(all, num_traced)| all.pairs += num_traced);
+            groups.append(&mut result.groups);
+            traced_groups.append(&mut result.traced_groups);
+        }
+        groups.sort_unstable_by_key(|(name, _)| *name);
+        traced_groups.sort_unstable();
+        for (variant, name, num_traced, of) in traced_groups {
+            let number = groups.partition_point(|group| group.0 < name);
+            self.traced[variant].groups.push((number, num_traced, of));
+        }
+        self.groups = groups.len() as u64;
+        for (_, one) in groups {
+            self.assembled.add_group_result(one);
+        }
+        self
+    }
+}
+
+fn put_pair(buckets: &SpillableBuckets<LabelledPair>, bucket: usize, pair: LabelledPair) -> Result<(), Error> {
+    let bytes = pair.memory_bytes();
+    buckets.push(bucket, pair, bytes)
+}
+
+/// Groups and assembles the pairs of one bucket.
+fn assemble_bucket(
+    mut pairs: Vec<LabelledPair>,
+    sets: &DisjointSets,
+    branching: &[bool],
+    traced: &[HashSet<u32>],
+    assemble: impl Fn(&[u32], &[LabelledPair]) -> AssemblyResult,
+) -> BucketResult {
+    pairs.sort_unstable_by(LabelledPair::compare_by_name);
+    let GroupedPairs { groups, pairs_in_small_groups: lone, pairs_in_unbranched_groups: not_parting } =
+        group_pairs(&pairs, sets, branching, assemble::MIN_CONTIG_PAIRS);
+    let has_traced_kmer = |pair: u32, ranks: &HashSet<u32>| {
+        pairs[pair as usize].hits.iter().flatten().any(|hit| ranks.contains(&hit.rank))
+    };
+    let carrying = |ranks: &HashSet<u32>| (0..pairs.len() as u32).filter(|&pair| has_traced_kmer(pair, ranks)).count();
+    let carrying = traced.iter().map(carrying).collect();
+    let mut result = BucketResult {
+        groups: Vec::with_capacity(groups.len()),
+        pairs_in_small_groups: lone,
+        pairs_in_unbranched_groups: not_parting,
+        traced_pairs: carrying,
+        traced_groups: Vec::new(),
+    };
+    for group in groups {
+        let Some(name) = group.first().and_then(|&pair| sets.group_of_pair(&pairs[pair as usize])) else { continue };
+        for (i, ranks) in traced.iter().enumerate() {
+            let num_traced = group.iter().filter(|&&pair| has_traced_kmer(pair, ranks)).count();
+            if num_traced > 0 {
+                result.traced_groups.push((i, name, num_traced, group.len()));
+            }
+        }
+        result.groups.push((name, assemble(&group, &pairs)));
+    }
+    result
+}

@@ -1,0 +1,72 @@
+//! Finds the source of inserted sequence: a tandem duplication, or a copy from another locus of the genome.
+
+use genuma_align::{Hit, Strand};
+use genuma_reads::fasta::Reference;
+
+use crate::aligned_contig::ContigChange;
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side};
+
+/// Number of bases of an insertion that may differ from its source.
+fn max_mismatches(len: usize) -> usize {
+    len / 50
+}
+
+/// Replaces insertions of 50 bp or more whose source is found by the junctions they form: one for a tandem
+/// duplication, two for a copy of another locus.
+///
+/// `hits` has the mapper's hits of each sequence for which [`inserted_sequence`] returns `Some`, in the order of the
+/// changes.
+pub(crate) fn replace_insertions_by_junctions(
+    contig_changes: Vec<ContigChange>,
+    genome: &Reference,
+    hits: &mut impl Iterator<Item = Vec<Hit>>,
+) -> Vec<ContigChange> {
+    let mut resolved = Vec::with_capacity(contig_changes.len());
+    for contig_change in contig_changes {
+        let hits = inserted_sequence(&contig_change.change).and_then(|_| hits.next()).unwrap_or_default();
+        match insertion_junctions(&contig_change.change, genome, &hits) {
+            Some(changes) => {
+                resolved.extend(changes.into_iter().map(|change| ContigChange { change, ..contig_change.clone() }))
+            }
+            None => resolved.push(contig_change),
+        }
+    }
+    resolved
+}
+
+/// The inserted bases of an insertion of at least 50 bp; `None` for any other change.
+pub fn inserted_sequence(change: &Change) -> Option<&[u8]> {
+    let Change::Allele { reference, alternative, .. } = change else { return None };
+    let inserts = reference.len() == 1 && alternative.len() > MIN_STRUCTURAL_BP && reference[0] == alternative[0];
+    inserts.then(|| &alternative[1..])
+}
+
+fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Option<Vec<Change>> {
+    let Change::Allele { chrom, pos, .. } = change else { return None };
+    let (chrom, pos, inserted) = (*chrom, *pos, inserted_sequence(change)?);
+    let seq = &genome.contigs[chrom].seq;
+    let end = |chrom, pos, side| Breakend { chrom, pos, side };
+    let join =
+        |a: Breakend, b: Breakend| Change::Junction { ends: [a.min(b), a.max(b)], inserted: Vec::new(), homology: 0 };
+    let differing = |other: &[u8]| other.iter().zip(inserted).filter(|(a, b)| a != b).count();
+    if let Some(next) = seq.get(pos + 1..pos + 1 + inserted.len())
+        && differing(next) <= max_mismatches(inserted.len())
+    {
+        let (first, last) = (end(chrom, pos + 1, Side::Right), end(chrom, pos + inserted.len(), Side::Left));
+        return Some(vec![join(first, last)]);
+    }
+    let hit = hits.iter().find(|h| h.is_primary)?;
+    let rival = hits.iter().filter(|h| h.is_secondary).map(|h| h.score).max().unwrap_or(0);
+    let is_complete = hit.query_start <= 2 && hit.query_end + 2 >= inserted.len();
+    let faithful = hit.alignment_columns - hit.matching_bases <= max_mismatches(inserted.len());
+    if !is_complete || !faithful || rival + 10 > hit.score {
+        return None;
+    }
+    let (source, from, to) = (hit.tid, hit.ref_start, hit.ref_end - 1);
+    let (before, after) = (end(chrom, pos, Side::Left), end(chrom, pos + 1, Side::Right));
+    let (enter, leave) = match hit.strand {
+        Strand::Forward => (end(source, from, Side::Right), end(source, to, Side::Left)),
+        Strand::Reverse => (end(source, to, Side::Left), end(source, from, Side::Right)),
+    };
+    Some(vec![join(before, enter), join(after, leave)])
+}

@@ -1,0 +1,156 @@
+//! Finds a set of up to some million k-mers in reads and in the genome.
+//!
+//! Nearly no sequence contains one of them. So a sieve of minimizers ([`genuma_kmers::Sieve`]) first finds the
+//! stretches that may contain one, and k-mers are looked up only there.
+
+use genuma_kmers::encode::kmers;
+use genuma_kmers::{FilterScratch, MinimizerFilter};
+use genuma_reads::packed_bases::PackedBases;
+use serde::{Deserialize, Serialize};
+
+use crate::kmer_map::{KmerMap, KmerQuery};
+
+/// Position of a searched k-mer in a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KmerHit {
+    /// Position of the first base in the read as sequenced (0-based).
+    pub start: u32,
+    /// Length in bp: k, or more for a tandem repeat with its flanks.
+    pub span: u32,
+    /// Rank of the k-mer in the list of searched k-mers.
+    pub rank: u32,
+    /// Whether the read has the k-mer in its canonical orientation.
+    pub forward: bool,
+}
+
+/// A set of distinct canonical k-mers to search for. The rank of a k-mer is its position in the list it came from.
+#[derive(Debug)]
+pub struct KmerLookup {
+    k: u32,
+    map: KmerMap,
+    sieve: MinimizerFilter,
+}
+
+/// Buffers of one thread for searching; reused between sequences.
+#[derive(Debug)]
+pub struct LookupScratch {
+    sifter: FilterScratch,
+    /// k-mers of the current sequence that are being looked up.
+    pending: Vec<PendingLookup>,
+}
+
+/// A k-mer whose lookup is pending, with its position and orientation.
+#[derive(Debug)]
+struct PendingLookup {
+    start: u32,
+    forward: bool,
+    kmer: KmerQuery,
+}
+
+/// Number of k-mers that are looked up together. Their cache lines are loaded while others are prepared.
+const LOOKUP_BATCH: usize = 128;
+
+impl LookupScratch {
+    /// Buffers for k-mers of `k` bases.
+    pub fn new(k: u32) -> LookupScratch {
+        LookupScratch { sifter: FilterScratch::new(k), pending: Vec::new() }
+    }
+}
+
+impl KmerLookup {
+    /// Prepares the search for `kmers`, which must be distinct, canonical and of `k` bases (24 to 32).
+    pub fn new(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
+        KmerLookup { k, sieve: MinimizerFilter::new(k, kmers.clone()), map: KmerMap::new(kmers) }
+    }
+
+    /// Number of k-mers in the set.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Length of the k-mers in bp.
+    pub fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// New buffers for a thread.
+    pub fn new_scratch(&self) -> LookupScratch {
+        LookupScratch::new(self.k)
+    }
+
+    /// The rank of a canonical k-mer; `None` if the set does not contain it.
+    pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
+        self.map.rank_of_kmer(kmer)
+    }
+
+    /// Appends the searched k-mers that a sequence contains to `out`, by position. Returns the packed bases of the
+    /// sequence.
+    pub fn find_kmers<'a>(
+        &self,
+        seq: &[u8],
+        LookupScratch { sifter, pending: asked }: &'a mut LookupScratch,
+        out: &mut Vec<KmerHit>,
+    ) -> PackedBases<'a> {
+        let KmerLookup { k, map, sieve } = self;
+        asked.clear();
+        // By now the word of the filter is in the cache; then the slot of the table.
+        let mut look = |asked: &mut Vec<PendingLookup>| {
+            asked.retain(|place| map.may_contain_kmer(&place.kmer));
+            for PendingLookup { start: at, forward, kmer } in asked.drain(..) {
+                out.extend(map.rank_of_query(&kmer).map(|rank| KmerHit { start: at, span: *k, rank, forward }));
+            }
+        };
+        let packed = sieve.for_each_candidate_range(seq, sifter, |stretch| {
+            let from = stretch.start;
+            for (at, kmer) in kmers(&seq[stretch], *k) {
+                if asked.len() == LOOKUP_BATCH {
+                    look(asked);
+                }
+                let (at, forward) = ((from + at) as u32, kmer.forward <= kmer.reverse);
+                asked.push(PendingLookup { start: at, forward, kmer: map.prepare_query(kmer.canonical()) });
+            }
+        });
+        look(asked);
+        packed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::dna::reverse_complement;
+
+    #[test]
+    fn what_is_found_is_what_looking_at_every_kmer_finds() {
+        let mut x = 7u64;
+        let mut base = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 62) as usize]
+        };
+        let mut seq: Vec<u8> = (0..30_000).map(|_| base()).collect();
+        let copy = reverse_complement(&seq[100..400]);
+        seq[20_000..20_300].copy_from_slice(&copy);
+        seq[9_000] = b'N';
+        for k in [24, 31, 32] {
+            let mut searched: Vec<u64> = kmers(&seq, k).step_by(97).map(|(_, kmer)| kmer.canonical()).collect();
+            searched.sort_unstable();
+            searched.dedup();
+            let lookup = KmerLookup::new(k, searched.iter().copied());
+            let (mut found, mut scratch) = (Vec::new(), lookup.new_scratch());
+            lookup.find_kmers(&seq, &mut scratch, &mut found);
+            let expected: Vec<KmerHit> = kmers(&seq, k)
+                .filter_map(|(at, kmer)| {
+                    let rank = searched.binary_search(&kmer.canonical()).ok()? as u32;
+                    Some(KmerHit { start: at as u32, span: k, rank, forward: kmer.forward <= kmer.reverse })
+                })
+                .collect();
+            assert!(found == expected && found.len() > searched.len());
+            assert!(searched.iter().enumerate().all(|(rank, &kmer)| lookup.rank_of_kmer(kmer) == Some(rank as u32)));
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Labelled pairs: read pairs of the tumours that contain candidate k-mers.
+
+use std::cmp::{Ordering, Reverse};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use genuma_kmers::PreparePair;
+use genuma_reads::packed_bases::PackedBases as Bases;
+use genuma_reads::{ReadPair, TrimCounts, Trimmer};
+use serde::{Deserialize, Serialize};
+
+use crate::candidate_kmer::{
+    CandidateKmer, HIGH_BASE_QUALITY, POOLED_SELECTOR_NUMBER, group_by_kmer, min_count_above_errors_at_depth,
+    min_high_quality_count_above_errors,
+};
+use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes};
+use crate::packed::{OwnedRead, PackedRead};
+use crate::tandem_repeat;
+
+/// A labelled pair: a tumour read pair of which at least one mate contains candidate k-mers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelledPair {
+    /// Read name (template name).
+    pub name: Box<[u8]>,
+    /// Number of the sample.
+    pub sample: u8,
+    /// Bases and qualities of both mates.
+    pub mates: [PackedRead; 2],
+    /// Candidate k-mers of each mate, in read order.
+    pub hits: [Vec<KmerHit>; 2],
+}
+
+/// The first bases of both mates of a labelled pair, by which duplicates are found.
+struct MatePrefixes {
+    sample: u8,
+    bases: [[u8; MATE_PREFIX_BP]; 2],
+    lengths: [u8; 2],
+}
+
+impl MatePrefixes {
+    fn from_pair(pair: &LabelledPair) -> MatePrefixes {
+        let (mut bases, mut lengths) = ([[0; MATE_PREFIX_BP]; 2], [0; 2]);
+        for (i, mate) in pair.mates.iter().enumerate() {
+            let start = mate.bases(0..mate.len().min(MATE_PREFIX_BP));
+            bases[i][..start.len()].copy_from_slice(&start);
+            lengths[i] = start.len() as u8;
+        }
+        MatePrefixes { sample: pair.sample, bases, lengths }
+    }
+}
+
+impl MatePair for MatePrefixes {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn seqs(&self) -> [&[u8]; 2] {
+        [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
+    }
+}
+
+/// Prepares read pairs for counting: trims adapters and low-quality tails, and adds the artificial k-mers of tandem
+/// repeats.
+#[derive(Debug)]
+pub(crate) struct PairPreprocessor {
+    k: u32,
+    /// One trimmer for each sample.
+    trimmers: Vec<Trimmer>,
+}
+
+impl PairPreprocessor {
+    /// A preprocessor for `k`-mers of the given number of samples.
+    pub fn new(k: u32, samples: usize) -> PairPreprocessor {
+        PairPreprocessor { k, trimmers: (0..samples).map(|_| Trimmer::default()).collect() }
+    }
+
+    /// Counts of what was trimmed from the reads of each sample.
+    pub fn trim_counts(&self) -> impl Iterator<Item = TrimCounts> {
+        self.trimmers.iter().map(Trimmer::counts)
+    }
+
+    /// Packed bases of the last pair of a sample, including the trimmed tails.
+    pub fn packed_bases(&self, sample: u8) -> [Bases<'_>; 2] {
+        self.trimmers[usize::from(sample)].packed_mates()
+    }
+}
+
+impl PreparePair for PairPreprocessor {
+    fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
+        let trimmer = &mut self.trimmers[usize::from(sample)];
+        let pair = trimmer.trim(pair);
+        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_mates()) {
+            tandem_repeat::append_repeat_kmers(mate.seq, packed, self.k, added);
+        }
+        pair
+    }
+}
+
+/// Appends the candidate k-mers of one read to `out`, by position; those of tandem repeats come last.
+pub fn find_candidates_in_read(seq: &[u8], lookup: &KmerLookup, scratch: &mut LookupScratch, out: &mut Vec<KmerHit>) {
+    let packed = lookup.find_kmers(seq, scratch, out);
+    tandem_repeat::for_each_repeat(seq, packed, |repeat| {
+        let hit = tandem_repeat::encode_repeat(seq, repeat, lookup.k())
+            .and_then(|s| lookup.rank_of_kmer(s.kmer).map(|rank| (s, rank)));
+        out.extend(hit.map(|(s, rank)| KmerHit {
+            start: s.start as u32,
+            span: s.span_bp as u32,
+            rank,
+            forward: s.forward,
+        }));
+    });
+}
+
+/// Prepares the search for candidate k-mers. Ranks are those of the distinct k-mers. `candidates` must be sorted.
+pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLookup {
+    if candidates.windows(2).all(|two| two[0].kmer != two[1].kmer) {
+        return KmerLookup::new(k, candidates.iter().map(|candidate| candidate.kmer));
+    }
+    let distinct: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
+    KmerLookup::new(k, distinct.iter().copied())
+}
+
+/// Finds candidate k-mers in both mates and overwrites `found`. Returns whether there are any.
+pub fn find_candidates_in_pair(
+    pair: ReadPair<'_>,
+    lookup: &KmerLookup,
+    scratch: &mut LookupScratch,
+    found: &mut [Vec<KmerHit>; 2],
+) -> bool {
+    for (mate, found) in pair.mates.iter().zip(found.iter_mut()) {
+        found.clear();
+        find_candidates_in_read(mate.seq, lookup, scratch, found);
+    }
+    found.iter().any(|h| !h.is_empty())
+}
+
+impl LabelledPair {
+    /// Copies a pair out of its batch, together with its candidate k-mers.
+    pub fn from_pair(pair: ReadPair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> LabelledPair {
+        let mates = pair.mates.map(|mate| PackedRead::from(&OwnedRead::from_mate(mate)));
+        LabelledPair { name: pair.name.into(), sample, mates, hits: hits.clone() }
+    }
+
+    /// Compares two labelled pairs by name, bases and sample. The order does not depend on the order of the input.
+    pub fn compare_by_name(a: &LabelledPair, b: &LabelledPair) -> Ordering {
+        (&a.name, &a.mates, a.sample).cmp(&(&b.name, &b.mates, b.sample))
+    }
+}
+
+/// Maximum length of a run of candidate k-mers, minus k, that one wrong base explains. A longer run is novel
+/// sequence.
+const MAX_ERROR_RUN_BEYOND_K: u32 = 5;
+/// Minimum number of molecules that must contain a k-mer.
+const MIN_CARRIER_MOLECULES: u32 = 2;
+/// Number of bases at the start of a mate that form the duplicate key.
+const DUPLICATE_KEY_BP: usize = 8;
+
+impl LabelledPair {
+    /// A hash that the duplicates of a molecule share, whichever mate is read 1. A sequencing error in the first
+    /// bases of a mate changes the hash, so a search for duplicates within one hash value misses a few in a hundred.
+    pub fn duplicate_search_hash(&self) -> u64 {
+        let start = |mate: &PackedRead| hash_bytes(&mate.bases(0..mate.len().min(DUPLICATE_KEY_BP)));
+        self.mates.iter().map(start).min().unwrap_or(0)
+    }
+
+    /// Memory that the labelled pair takes, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let hits: usize = self.hits.iter().map(Vec::len).sum();
+        let reads: usize = self.mates.iter().map(PackedRead::len_bytes).sum();
+        (2 * size_of::<LabelledPair>() + self.name.len() + reads + size_of::<KmerHit>() * hits) as u64
+    }
+}
+
+/// Number of molecules of each tumour that contain each candidate k-mer.
+#[derive(Debug)]
+pub struct KmerMoleculeCounts {
+    tumours: usize,
+    /// Counts by k-mer rank and tumour.
+    molecules: Vec<AtomicU32>,
+    /// The same counts, of molecules with high base quality at the first and last base of the k-mer only.
+    high_quality_molecules: Vec<AtomicU32>,
+}
+
+impl KmerMoleculeCounts {
+    /// Zero counts for the given numbers of k-mers and tumours.
+    pub fn new(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
+        let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
+        KmerMoleculeCounts { tumours, molecules: none(), high_quality_molecules: none() }
+    }
+
+    /// Counts the k-mers of pairs, each of which is a molecule of its own.
+    pub fn count_kmers_of_pairs(&self, pairs: &[LabelledPair]) {
+        count_carriers(&self.molecules, self.tumours, pairs, |_, _| true);
+        // A branching k-mer differs from the normal in its first or last base.
+        count_carriers(&self.high_quality_molecules, self.tumours, pairs, |read, hit| {
+            let last = hit.start + hit.span - 1;
+            [hit.start, last].iter().all(|&at| read.quality_at(at as usize) >= HIGH_BASE_QUALITY)
+        });
+    }
+
+    /// Number of molecules that contain a k-mer, in the tumour of a selector or in all tumours.
+    fn count_for_selector(&self, molecule_counts: &[AtomicU32], rank: usize, selector: u8) -> u32 {
+        let own = &molecule_counts[rank * self.tumours..(rank + 1) * self.tumours];
+        match selector {
+            POOLED_SELECTOR_NUMBER => own.iter().map(|n| n.load(Relaxed)).sum(),
+            tumour => own[usize::from(tumour) - 1].load(Relaxed),
+        }
+    }
+
+    /// For each k-mer, by rank, whether molecules confirm it as a branching k-mer. `shares` are, for each selector,
+    /// the numbers of molecules divided by the numbers of pairs.
+    ///
+    /// In a repeat, a k-mer with too few molecules is confirmed if enough of them have high base quality.
+    pub fn find_branching_kmers(&self, candidates: &[CandidateKmer], shares: &[f64]) -> Vec<bool> {
+        let parts = |rank: usize, candidate: &CandidateKmer| {
+            let here = f64::from(candidate.root_depth) * shares[usize::from(candidate.selector)];
+            let beyond = f64::from(self.count_for_selector(&self.molecules, rank, candidate.selector))
+                >= min_count_above_errors_at_depth(here);
+            let good = || {
+                f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
+                    >= min_high_quality_count_above_errors(here)
+            };
+            candidate.is_branching() && (beyond || (candidate.needs_high_quality() && good()))
+        };
+        group_by_kmer(candidates)
+            .enumerate()
+            .map(|(rank, same)| same.iter().any(|candidate| parts(rank, candidate)))
+            .collect()
+    }
+}
+
+/// Adds to the number of pairs of each tumour that contain each k-mer. Only hits for which `counts_hit` is true count.
+fn count_carriers(
+    molecule_counts: &[AtomicU32],
+    tumours: usize,
+    pairs: &[LabelledPair],
+    counts_hit: impl Fn(&PackedRead, &KmerHit) -> bool,
+) {
+    let mut ranks: Vec<u32> = Vec::new();
+    for pair in pairs {
+        ranks.clear();
+        for (read, hits) in pair.mates.iter().zip(&pair.hits) {
+            ranks.extend(hits.iter().filter(|hit| counts_hit(read, hit)).map(|hit| hit.rank));
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        for &rank in &ranks {
+            molecule_counts[rank as usize * tumours + usize::from(pair.sample) - 1].fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Removes hits that recurrent sequencing errors explain, and pairs without remaining hits. Returns the number of
+/// removed hits.
+///
+/// A change makes a row of up to k consecutive candidate k-mers in a read, and the k-mers at the ends of the row that
+/// are inside the read are branching k-mers. A wrong base that several reads have makes the same row, but its end
+/// k-mers are too rare for the depth. The selection left them out (see [`crate::candidate_kmer`]), or their counts are too
+/// low when each molecule counts once. So a row without a branching k-mer is an error, unless it has more consecutive
+/// k-mers than one wrong base makes. The k-mers must be consecutive, as at high depth every second read has two
+/// recurrent errors.
+pub fn remove_recurrent_errors(
+    pairs: &mut Vec<LabelledPair>,
+    molecule_counts: &KmerMoleculeCounts,
+    branching: &[bool],
+    k: u32,
+) -> u64 {
+    let mut errors = 0;
+    for hits in pairs.iter_mut().flat_map(|pair| &mut pair.hits) {
+        let before = hits.len();
+        hits.retain(|hit| {
+            molecule_counts.count_for_selector(&molecule_counts.molecules, hit.rank as usize, POOLED_SELECTOR_NUMBER)
+                >= MIN_CARRIER_MOLECULES
+        });
+        let mut kept = Vec::with_capacity(hits.len());
+        for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.start <= a.start + k) {
+            let parts = row.iter().any(|hit| branching[hit.rank as usize]);
+            let mut unbroken = row.chunk_by(|a, b| b.start == a.start + 1);
+            if parts || unbroken.any(|run| run.len() as u32 > k + MAX_ERROR_RUN_BEYOND_K) {
+                kept.extend_from_slice(row);
+            }
+        }
+        errors += (before - kept.len()) as u64;
+        *hits = kept;
+    }
+    // A pair without hits is in no group. Most pairs of a large genome are removed here, which frees gigabytes.
+    pairs.retain(|pair| pair.hits.iter().any(|hits| !hits.is_empty()));
+    errors
+}
+
+/// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of equals. The
+/// result is sorted by name and bases.
+pub fn remove_duplicates(mut labelled: Vec<LabelledPair>) -> Vec<LabelledPair> {
+    labelled.sort_unstable_by(LabelledPair::compare_by_name);
+    let members: Vec<u32> = (0..labelled.len() as u32).collect();
+    let quality = |pair: &LabelledPair| pair.mates.iter().flat_map(PackedRead::qualities).map(u64::from).sum::<u64>();
+    let mut stays = vec![false; labelled.len()];
+    let starts: Vec<MatePrefixes> = labelled.iter().map(MatePrefixes::from_pair).collect();
+    for copies in MoleculeAssignment::from_pairs(&members, &starts).pairs_by_molecule() {
+        if let [one] = copies[..] {
+            stays[one as usize] = true;
+            continue;
+        }
+        let best = copies.into_iter().min_by_key(|&p| (Reverse(quality(&labelled[p as usize])), p));
+        best.into_iter().for_each(|p| stays[p as usize] = true);
+    }
+    drop(starts);
+    let mut stays = stays.into_iter();
+    labelled.retain(|_| stays.next().unwrap_or(false));
+    labelled
+}

@@ -1,0 +1,126 @@
+//! Evidence of one molecule for a change, and of several molecules for two changes.
+
+use crate::genotype;
+
+/// Evidence of one molecule, or one read, for or against a change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MoleculeVote {
+    /// Index of the pair that represents the molecule among the recruited pairs.
+    pub pair: u32,
+    /// Natural logarithm of P(reads | tumour allele) / P(reads | normal allele).
+    pub log_odds: f64,
+    /// Whether the read with the strongest evidence has the contig's orientation.
+    pub forward: bool,
+    /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).
+    pub is_f1r2: bool,
+    /// Distance of the change from the nearer end of that read, in bases.
+    pub distance_from_end: u16,
+    /// Median Phred quality of the bases at the change.
+    pub quality: u8,
+    /// Number of duplicate pairs of the molecule.
+    pub duplicates: u16,
+}
+
+impl MoleculeVote {
+    /// Whether the molecule supports the tumour allele.
+    pub fn supports_alternative(&self) -> bool {
+        self.log_odds > genotype::GENOTYPE_MODEL_PARAMS.min_support_log_odds
+    }
+
+    /// Whether the molecule supports the normal allele.
+    pub fn supports_reference(&self) -> bool {
+        self.log_odds < -genotype::GENOTYPE_MODEL_PARAMS.min_support_log_odds
+    }
+}
+
+/// Numbers of molecules that show both, or only one, of two changes of a contig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChangePairSupport {
+    /// Molecules with both changes.
+    pub both: u32,
+    /// Molecules with only the first change, and with only the second.
+    pub only_one: [u32; 2],
+}
+
+/// Minimum number of molecules with both changes.
+const MIN_MOLECULES_WITH_BOTH: u32 = 2;
+/// Number of molecules with both changes for which one molecule with only one of the changes is attributed to a wrong
+/// base. One such molecule is always tolerated in addition.
+const MOLECULES_PER_MISREAD: u32 = 10;
+
+impl ChangePairSupport {
+    /// Counts from one sample's votes on two changes of a contig, each sorted by pair.
+    pub fn from_votes(first: &[MoleculeVote], second: &[MoleculeVote]) -> ChangePairSupport {
+        let mut shared = ChangePairSupport::default();
+        let mut second = second.iter().peekable();
+        for a in first {
+            while second.next_if(|b| b.pair < a.pair).is_some() {}
+            let Some(b) = second.next_if(|b| b.pair == a.pair) else { continue };
+            shared.both += u32::from(a.supports_alternative() && b.supports_alternative());
+            shared.only_one[0] += u32::from(a.supports_alternative() && b.supports_reference());
+            shared.only_one[1] += u32::from(a.supports_reference() && b.supports_alternative());
+        }
+        shared
+    }
+
+    /// Adds the counts of another sample.
+    pub fn add_counts(&mut self, other: &ChangePairSupport) {
+        self.both += other.both;
+        self.only_one[0] += other.only_one[0];
+        self.only_one[1] += other.only_one[1];
+    }
+
+    /// Whether both changes arose in one event: no molecule has only one of them, except for errors. If one change
+    /// were older, or germline, many molecules would have it alone.
+    pub fn arose_together(&self) -> bool {
+        self.both >= MIN_MOLECULES_WITH_BOTH
+            && self.only_one[0].max(self.only_one[1]) <= 1 + self.both / MOLECULES_PER_MISREAD
+    }
+
+    /// Whether both changes are on one haplotype: of the molecules with the rarer change, most have the other one
+    /// too.
+    pub fn is_in_phase(&self) -> bool {
+        self.both >= MIN_MOLECULES_WITH_BOTH && self.both > self.only_one[0].min(self.only_one[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(pair: u32, log_odds: f64) -> MoleculeVote {
+        let (forward, first_forward) = (true, true);
+        MoleculeVote {
+            pair,
+            log_odds,
+            forward,
+            is_f1r2: first_forward,
+            distance_from_end: 50,
+            quality: 37,
+            duplicates: 0,
+        }
+    }
+
+    #[test]
+    fn molecules_are_those_that_tell_both() {
+        let votes = |of: &[(u32, f64)]| of.iter().map(|&(pair, odds)| vote(pair, odds)).collect::<Vec<_>>();
+        let first = votes(&[(1, 9.0), (2, 9.0), (4, -9.0), (5, 9.0), (6, 1.0), (9, 9.0)]);
+        let second = votes(&[(0, 9.0), (2, 9.0), (3, 9.0), (4, 9.0), (5, -9.0), (6, 9.0), (9, 0.5)]);
+        assert_eq!(ChangePairSupport::from_votes(&first, &second), ChangePairSupport { both: 1, only_one: [1, 1] });
+        assert_eq!(ChangePairSupport::from_votes(&first, &[]), ChangePairSupport::default());
+        let mut sum = ChangePairSupport { both: 3, only_one: [0, 2] };
+        sum.add_counts(&ChangePairSupport::from_votes(&first, &second));
+        assert_eq!(sum, ChangePairSupport { both: 4, only_one: [1, 3] });
+    }
+
+    #[test]
+    fn changes_at_once_have_no_molecules_of_their_own() {
+        let shared = |both, first, second| ChangePairSupport { both, only_one: [first, second] };
+        for (both, first, second) in [(2, 0, 0), (3, 1, 0), (8, 1, 1), (20, 3, 2), (100, 11, 5)] {
+            assert!(shared(both, first, second).arose_together());
+        }
+        for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 2, 0), (20, 0, 4), (100, 12, 0)] {
+            assert!(!shared(both, first, second).arose_together());
+        }
+    }
+}

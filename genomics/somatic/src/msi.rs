@@ -1,0 +1,267 @@
+//! Microsatellite instability: the share of tandem repeats whose length changed in the tumour.
+//!
+//! A length change in a repeat with frequent slippage needs more molecules for a call, and few reads span a long
+//! repeat. So each repeat counts by the probability that a change of it is called, and repeats with a small
+//! probability are left out.
+
+use std::collections::HashMap;
+
+use genuma_pair::interval::Estimate;
+use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::event::Event;
+use crate::genotype::{self, MIN_CALL_MOLECULES};
+use crate::slippage::SlippageModel;
+use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+
+/// Microsatellite instability of a tumour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RepeatInstability {
+    /// Number of repeats in the reference in which a change would probably be called. Repeats of at least five copies
+    /// of 1 to 6 bp, 10 to 80 bp long, are considered.
+    pub tracts: u64,
+    /// Number of considered repeats in which a change would probably not be called; they are left out.
+    pub not_assessable: u64,
+    /// Number of `tracts` with a changed length, from calls that passed.
+    pub unstable: u64,
+    /// Estimated share of repeats with a changed length, corrected for changes that are not called.
+    pub share: Estimate,
+}
+
+/// Properties of a tumour sample that determine whether a length change of a tandem repeat is detected.
+#[derive(Debug, Clone, Copy)]
+pub struct RepeatDetectionConditions<'a> {
+    /// Modal depth of the tumour's k-mers, without duplicates.
+    pub kmer_depth: f64,
+    /// Read length in bases.
+    pub read_len_bases: usize,
+    /// Tumour purity.
+    pub purity: f64,
+    /// Slippage rates of repeats.
+    pub slippage: &'a SlippageModel,
+}
+
+/// Length of the counted k-mers.
+const COUNTED_K: usize = 31;
+
+/// Parameters of the model of microsatellite instability. Numbers in parentheses are formulas of
+/// `docs/model/msi.md`.
+#[derive(Debug)]
+pub(crate) struct MsiModelParams {
+    /// Minimum number of copies of a repeat. Unit: copies. Source: empirical; not fitted. If higher: fewer repeats.
+    pub(crate) min_tract_copies: usize,
+    /// Lengths of the repeats that are considered. Unit: bp. Source: empirical; not fitted. If higher: longer
+    /// repeats.
+    pub(crate) tract_bases: std::ops::RangeInclusive<usize>,
+    /// Number of flanking bases, on both sides together, without which a read does not show the length of a repeat
+    /// (2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer reads
+    /// span a repeat, lower call probability.
+    pub(crate) flank_bases: usize,
+    /// Probability of a call from which a repeat is considered. Unit: probability. Source: empirical; not fitted. If
+    /// higher: more repeats are left out.
+    pub(crate) min_call_probability: f64,
+    /// Relative error of the call probabilities, 1.96 standard deviations (4). Unit: share of the probability.
+    /// Source: fitted on simulated pairs. If higher: wider interval.
+    pub(crate) call_probability_relative_error: f64,
+    /// Smallest slippage rate in the test whether a change passes (1). Unit: share of reads. Source: empirical; not
+    /// fitted. If higher: more molecules are needed in short repeats.
+    pub(crate) min_slippage_rate: f64,
+    /// Largest share of molecules with the change in the test whether a change passes (1). Unit: share of molecules.
+    /// Source: chosen (keeps the logarithm finite). If higher: no visible effect.
+    pub(crate) max_tested_share: f64,
+    /// Log-likelihood ratio of a change over errors that passes (1). Unit: natural-log units. Source: derived (prior
+    /// odds and minimum quality of the genotype model). If higher: more molecules are needed.
+    pub(crate) min_passing_log_ratio: f64,
+}
+
+/// Values of the parameters of the model of microsatellite instability.
+pub(crate) const MSI_MODEL_PARAMS: MsiModelParams = MsiModelParams {
+    min_tract_copies: 5,
+    tract_bases: 10..=80,
+    flank_bases: 12,
+    min_call_probability: 0.3,
+    call_probability_relative_error: 0.09,
+    min_slippage_rate: 1e-4,
+    max_tested_share: 0.999,
+    min_passing_log_ratio: genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds
+        + genotype::GENOTYPE_MODEL_PARAMS.min_quality * std::f64::consts::LN_10 / 10.0,
+};
+
+/// A tandem repeat of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RepeatTract {
+    start: usize,
+    end: usize,
+    unit: usize,
+}
+
+/// Calls `each` with every repeat of the sequence that is considered, by unit length. A repeat is reported with its
+/// smallest unit only.
+fn for_each_tract(seq: &[u8], mut each: impl FnMut(RepeatTract)) {
+    for unit in 1..=MAX_REPEAT_UNIT_BP {
+        let least = (MSI_MODEL_PARAMS.min_tract_copies * unit).max(*MSI_MODEL_PARAMS.tract_bases.start());
+        let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
+        // A run of at least `run` bases contains a probed position.
+        let run = least - unit;
+        let (mut from, mut probe) = (unit, unit + run - 1);
+        while probe < seq.len() {
+            if !repeats(probe) {
+                (from, probe) = (probe + 1, probe + run);
+                continue;
+            }
+            let first = (from..probe).rev().find(|&i| !repeats(i)).map_or(from, |i| i + 1);
+            let end = (probe + 1..seq.len()).find(|&i| !repeats(i)).unwrap_or(seq.len());
+            let start = first - unit;
+            let word = &seq[start..start + unit];
+            let smaller = |u: usize| unit.is_multiple_of(u) && (u..unit).all(|i| word[i] == word[i - u]);
+            if MSI_MODEL_PARAMS.tract_bases.contains(&(end - start)) && end - start >= least && !(1..unit).any(smaller)
+            {
+                each(RepeatTract { start, end, unit });
+            }
+            (from, probe) = (end + 1, end + run);
+        }
+    }
+}
+
+impl RepeatDetectionConditions<'_> {
+    /// Probability that a change by one unit, in half of the tumour's copies, is called in a repeat of `bases` bp.
+    fn call_probability(&self, unit: usize, bases: usize) -> f64 {
+        // docs/model/msi.md (2)
+        let spans = self.read_len_bases.saturating_sub(bases + MSI_MODEL_PARAMS.flank_bases) as f64
+            / (self.read_len_bases.max(COUNTED_K + 1) - COUNTED_K) as f64;
+        let depth = self.kmer_depth * spans;
+        let all = depth.round() as usize;
+        let of_way = |slips: f64| {
+            let slips = slips.max(MSI_MODEL_PARAMS.min_slippage_rate);
+            let passes = |&k: &usize| {
+                let (k, n) = (k as f64, all as f64);
+                let share = (k / n).min(MSI_MODEL_PARAMS.max_tested_share);
+                // docs/model/msi.md (1)
+                share > slips
+                    && k * (share / slips).ln() + (n - k) * ((1.0 - share) / (1.0 - slips)).ln()
+                        >= MSI_MODEL_PARAMS.min_passing_log_ratio
+            };
+            let Some(fewest) = (MIN_CALL_MOLECULES..=all).find(passes) else { return 0.0 };
+            // Molecule counts have a Poisson distribution.
+            let mean = depth * self.purity / 2.0;
+            let mut term = (-mean).exp();
+            let mut below = 0.0;
+            for k in 0..fewest {
+                below += term;
+                term *= mean / (k + 1) as f64;
+            }
+            1.0 - below
+        };
+        let [shorter, longer] = self.slippage.rates_by_length(unit, bases);
+        // docs/model/msi.md (3)
+        (of_way(shorter.rate) + of_way(longer.rate)) / 2.0
+    }
+}
+
+impl RepeatInstability {
+    /// Estimates the instability from calls that passed. `None` if no repeat is considered.
+    pub fn estimate_instability<'a>(
+        events: impl Iterator<Item = &'a Event>,
+        genome: &Reference,
+        conditions: &RepeatDetectionConditions<'_>,
+        threads: usize,
+    ) -> Option<RepeatInstability> {
+        let counts = genuma_work::parallel::map_in_order(
+            genome.contigs.len(),
+            threads,
+            || (),
+            |(), i| {
+                let mut found: HashMap<(usize, usize), u64> = HashMap::new();
+                for_each_tract(&genome.contigs[i].seq, |t| *found.entry((t.unit, t.end - t.start)).or_default() += 1);
+                found
+            },
+        );
+        let mut classes: HashMap<(usize, usize), u64> = HashMap::new();
+        counts.into_iter().flatten().for_each(|(kind, n)| *classes.entry(kind).or_default() += n);
+        let mut classes: Vec<((usize, usize), u64)> = classes.into_iter().collect();
+        classes.sort_unstable();
+        let (mut all, mut unseen, mut expected) = (0, 0, 0.0);
+        for &((unit, bases), n) in &classes {
+            let chance = conditions.call_probability(unit, bases);
+            if chance < MSI_MODEL_PARAMS.min_call_probability {
+                unseen += n;
+            } else {
+                all += n;
+                expected += n as f64 * chance;
+            }
+        }
+        let mut changed: Vec<(usize, usize)> = events
+            .filter_map(|event| changed_tract(event, genome))
+            .filter(|(_, tract)| {
+                conditions.call_probability(tract.unit, tract.end - tract.start)
+                    >= MSI_MODEL_PARAMS.min_call_probability
+            })
+            .map(|(chrom, tract)| (chrom, tract.start))
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        let expected = expected.round() as u64;
+        let unstable = changed.len() as u64;
+        let chance = Estimate::from_binomial(unstable.min(expected), expected)?;
+        // docs/model/msi.md (4)
+        let off = |bound: f64| {
+            ((bound - chance.value).powi(2) + (MSI_MODEL_PARAMS.call_probability_relative_error * chance.value).powi(2))
+                .sqrt()
+        };
+        let share = Estimate {
+            low: (chance.value - off(chance.low)).max(0.0),
+            high: (chance.value + off(chance.high)).min(1.0),
+            ..chance
+        };
+        Some(RepeatInstability { tracts: all, not_assessable: unseen, unstable, share })
+    }
+}
+
+/// The repeat whose length an event changes, with its sequence index.
+fn changed_tract(event: &Event, genome: &Reference) -> Option<(usize, RepeatTract)> {
+    let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
+    let by = reference.len().abs_diff(alternative.len());
+    if by == 0 {
+        return None;
+    }
+    let seq = &genome.contigs[*chrom].seq;
+    let from = pos.saturating_sub(2 * MSI_MODEL_PARAMS.tract_bases.end());
+    let around = &seq[from..(pos + reference.len() + 2 * MSI_MODEL_PARAMS.tract_bases.end()).min(seq.len())];
+    let mut found = None;
+    for_each_tract(around, |tract| {
+        let (start, end) = (from + tract.start, from + tract.end);
+        // Changes are left-aligned: at the base before the repeat, or a part of a unit before it.
+        let begins = start <= pos + 1 + tract.unit && *pos < start + tract.unit;
+        if begins && by.is_multiple_of(tract.unit) && found.is_none() {
+            found = Some((*chrom, RepeatTract { start, end, ..tract }));
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracts_are_those_of_five_copies_and_ten_bases() {
+        let text = b"GCTAAAAAAAAAGTCACACACACACGTTAAAAAAAAAACTGACGACGACGACGACTT";
+        let mut found = Vec::new();
+        for_each_tract(text, |t| found.push((std::str::from_utf8(&text[t.start..t.end]).unwrap(), t.unit)));
+        assert_eq!(found, [("AAAAAAAAAA", 1), ("CACACACACAC", 2), ("GACGACGACGACGAC", 3)]);
+    }
+
+    #[test]
+    fn what_slips_often_or_is_long_is_seen_seldom() {
+        let slippage = SlippageModel::default();
+        let visible =
+            RepeatDetectionConditions { kmer_depth: 24.0, read_len_bases: 150, purity: 0.7, slippage: &slippage };
+        let chance = |unit, bases| visible.call_probability(unit, bases);
+        assert!(chance(2, 12) > 0.9 && chance(1, 10) > 0.9, "{} {}", chance(2, 12), chance(1, 10));
+        assert!(chance(1, 30) < 0.1 && chance(3, 15) > chance(3, 75), "{} {}", chance(1, 30), chance(3, 75));
+        let impure = RepeatDetectionConditions { purity: 0.2, ..visible };
+        assert!(impure.call_probability(2, 12) < 0.6);
+    }
+}

@@ -1,0 +1,142 @@
+//! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change.
+
+use crate::genotype;
+use crate::haplotype::Haplotype;
+use crate::packed::OwnedRead;
+use crate::read_placement::PlacedRead;
+use crate::recruit::RecruitedPair;
+use crate::sequencing_errors::{self, ErrorModel};
+
+/// A read with its likelihoods on the haplotypes of its contig.
+#[derive(Debug, Clone)]
+pub struct ReadLikelihoods {
+    /// Index of the read among the contig's reads.
+    pub read_index: usize,
+    /// The read, oriented like the contig.
+    pub read: OwnedRead,
+    /// Log-likelihood on each haplotype.
+    log_likelihoods: Vec<f64>,
+    /// Position of the read's first base in contig coordinates, on the contig itself (the haplotype with all changes)
+    /// and on the best haplotype.
+    pub(crate) starts: [i32; 2],
+}
+
+impl ReadLikelihoods {
+    /// Contig position of the read's first base on the best haplotype.
+    pub fn read_start(&self) -> i32 {
+        self.starts[1]
+    }
+}
+
+/// For each prefix of a read, its log-likelihood if all bases are correct. An N counts 0.
+fn error_free_log_likelihoods(read: &OwnedRead, errors: &ErrorModel) -> Vec<f64> {
+    let mut sum = 0.0;
+    let after = |(&base, &quality): (&u8, &u8)| {
+        sum += if base == b'N' { 0.0 } else { errors.log_correct[usize::from(quality.min(63))] };
+        sum
+    };
+    std::iter::once(0.0).chain(read.seq.iter().zip(&read.qual).map(after)).collect()
+}
+
+/// Log-likelihood of a read placed without gaps on a haplotype from `at` on, and its number of mismatches with
+/// quality 15 or more. `None` as soon as the log-likelihood is at most `floor`. Each base beyond the haplotype has
+/// probability 1/4. `error_free` is the result of [`error_free_log_likelihoods`] for the read.
+fn placement_log_likelihood(
+    (read, error_free): (&OwnedRead, &[f64]),
+    at: i32,
+    haplotype: &[u8],
+    (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
+    floor: f64,
+) -> Option<(f64, u32)> {
+    /// Number of bases after which the sum is compared with `floor`.
+    const BLOCK: usize = 32;
+    let from = ((-at).max(0) as usize).min(read.seq.len());
+    let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
+    // docs/model/error_model.md (4)
+    let mut sum = (read.seq.len() - (to - from)) as f64
+        * sequencing_errors::ERROR_MODEL_PARAMS.uncovered_base_probability.ln()
+        + error_free[to]
+        - error_free[from];
+    let mut differing = 0;
+    let reference_bases = haplotype.get((at + from as i32).max(0) as usize..).unwrap_or_default();
+    let reference_bases = &reference_bases[..reference_bases.len().min(to - from)];
+    let blocks = read.seq[from..to].chunks(BLOCK).zip(reference_bases.chunks(BLOCK));
+    for (start, (bases, reference_bases)) in (from..).step_by(BLOCK).zip(blocks).filter(|(_, (a, b))| a != b) {
+        let pairs = (start..).zip(bases).zip(reference_bases).filter(|((_, b), h)| b != h && **b != b'N');
+        for ((i, &b), &h) in pairs {
+            let quality = read.qual[i];
+            sum -= errors.log_correct[usize::from(quality.min(63))];
+            if h != b'N' {
+                sum += errors.wrong_base_log_probability(quality, damage, h, b);
+                differing += u32::from(quality >= sequencing_errors::ERROR_MODEL_PARAMS.min_mismatch_quality);
+            }
+        }
+        // Each wrong base lowers the sum.
+        if sum <= floor {
+            return None;
+        }
+    }
+    Some((sum, differing))
+}
+
+/// Computes the likelihoods of the reads of a contig. Leaves out reads that fit none of the haplotypes.
+pub fn compute_read_likelihoods(
+    haplotypes: &[Haplotype],
+    placed_reads: &[PlacedRead],
+    pairs: &[RecruitedPair],
+    errors: &ErrorModel,
+) -> Vec<ReadLikelihoods> {
+    let weigh_one = |(r, placed_read): (usize, &PlacedRead)| {
+        let read = placed_read.oriented_read(pairs);
+        let error_free = error_free_log_likelihoods(&read, errors);
+        let damage = errors.damage_log_probabilities(pairs[placed_read.pair as usize].sample, placed_read.is_f1r2());
+        let (mut best, mut differing) = (f64::NEG_INFINITY, u32::MAX);
+        let mut at = [placed_read.offsets[0]; 2];
+        let mut tried: Vec<i32> = Vec::new();
+        let mut on = |(h, haplotype): (usize, &Haplotype)| {
+            let mut here = f64::NEG_INFINITY;
+            tried.clear();
+            for &shift in &haplotype.shifts {
+                for offset in placed_read.offsets {
+                    let start = offset + shift;
+                    if tried.contains(&start) {
+                        continue;
+                    }
+                    tried.push(start);
+                    let placement =
+                        placement_log_likelihood((&read, &error_free), start, &haplotype.seq, (errors, damage), here);
+                    let Some((sum, wrong)) = placement.filter(|placement| placement.0 > here) else { continue };
+                    here = sum;
+                    if h == 0 {
+                        at[0] = offset;
+                    }
+                    if sum > best {
+                        (best, differing, at[1]) = (sum, wrong, offset);
+                    }
+                }
+            }
+            here
+        };
+        let likelihood = haplotypes.iter().enumerate().map(&mut on).collect();
+        let is_unrelated =
+            f64::from(differing) > sequencing_errors::ERROR_MODEL_PARAMS.max_mismatch_share * read.seq.len() as f64;
+        (!is_unrelated).then_some(ReadLikelihoods { read_index: r, read, log_likelihoods: likelihood, starts: at })
+    };
+    placed_reads.iter().enumerate().filter_map(weigh_one).collect()
+}
+
+/// Log-odds of a read for change `f`: the best haplotype that has the change against the best that lacks it. `None`
+/// if the read comes from a haplotype that does not cover the position, for example from beyond another junction of
+/// the contig.
+pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
+    let best = |has: Option<bool>| {
+        let own = haplotypes.iter().zip(&likelihoods.log_likelihoods).filter(|(h, _)| h.has_change[f] == has);
+        own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)
+    };
+    // docs/model/error_model.md (5)
+    let (with, without) = (best(Some(true)), best(Some(false)));
+    let is_informative = with.is_finite()
+        && without.is_finite()
+        && best(None) < with.max(without) + genotype::GENOTYPE_MODEL_PARAMS.min_uncovered_log_odds;
+    is_informative.then_some(with - without)
+}

@@ -1,0 +1,138 @@
+//! Passes over the reads after counting. They read either the input files, and trim each pair as the first pass did,
+//! or the packed reads that the first pass wrote.
+
+use genuma_reads::packed_reads::PackedReads;
+use genuma_reads::{Lane, ReadPair, TUMOUR_SAMPLE, Trimmer};
+use genuma_work::ProgressCounters;
+
+use crate::error::Error;
+use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::labelled_pair::{self, LabelledPair};
+use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingIndex};
+
+/// Source of the reads.
+#[derive(Debug, Clone, Copy)]
+pub enum ReadSource<'a> {
+    /// The input files, not trimmed.
+    Files(&'a [Lane]),
+    /// The packed reads, already trimmed.
+    Packed(&'a PackedReads),
+}
+
+/// Passes over the reads of all samples.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadPasses<'a> {
+    /// Source of the reads.
+    pub reads: ReadSource<'a>,
+    /// Number of samples, the normal first.
+    pub num_samples: usize,
+    /// Length of the k-mers that are searched for.
+    pub k: u32,
+    /// Number of threads, at least 1.
+    pub threads: usize,
+}
+
+/// Buffers of one thread for searching k-mers, and the hits in the current pair.
+struct SearchScratch {
+    looking: LookupScratch,
+    hits: [Vec<KmerHit>; 2],
+}
+
+impl SearchScratch {
+    fn new(k: u32) -> SearchScratch {
+        SearchScratch { looking: LookupScratch::new(k), hits: Default::default() }
+    }
+}
+
+impl ReadPasses<'_> {
+    /// Calls `each` with every pair of all samples and with buffers for searching k-mers.
+    ///
+    /// # Errors
+    /// Reads cannot be read.
+    pub fn for_each_pair(
+        &self,
+        meter: &ProgressCounters,
+        each: impl Fn(ReadPair<'_>, u8, &mut LookupScratch, &mut Vec<KmerHit>) + Sync,
+    ) -> Result<(), Error> {
+        self.run_pass(
+            0,
+            meter,
+            |_, _| true,
+            |pair, sample, scratch| {
+                each(pair, sample, &mut scratch.looking, &mut scratch.hits[0]);
+                Ok(())
+            },
+        )
+    }
+
+    /// Passes the tumours' pairs that contain k-mers of `lookup` to `put`.
+    ///
+    /// # Errors
+    /// Reads cannot be read, or `put` fails.
+    pub fn label_pairs(
+        &self,
+        lookup: &KmerLookup,
+        meter: &ProgressCounters,
+        put: impl Fn(LabelledPair) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let search = |pair: ReadPair<'_>, scratch: &mut SearchScratch| {
+            labelled_pair::find_candidates_in_pair(pair, lookup, &mut scratch.looking, &mut scratch.hits)
+        };
+        self.run_pass(TUMOUR_SAMPLE, meter, search, |pair, sample, scratch| {
+            if search(pair, scratch) {
+                put(LabelledPair::from_pair(pair, sample, &scratch.hits))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes the recruited pairs of all samples to `put`, and counts in `seen`.
+    ///
+    /// # Errors
+    /// Reads cannot be read, or `put` fails.
+    pub fn recruit_pairs(
+        &self,
+        index: &RecruitingIndex,
+        seen: &RecruitingCounts,
+        meter: &ProgressCounters,
+        put: impl Fn(RecruitedPair) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let may_use = |pair: ReadPair<'_>, scratch: &mut SearchScratch| {
+            index.has_recruiting_kmer(pair, &mut scratch.looking, &mut scratch.hits[0])
+        };
+        self.run_pass(0, meter, may_use, |pair, sample, SearchScratch { looking, hits: [hits, _] }| {
+            index.recruit_pair(pair, sample, seen, looking, hits).map_or(Ok(()), &put)
+        })
+    }
+
+    /// Reads the pairs of the samples from number `first` on, trimmed as in the first pass, in any order. `may_use` sees
+    /// the bases of a pair, not always its qualities, and decides whether `each` gets the whole pair.
+    fn run_pass(
+        &self,
+        first: u8,
+        meter: &ProgressCounters,
+        may_use: impl Fn(ReadPair<'_>, &mut SearchScratch) -> bool + Sync,
+        each: impl Fn(ReadPair<'_>, u8, &mut SearchScratch) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (threads, scratch) = (self.threads, || SearchScratch::new(self.k));
+        let lanes = match self.reads {
+            ReadSource::Files(lanes) => lanes,
+            ReadSource::Packed(copy) => {
+                let samples: Vec<u8> = (first..).take(self.num_samples - usize::from(first)).collect();
+                return copy.for_each_pair(&samples, threads, meter, scratch, |scratch, pair, sample| {
+                    if may_use(pair.unpack_bases(), scratch) { each(pair.unpack(), sample, scratch) } else { Ok(()) }
+                });
+            }
+        };
+        let of_samples = lanes.iter().filter(|lane| lane.sample >= first);
+        let lanes: Vec<Lane> = of_samples.cloned().collect();
+        let start = || (scratch(), Trimmer::default());
+        genuma_reads::for_each_batch(&lanes, threads, meter, start, |(scratch, trimmer), batch| {
+            let mut wanted = batch.iter();
+            wanted.try_for_each(|pair| {
+                if may_use(pair, scratch) { each(trimmer.trim(pair), batch.sample, scratch) } else { Ok(()) }
+            })
+        })
+        .map(drop)
+    }
+}

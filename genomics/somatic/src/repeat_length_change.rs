@@ -1,0 +1,214 @@
+//! Evidence for a length change of a tandem repeat, from the lengths that reads show.
+
+use crate::aligned_contig::AlignedContig;
+use crate::change::Change;
+use crate::read_likelihood::ReadLikelihoods;
+use crate::read_placement::PlacedRead;
+use crate::recruit::RecruitedPair;
+use crate::sequencing_errors::ErrorModel;
+use crate::slippage::{self, RepeatRange, SlippageRate};
+use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use genuma_reads::NORMAL_SAMPLE;
+
+/// A change of a contig that lengthens or shortens a tandem repeat by whole units.
+#[derive(Debug, Clone)]
+pub(crate) struct RepeatLengthChange<'a> {
+    contig: &'a [u8],
+    /// Range of the repeat on the contig.
+    pub repeat: RepeatRange,
+    /// Length of the repeat in the tumour, in bases.
+    pub tumour_len: usize,
+    /// Lengths in the normal (one or two alleles), and of other tumour alleles with more reads.
+    pub other_lens: Vec<usize>,
+    /// Numbers of the normal's reads that show a repeat length, and of the normal's reads with the tumour's length.
+    normal_reads: [f64; 2],
+    /// Number of the normal's reads with a length that is none of its alleles.
+    normal_slipped_reads: f64,
+    /// Number of tumour reads with another allele's length, and with a length on the opposite side of the change.
+    tumour_other_reads: [f64; 2],
+}
+
+/// The shortest unit of which the bases are whole copies.
+fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
+    (1..=MAX_REPEAT_UNIT_BP.min(bases.len()))
+        .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
+}
+
+/// Whether change `f` of a contig removes or adds whole units of a tandem repeat.
+pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
+    changed_units(contig, f).is_some_and(|(repeat, before)| {
+        repeat.len().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
+    })
+}
+
+/// The tandem repeat whose length change `f` of a contig alters, and the repeat's length before the change. `None` if
+/// the repeat is too short for evidence by length.
+pub(crate) fn measurable_repeat(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
+    let (repeat, before) = changed_units(contig, f)?;
+    let long = repeat.len().max(before) / repeat.unit;
+    (long >= slippage::SLIPPAGE_MODEL_PARAMS.min_evidence_copies[usize::from(repeat.unit > 1)] && before >= repeat.unit)
+        .then_some((repeat, before))
+}
+
+/// The tandem repeat from which change `f` removes units or to which it adds units, and the repeat's length before
+/// the change.
+fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
+    let contig_change = &contig.changes[f];
+    if !matches!(contig_change.change, Change::Allele { .. }) {
+        return None;
+    }
+    let (at, after) = (
+        &contig_change.contig_range,
+        usize::try_from(contig_change.contig_range.end as i32 + contig_change.right_shift).ok()?,
+    );
+    let normal = contig_change.left_normal.get(at.start..after)?;
+    let (repeat, before) = match (at.len(), normal.len()) {
+        (0, gone @ 1..) => {
+            let unit = repeat_unit_len(normal)?;
+            let repeat = RepeatRange::repeat_around(&contig_change.left_normal, at.start, unit);
+            let on_contig = RepeatRange { end: repeat.end.checked_sub(gone)?, ..repeat };
+            (on_contig, repeat.len())
+        }
+        (new @ 1.., 0) => {
+            let unit = repeat_unit_len(&contig.seq[at.clone()])?;
+            let repeat = RepeatRange::repeat_around(&contig.seq, at.start, unit);
+            (repeat, repeat.len().checked_sub(new)?)
+        }
+        _ => return None,
+    };
+    Some((repeat, before))
+}
+
+impl<'a> RepeatLengthChange<'a> {
+    /// The length change of change `f`, if there is one, with the read counts of the repeat.
+    pub fn detect_length_change(
+        contig: &'a AlignedContig,
+        f: usize,
+        likelihoods: &[ReadLikelihoods],
+        placed_reads: &[PlacedRead],
+        pairs: &[RecruitedPair],
+    ) -> Option<RepeatLengthChange<'a>> {
+        let (repeat, before) = measurable_repeat(contig, f)?;
+        let tumour = repeat.len();
+        let shown_in = |normal: bool| {
+            let mut shown: Vec<usize> = likelihoods
+                .iter()
+                .filter(|w| (pairs[placed_reads[w.read_index].pair as usize].sample == NORMAL_SAMPLE) == normal)
+                .filter_map(|w| repeat.length_in_read(&contig.seq, &w.read.seq, &placed_reads[w.read_index].offsets))
+                .collect();
+            shown.sort_unstable();
+            shown
+        };
+        let shown = shown_in(true);
+        let all = shown.len() as f64;
+        let num_own = shown.iter().filter(|&&l| l == tumour).count() as f64;
+        let germline = |same: &&[usize]| {
+            same.len() >= 3 && same.len() as f64 >= slippage::SLIPPAGE_MODEL_PARAMS.min_germline_share * all
+        };
+        let mut others: Vec<usize> =
+            shown.chunk_by(|a, b| a == b).filter(germline).map(|same| same[0]).filter(|&l| l != tumour).collect();
+        if others.is_empty() {
+            others.push(before);
+        }
+        let slipped = shown.iter().filter(|l| !others.contains(l)).count() as f64;
+        // A read of another, more frequent tumour allele that slipped would count for this change, because its length
+        // is closer to it than to the normal's.
+        let in_tumour = shown_in(false);
+        let with_it = in_tumour.iter().filter(|&&l| l == tumour).count();
+        let more = |same: &&[usize]| same.len() > with_it && !others.contains(&same[0]);
+        let rivals: Vec<usize> = in_tumour.chunk_by(|a, b| a == b).filter(more).map(|s| s[0]).collect();
+        others.extend(rivals);
+        let ends = others.iter().fold((usize::MAX, 0), |(least, most), &l| (least.min(l), most.max(l)));
+        let other_side = |&&l: &&usize| if tumour < ends.0 { l > ends.1 } else { l < ends.0 };
+        let count = |wanted: &dyn Fn(&&usize) -> bool| in_tumour.iter().filter(wanted).count() as f64;
+        let beyond = [count(&|l| others.contains(l)), count(&other_side)];
+        Some(RepeatLengthChange {
+            contig: &contig.seq,
+            repeat,
+            tumour_len: tumour,
+            other_lens: others,
+            normal_reads: [all, num_own],
+            normal_slipped_reads: slipped,
+            tumour_other_reads: beyond,
+        })
+    }
+
+    /// Log-odds of a read for the tumour's length; 0 if the read does not show a length.
+    pub fn log_odds(&self, likelihoods: &ReadLikelihoods, offsets: &[i32], errors: &ErrorModel) -> f64 {
+        let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
+        let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);
+        let other = if shown == self.tumour_len {
+            self.slippage_rate(errors).rate
+        } else {
+            self.other_lens.iter().map(|&l| of(l)).fold(0.0, f64::max)
+        };
+        // docs/model/slippage.md (7)
+        (of(self.tumour_len) / other).ln()
+    }
+
+    /// Rate at which reads of another allele show the tumour's length.
+    pub fn slippage_rate(&self, errors: &ErrorModel) -> SlippageRate {
+        let unit = self.repeat.unit;
+        let slip = |&l: &usize| (errors.slippage.length_probability(unit, l, self.tumour_len), l);
+        let likeliest = self.other_lens.iter().map(slip).max_by(|a, b| a.0.total_cmp(&b.0));
+        let (general, from) = likeliest.unwrap_or_default();
+        let ways = errors.slippage.rates_by_length(unit, from);
+        let (direction, away) = if self.tumour_len < from { (ways[0], ways[1]) } else { (ways[1], ways[0]) };
+        // The locus's own reads are the best estimate of its slippage: the normal's in both directions, the tumour's
+        // away from the change. The rate of this class of repeats counts as many slips as its uncertainty is worth.
+        let [all, num_own] = self.normal_reads;
+        let [exact, others] = self.tumour_other_reads;
+        let known = direction.log_spread.powi(-2);
+        let expected = all * (direction.rate + away.rate) + (exact + others) * away.rate;
+        let slipped = self.normal_slipped_reads + others;
+        // docs/model/slippage.md (8)
+        let here = general * (known + slipped) / (known + expected);
+        SlippageRate {
+            rate: here.max(
+                (here * slippage::SLIPPAGE_MODEL_PARAMS.general_rate_weight_reads + num_own)
+                    / (slippage::SLIPPAGE_MODEL_PARAMS.general_rate_weight_reads + all),
+            ),
+            log_spread: (known + slipped).powf(-0.5),
+        }
+    }
+
+    fn length_in_read(&self, likelihoods: &ReadLikelihoods, offsets: &[i32]) -> Option<usize> {
+        // The best haplotype's own offset first: other offsets may belong to the other side of a change.
+        let offsets = [&[likelihoods.read_start()], offsets].concat();
+        self.repeat.length_in_read(self.contig, &likelihoods.read.seq, &offsets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_tells_how_it_slips() {
+        let errors = ErrorModel::from_counts(&Default::default(), Default::default());
+        let repeat = RepeatRange { start: 20, end: 68, unit: 2 };
+        let slips = |told: [f64; 2], slipped: f64, beyond: [f64; 2]| {
+            RepeatLengthChange {
+                contig: b"",
+                repeat,
+                tumour_len: 48,
+                other_lens: vec![50],
+                normal_reads: told,
+                normal_slipped_reads: slipped,
+                tumour_other_reads: beyond,
+            }
+            .slippage_rate(&errors)
+        };
+        let unknown = slips([0.0; 2], 0.0, [0.0; 2]);
+        let [general, _] = errors.slippage.rates_by_length(2, 50);
+        assert!((unknown.rate - errors.slippage.length_probability(2, 50, 48)).abs() < 1e-12);
+        assert!((unknown.log_spread - general.log_spread).abs() < 1e-12);
+        // Reads of either sample that never slip lower the rate; reads that slip raise it.
+        let never = slips([30.0, 0.0], 0.0, [60.0, 0.0]);
+        assert!(never.rate < unknown.rate / 2.0, "{never:?}, {unknown:?}");
+        let often = slips([30.0, 0.0], 20.0, [40.0, 20.0]);
+        assert!(often.rate > unknown.rate && often.log_spread < unknown.log_spread, "{often:?}, {unknown:?}");
+        // Reads of the normal with the same change count most.
+        assert!(slips([30.0, 6.0], 6.0, [60.0, 0.0]).rate > slips([30.0, 0.0], 6.0, [60.0, 0.0]).rate);
+    }
+}

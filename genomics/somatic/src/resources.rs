@@ -1,0 +1,75 @@
+//! Parameters of a call that determine its result, and its resource limits.
+
+use std::path::PathBuf;
+
+use genuma_kmers::{CountParams, Devices, Partition};
+use genuma_work::timeline;
+use serde::{Deserialize, Serialize};
+
+use crate::count;
+
+/// Parameters that determine the result of a call, in addition to the reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallParams {
+    /// k-mer length in bp, 24 to 32.
+    pub k: u32,
+    /// Minimum Phred quality: k-mers with a base below it are not counted.
+    pub min_base_quality: u8,
+    /// Minimum number of occurrences of a candidate k-mer in the tumour.
+    #[serde(alias = "least_tumour")]
+    pub min_tumour_count: u32,
+    /// Minimum somatic quality (Phred) of a call that passes.
+    #[serde(alias = "least_quality")]
+    pub min_quality: f64,
+}
+
+/// Resource limits of a call. They change its run time, never its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    /// Number of worker threads, at least 1.
+    pub threads: usize,
+    /// Memory budget of the process in bytes.
+    pub memory: u64,
+    /// Bytes of the work folder for spilled k-mers and packed reads.
+    pub scratch: u64,
+    /// GPUs and other devices of this process that count in addition to the threads. Not stored.
+    #[serde(skip)]
+    pub devices: Devices,
+}
+
+impl Resources {
+    /// Parameters of the k-mer counter. `reference` is the number of reference bases. Memory is reserved for the
+    /// candidate k-mers and the k-mer sketch of each tumour. K-mers are spilled to `work`.
+    pub fn count_params(
+        &self,
+        params: &CallParams,
+        reference: Option<u64>,
+        tumours: usize,
+        work: PathBuf,
+    ) -> CountParams {
+        let candidates = (reference.unwrap_or(0) as f64 * count::CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE) as u64;
+        let reserved = (candidates + SKETCH_BYTES) * tumours.max(1) as u64;
+        CountParams {
+            k: params.k,
+            min_base_quality: params.min_base_quality,
+            threads: self.threads,
+            memory_bytes: self.memory.saturating_sub(RESERVED_BYTES + reserved).max(self.memory / 2),
+            work_dir: work,
+            max_scratch_bytes: self.scratch,
+            partition: Partition::WHOLE,
+            devices: self.devices.clone(),
+        }
+    }
+
+    /// Bytes that may be allocated now: the budget less resident memory and a reserve for small allocations.
+    pub fn available_memory(&self) -> u64 {
+        let resident = timeline::resident_bytes().unwrap_or(self.memory / 2);
+        self.memory.saturating_sub(resident + RESERVED_BYTES)
+    }
+}
+
+/// Bytes of a tumour's k-mer sketch, which is in memory while k-mers are counted.
+const SKETCH_BYTES: u64 = 112 << 20;
+
+/// Bytes reserved for allocations other than the counter and the candidates: batches of reads, tables.
+const RESERVED_BYTES: u64 = 256 << 20;

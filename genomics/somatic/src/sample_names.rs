@@ -1,0 +1,74 @@
+//! Names of the samples of a call: the normal and one or more tumours of the same person.
+
+use serde::{Deserialize, Serialize};
+
+/// Names of the samples, indexed by sample number. The normal is number 0. The names are VCF columns and BAM read
+/// groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleNames(Vec<String>);
+
+/// Name of the normal sample if the user gives none.
+pub const DEFAULT_NORMAL_NAME: &str = "NORMAL";
+/// Name of a tumour sample if the user gives none. With several tumours, `_` and the tumour's number are appended.
+pub const DEFAULT_TUMOUR_NAME: &str = "TUMOR";
+
+impl Default for SampleNames {
+    /// A normal and one tumour, both with default names.
+    fn default() -> SampleNames {
+        SampleNames::from_tumour_names([None])
+    }
+}
+
+impl SampleNames {
+    /// Sample names from the names of the tumours, at least one. `None` means the default name. The normal gets its
+    /// default name.
+    pub fn from_tumour_names(tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
+        SampleNames::from_names(None, tumours)
+    }
+
+    /// Sample names from the name of the normal and the names of the tumours, at least one. `None` means the default
+    /// name.
+    pub fn from_names(normal: Option<String>, tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
+        let tumours: Vec<Option<String>> = tumours.into_iter().collect();
+        let several = tumours.len() > 1;
+        let usual = |number: usize| {
+            if several { format!("{DEFAULT_TUMOUR_NAME}_{number}") } else { DEFAULT_TUMOUR_NAME.to_owned() }
+        };
+        let named = (1..).zip(tumours).map(|(number, name)| name.unwrap_or_else(|| usual(number)));
+        SampleNames(std::iter::once(normal.unwrap_or_else(|| DEFAULT_NORMAL_NAME.to_owned())).chain(named).collect())
+    }
+
+    /// Names of all samples, the normal first.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Names of the tumours.
+    pub fn tumours(&self) -> &[String] {
+        &self.0[1..]
+    }
+
+    /// Number of samples, including the normal.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Always false, as there is always a normal.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the call has more than one tumour.
+    pub fn has_several_tumours(&self) -> bool {
+        self.tumours().len() > 1
+    }
+
+    /// The sample as messages name it: `normal`, `tumour`, or `tumour NAME` where there are several tumours.
+    pub fn display_name(&self, sample: usize) -> String {
+        match sample {
+            0 => "normal".to_owned(),
+            _ if self.has_several_tumours() => format!("tumour {}", self.0.get(sample).map_or("", |name| name)),
+            _ => "tumour".to_owned(),
+        }
+    }
+}

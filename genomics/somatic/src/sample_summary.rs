@@ -1,0 +1,214 @@
+//! Summary of a tumour sample after the call: the facts of the pair of samples, tumour in normal, mutational
+//! spectrum, mutation burden and microsatellite instability.
+
+use genuma_pair::interval::Estimate;
+use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::somatic_changes;
+use genuma_reads::TUMOUR_SAMPLE;
+use genuma_reads::dna::encode_base;
+use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
+
+use crate::candidate_kmer::{KmerDepths, median_kmer_depth};
+use crate::change::{Change, change_sort_position};
+use crate::count::CallCounts;
+use crate::event::{Event, EventClass};
+use crate::genotype::AlleleSupport;
+use crate::msi::{RepeatDetectionConditions, RepeatInstability};
+use crate::root_positions;
+use crate::slippage::SlippageModel;
+use crate::tumour_alleles::TumourAlleles;
+use crate::tumour_in_normal;
+
+/// Summary of a tumour and the normal after the call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleSummary {
+    /// Properties of the pair of samples, such as purity and contamination, estimated from a sample of roots and, for
+    /// the purity, from the calls.
+    pub pair: Option<PairSummary>,
+    /// Tumour in normal: share of tumour cells in the normal sample.
+    pub tumour_in_normal: Option<Estimate>,
+    /// Why the tumour in normal is not estimated; `None` if there is an estimate.
+    pub why_no_tumour_in_normal: Option<String>,
+    /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`mutation_contexts`]; empty
+    /// without a reference.
+    pub spectrum: Vec<u64>,
+    /// Mutation burden: passed SNVs and indels per million callable bases.
+    pub burden: Option<Estimate>,
+    /// Microsatellite instability; `None` without a reference.
+    pub repeats: Option<RepeatInstability>,
+}
+
+/// Names of the 96 mutation contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the
+/// base after, as `A[C>A]A`.
+pub fn mutation_contexts() -> Vec<String> {
+    let mut all = Vec::with_capacity(96);
+    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
+        for to in tos.chars() {
+            for before in "ACGT".chars() {
+                all.extend("ACGT".chars().map(|behind| format!("{before}[{from}>{to}]{behind}")));
+            }
+        }
+    }
+    all
+}
+
+/// Index of the mutation context of a substitution of the middle base of `three` by `to`. `None` if a letter is not a
+/// base or nothing changes.
+fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
+    let codes = [three[0], three[1], three[2], to].map(|b| usize::from(encode_base(b)));
+    if codes.iter().any(|&c| c > 3) || codes[1] == codes[3] {
+        return None;
+    }
+    let [before, from, behind, to] = match codes[1] {
+        0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0], 3 - codes[3]],
+        _ => codes,
+    };
+    let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();
+    let kind = if from == 1 { 0 } else { 3 } + tos.iter().position(|&b| b == to)?;
+    Some(kind * 16 + before * 4 + behind)
+}
+
+/// Results of a call that the summaries of all its tumours are computed from.
+#[derive(Clone, Copy)]
+pub(crate) struct CallResults<'a> {
+    /// Result of counting k-mers: spectra, alleles of the tumours, library properties.
+    pub(crate) counts: &'a CallCounts,
+    /// All events of the call.
+    pub(crate) events: &'a [Event],
+    /// The reference, if there is one.
+    pub(crate) reference: Option<&'a Reference>,
+    /// Number of callable bases in both samples.
+    pub(crate) callable_bases: u64,
+    /// Slippage rates of repeats.
+    pub(crate) slippage: &'a SlippageModel,
+    /// Number of threads, at least 1.
+    pub(crate) threads: usize,
+}
+
+impl<'a> CallResults<'a> {
+    /// Events that passed and that a tumour (number 0 is the first) has.
+    fn passed(self, tumour: usize) -> impl Iterator<Item = &'a Event> {
+        let has = move |event: &&Event| {
+            let genotype = &event.calls[0].genotype;
+            genotype.filters.is_empty() && genotype.tumours.get(tumour).is_none_or(|own| own.has)
+        };
+        self.events.iter().filter(has)
+    }
+}
+
+/// Support of a tumour (number 0 is the first) for an event.
+fn tumour_support(event: &Event, tumour: usize) -> AlleleSupport {
+    let genotype = &event.calls[0].genotype;
+    genotype.tumours.get(tumour).map_or(genotype.tumour, |own| own.support)
+}
+
+impl SampleSummary {
+    /// Summarises a tumour (number 0 is the first).
+    pub(crate) fn summarise_tumour(results: CallResults<'_>, tumour: usize) -> SampleSummary {
+        let CallResults { counts, reference, slippage, threads, .. } = results;
+        let passed = || results.passed(tumour);
+        let small = |event: &&Event| matches!(event.class, EventClass::Snv | EventClass::Mnv | EventClass::Indel);
+        let changes: Vec<somatic_changes::SomaticChange> = passed()
+            .filter(small)
+            .map(|event| {
+                let (support, at) = (tumour_support(event, tumour), change_sort_position(&event.calls[0].change));
+                // Without a reference the changes are on contigs of their own.
+                let place = reference.map(|_| (at.0 as u32, at.1 as u32));
+                somatic_changes::SomaticChange {
+                    position: place,
+                    molecules: [support.reference, support.alternative],
+                    normal_depth: 0,
+                }
+            })
+            .collect();
+        let pair = counts.pair_evidence.get(tumour).map(|tally| {
+            let places = reference.map(|genome| {
+                root_positions::locate_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
+            });
+            tally.summarise(&places.unwrap_or_default(), Some(&changes))
+        });
+        let modal_depth = counts.spectra.first().map_or(0.0, |normal| median_kmer_depth(normal));
+        let purity_estimate = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
+        let none = TumourAlleles::default();
+        let in_normal = tumour_in_normal::estimate_tumour_in_normal(
+            counts.tumour_alleles.get(tumour).unwrap_or(&none),
+            modal_depth,
+            purity_estimate,
+        );
+        let count = passed().filter(small).count() as u64;
+        let copies = pair.as_ref().map_or(0.0, |pair| pair.duplicate_share[usize::from(TUMOUR_SAMPLE)]);
+        let depths = KmerDepths::from_spectra(&counts.spectra).kmer;
+        let conditions = RepeatDetectionConditions {
+            kmer_depth: depths.get(usize::from(TUMOUR_SAMPLE) + tumour).copied().unwrap_or(0.0) * (1.0 - copies),
+            read_len_bases: counts.libraries.get(tumour).map_or(0, |both| both.tumor.mates[0].lengths[1]) as usize,
+            purity: purity_estimate
+                .and_then(|purity_estimate| purity_estimate.purity)
+                .map_or(1.0, |purity| purity.value),
+            slippage,
+        };
+        SampleSummary {
+            tumour_in_normal: in_normal.ok(),
+            why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
+            spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
+            burden: Estimate::from_poisson(count, results.callable_bases as f64 / 1e6),
+            repeats: reference
+                .and_then(|genome| RepeatInstability::estimate_instability(passed(), genome, &conditions, threads)),
+            pair,
+        }
+    }
+}
+
+/// Numbers of SNVs by mutation context.
+fn mutation_spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> Vec<u64> {
+    let mut counts = vec![0; 96];
+    for event in events.filter(|event| event.class == EventClass::Snv) {
+        let Change::Allele { chrom, pos, alternative, .. } = &event.calls[0].change else { continue };
+        let seq = &genome.contigs[*chrom].seq;
+        let three = pos.checked_sub(1).and_then(|before| seq.get(before..before + 3)?.try_into().ok());
+        if let Some(at) = three.and_then(|three| mutation_context_index(three, *alternative.first()?)) {
+            counts[at] += 1;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_reads::dna::decode_base;
+
+    use super::*;
+
+    fn letter(code: usize) -> u8 {
+        decode_base(code as u8)
+    }
+
+    #[test]
+    fn contexts_are_the_same_on_both_strands() {
+        let names = mutation_contexts();
+        assert_eq!((names.len(), names[0].as_str(), names[95].as_str()), (96, "A[C>A]A", "T[T>G]T"));
+        let mut seen = [0; 96];
+        for i in 0..256 {
+            let [before, from, behind, to] = [i >> 6, i >> 4 & 3, i >> 2 & 3, i & 3];
+            let Some(at) = mutation_context_index([before, from, behind].map(letter), letter(to)) else {
+                assert_eq!(from, to);
+                continue;
+            };
+            seen[at] += 1;
+            let turned = mutation_context_index([3 - behind, 3 - from, 3 - before].map(letter), letter(3 - to));
+            assert_eq!(turned, Some(at));
+            if from == 1 || from == 3 {
+                let name = format!(
+                    "{}[{}>{}]{}",
+                    letter(before) as char,
+                    letter(from) as char,
+                    letter(to) as char,
+                    letter(behind) as char
+                );
+                assert_eq!(names[at], name);
+            }
+        }
+        assert!(seen.iter().all(|n| *n == 2));
+        assert_eq!(mutation_context_index(*b"ANA", b'C'), None);
+    }
+}

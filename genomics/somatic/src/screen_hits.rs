@@ -1,0 +1,216 @@
+//! Finds calls whose new sequence is that of a screened sequence, for example the integration sites of a virus in the
+//! tumour's genome.
+//!
+//! The screened sequences are streamed past the k-mers of the calls' inserted sequences, as the reference is streamed
+//! past the candidate k-mers ([`crate::reference_kmers`]).
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use genuma_kmers::encode::kmers;
+use genuma_reads::Error;
+use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
+use serde::Serialize;
+
+use crate::change::{Change, Side, change_sort_position};
+use crate::event::Event;
+use crate::kmer_lookup::{KmerHit, KmerLookup};
+use crate::vcf_record::{self, VcfRecord};
+
+/// A call whose new sequence is that of a screened sequence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScreenHit {
+    /// ID of the call in the VCF.
+    pub id: String,
+    /// Name of the reference sequence.
+    pub chrom: String,
+    /// Position of the call (1-based).
+    pub pos: u64,
+    /// Name of the screened sequence.
+    pub name: String,
+    /// Position in the screened sequence (1-based) of the base next to `pos`.
+    pub sequence_pos: u64,
+    /// Whether the new sequence continues along the given strand of the screened sequence.
+    pub forward: bool,
+    /// Number of k-mers of the call that the screened sequence has, and of all k-mers of the call.
+    pub kmers: [u64; 2],
+}
+
+/// Minimum number of k-mers of a call that a screened sequence must have. Chosen; a higher value reports fewer hits.
+const MIN_HIT_KMERS: usize = 8;
+/// Minimum share of the k-mers of a call that a screened sequence must have. Chosen; a higher value reports fewer hits.
+const MIN_HIT_KMER_SHARE: f64 = 0.3;
+
+/// The sequences that an event inserts, each read from the base that stays, with its change.
+fn inserted_sequences(event: &Event) -> Vec<(Vec<u8>, &Change)> {
+    let of = |change: &Change| match change {
+        Change::Novel { sequence, .. } => Some(sequence.clone()),
+        Change::Junction { inserted, .. } => Some(inserted.clone()),
+        Change::Allele { reference, alternative, .. } => {
+            (alternative.len() > reference.len()).then(|| alternative.clone())
+        }
+    };
+    event.calls.iter().filter_map(|call| Some((of(&call.change)?, &call.change))).collect()
+}
+
+/// Position of a k-mer in the screened sequences: number of the sequence, position, and orientation of the canonical k-mer.
+type ScreenPosition = (u32, u64, bool);
+
+/// Searches the inserted sequences of all calls in a FASTA file of screened sequences. Returns the hits in the order of
+/// the calls.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u32) -> Result<Vec<ScreenHit>, Error> {
+    let wanted: Vec<Vec<(Vec<u8>, &Change)>> = events.iter().map(inserted_sequences).collect();
+    let all = wanted.iter().flatten().flat_map(|(seq, _)| kmers(seq, k).map(|(_, kmer)| kmer.canonical()));
+    let mut all: Vec<u64> = all.collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sought = KmerLookup::new(k, all.into_iter());
+    let (names, places) = locate_kmers(path, &sought)?;
+    let found = wanted.iter().enumerate().filter_map(|(i, seqs)| {
+        let best =
+            seqs.iter().filter_map(|(seq, change)| Some((find_best_sequence(seq, k, &sought, &places)?, *change)));
+        let (best, change) = best.max_by_key(|(best, _)| best.kmers[0])?;
+        let (chrom, pos) = change_sort_position(change);
+        let (place, forward) = position_next_to_end(&best, change, k);
+        Some(ScreenHit {
+            id: vcf_record::event_id(i),
+            chrom: genome.contigs[chrom].name.clone(),
+            pos: pos as u64 + 1,
+            name: names[best.name as usize].clone(),
+            sequence_pos: place,
+            forward,
+            kmers: best.kmers,
+        })
+    });
+    Ok(found.collect())
+}
+
+/// The first position of each searched k-mer in the screened sequences, and the names of these sequences.
+fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMap<u32, ScreenPosition>), Error> {
+    let (mut names, mut places) = (Vec::<String>::new(), HashMap::new());
+    let (mut looking, mut hits) = (sought.new_scratch(), Vec::<KmerHit>::new());
+    let overlap = sought.k() as usize - 1;
+    // The last bases of the current sequence, and the number of bases before them.
+    let (mut held, mut before) = (Vec::new(), 0u64);
+    read_fasta(path, |part| match part {
+        FastaEvent::Header { name, .. } => {
+            names.push(String::from_utf8_lossy(name).into_owned());
+            held.clear();
+            before = 0;
+        }
+        FastaEvent::Bases(bases) => {
+            held.extend(bases.iter().map(u8::to_ascii_uppercase));
+            hits.clear();
+            sought.find_kmers(&held, &mut looking, &mut hits);
+            let name = names.len() as u32 - 1;
+            for hit in &hits {
+                places.entry(hit.rank).or_insert((name, before + u64::from(hit.start), hit.forward));
+            }
+            let gone = held.len().saturating_sub(overlap);
+            before += gone as u64;
+            held.drain(..gone);
+        }
+    })?;
+    Ok((names, places))
+}
+
+/// The screened sequence with most k-mers of an inserted sequence.
+struct BestSequence {
+    name: u32,
+    /// The first and the last k-mer: position in the inserted sequence, and position in the screened sequence.
+    ends: [(usize, u64); 2],
+    /// Whether both sequences have the same orientation.
+    forward: bool,
+    kmers: [u64; 2],
+}
+
+fn find_best_sequence(
+    seq: &[u8],
+    k: u32,
+    sought: &KmerLookup,
+    places: &HashMap<u32, ScreenPosition>,
+) -> Option<BestSequence> {
+    let of = |(at, kmer): (usize, genuma_kmers::encode::Kmer)| {
+        let &(name, place, canonical) = places.get(&sought.rank_of_kmer(kmer.canonical())?)?;
+        Some((name, at, place, (kmer.forward <= kmer.reverse) == canonical))
+    };
+    let found: Vec<(u32, usize, u64, bool)> = kmers(seq, k).filter_map(of).collect();
+    let mut counts = HashMap::<u32, usize>::new();
+    found.iter().for_each(|hit| *counts.entry(hit.0).or_default() += 1);
+    let (&name, &n) = counts.iter().max_by_key(|&(name, n)| (*n, u32::MAX - name))?;
+    let all = kmers(seq, k).count();
+    if n < MIN_HIT_KMERS || (n as f64) < MIN_HIT_KMER_SHARE * all as f64 {
+        return None;
+    }
+    let mut own = found.iter().filter(|hit| hit.0 == name);
+    let first = own.next()?;
+    let last = own.next_back().unwrap_or(first);
+    let ends = [first, last].map(|hit| (hit.1, hit.2));
+    Some(BestSequence { name, ends, forward: first.3, kmers: [n as u64, all as u64] })
+}
+
+/// The position (1-based) in the screened sequence next to the base that stays, and whether the new sequence
+/// continues along the given strand from there, in the reading direction of the genome.
+fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, bool) {
+    let [first, _] = best.ends;
+    // The sequence of a loose end is read away from it.
+    let turned = matches!(change, Change::Novel { end, .. } if end.side == Side::Right);
+    let place = if best.forward { first.1 } else { first.1 + u64::from(k) - 1 };
+    (place + 1, best.forward != turned)
+}
+
+/// Adds the screened sequence of each hit to the records of its event.
+pub fn annotate_records(found: &[ScreenHit], records: &mut [VcfRecord]) {
+    let by_id: HashMap<&str, &ScreenHit> = found.iter().map(|found| (&found.id[..], found)).collect();
+    for record in records {
+        let found = by_id.get(&vcf_record::event_id(record.event)[..]);
+        record.screen = found.map(|found| (found.name.clone(), found.sequence_pos));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::dna::reverse_complement;
+
+    #[test]
+    fn a_piece_on_either_strand_is_found_with_its_place() {
+        let mut x = 21u64;
+        let mut base = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 62) as usize]
+        };
+        let [virus, other]: [Vec<u8>; 2] = [0, 1].map(|_| (0..6000).map(|_| base()).collect());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("screen.fa");
+        let text = [b">other\n", &other[..], b"\n>virus\n", &virus, b"\n"].concat();
+        std::fs::write(&path, text).unwrap();
+        let piece = virus[2000..2300].to_vec();
+        let turned = reverse_complement(&piece);
+        let unknown: Vec<u8> = (0..300).map(|_| base()).collect();
+        let k = 31;
+        let mut all: Vec<u64> =
+            [&piece, &unknown].iter().flat_map(|seq| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
+        all.sort_unstable();
+        all.dedup();
+        let sought = KmerLookup::new(k, all.into_iter());
+        let (names, places) = locate_kmers(&path, &sought).unwrap();
+        let change = Change::Junction {
+            ends: [crate::change::Breakend { chrom: 0, pos: 5, side: Side::Left }; 2],
+            inserted: Vec::new(),
+            homology: 0,
+        };
+        let found = find_best_sequence(&piece, k, &sought, &places).unwrap();
+        assert_eq!((&names[found.name as usize][..], found.kmers), ("virus", [270, 270]));
+        assert_eq!(position_next_to_end(&found, &change, k), (2001, true));
+        let found = find_best_sequence(&turned, k, &sought, &places).unwrap();
+        assert_eq!(position_next_to_end(&found, &change, k), (2300, false));
+        assert!(find_best_sequence(&unknown, k, &sought, &places).is_none());
+    }
+}

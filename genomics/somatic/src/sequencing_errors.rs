@@ -1,0 +1,329 @@
+//! Estimates error rates of reads from the samples' own reads.
+//!
+//! Reads of all samples are compared with the contig they are placed on, away from its changes. This gives the error
+//! rate of each base quality; the rate of each substitution by orientation of the pair, which separates damage of one
+//! strand (oxidised guanine reads as T, deaminated cytosine too) from sequencing errors; and the slippage of tandem
+//! repeats ([`crate::slippage`]).
+
+use genuma_reads::dna::encode_base;
+use serde::{Deserialize, Serialize};
+
+use crate::packed::OwnedRead;
+use crate::slippage::{RepeatSlippage, SlippageModel};
+
+/// Parameters of the error model. Numbers in parentheses are formulas of `docs/model/error_model.md`.
+#[derive(Debug)]
+pub(crate) struct ErrorModelParams {
+    /// Minimum probability of a wrong base at any quality: damage, PCR errors (1). Unit: probability. Source:
+    /// empirical; not fitted. If higher: bases of high quality weigh less.
+    pub(crate) min_error_probability: f64,
+    /// Maximum probability of a wrong base (1). Unit: probability. Source: chosen (below the 0.75 of a random base).
+    /// If higher: bases of quality 0 and 1 weigh less.
+    pub(crate) max_error_probability: f64,
+    /// Number of bases that a wrong base may be (2). Unit: bases. Source: definition. If higher: not to be changed.
+    pub(crate) num_wrong_bases: f64,
+    /// Minimum number of bases of one quality to estimate its error rate (1). Unit: bases. Source: empirical; not
+    /// fitted. If higher: reported qualities are used more often.
+    pub(crate) min_bases_per_quality: u64,
+    /// Minimum number of reference bases of one kind to estimate the rate of a substitution (3). Unit: bases. Source:
+    /// empirical; not fitted. If higher: damage is estimated in fewer samples.
+    pub(crate) min_bases_per_substitution: u64,
+    /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (3). Unit: Phred.
+    /// Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
+    pub(crate) min_damage_quality: u8,
+    /// Minimum damage rate; keeps its logarithm finite (3). Unit: probability. Source: chosen (lower than any real
+    /// rate). If higher: no effect unless rates are that low.
+    pub(crate) min_damage_rate: f64,
+    /// Share of mismatches above which a read does not belong to the locus. Unit: share of the compared bases.
+    /// Source: empirical; not fitted. If higher: more reads of other loci are admitted.
+    pub(crate) max_mismatch_share: f64,
+    /// Share of the reads of a column above which mismatches are an allele or a paralogue, not errors. Unit: share of
+    /// reads. Source: empirical; not fitted. If higher: more alleles are counted as errors.
+    pub(crate) min_allele_share: f64,
+    /// Probability of each base of a read beyond the end of a haplotype (4). Unit: probability. Source: definition
+    /// (one of four bases). If higher: reads beyond the end of a haplotype fit it better.
+    pub(crate) uncovered_base_probability: f64,
+    /// Minimum quality of the mismatches that decide whether a read belongs to the locus. Unit: Phred. Source:
+    /// empirical; not fitted. If higher: fewer reads are left out.
+    pub(crate) min_mismatch_quality: u8,
+    /// Probability that a molecule shows an allele that it does not have although its bases are good, for
+    /// substitutions and length changes of repeats: damage, PCR errors (6). Unit: probability. Source: empirical; not
+    /// fitted. If higher: each molecule weighs less.
+    pub(crate) common_error_probability: f64,
+    /// Probability that a molecule shows an allele that it does not have, for changes that sequencers and PCR hardly
+    /// ever make: indels outside repeats, junctions (6). Unit: probability. Source: empirical; not fitted. If higher:
+    /// each molecule weighs less.
+    pub(crate) rare_error_probability: f64,
+}
+
+/// Values of the parameters of the error model.
+pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
+    min_error_probability: 1e-4,
+    max_error_probability: 0.7,
+    num_wrong_bases: 3.0,
+    min_bases_per_quality: 5_000,
+    min_bases_per_substitution: 20_000,
+    min_damage_quality: 25,
+    min_damage_rate: 1e-9,
+    max_mismatch_share: 0.06,
+    min_allele_share: 0.04,
+    uncovered_base_probability: 0.25,
+    min_mismatch_quality: 15,
+    common_error_probability: 1e-4,
+    rare_error_probability: 1e-6,
+};
+
+/// Numbers of correct and wrong bases, by quality and by substitution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseErrorCounts {
+    /// By quality: number of bases, number of wrong bases.
+    by_quality: [[u64; 2]; 64],
+    /// High-quality bases by sample, orientation of the pair, contig base and read base.
+    substitutions: Vec<SubstitutionCounts>,
+}
+
+/// Number of high-quality bases of a sample, by orientation of the pair, contig base and read base.
+type SubstitutionCounts = [[[u64; 4]; 4]; 2];
+
+impl Default for BaseErrorCounts {
+    /// Zero counts for a normal and one tumour.
+    fn default() -> BaseErrorCounts {
+        BaseErrorCounts::new(2)
+    }
+}
+
+/// A read placed on a sequence.
+#[derive(Debug, Clone)]
+pub struct ReadOnContig<'a> {
+    /// Number of the read's sample.
+    pub sample: u8,
+    /// Whether read 1 of the pair has the sequence's orientation and read 2 the opposite one (F1R2).
+    pub is_f1r2: bool,
+    /// Position of the read's first base on the sequence.
+    pub start: i32,
+    /// The read, oriented like the sequence.
+    pub read: &'a OwnedRead,
+}
+
+impl BaseErrorCounts {
+    /// Zero counts for `samples` samples.
+    pub fn new(samples: usize) -> BaseErrorCounts {
+        BaseErrorCounts { by_quality: [[0; 2]; 64], substitutions: vec![SubstitutionCounts::default(); samples] }
+    }
+
+    /// Compares reads with the sequence that they are placed on, without the columns that are `left_out`. Columns in
+    /// which several reads differ contain a variant or a paralogue, not errors; they do not count.
+    pub fn count_errors(seq: &[u8], left_out: &[bool], reads: &[ReadOnContig<'_>]) -> BaseErrorCounts {
+        let (mut differing, mut depth) = (vec![0u32; seq.len()], vec![0u32; seq.len()]);
+        let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
+        let mut error_counts = BaseErrorCounts::new(samples);
+        let mut kept = Vec::with_capacity(reads.len());
+        for on in reads {
+            let from = (-on.start).max(0) as usize;
+            let start = (on.start.max(0) as usize).min(seq.len());
+            let bases = on.read.seq.get(from..).unwrap_or_default();
+            let reference_bases = &seq[start..];
+            let mismatches = bases.iter().zip(reference_bases).filter(|(b, s)| b != s && **b != b'N').count();
+            let num_compared = bases.len().min(reference_bases.len());
+            // Many differences: the read belongs to another locus, or is on the other side of an insertion or
+            // deletion.
+            if mismatches as f64 > ERROR_MODEL_PARAMS.max_mismatch_share * num_compared as f64 {
+                continue;
+            }
+            for (i, (b, s)) in bases.iter().zip(reference_bases).enumerate() {
+                depth[start + i] += 1;
+                differing[start + i] += u32::from(b != s);
+            }
+            kept.push((on, from, start, num_compared));
+        }
+        let counts = |column: usize| {
+            !left_out[column]
+                && f64::from(differing[column])
+                    <= (f64::from(depth[column]) * ERROR_MODEL_PARAMS.min_allele_share).max(1.0)
+        };
+        for (on, from, start, num_compared) in kept {
+            for i in (0..num_compared).filter(|i| counts(start + i)) {
+                let (b, s) = (encode_base(on.read.seq[from + i]), encode_base(seq[start + i]));
+                if b < 4 && s < 4 {
+                    let quality = on.read.qual[from + i].min(63);
+                    error_counts.by_quality[usize::from(quality)][0] += 1;
+                    error_counts.by_quality[usize::from(quality)][1] += u64::from(b != s);
+                    if quality >= ERROR_MODEL_PARAMS.min_damage_quality {
+                        let by = &mut error_counts.substitutions[usize::from(on.sample)][usize::from(on.is_f1r2)];
+                        by[usize::from(s)][usize::from(b)] += 1;
+                    }
+                }
+            }
+        }
+        error_counts
+    }
+
+    /// Share of wrong bases at a Phred quality; `None` with fewer than 5,000 bases.
+    pub fn error_rate(&self, quality: usize) -> Option<f64> {
+        let [all, mismatches] = self.by_quality[quality];
+        (all >= ERROR_MODEL_PARAMS.min_bases_per_quality).then(|| mismatches as f64 / all as f64)
+    }
+
+    /// Share of high-quality bases of kind `from` that are read as `to` (base codes 0 to 3), in one sample and
+    /// orientation; `None` with fewer than 20,000 bases.
+    pub fn substitution_rate(&self, sample: u8, first_forward: bool, from: u8, to: u8) -> Option<f64> {
+        let by = &self.substitutions[usize::from(sample)][usize::from(first_forward)][usize::from(from)];
+        let all = by.iter().sum::<u64>();
+        (all >= ERROR_MODEL_PARAMS.min_bases_per_substitution).then(|| by[usize::from(to)] as f64 / all as f64)
+    }
+
+    /// Adds counts of as many samples or fewer.
+    pub fn merge_counts(&mut self, other: &BaseErrorCounts) {
+        let add = |to: &mut u64, n: &u64| *to += n;
+        self.by_quality.as_flattened_mut().iter_mut().zip(other.by_quality.as_flattened()).for_each(|(a, b)| add(a, b));
+        for (mine, others) in self.substitutions.iter_mut().zip(&other.substitutions) {
+            let (mine, others) = (mine.as_flattened_mut(), others.as_flattened());
+            mine.as_flattened_mut().iter_mut().zip(others.as_flattened()).for_each(|(a, b)| add(a, b));
+        }
+    }
+}
+
+/// Measured error rate of one base quality.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct QualityErrorRate {
+    /// Phred quality.
+    pub quality: u8,
+    /// Share of the bases with this quality that differ from the contig.
+    pub share: f64,
+}
+
+/// Measured rate of one substitution in one sample and orientation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SubstitutionRate {
+    /// Number of the sample: 0 for the normal, 1 for the first tumour.
+    pub sample: u8,
+    /// Whether read 1 of the pair has the reference's orientation (F1R2), or read 2 (F2R1).
+    pub first_forward: bool,
+    /// The base of the contig.
+    pub from: char,
+    /// The base in the read.
+    pub to: char,
+    /// Share of high-quality bases with this substitution.
+    pub share: f64,
+}
+
+/// Error rates estimated from the samples, for the report. Rates with too few bases or repeats are left out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EstimatedErrorRates {
+    /// Error rates by base quality, sorted by quality.
+    pub by_quality: Vec<QualityErrorRate>,
+    /// Substitution rates by sample, orientation of the pair, and bases.
+    pub substitutions: Vec<SubstitutionRate>,
+    /// Slippage rates by unit length and number of copies, ascending.
+    pub slippage: Vec<RepeatSlippage>,
+}
+
+impl EstimatedErrorRates {
+    fn from_counts(error_counts: &BaseErrorCounts, slippage: &SlippageModel) -> EstimatedErrorRates {
+        let quality_error_rate =
+            |q: usize| error_counts.error_rate(q).map(|share| QualityErrorRate { quality: q as u8, share });
+        let mut substitutions = Vec::new();
+        let samples = (0..).take(error_counts.substitutions.len());
+        for (sample, first_forward) in samples.flat_map(|sample| [(sample, false), (sample, true)]) {
+            for (from, to) in (0..4u8).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(f, t)| f != t) {
+                let share = error_counts.substitution_rate(sample, first_forward, from, to);
+                let [from, to] = [from, to].map(|base| char::from(b"ACGT"[usize::from(base)]));
+                substitutions.extend(share.map(|share| SubstitutionRate { sample, first_forward, from, to, share }));
+            }
+        }
+        EstimatedErrorRates {
+            by_quality: (0..64).filter_map(quality_error_rate).collect(),
+            substitutions,
+            slippage: slippage.observed_rates(),
+        }
+    }
+}
+
+/// Natural logarithms of the probabilities of read bases, given the base of the molecule.
+#[derive(Debug, Clone)]
+pub struct ErrorModel {
+    /// For each Phred quality, the log-probability of a correct base.
+    pub(crate) log_correct: [f64; 64],
+    /// For each Phred quality, the log-probability of one particular wrong base.
+    log_wrong: [f64; 64],
+    /// Log-probabilities of substitutions by damage, indexed by sample, orientation, base of the molecule and base in
+    /// the read.
+    log_damage: Vec<[[[f64; 4]; 4]; 2]>,
+    /// Slippage rates of tandem repeats.
+    pub slippage: SlippageModel,
+    /// The estimated rates, for the report.
+    pub estimated_rates: EstimatedErrorRates,
+}
+
+impl ErrorModel {
+    /// Builds the model. Uses the reported qualities, unless bases of a quality, or in an orientation, have a higher
+    /// measured error rate.
+    pub fn from_counts(error_counts: &BaseErrorCounts, slippage: SlippageModel) -> ErrorModel {
+        let error = |q: usize| {
+            // docs/model/error_model.md (1)
+            let reported = 10f64.powf(-(q as f64) / 10.0);
+            reported
+                .max(error_counts.error_rate(q).unwrap_or(0.0))
+                .clamp(ERROR_MODEL_PARAMS.min_error_probability, ERROR_MODEL_PARAMS.max_error_probability)
+        };
+        // docs/model/error_model.md (3)
+        let damage = |sample: u8, first_forward: bool, from: u8, to: u8| {
+            error_counts
+                .substitution_rate(sample, first_forward, from, to)
+                .map_or(f64::NEG_INFINITY, |rate| rate.max(ERROR_MODEL_PARAMS.min_damage_rate).ln())
+        };
+        ErrorModel {
+            // docs/model/error_model.md (2)
+            log_correct: std::array::from_fn(|q| (1.0 - error(q)).ln()),
+            log_wrong: std::array::from_fn(|q| (error(q) / ERROR_MODEL_PARAMS.num_wrong_bases).ln()),
+            log_damage: (0..)
+                .take(error_counts.substitutions.len())
+                .map(|s| {
+                    let damage = |f: bool, from| [0, 1, 2, 3].map(|to| damage(s, f, from, to));
+                    [false, true].map(|f| [0, 1, 2, 3].map(|from| damage(f, from)))
+                })
+                .collect(),
+            estimated_rates: EstimatedErrorRates::from_counts(error_counts, &slippage),
+            slippage,
+        }
+    }
+
+    /// Number of samples.
+    pub fn num_samples(&self) -> usize {
+        self.log_damage.len()
+    }
+
+    /// Logarithms of the substitution rates of a sample in one orientation: [base of the molecule][base in the read].
+    pub(crate) fn damage_log_probabilities(&self, sample: u8, first_forward: bool) -> &[[f64; 4]; 4] {
+        &self.log_damage[usize::from(sample)][usize::from(first_forward)]
+    }
+
+    /// Probability that a molecule of a sample in one orientation shows `read` for the base `molecule` in both mates
+    /// and all duplicates; at least `floor`.
+    pub(crate) fn damage_probability(
+        &self,
+        sample: u8,
+        first_forward: bool,
+        [molecule, read]: [u8; 2],
+        floor: f64,
+    ) -> f64 {
+        let (from, to) = (usize::from(encode_base(molecule)), usize::from(encode_base(read)));
+        let rate = self.damage_log_probabilities(sample, first_forward).get(from).and_then(|row| row.get(to));
+        rate.map_or(floor, |ln| ln.exp().max(floor))
+    }
+
+    /// Log-probability of the wrong base `read` at a base quality, or by damage, whichever is larger.
+    pub(crate) fn wrong_base_log_probability(
+        &self,
+        quality: u8,
+        damage: &[[f64; 4]; 4],
+        molecule: u8,
+        read: u8,
+    ) -> f64 {
+        let damaged = match (encode_base(molecule), encode_base(read)) {
+            (m @ 0..4, r @ 0..4) => damage[usize::from(m)][usize::from(r)],
+            _ => f64::NEG_INFINITY,
+        };
+        self.log_wrong[usize::from(quality.min(63))].max(damaged)
+    }
+}

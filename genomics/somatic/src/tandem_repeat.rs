@@ -1,0 +1,326 @@
+//! Length changes of tandem repeats longer than k, counted as k-mers made from the repeat's flanks.
+//!
+//! A length change inside a repeat of k bases or more makes no new k-mer. Only the distance between the two flanks
+//! changes. So each read that contains a repeat and both of its flanks adds one artificial k-mer to the count. The
+//! middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length. The 16
+//! extensions of the root are 16 lengths, and the counter compares the samples at this root as at any other.
+
+use genuma_kmers::encode::{mask, pack, reverse_complement_kmer, unpack};
+use genuma_kmers::run_with_widest_simd;
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_after};
+
+/// Maximum length of a repeat unit in bp.
+pub const MAX_REPEAT_UNIT_BP: usize = 6;
+/// Minimum length in bp of a repeat that gets an artificial k-mer. The value is well below k, because k-mers that are
+/// mostly repeat do not identify a locus.
+const MIN_REPEAT_BP: usize = 16;
+/// Minimum number of copies of the repeat unit.
+const MIN_REPEAT_UNITS: usize = 3;
+/// Length in bp of each flank that identifies the repeat.
+pub const REPEAT_FLANK_BP: usize = 15;
+/// Number of repeat lengths, in units, that get different k-mers: one for each extension of a root. Lengths are taken
+/// modulo this number.
+const NUM_REPEAT_LENGTHS: usize = 16;
+
+/// A tandem repeat in a read, extended in both directions as far as the bases repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TandemRepeat {
+    /// Position of the first base (0-based).
+    pub start: usize,
+    /// Position after the last base.
+    pub end: usize,
+    /// Length of the shortest repeat unit in bp.
+    pub unit_bp: usize,
+}
+
+impl TandemRepeat {
+    /// Length of the repeat in bp.
+    pub fn length_bp(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Number of bases that are compared at once.
+const BLOCK_BP: usize = 4;
+
+/// Minimum number of consecutive bases in any repeat that equal the bases one unit before them: [`MIN_REPEAT_BP`]
+/// less a unit of 5 bp.
+const MIN_RUN_BP: usize = 11;
+/// Distance in bp between the 32-base windows of packed bases. Each run, with the unit before it, is contained in one
+/// window.
+const WINDOW_STEP_BP: usize = WORD_BASES / 2;
+const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_REPEAT_UNIT_BP <= WORD_BASES);
+/// Number of windows that are tested together.
+const WINDOWS_PER_STEP: usize = 8;
+
+/// Tests a window of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the bases one unit before
+/// them. `bases` is the number of valid bases. The result is nonzero if there are such bases.
+#[inline(always)]
+fn find_periodic_runs(window: u64, bases: usize) -> u64 {
+    let mut runs_found = 0;
+    for unit in 1..=MAX_REPEAT_UNIT_BP {
+        let differences = window ^ (window << (2 * unit));
+        // One bit for each base that is preceded by a whole unit.
+        let within = !mask_after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
+        let mut runs = !(differences | (differences >> 1)) & within;
+        // Keep runs of at least 1, 2, 4, 8 and finally 11 bases, marked at one base.
+        for step in [1, 2, 4, MIN_RUN_BP - 8] {
+            runs &= runs << (2 * step);
+        }
+        runs_found |= runs;
+    }
+    runs_found
+}
+
+/// Whether the first `bases` bases may contain a tandem repeat. This is a fast test, as most reads have no repeat.
+/// False positives are possible, false negatives are not.
+#[inline(always)]
+fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
+    let mut runs_found = [0; WINDOWS_PER_STEP];
+    for at in (0..bases).step_by(WINDOW_STEP_BP * WINDOWS_PER_STEP) {
+        let (mut windows, mut left) = ([0; WINDOWS_PER_STEP], [0; WINDOWS_PER_STEP]);
+        for i in 0..WINDOWS_PER_STEP {
+            windows[i] = read.word(at + i * WINDOW_STEP_BP);
+            left[i] = bases.saturating_sub(at + i * WINDOW_STEP_BP).min(WORD_BASES);
+        }
+        for i in 0..WINDOWS_PER_STEP {
+            runs_found[i] |= find_periodic_runs(windows[i], left[i]);
+        }
+    }
+    runs_found != [0; WINDOWS_PER_STEP]
+}
+
+/// Whether the first `bases` bases may contain a tandem repeat, tested with the widest vector instructions of this CPU.
+fn may_contain_repeat(read: PackedBases<'_>, bases: usize) -> bool {
+    let mut may_repeat = false;
+    run_with_widest_simd(
+        #[inline(always)]
+        || may_repeat = may_contain_repeat_scalar(read, bases),
+    );
+    may_repeat
+}
+
+/// Calls `each` with every tandem repeat of at least [`MIN_REPEAT_BP`], in order of start. `read` is the packed form
+/// of `seq`.
+pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, each: impl FnMut(TandemRepeat)) {
+    if may_contain_repeat(read, seq.len()) {
+        scan_for_repeats(seq, each);
+    }
+}
+
+/// Calls `each` with every tandem repeat in a sequence of a genome, which has no packed form.
+pub fn for_each_repeat_in_sequence(seq: &[u8], each: impl FnMut(TandemRepeat)) {
+    scan_for_repeats(seq, each);
+}
+
+/// Finds repeats by comparing each block of [`BLOCK_BP`] bases with the block one unit after it.
+fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
+    let word = |at: usize| seq.get(at..at + BLOCK_BP).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
+    let mut done = 0;
+    for at in (0..seq.len().saturating_sub(BLOCK_BP)).step_by(BLOCK_BP) {
+        // A repeat of this length contains a whole block that equals the bases one unit after it.
+        let Some(here) = word(at) else { break };
+        for unit in 1..=MAX_REPEAT_UNIT_BP {
+            if at < done || word(at + unit) != Some(here) {
+                continue;
+            }
+            let repeat = extend_repeat(seq, at, unit);
+            if repeat.length_bp() >= MIN_REPEAT_BP.max(MIN_REPEAT_UNITS * unit) && seq[repeat.start] != b'N' {
+                done = repeat.end;
+                each(repeat);
+            }
+        }
+    }
+}
+
+/// Extends a repeat with units of `unit` bp in both directions from the block at `at`.
+fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
+    let mut start = at;
+    while start > 0 && seq[start - 1] == seq[start - 1 + unit] {
+        start -= 1;
+    }
+    let mut last = at + BLOCK_BP;
+    while last + unit < seq.len() && seq[last] == seq[last + unit] {
+        last += 1;
+    }
+    TandemRepeat { start, end: last + unit, unit_bp: unit }
+}
+
+/// The artificial k-mer of a tandem repeat with its flanks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepeatKmer {
+    /// Position of the first base of the left flank in the read.
+    pub start: usize,
+    /// Length in bp from the start of the left flank to the end of the right flank.
+    pub span_bp: usize,
+    /// The canonical artificial k-mer, made from the hash of the flanks and the repeat length.
+    pub kmer: u64,
+    /// Whether the read has the orientation in which the flanks were hashed.
+    pub forward: bool,
+}
+
+/// Mixes the bits of `x`, so that each input bit changes all output bits (finaliser of MurmurHash3).
+fn mix_bits(mut x: u64) -> u64 {
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+/// Computes the artificial k-mer of a tandem repeat. Returns `None` if the read does not contain both flanks without
+/// N, or if both strands would give the same k-mer.
+pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatKmer> {
+    let at = repeat.start.checked_sub(REPEAT_FLANK_BP)?;
+    let left = pack(&seq[at..repeat.start])?;
+    let right = pack(seq.get(repeat.end..repeat.end + REPEAT_FLANK_BP)?)?;
+    let bases = REPEAT_FLANK_BP as u32;
+    let (read_strand, reverse_strand) =
+        ((left, right), (reverse_complement_kmer(right, bases), reverse_complement_kmer(left, bases)));
+    let forward = read_strand <= reverse_strand;
+    let (canonical_left, canonical_right) = read_strand.min(reverse_strand);
+    let unit_and_remainder = (repeat.unit_bp * MAX_REPEAT_UNIT_BP + repeat.length_bp() % repeat.unit_bp) as u64;
+    let digest = mix_bits(mix_bits(canonical_left << (2 * bases) | canonical_right) ^ unit_and_remainder) & mask(k - 2);
+    let root = digest.min(reverse_complement_kmer(digest, k - 2));
+    if read_strand == reverse_strand || root == reverse_complement_kmer(root, k - 2) {
+        return None;
+    }
+    let length = (repeat.length_bp() / repeat.unit_bp % NUM_REPEAT_LENGTHS) as u64;
+    let word = (length >> 2) << (2 * (k - 1)) | root << 2 | (length & 3);
+    let kmer = word.min(reverse_complement_kmer(word, k));
+    Some(RepeatKmer { start: at, span_bp: repeat.length_bp() + 2 * REPEAT_FLANK_BP, kmer, forward })
+}
+
+/// Appends the letters of the artificial k-mer of every tandem repeat in a read, k letters each. `read` is the packed
+/// form of `seq`.
+pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
+    for_each_repeat(seq, read, |repeat| {
+        if let Some(encoded) = encode_repeat(seq, repeat, k) {
+            out.extend(unpack(encoded.kmer, k));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::dna;
+    use genuma_reads::packed_bases::BaseCodes;
+
+    fn coded(seq: &[u8]) -> BaseCodes {
+        let mut codes = BaseCodes::default();
+        codes.encode_bases(seq, seq, 0);
+        codes
+    }
+
+    fn found(seq: &[u8]) -> Vec<(usize, usize, usize)> {
+        let mut all = Vec::new();
+        for_each_repeat(seq, coded(seq).packed(), |t| all.push((t.start, t.end, t.unit_bp)));
+        all
+    }
+
+    #[test]
+    fn tracts_are_found_whole_wherever_they_begin() {
+        for (unit, copies) in [(&b"A"[..], 16), (b"AC", 9), (b"CAG", 6), (b"AATG", 5), (b"ACGTT", 4), (b"AACCGT", 3)] {
+            let repeat = unit.repeat(copies);
+            for before in 0..9 {
+                let seq = [&b"GATTACCTGAGTC"[..4 + before], b"G", &repeat, b"GTCCAGATTC"].concat();
+                let all = found(&seq);
+                assert_eq!(all.len(), 1, "{}", String::from_utf8_lossy(&seq));
+                let (start, end, u) = all[0];
+                assert!(start <= 5 + before && end >= 5 + before + repeat.len() && u == unit.len());
+            }
+        }
+        assert_eq!(found(&b"A".repeat(15)), []);
+        assert_eq!(found(&b"N".repeat(40)), []);
+        assert_eq!(found(b"ACG"), []);
+    }
+
+    #[test]
+    fn no_tract_is_missed_by_looking_at_many_bases_at_once() {
+        let mut x = 5u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let (mut with, mut without) = (0, 0);
+        for round in 0..20_000 {
+            let len = below(300) as usize;
+            let mut seq: Vec<u8> = (0..len).map(|_| b"ACGT"[below(4) as usize]).collect();
+            if round % 2 == 0 {
+                let unit: Vec<u8> = (0..=below(6)).map(|_| b"ACGT"[below(4) as usize]).collect();
+                let at = below(len as u64 + 1) as usize;
+                let repeat: Vec<u8> = unit.iter().copied().cycle().take(12 + below(8) as usize).collect();
+                seq.splice(at..at, repeat);
+            }
+            let mut expected = Vec::new();
+            scan_for_repeats(&seq, |t| expected.push((t.start, t.end, t.unit_bp)));
+            assert_eq!(found(&seq), expected, "{}", String::from_utf8_lossy(&seq));
+            let codes = coded(&seq);
+            let may_repeat = may_contain_repeat(codes.packed(), seq.len());
+            assert_eq!(may_repeat, may_contain_repeat_scalar(codes.packed(), seq.len()));
+            with += usize::from(!expected.is_empty());
+            without += usize::from(!may_repeat);
+        }
+        assert!(with > 2_000 && without > 7_000, "{with} {without}");
+    }
+
+    #[test]
+    fn both_strands_spell_alike_and_lengths_do_not() {
+        let read =
+            |copies: usize| [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat();
+        let encoded = |seq: &[u8]| {
+            let mut all = Vec::new();
+            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat(seq, t, 31)));
+            assert_eq!(all.len(), 1);
+            all[0]
+        };
+        let (canonical_left, canonical_right) = (encoded(&read(12)), encoded(&dna::reverse_complement(&read(12))));
+        assert_eq!((canonical_left.kmer, canonical_left.span_bp), (canonical_right.kmer, canonical_right.span_bp));
+        assert_ne!(canonical_left.forward, canonical_right.forward);
+        let longer = encoded(&read(13));
+        assert_ne!(longer.kmer, canonical_left.kmer);
+        // One root: the same middle on one strand or the other.
+        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        assert_eq!(root(longer.kmer), root(canonical_left.kmer));
+        let mut letters = Vec::new();
+        append_repeat_kmers(&read(12), coded(&read(12)).packed(), 31, &mut letters);
+        assert_eq!(pack(&letters), Some(canonical_left.kmer));
+    }
+
+    #[test]
+    fn only_a_repeat_with_both_flanks_and_a_direction_is_spelled() {
+        let (left, right) = (&b"TTGACCATGCAAGTCCGTAA"[..], &b"GGATTACCGTGCATTAGCAAT"[..]);
+        let repeat = b"CA".repeat(12);
+        let encoded = |seq: &[u8]| {
+            let mut letters = Vec::new();
+            append_repeat_kmers(seq, coded(seq).packed(), 31, &mut letters);
+            letters.len() / 31
+        };
+        assert_eq!(encoded(&[left, &repeat, right].concat()), 1);
+        assert_eq!(encoded(&[left, &repeat, &right[..8]].concat()), 0);
+        assert_eq!(encoded(&[&left[12..], &repeat, right].concat()), 0);
+        assert_eq!(encoded(&[left, &repeat, b"GGATNACCGTGCATTAGCAAT"].concat()), 0);
+        // Its own reverse complement.
+        assert_eq!(encoded(&[left, &b"AT".repeat(12), &dna::reverse_complement(left)].concat()), 0);
+        // Two repeats in one read.
+        assert_eq!(encoded(&[left, &repeat, right, &b"AAG".repeat(7), left].concat()), 2);
+    }
+
+    #[test]
+    fn other_flanks_and_other_units_are_other_places() {
+        let (left, right) = (b"TTGACCATGCAAGTCCGTAA", b"GGATTACCGTGCATTAGCAAT");
+        let kmer = |left: &[u8], repeat: &[u8], right: &[u8]| {
+            let mut letters = Vec::new();
+            let seq = [left, repeat, right].concat();
+            append_repeat_kmers(&seq, coded(&seq).packed(), 31, &mut letters);
+            pack(&letters).unwrap()
+        };
+        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        let here = root(kmer(left, &b"CA".repeat(12), right));
+        assert_ne!(root(kmer(b"TTGACCATGCTAGTCCGTAA", &b"CA".repeat(12), right)), here);
+        assert_ne!(root(kmer(left, &b"CA".repeat(12), b"GGATTACCTTGCATTAGCAAT")), here);
+        assert_ne!(root(kmer(left, &b"CTT".repeat(8), right)), here);
+        // Sixteen lengths have different k-mers.
+        let lengths: std::collections::HashSet<u64> = (10..26).map(|n| kmer(left, &b"CA".repeat(n), right)).collect();
+        assert_eq!(lengths.len(), 16);
+    }
+}

@@ -1,0 +1,523 @@
+//! Estimates the tumour in normal (TiN): the share of tumour cells in the normal sample, from alleles that the tumour
+//! clearly has ([`crate::tumour_alleles`]).
+//!
+//! The tumour's counts give the allele fractions there: a mixture of fractions, observed only above a minimum count.
+//! In the normal an allele has `ratio` times this fraction, plus the normal's error rate, and is observed only up to
+//! a known bound, above which it may be inherited. Alleles that are equally frequent in both samples for other
+//! reasons, such as repeats, are a second mixture component if it improves the fit. The maximum-likelihood ratio
+//! times the tumour's purity is the tumour in normal.
+
+use std::collections::HashMap;
+
+use genuma_pair::interval::{Estimate, MIN_LOG_ARGUMENT, log_factorials};
+use genuma_pair::purity::PurityEstimate;
+
+use crate::tumour_alleles::{TumourAlleleCounts, TumourAlleles, max_normal_count, min_tumour_count};
+
+/// Reason why the tumour in normal is not estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotEstimatedReason {
+    /// The tumour has too few alleles that the normal clearly lacks.
+    TooFewAlleles,
+    /// The tumour's purity is unknown.
+    UnknownPurity,
+    /// The normal has so many tumour cells that the tumour's alleles look inherited.
+    TooMuchTumour,
+}
+
+impl NotEstimatedReason {
+    /// Description of the reason, for reports.
+    pub fn reason_text(self) -> &'static str {
+        match self {
+            NotEstimatedReason::TooFewAlleles => "too few changes that the normal clearly lacks",
+            NotEstimatedReason::UnknownPurity => "the tumour's purity is unknown",
+            NotEstimatedReason::TooMuchTumour => {
+                "the normal has so many tumour cells that the tumour's changes look inherited"
+            }
+        }
+    }
+}
+
+/// Parameters of the model of tumour in normal. Numbers in parentheses are formulas of
+/// `docs/model/tumor_in_normal.md`.
+#[derive(Debug)]
+pub(crate) struct TumourInNormalModelParams {
+    /// Minimum number of alleles, each observed at two roots, for an estimate. Unit: alleles. Source: empirical; not
+    /// fitted. If higher: more tumours without an estimate.
+    pub(crate) min_alleles: u64,
+    /// Number of roots that count as one observation: both roots of an allele are on mostly the same reads (4). Unit:
+    /// roots. Source: definition. If higher: wider interval.
+    pub(crate) roots_per_observation: f64,
+    /// Overdispersion up to which each count is one molecule (5). Unit: ratio of observed to binomial standard
+    /// deviation. Source: empirical; not fitted. If higher: counts are divided less often.
+    pub(crate) max_single_molecule_overdispersion: f64,
+    /// Maximum depth of a root that occurs once in the genome. Unit: multiples of the modal depth of the normal.
+    /// Source: empirical; not fitted. If higher: more repeats are used.
+    pub(crate) max_single_copy_depth_ratio: f64,
+    /// Smallest and largest depth at which the balance of inherited alleles is measured (5). Unit: multiples of the
+    /// modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher: first value:
+    /// fewer sites; second value: more repeats.
+    pub(crate) single_copy_range: [f64; 2],
+    /// Number of steps of the ratio on the grid, and the largest ratio: half of that of an inherited allele, beyond
+    /// which no counts are collected (2). Unit: steps; ratio. Source: empirical; not fitted. If higher: finer grid.
+    pub(crate) ratio_grid: (usize, f64),
+    /// Exponent of the spacing of the ratios on the grid: above 1 they are denser near 0 (2). Unit: none. Source:
+    /// empirical; not fitted. If higher: denser near 0.
+    pub(crate) ratio_grid_exponent: f64,
+    /// Largest ratio that is reported: above it the normal has too much tumour. Unit: ratio. Source: empirical; not
+    /// fitted. If higher: higher tumour in normal is reported.
+    pub(crate) max_ratio: f64,
+    /// Number of allele fractions of the tumour on the grid (1). Unit: fractions. Source: empirical; not fitted. If
+    /// higher: finer and slower.
+    pub(crate) num_fractions: usize,
+    /// Number of expectation–maximisation rounds of the weights of the fractions (1). Unit: rounds. Source:
+    /// empirical; not fitted. If higher: slower.
+    pub(crate) num_fraction_rounds: usize,
+    /// Largest allele fraction of the tumour (1). Unit: share of reads. Source: chosen (a read may be wrong). If
+    /// higher: other alleles in a tumour with all reads weigh more.
+    pub(crate) max_fraction: f64,
+    /// Minimum probability to observe an allele by which its likelihood is divided (1). Unit: probability. Source:
+    /// chosen (keeps the quotient finite). If higher: rarely seen fractions become less likely.
+    pub(crate) min_detection_probability: f64,
+    /// Number of expectation–maximisation rounds of the second component at each ratio (3). Unit: rounds. Source:
+    /// empirical; not fitted. If higher: slower.
+    pub(crate) num_component_rounds: usize,
+    /// First value of the share of the second component (3). Unit: share of alleles. Source: empirical; not fitted.
+    /// If higher: no visible effect.
+    pub(crate) first_component_share: f64,
+    /// Smallest and largest share of the second component (3). Unit: share of alleles. Source: chosen (keeps the
+    /// likelihood finite). If higher: a larger share may be the second component.
+    pub(crate) component_share_limits: [f64; 2],
+    /// Gain of the log-likelihood from which the second component is used (3). Unit: natural-log units. Source:
+    /// empirical; not fitted. If higher: the second component is used less often.
+    pub(crate) min_component_log_gain: f64,
+    /// Largest expected allele fraction in the normal (2). Unit: share of reads. Source: chosen (keeps the likelihood
+    /// finite). If higher: no visible effect.
+    pub(crate) max_normal_fraction: f64,
+    /// Largest observed fraction of an allele that is equally frequent in both samples (3). Unit: share of reads.
+    /// Source: chosen (keeps the likelihood finite). If higher: no visible effect.
+    pub(crate) max_observed_fraction: f64,
+    /// Minimum error rate of the normal (2). Unit: probability. Source: chosen (keeps the likelihood finite). If
+    /// higher: single reads in the normal weigh less.
+    pub(crate) min_error_rate: f64,
+    /// Number of rounds that estimate the overdispersion (5). Unit: rounds. Source: empirical; not fitted. If higher:
+    /// slower.
+    pub(crate) num_overdispersion_rounds: usize,
+    /// Share of the observed alleles that may be inherited alleles with few reads in the normal by chance. Unit:
+    /// share of alleles. Source: empirical; not fitted. If higher: more alleles of low depth are used.
+    pub(crate) max_inherited_share: f64,
+}
+
+/// Values of the parameters of the model of tumour in normal.
+pub(crate) const TUMOUR_IN_NORMAL_MODEL_PARAMS: TumourInNormalModelParams = TumourInNormalModelParams {
+    min_alleles: 10,
+    roots_per_observation: 2.0,
+    max_single_molecule_overdispersion: 1.5,
+    max_single_copy_depth_ratio: 2.0,
+    single_copy_range: [0.5, 1.5],
+    ratio_grid: (300, 0.5),
+    ratio_grid_exponent: 1.5,
+    max_ratio: 0.4,
+    num_fractions: 48,
+    num_fraction_rounds: 60,
+    max_fraction: 0.995,
+    min_detection_probability: 1e-6,
+    num_component_rounds: 8,
+    first_component_share: 0.01,
+    component_share_limits: [1e-5, 0.9],
+    min_component_log_gain: 4.0,
+    max_normal_fraction: 0.99,
+    max_observed_fraction: 0.9,
+    min_error_rate: 1e-6,
+    num_overdispersion_rounds: 12,
+    max_inherited_share: 0.002,
+};
+
+/// Roots with equal counts and error rate.
+struct AlleleCounts {
+    /// Reads of the normal with the allele, and all reads, in units of independent molecules.
+    normal: [f64; 2],
+    /// Maximum number of reads with the allele that is collected, and all reads, of the normal (whole numbers).
+    bound: [usize; 2],
+    /// Expected allele fraction in the tumour, and the observed one.
+    fraction: f64,
+    observed_fraction: f64,
+    error_rate: f64,
+    num_roots: f64,
+}
+
+/// Estimates the tumour in normal of a tumour. `modal_depth` is the modal depth of the normal's k-mers.
+pub fn estimate_tumour_in_normal(
+    alleles: &TumourAlleles,
+    modal_depth: f64,
+    purity_estimate: Option<&PurityEstimate>,
+) -> Result<Estimate, NotEstimatedReason> {
+    let ratio = estimate_fraction_ratio(alleles, modal_depth)?;
+    let Some(purity) = purity_estimate.and_then(|purity_estimate| purity_estimate.purity) else {
+        return Err(NotEstimatedReason::UnknownPurity);
+    };
+    let copies = purity_estimate.and_then(|purity_estimate| purity_estimate.ploidy).map_or(2.0, |ploidy| ploidy.value);
+    // A tumour cell may have more DNA than a normal cell.
+    let of = |ratio: f64, purity: f64| {
+        let beyond = copies - 2.0;
+        let product = ratio * purity;
+        // docs/model/tumor_in_normal.md (6)
+        (2.0 * product / (2.0 + beyond * (purity - product))).min(1.0)
+    };
+    let value = of(ratio.value, purity.value);
+    // The uncertainties of both factors are added in quadrature.
+    let end = |of_ratio: f64, of_purity: f64| (of_ratio - value).hypot(of_purity - value);
+    let low = value - end(of(ratio.low, purity.value), of(ratio.value, purity.low));
+    let high = value + end(of(ratio.high, purity.value), of(ratio.value, purity.high));
+    Ok(Estimate { value, low: low.max(0.0), high: high.min(1.0) })
+}
+
+/// Ratio of the allele fraction in the normal to that in the tumour.
+fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<Estimate, NotEstimatedReason> {
+    let overdispersion = estimate_overdispersion(alleles, modal_depth);
+    // Counts of single molecules, of which a few count twice, are used as they are; only the interval is widened.
+    let molecule = if overdispersion < TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_molecule_overdispersion {
+        1.0
+    } else {
+        overdispersion
+    };
+    // docs/model/tumor_in_normal.md (4)
+    let says = overdispersion / molecule * TUMOUR_IN_NORMAL_MODEL_PARAMS.roots_per_observation;
+    let cells = group_alleles(alleles, modal_depth, molecule);
+    if cells.iter().map(|cell| cell.num_roots).sum::<f64>() < (2 * TUMOUR_IN_NORMAL_MODEL_PARAMS.min_alleles) as f64 {
+        return Err(NotEstimatedReason::TooFewAlleles);
+    }
+    let deepest = cells.iter().map(|cell| cell.bound[1]).max().unwrap_or(0);
+    let logs = log_factorials(deepest);
+    let ratios = (0..=TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.0).rev().map(|i| {
+        TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.1
+            * (i as f64 / TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.0 as f64)
+                .powf(TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid_exponent)
+    });
+    // The second component is fitted from the highest ratio on, where its share is smallest.
+    let alike_logs: Vec<f64> = cells.iter().map(|cell| cell.log_likelihood(cell.observed_fraction, &logs)).collect();
+    let mut share = TUMOUR_IN_NORMAL_MODEL_PARAMS.first_component_share;
+    let (mut without_component, mut with_component) = (Vec::new(), Vec::new());
+    for ratio in ratios {
+        let own_logs: Vec<f64> = cells
+            .iter()
+            .map(|c| {
+                c.log_likelihood(
+                    (ratio * c.fraction + c.error_rate).min(TUMOUR_IN_NORMAL_MODEL_PARAMS.max_normal_fraction),
+                    &logs,
+                )
+            })
+            .collect();
+        without_component.push((
+            ratio,
+            cells.iter().zip(&own_logs).map(|(cell, own_log)| cell.num_roots * own_log).sum::<f64>() / says,
+        ));
+        let mut log = 0.0;
+        for _ in 0..TUMOUR_IN_NORMAL_MODEL_PARAMS.num_component_rounds {
+            let mut found = [0.0; 2];
+            log = 0.0;
+            for ((cell, own_log), alike_log) in cells.iter().zip(&own_logs).zip(&alike_logs) {
+                let most = own_log.max(*alike_log);
+                // docs/model/tumor_in_normal.md (3)
+                let [own, alike] = [(1.0 - share) * (own_log - most).exp(), share * (alike_log - most).exp()];
+                log += cell.num_roots * (most + (own + alike).ln());
+                found[0] += cell.num_roots * alike / (own + alike);
+                found[1] += cell.num_roots;
+            }
+            share = (found[0] / found[1]).clamp(
+                TUMOUR_IN_NORMAL_MODEL_PARAMS.component_share_limits[0],
+                TUMOUR_IN_NORMAL_MODEL_PARAMS.component_share_limits[1],
+            );
+        }
+        with_component.push((ratio, log / says));
+    }
+    let best = |profile: &[(f64, f64)]| profile.iter().map(|at| at.1).fold(f64::NEG_INFINITY, f64::max);
+    let profile =
+        if best(&with_component) > best(&without_component) + TUMOUR_IN_NORMAL_MODEL_PARAMS.min_component_log_gain {
+            with_component
+        } else {
+            without_component
+        };
+    let ratio = Estimate::from_profile(&profile).ok_or(NotEstimatedReason::TooFewAlleles)?;
+    if ratio.value > TUMOUR_IN_NORMAL_MODEL_PARAMS.max_ratio || ratio.high >= TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.1
+    {
+        Err(NotEstimatedReason::TooMuchTumour)
+    } else {
+        Ok(ratio)
+    }
+}
+
+impl AlleleCounts {
+    /// Log-likelihood of the normal's count at an allele fraction, given that only counts up to the bound are
+    /// collected; without terms that do not depend on the fraction.
+    fn log_likelihood(&self, fraction: f64, logs: &[f64]) -> f64 {
+        let [of, all] = self.normal;
+        // docs/model/tumor_in_normal.md (2)
+        of * fraction.ln() + (all - of) * (1.0 - fraction).ln() - binomial_cdf(self.bound, fraction, logs).ln()
+    }
+}
+
+/// Binomial probability of at most `most` successes in `all` trials.
+fn binomial_cdf([most, all]: [usize; 2], share: f64, logs: &[f64]) -> f64 {
+    let (yes, no) = (share.ln(), (1.0 - share).ln());
+    let log = |k: usize| logs[all] - logs[k] - logs[all - k] + k as f64 * yes + (all - k) as f64 * no;
+    (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_LOG_ARGUMENT, 1.0)
+}
+
+/// Groups the alleles by their counts. `overdispersion` counts are one molecule.
+fn group_alleles(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64) -> Vec<AlleleCounts> {
+    let errors = alleles.substitution_error_rates();
+    let single = |seen: &TumourAlleleCounts| {
+        f64::from(seen.normal[1]) <= TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_copy_depth_ratio * modal_depth
+    };
+    let whole = |n: u32| (f64::from(n) / overdispersion).round() as usize;
+    // Inherited alleles are far more frequent, and some of them have few reads in the normal by chance: the bound
+    // excludes these.
+    let inherited: u64 = inherited_allele_balance(alleles, modal_depth).map(|(_, of)| of[0]).sum();
+    let few = |seen: &TumourAlleleCounts| seen.normal[0] * 8 <= seen.normal[1] && single(seen);
+    let all: u64 = alleles.alleles.iter().filter(|(seen, _)| few(seen)).map(|(_, roots)| roots).sum();
+    let leak = TUMOUR_IN_NORMAL_MODEL_PARAMS.max_inherited_share * all as f64 / inherited.max(1) as f64;
+    let deepest = alleles.alleles.iter().map(|(seen, _)| whole(seen.normal[1])).max().unwrap_or(0);
+    let logs = log_factorials(deepest);
+    let mut bounds: HashMap<usize, Option<usize>> = HashMap::new();
+    let mut bound = |depth: usize| {
+        let find = || (0..=depth / 4).take_while(|&n| binomial_cdf([n, depth], 0.5, &logs) <= leak).last();
+        *bounds.entry(depth).or_insert_with(find)
+    };
+    let bounded = |(seen, roots): &(TumourAlleleCounts, u64)| {
+        let depth = whole(seen.normal[1]);
+        // The bound must include only counts that were all collected.
+        let most = (f64::from(max_normal_count(seen.normal[1], seen.tumour) + 1) / overdispersion - 0.5) as usize;
+        let most = most.min(bound(depth)?);
+        (single(seen) && whole(seen.normal[0]) <= most).then_some((*seen, *roots, [most, depth]))
+    };
+    let seen: Vec<(TumourAlleleCounts, u64, [usize; 2])> = alleles.alleles.iter().filter_map(bounded).collect();
+    let mut by_tumour: Vec<([u32; 2], f64)> = seen.iter().map(|(s, n, _)| (s.tumour, *n as f64)).collect();
+    by_tumour.sort_by_key(|(tumour, _)| *tumour);
+    by_tumour.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+    let fractions = expected_fractions(&by_tumour, overdispersion);
+    let cell = |&(seen, roots, bound): &(TumourAlleleCounts, u64, [usize; 2])| {
+        let at = by_tumour.partition_point(|(tumour, _)| *tumour < seen.tumour);
+        AlleleCounts {
+            normal: seen.normal.map(|n| f64::from(n) / overdispersion),
+            bound,
+            fraction: fractions[at],
+            observed_fraction: (f64::from(seen.tumour[0]) / f64::from(seen.tumour[1]))
+                .min(TUMOUR_IN_NORMAL_MODEL_PARAMS.max_observed_fraction),
+            error_rate: errors[usize::from(seen.substitution)].max(TUMOUR_IN_NORMAL_MODEL_PARAMS.min_error_rate),
+            num_roots: roots as f64,
+        }
+    };
+    seen.iter().map(cell).collect()
+}
+
+/// For each pair of tumour counts the expected allele fraction, from the maximum-likelihood mixture of fractions.
+/// Only alleles above the minimum count are observed.
+fn expected_fractions(counts: &[([u32; 2], f64)], overdispersion: f64) -> Vec<f64> {
+    let grid: Vec<f64> = (1..=TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions)
+        .map(|i| i as f64 / TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions as f64)
+        .collect();
+    let whole = |n: u32| (f64::from(n) / overdispersion).round() as usize;
+    let deepest = counts.iter().map(|(tumour, _)| whole(tumour[1])).max().unwrap_or(0);
+    let logs = log_factorials(deepest + 1);
+    let likely: Vec<Vec<f64>> = counts
+        .iter()
+        .map(|([of, all], _)| {
+            let [supporting, others] = [*of, all - of].map(|n| f64::from(n) / overdispersion);
+            let bound = whole(min_tumour_count(*all)).max(1) - 1;
+            let log = |f: f64| {
+                // An allele with all reads is possible only up to errors.
+                let f = f.min(TUMOUR_IN_NORMAL_MODEL_PARAMS.max_fraction);
+                // Alleles with fewer reads are not observed.
+                let seen = 1.0 - binomial_cdf([bound, whole(*all)], f, &logs);
+                // docs/model/tumor_in_normal.md (1)
+                supporting * f.ln() + others * (1.0 - f).ln()
+                    - seen.max(TUMOUR_IN_NORMAL_MODEL_PARAMS.min_detection_probability).ln()
+            };
+            let logs: Vec<f64> = grid.iter().map(|&f| log(f)).collect();
+            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            logs.iter().map(|log| (log - most).exp()).collect()
+        })
+        .collect();
+    let mut weights =
+        vec![1.0 / TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions as f64; TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions];
+    let all: f64 = counts.iter().map(|(_, roots)| roots).sum();
+    for _ in 0..TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fraction_rounds {
+        let mut found = vec![0.0; TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions];
+        for (likely, (_, roots)) in likely.iter().zip(counts) {
+            let sum: f64 = likely.iter().zip(&weights).map(|(l, w)| l * w).sum();
+            let each = roots / sum.max(f64::MIN_POSITIVE) / all;
+            found.iter_mut().zip(likely.iter().zip(&weights)).for_each(|(f, (l, w))| *f += each * l * w);
+        }
+        weights = found;
+    }
+    let expected = |likely: &Vec<f64>| {
+        let weighed = || likely.iter().zip(&weights).map(|(l, w)| l * w);
+        weighed().zip(&grid).map(|(p, f)| p * f).sum::<f64>() / weighed().sum::<f64>().max(f64::MIN_POSITIVE)
+    };
+    likely.iter().map(expected).collect()
+}
+
+/// Numbers of roots at which the normal has two alleles, by depth; only depths of single-copy sequence, because in
+/// repeats the alleles are not balanced.
+fn inherited_allele_balance(alleles: &TumourAlleles, modal_depth: f64) -> impl Iterator<Item = (usize, [u64; 2])> + '_ {
+    let single = move |depth: usize| {
+        depth as f64 >= TUMOUR_IN_NORMAL_MODEL_PARAMS.single_copy_range[0] * modal_depth
+            && depth as f64 <= TUMOUR_IN_NORMAL_MODEL_PARAMS.single_copy_range[1] * modal_depth
+    };
+    alleles.allele_imbalance.iter().copied().enumerate().filter(move |(depth, of)| of[0] > 0 && single(*depth))
+}
+
+/// Overdispersion: how many counts correspond to one molecule, because both mates and duplicates count; at least 1.
+/// Estimated from the balance of inherited alleles.
+fn estimate_overdispersion(alleles: &TumourAlleles, modal_depth: f64) -> f64 {
+    let logs = log_factorials(alleles.allele_imbalance.len());
+    // Expected squared imbalance, given that the rarer allele has more than a quarter of the reads.
+    let square = |n: usize| {
+        let (mut sum, mut all) = (0.0, 0.0);
+        for k in (0..=n).filter(|k| 4 * k.min(&(n - k)) > n) {
+            let chance = (logs[n] - logs[k] - logs[n - k] - n as f64 * std::f64::consts::LN_2).exp();
+            sum += chance * (2.0 * k as f64 - n as f64).powi(2);
+            all += chance;
+        }
+        sum / f64::max(all, f64::MIN_POSITIVE)
+    };
+    let there = || inherited_allele_balance(alleles, modal_depth);
+    let found: f64 = there().map(|(_, of)| of[1] as f64).sum();
+    let mut overdispersion = 1.0;
+    for _ in 0..TUMOUR_IN_NORMAL_MODEL_PARAMS.num_overdispersion_rounds {
+        let molecules = |n: usize| (n as f64 / overdispersion).round() as usize;
+        let expected: f64 = there().map(|(n, of)| of[0] as f64 * square(molecules(n))).sum();
+        if expected > 0.0 {
+            // docs/model/tumor_in_normal.md (5)
+            overdispersion = f64::max((found / expected).sqrt(), 1.0);
+        }
+    }
+    overdispersion
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pseudorandom numbers from 0 to 1, the same in each run.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        fn binomial(&mut self, n: u32, p: f64) -> u32 {
+            (0..n).map(|_| u32::from(self.next() < p)).sum()
+        }
+    }
+
+    /// Parameters of a simulated pair of samples.
+    struct Pair {
+        depths: [u32; 2],
+        purity: f64,
+        /// Share of tumour cells in the normal.
+        share: f64,
+        changes: usize,
+        inherited: usize,
+        /// Number of counts of each molecule.
+        copies: u32,
+    }
+
+    fn own(pair: &Pair, seed: u64) -> TumourAlleles {
+        let mut random = Random(seed);
+        for _ in 0..10 {
+            random.next();
+        }
+        let (mut own, error, copies) = (TumourAlleles::default(), 0.001, pair.copies);
+        own.error_counts = [1000; 6];
+        own.base_counts = [1_000_000; 2];
+        own.allele_imbalance = vec![[0; 2]; 1024];
+        for i in 0..pair.changes + pair.inherited {
+            let depths = pair.depths.map(|depth| depth - depth / 4 + (random.next() * f64::from(depth / 2)) as u32);
+            let fractions = if i < pair.changes { [pair.share / 2.0 + error, pair.purity / 2.0] } else { [0.5, 0.5] };
+            // Two roots; three quarters of the reads have both.
+            let draw = |random: &mut Random, s: usize, part: u32| random.binomial(depths[s] * part / 4, fractions[s]);
+            let both = [0, 1].map(|s| draw(&mut random, s, 3));
+            for _ in 0..2 {
+                let [normal, tumour] = [0, 1].map(|s| {
+                    [(both[s] + draw(&mut random, s, 1)) * copies, (depths[s] * 3 / 4 + depths[s] / 4) * copies]
+                });
+                if normal[0].min(normal[1] - normal[0]) * 4 > normal[1] {
+                    own.allele_imbalance[normal[1] as usize][0] += 1;
+                    own.allele_imbalance[normal[1] as usize][1] += u64::from(normal[1].abs_diff(2 * normal[0])).pow(2);
+                }
+                if tumour[0] >= min_tumour_count(tumour[1]) && normal[0] <= max_normal_count(normal[1], tumour) {
+                    own.alleles.push((TumourAlleleCounts { normal, tumour, substitution: 2 }, 1));
+                }
+            }
+        }
+        own.alleles.sort_unstable();
+        own
+    }
+
+    fn usual(pair: &Pair) -> f64 {
+        f64::from(pair.depths[0] * pair.copies)
+    }
+
+    fn clone(purity: f64) -> PurityEstimate {
+        let estimate = |value: f64| Some(Estimate { value, low: value, high: value });
+        PurityEstimate {
+            purity: estimate(purity),
+            ploidy: estimate(2.0),
+            loh_fraction: Some(0.0),
+            alternatives: Vec::new(),
+            note: String::new(),
+            heterozygous_sites: 3000,
+            changes: 300,
+            segments: 10,
+        }
+    }
+
+    /// Mean of the estimates, and number of intervals that contain the truth.
+    fn told(pair: &Pair, seeds: u64) -> (f64, usize) {
+        let of = |seed| {
+            estimate_tumour_in_normal(&own(pair, 1 + 1000 * seed), usual(pair), Some(&clone(pair.purity)))
+                .expect("told")
+        };
+        let all: Vec<Estimate> = (0..seeds).map(of).collect();
+        let holds = all.iter().filter(|e| e.low <= pair.share && pair.share <= e.high).count();
+        (all.iter().map(|e| e.value).sum::<f64>() / seeds as f64, holds)
+    }
+
+    #[test]
+    fn what_is_not_looked_at_does_not_show() {
+        for (depths, purity, copies) in [([24, 24], 0.7, 1), ([24, 24], 0.4, 1), ([24, 80], 0.9, 1), ([24, 48], 0.6, 2)]
+        {
+            for share in [0.0, 0.01, 0.03, 0.06, 0.1] {
+                let pair = Pair { depths, purity, share, changes: 300, inherited: 5000, copies };
+                let (mean, holds) = told(&pair, 20);
+                let off = f64::max(0.003, 0.08 * share);
+                assert!((mean - share).abs() < off, "{depths:?}, {purity}, {copies}: {share} told {mean}");
+                assert!(holds >= 16, "{depths:?}, {purity}, {copies}: {share} in {holds}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        let pair =
+            |share, changes, purity| Pair { depths: [24, 24], purity, share, changes, inherited: 5000, copies: 1 };
+        let told = |pair: &Pair| estimate_tumour_in_normal(&own(pair, 7), usual(pair), Some(&clone(pair.purity)));
+        assert_eq!(told(&Pair { inherited: 0, ..pair(0.02, 8, 0.7) }), Err(NotEstimatedReason::TooFewAlleles));
+        assert_eq!(
+            estimate_tumour_in_normal(&own(&pair(0.02, 300, 0.7), 7), 24.0, None),
+            Err(NotEstimatedReason::UnknownPurity)
+        );
+        // As frequent in the normal as in the tumour.
+        assert!(told(&pair(0.4, 300, 0.4)).is_err());
+        let much = told(&pair(0.3, 300, 0.9)).expect("a third of the tumour's");
+        assert!(much.low <= 0.3 && much.high >= 0.3, "{much:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Results of the units between counting and genotyping, and how they are made. Used by calls in one process and by
+//! distributed calls.
+
+use genuma_reads::fasta::Reference;
+use genuma_work::ProgressCounters;
+use serde::{Deserialize, Serialize};
+
+use crate::aligned_contig::AlignedContig;
+use crate::assemble::{AssemblyResult, Contig};
+use crate::contig_placement::{PlacementContext, place_contigs};
+use crate::group_assembly::GroupAssemblyResult;
+use crate::ledger::Ledger;
+use crate::recruit::RecruitingKmers;
+use crate::variant_trace::VariantTracer;
+
+/// Result of the assembly unit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ContigAssemblyResult {
+    /// The contigs, in the order of their groups.
+    pub contigs: Vec<Contig>,
+    /// Counts of what was produced and skipped.
+    pub ledger: Ledger,
+}
+
+impl ContigAssemblyResult {
+    /// Collects the contigs of all groups and writes the ledger lines of the assembly.
+    pub fn from_assembly(gathered: GroupAssemblyResult) -> ContigAssemblyResult {
+        let GroupAssemblyResult {
+            pairs,
+            duplicates: copies,
+            error_kmers: errors,
+            groups,
+            pairs_in_small_groups: lone,
+            pairs_in_unbranched_groups: not_parting,
+            assembled,
+            ..
+        } = gathered;
+        let mut ledger = Ledger::default();
+        ledger.add_produced("assemble", "pairs with candidate k-mers", pairs);
+        ledger.add_skipped("assemble", "pairs with candidate k-mers that are duplicates", copies);
+        ledger.add_skipped("assemble", "k-mer occurrences in reads that recurrent sequencing errors explain", errors);
+        ledger.add_produced("assemble", "groups of pairs", groups);
+        ledger.add_skipped("assemble", "pairs in groups with too few pairs", lone);
+        ledger.add_skipped("assemble", "pairs in groups without a branching k-mer", not_parting);
+        let AssemblyResult { contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep } =
+            assembled;
+        ledger.add_skipped("assemble", "read stacks with too few pairs", few);
+        ledger.add_skipped("assemble", "read stacks with too few good bases where they differ from the normal", poor);
+        ledger.add_skipped(
+            "assemble",
+            "reads not stacked because 4,096 others have the same k-mer or begin nearby",
+            deep,
+        );
+        ledger.add_produced("assemble", "contigs", contigs.len() as u64);
+        ContigAssemblyResult { contigs, ledger }
+    }
+}
+
+/// Result of the placement unit.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ContigPlacementResult {
+    /// Contigs for which reads are recruited, with their findings.
+    pub contigs: Vec<AlignedContig>,
+    /// k-mers by which the reads of these contigs are recruited.
+    pub recruiting_kmers: RecruitingKmers,
+    /// Counts of what was produced and skipped.
+    pub ledger: Ledger,
+}
+
+/// Inputs for placing contigs on the reference.
+pub(crate) struct PlacementInputs<'a> {
+    /// The reference; without one the contigs get no placement.
+    pub genome: Option<&'a Reference>,
+    /// Length of the k-mers by which reads are recruited.
+    pub k: u32,
+    /// Number of threads, at least 1.
+    pub threads: usize,
+    /// Memory in bytes for seeds and alignments.
+    pub memory_bytes: u64,
+    /// Whether fold-back reads are frequent in the library.
+    pub has_fold_back_artefacts: bool,
+    /// Shows the number of reference bases that were scanned.
+    pub meter: &'a ProgressCounters,
+}
+
+impl ContigPlacementResult {
+    /// Places all contigs on the reference and finds their changes. With a reference `contigs` is emptied, because
+    /// only calls without a reference need the contigs later.
+    pub fn from_assembled_contigs(
+        contigs: &mut Vec<Contig>,
+        context: &PlacementInputs<'_>,
+        mut tracer: Option<&mut VariantTracer>,
+    ) -> ContigPlacementResult {
+        let &PlacementInputs { genome, k, threads, memory_bytes: memory, has_fold_back_artefacts: folds, meter } =
+            context;
+        let mut ledger = Ledger::default();
+        let (numbers, mut contigs): (Vec<usize>, Vec<AlignedContig>) = match genome {
+            Some(genome) => {
+                let traced = tracer.as_ref().map(|tracer| tracer.traced_contigs()).unwrap_or_default();
+                let placing = PlacementContext {
+                    genome,
+                    threads,
+                    memory_bytes: memory,
+                    library_folds_back: folds,
+                    always_kept: &traced,
+                    meter,
+                };
+                let placed = place_contigs(std::mem::take(contigs), &placing, &mut ledger);
+                if let Some(tracer) = &mut tracer {
+                    tracer.record_placements(&placed, genome);
+                }
+                let accepted = placed.into_iter().filter(|placed| placed.reject_reason.is_none());
+                accepted.map(|placed| (placed.index, placed.contig)).unzip()
+            }
+            None => contigs.iter().map(AlignedContig::from_unplaced_contig).enumerate().unzip(),
+        };
+        let wanted = RecruitingKmers::select_recruiting_kmers(&mut contigs, k, genome, threads);
+        if let Some(tracer) = tracer {
+            tracer.record_skipped_contigs(wanted.omitted_repeat_contigs.iter().map(|&c| numbers[c as usize]));
+        }
+        let families = wanted.omitted_repeat_contigs.len() as u64;
+        ledger.add_skipped(
+            "recruit",
+            "contigs in repeats with too many copies to assign changes to one of them",
+            families,
+        );
+        ledger.add_produced("recruit", "contigs for which reads were recruited", contigs.len() as u64);
+        ledger.add_produced(
+            "recruit",
+            "contigs for which reads were recruited without a unique k-mer",
+            wanted.contigs_without_unique_kmer - families,
+        );
+        ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger }
+    }
+}

@@ -1,0 +1,456 @@
+//! Traces given variants through a call: reports what each stage found of a variant, and why it went no further.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use genuma_kmers::encode::{kmers, unpack};
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::fasta::Reference;
+use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
+
+use crate::assemble::Contig;
+use crate::candidate_kmer::{CandidateKmer, group_by_kmer};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side};
+use crate::contig_filter::RejectReason;
+use crate::contig_placement::PlacedContig;
+use crate::event::Event;
+use crate::group_assembly::TracedVariantPairs;
+use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::labelled_pair::find_candidates_in_read;
+use crate::locus::{Locus, VariantCall};
+use crate::tandem_repeat;
+
+/// A variant to trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedVariant {
+    /// The variant as the user wrote it.
+    pub description: String,
+    /// The differences of the variant from the reference: two junctions for an inversion, otherwise one change.
+    pub changes: Vec<Change>,
+}
+
+/// What the stages of a call found of a traced variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceReport {
+    /// The variant as the user wrote it.
+    pub variant: String,
+    /// One line per result, in the order of the stages.
+    pub lines: Vec<String>,
+}
+
+/// Length in bp of the flanks of a change from which its k-mers are made.
+const FLANK_BP: usize = 150;
+/// Maximum distance in bp between two ends of a junction that are the same.
+const MAX_END_DISTANCE_BP: usize = 20;
+
+/// A variant while it is traced.
+struct VariantTrace {
+    variant: TracedVariant,
+    lines: Vec<String>,
+    /// Ranks of the k-mers of the changed sequence only, and of the unchanged sequence only.
+    changed_kmers: Vec<u32>,
+    unchanged_kmers: Vec<u32>,
+    /// Index numbers of the assembled contigs that contain k-mers of the changed sequence. Set after the assembly.
+    contig_numbers: Vec<usize>,
+}
+
+/// Traces all given variants.
+pub struct VariantTracer {
+    k: u32,
+    traces: Vec<VariantTrace>,
+    kmers: Vec<u64>,
+    lookup: KmerLookup,
+    counts: Vec<[AtomicU32; 2]>,
+}
+
+/// Bases before a breakend, in reading direction towards the junction.
+fn sequence_towards_end(end: &Breakend, genome: &Reference, n: usize) -> Vec<u8> {
+    let seq = &genome.contigs[end.chrom].seq;
+    match end.side {
+        Side::Left => seq[(end.pos + 1).saturating_sub(n)..(end.pos + 1).min(seq.len())].to_vec(),
+        Side::Right => reverse_complement(&seq[end.pos.min(seq.len())..(end.pos + n).min(seq.len())]),
+    }
+}
+
+/// The changed sequence with its flanks, and the unchanged sequences at the same loci.
+fn changed_and_unchanged_sequences(change: &Change, genome: &Reference) -> (Vec<u8>, Vec<Vec<u8>>) {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            let seq = &genome.contigs[*chrom].seq;
+            let end = pos + reference.len();
+            let (before, after) =
+                (&seq[pos.saturating_sub(FLANK_BP)..*pos], &seq[end..(end + FLANK_BP).min(seq.len())]);
+            ([before, alternative, after].concat(), vec![[before, reference, after].concat()])
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => {
+            let (left, right) = (
+                sequence_towards_end(a, genome, FLANK_BP),
+                reverse_complement(&sequence_towards_end(b, genome, FLANK_BP)),
+            );
+            let across = |end: &Breakend| {
+                let seq = &genome.contigs[end.chrom].seq;
+                seq[end.pos.saturating_sub(FLANK_BP)..(end.pos + FLANK_BP).min(seq.len())].to_vec()
+            };
+            ([&left[..], inserted, &right].concat(), vec![across(a), across(b)])
+        }
+        Change::Novel { end, sequence } => {
+            let seq = &genome.contigs[end.chrom].seq;
+            let across = seq[end.pos.saturating_sub(FLANK_BP)..(end.pos + FLANK_BP).min(seq.len())].to_vec();
+            ([&sequence_towards_end(end, genome, FLANK_BP)[..], sequence].concat(), vec![across])
+        }
+    }
+}
+
+/// Canonical k-mers of a sequence, including the artificial k-mers of its tandem repeats.
+fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
+    let mut all: HashSet<u64> = kmers(seq, k).map(|(_, kmer)| kmer.canonical()).collect();
+    let mut read = BaseCodes::default();
+    read.encode_bases(seq, seq, 0);
+    tandem_repeat::for_each_repeat(seq, read.packed(), |t| {
+        all.extend(tandem_repeat::encode_repeat(seq, t, k).map(|s| s.kmer))
+    });
+    all
+}
+
+/// Text of the range of some counts: `1` if all are equal, `1-5` if they are from 1 to 5.
+fn format_range(counts: impl Iterator<Item = u32>) -> String {
+    let (low, high) = counts.fold((u32::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+    if low >= high { format!("{high}") } else { format!("{low}-{high}") }
+}
+
+impl VariantTracer {
+    /// A tracer for `variants`; `None` if there are no variants to trace.
+    pub fn new(variants: &[TracedVariant], genome: &Reference, k: u32) -> Option<VariantTracer> {
+        if variants.is_empty() {
+            return None;
+        }
+        let sets: Vec<[HashSet<u64>; 2]> = variants
+            .iter()
+            .map(|variant| {
+                let (mut changed, mut unchanged) = (HashSet::new(), HashSet::new());
+                for change in &variant.changes {
+                    let (changed_seq, unchanged_seqs) = changed_and_unchanged_sequences(change, genome);
+                    changed.extend(canonical_kmers(&changed_seq, k));
+                    unchanged_seqs.iter().for_each(|seq| unchanged.extend(canonical_kmers(seq, k)));
+                }
+                let both: HashSet<u64> = changed.intersection(&unchanged).copied().collect();
+                [changed, unchanged].map(|set| set.difference(&both).copied().collect())
+            })
+            .collect();
+        let mut kmers: Vec<u64> = sets.iter().flatten().flatten().copied().collect();
+        kmers.sort_unstable();
+        kmers.dedup();
+        let ranks = |set: &HashSet<u64>| {
+            let mut ranks: Vec<u32> = set.iter().map(|&x| kmers.partition_point(|&y| y < x) as u32).collect();
+            ranks.sort_unstable();
+            ranks
+        };
+        let trace = variants
+            .iter()
+            .zip(&sets)
+            .map(|(variant, [changed, unchanged])| VariantTrace {
+                variant: variant.clone(),
+                lines: Vec::new(),
+                changed_kmers: ranks(changed),
+                unchanged_kmers: ranks(unchanged),
+                contig_numbers: Vec::new(),
+            })
+            .collect();
+        let lookup = KmerLookup::new(k, kmers.iter().copied());
+        let counts = kmers.iter().map(|_| Default::default()).collect();
+        Some(VariantTracer { k, traces: trace, kmers, lookup, counts })
+    }
+
+    /// Counts the traced k-mers in one pair.
+    pub fn count_kmers_in_pair(
+        &self,
+        pair: ReadPair<'_>,
+        sample: u8,
+        scratch: &mut LookupScratch,
+        found: &mut Vec<KmerHit>,
+    ) {
+        found.clear();
+        for mate in pair.mates {
+            find_candidates_in_read(mate.seq, &self.lookup, scratch, found);
+        }
+        for hit in found.iter() {
+            self.counts[hit.rank as usize][usize::from(sample != NORMAL_SAMPLE)].fetch_add(1, Relaxed);
+        }
+    }
+
+    fn format_counts(&self, ranks: &[u32], sample: u8) -> String {
+        format_range(ranks.iter().map(|&r| self.counts[r as usize][usize::from(sample)].load(Relaxed)))
+    }
+
+    /// After counting: reports how often the k-mers occur and which are candidates.
+    pub fn record_candidates(&mut self, candidates: &[CandidateKmer]) {
+        let mut lines_by_trace = Vec::with_capacity(self.traces.len());
+        for trace in &self.traces {
+            let mut lines = vec![format!(
+                "count: {} k-mers of the changed sequence only, {} times in the tumour and {} in the normal; {} of the unchanged sequence only, {} and {}",
+                trace.changed_kmers.len(),
+                self.format_counts(&trace.changed_kmers, TUMOUR_SAMPLE),
+                self.format_counts(&trace.changed_kmers, NORMAL_SAMPLE),
+                trace.unchanged_kmers.len(),
+                self.format_counts(&trace.unchanged_kmers, TUMOUR_SAMPLE),
+                self.format_counts(&trace.unchanged_kmers, NORMAL_SAMPLE),
+            )];
+            let pick = |&r: &u32| {
+                let kmer = self.kmers[r as usize];
+                let same = &candidates[candidates.partition_point(|p| p.kmer < kmer)..];
+                let same = &same[..same.iter().take_while(|p| p.kmer == kmer).count()];
+                same.iter().find(|p| p.is_branching()).or(same.first())
+            };
+            let found: Vec<&CandidateKmer> = trace.changed_kmers.iter().filter_map(pick).collect();
+            let parting = found.iter().filter(|p| p.is_branching()).count();
+            lines.push(format!(
+                "select: {} of them are candidates, {parting} of these are branching k-mers",
+                found.len()
+            ));
+            for &r in trace.changed_kmers.iter().filter(|r| pick(r).is_none()) {
+                let counts = self.counts[r as usize].each_ref().map(|n| n.load(Relaxed));
+                lines.push(format!(
+                    "  no candidate: {} (tumour {}, normal {})",
+                    String::from_utf8_lossy(&unpack(self.kmers[r as usize], self.k)),
+                    counts[usize::from(TUMOUR_SAMPLE)],
+                    counts[usize::from(NORMAL_SAMPLE)]
+                ));
+            }
+            lines_by_trace.push(lines);
+        }
+        self.append_lines(lines_by_trace);
+    }
+
+    fn append_lines(&mut self, lines_by_trace: Vec<Vec<String>>) {
+        for (trace, lines) in self.traces.iter_mut().zip(lines_by_trace) {
+            trace.lines.extend(lines);
+        }
+    }
+
+    /// For each variant, the ranks of its candidate k-mers among all candidates.
+    pub(crate) fn candidate_ranks_by_variant(&self, candidates: &[CandidateKmer]) -> Vec<HashSet<u32>> {
+        let kmers: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
+        let rank = |&r: &u32| kmers.binary_search(&self.kmers[r as usize]).ok().map(|at| at as u32);
+        self.traces.iter().map(|trace| trace.changed_kmers.iter().filter_map(rank).collect()).collect()
+    }
+
+    /// After grouping: reports the labelled pairs with the variant's k-mers and their groups.
+    pub fn record_groups(&mut self, followed: &[TracedVariantPairs]) {
+        let lines_by_trace = followed.iter().map(|TracedVariantPairs { pairs, groups }| {
+            let mut lines = vec![format!("label: {pairs} pairs of the tumour contain them, without recurrent errors")];
+            for (group, here, of) in groups {
+                lines.push(format!("group {group}: {here} of them among {of} pairs"));
+            }
+            if *pairs > 0 && groups.is_empty() {
+                lines.push("group: no group has enough pairs and a branching k-mer".to_owned());
+            }
+            lines
+        });
+        let lines_by_trace = lines_by_trace.collect();
+        self.append_lines(lines_by_trace);
+    }
+
+    /// After assembly: reports the contigs with the variant's k-mers.
+    pub fn record_contigs(&mut self, contigs: &[Contig]) {
+        for (c, contig) in contigs.iter().enumerate() {
+            let here: HashSet<u64> = canonical_kmers(&contig.seq, self.k);
+            let mut pairs: Vec<u32> = contig.reads.iter().map(|r| r.pair).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            for trace in &mut self.traces {
+                let num_held = trace.changed_kmers.iter().filter(|&&r| here.contains(&self.kmers[r as usize])).count();
+                if num_held > 0 {
+                    trace.contig_numbers.push(c);
+                    trace.lines.push(format!(
+                        "assemble: contig {c} of {} bases and {} pairs contains {num_held} of the k-mers",
+                        contig.seq.len(),
+                        pairs.len()
+                    ));
+                }
+            }
+        }
+        for trace in self.traces.iter_mut().filter(|a| a.contig_numbers.is_empty()) {
+            trace.lines.push("assemble: no contig contains any of the k-mers".to_owned());
+        }
+    }
+
+    /// Numbers of the contigs with k-mers of any traced variant.
+    pub fn traced_contigs(&self) -> BTreeSet<usize> {
+        self.traces.iter().flat_map(|trace| &trace.contig_numbers).copied().collect()
+    }
+
+    /// After alignment: reports the findings on the variant's contigs. `placed` are all placed contigs.
+    pub fn record_placements(&mut self, placed: &[PlacedContig], genome: &Reference) {
+        for trace in &mut self.traces {
+            for &c in &trace.contig_numbers {
+                let Ok(at) = placed.binary_search_by_key(&c, |placed| placed.index) else { continue };
+                let PlacedContig { contig: compared, reject_reason: unworthy, .. } = &placed[at];
+                let found: Vec<String> = compared
+                    .changes
+                    .iter()
+                    .map(|f| format!("{} (mapping quality {})", format_change(&f.change, genome), f.mapq))
+                    .collect();
+                let found = if found.is_empty() { "no change".to_owned() } else { found.join(", ") };
+                let left_out = unworthy.map_or("", RejectReason::contig_text);
+                trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
+            }
+        }
+    }
+
+    /// Before recruiting: reports contigs for which no reads are recruited.
+    pub fn record_skipped_contigs(&mut self, contigs: impl Iterator<Item = usize>) {
+        for c in contigs {
+            for trace in self.traces.iter_mut().filter(|trace| trace.contig_numbers.contains(&c)) {
+                trace.lines.push(format!(
+                    "recruit: contig {c} is in a repeat with too many copies to assign the change to one of them"
+                ));
+            }
+        }
+    }
+
+    /// After genotyping: reports the calls that are the variant or near to it.
+    pub fn record_calls(&mut self, loci: &[Locus], events: &[Event], genome: &Reference) {
+        for trace in &mut self.traces {
+            let mut none = true;
+            for (e, event) in events.iter().enumerate() {
+                for call in &event.calls {
+                    let any = |alike: fn(&Change, &Change) -> bool| {
+                        trace.variant.changes.iter().any(|change| alike(change, &call.change))
+                    };
+                    let words = if any(is_same_change) {
+                        "this is"
+                    } else if any(is_part_of_call) {
+                        "this is part of"
+                    } else if any(is_near_call) {
+                        "near the variant is"
+                    } else {
+                        continue;
+                    };
+                    none = false;
+                    trace.lines.push(format_call(e, call, &loci[call.locus], words, genome));
+                }
+            }
+            if none {
+                trace.lines.push("judge: no call at this position".to_owned());
+            }
+        }
+    }
+
+    /// The reports of all traced variants.
+    pub fn into_reports(self) -> Vec<TraceReport> {
+        self.traces.into_iter().map(|a| TraceReport { variant: a.variant.description, lines: a.lines }).collect()
+    }
+}
+
+fn format_call(e: usize, call: &VariantCall, locus: &Locus, words: &str, genome: &Reference) -> String {
+    let g = &call.genotype;
+    let filters: Vec<&str> = g.filters.iter().map(|f| f.filter_id()).collect();
+    format!(
+        "judge: {words} g{}: {}, t{}, {} reads aligned; molecules unchanged/changed: tumour {}/{}, normal {}/{}; quality {:.1}; {}",
+        e + 1,
+        format_change(&call.change, genome),
+        call.locus + 1,
+        locus.num_reads,
+        g.tumour.reference,
+        g.tumour.alternative,
+        g.normal.reference,
+        g.normal.alternative,
+        g.quality,
+        if filters.is_empty() { "PASS".to_owned() } else { filters.join(";") }
+    )
+}
+
+/// A change in notation close to VCF, for messages.
+pub fn format_change(change: &Change, genome: &Reference) -> String {
+    let name = |chrom: usize| &genome.contigs[chrom].name;
+    let cut = |bases: &[u8]| match bases.len() {
+        n if n > 30 => format!("{}..({n})", String::from_utf8_lossy(&bases[..10])),
+        _ => String::from_utf8_lossy(bases).into_owned(),
+    };
+    let end = |e: &Breakend| format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == Side::Left { '+' } else { '-' });
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            format!("{}:{}:{}>{}", name(*chrom), pos + 1, cut(reference), cut(alternative))
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => {
+            format!("{}/{} [{}]", end(a), end(b), cut(inserted))
+        }
+        Change::Novel { end: e, sequence } => format!("{}/novel {}", end(e), cut(sequence)),
+    }
+}
+
+fn change_ends(change: &Change) -> Vec<(usize, usize)> {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            let mut ends = vec![(*chrom, *pos)];
+            if reference.len() >= alternative.len() + MIN_STRUCTURAL_BP {
+                ends.push((*chrom, pos + reference.len()));
+            }
+            ends
+        }
+        Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
+        Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
+    }
+}
+
+/// Whether a call is the traced variant. A long deletion may be an allele or a junction.
+fn is_same_change(trace: &Change, call: &Change) -> bool {
+    if matches!((trace, call), (Change::Allele { .. }, Change::Allele { .. })) {
+        return trace == call;
+    }
+    let (a, b) = (change_ends(trace), change_ends(call));
+    a.len() == 2
+        && b.len() == 2
+        && a.iter().zip(&b).all(|(x, y)| x.0 == y.0 && x.1.abs_diff(y.1) <= MAX_END_DISTANCE_BP)
+}
+
+/// Whether a traced substitution is part of a call of several neighbouring substitutions.
+fn is_part_of_call(trace: &Change, call: &Change) -> bool {
+    let (
+        Change::Allele { chrom, pos, reference, alternative },
+        Change::Allele { chrom: c, pos: p, reference: r, alternative: a },
+    ) = (trace, call)
+    else {
+        return false;
+    };
+    let substitutes = reference.len() == alternative.len() && r.len() == a.len();
+    let within = |from: usize| {
+        r.get(from..from + reference.len()) == Some(reference)
+            && a.get(from..from + alternative.len()) == Some(alternative)
+    };
+    substitutes && chrom == c && pos.checked_sub(*p).is_some_and(within)
+}
+
+fn is_near_call(trace: &Change, call: &Change) -> bool {
+    change_ends(trace)
+        .iter()
+        .any(|x| change_ends(call).iter().any(|y| x.0 == y.0 && x.1.abs_diff(y.1) <= MAX_END_DISTANCE_BP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_of_several_that_changed_together_is_part_of_them() {
+        let change = |chrom, pos, reference: &[u8], alternative: &[u8]| Change::Allele {
+            chrom,
+            pos,
+            reference: reference.to_vec(),
+            alternative: alternative.to_vec(),
+        };
+        let call = change(0, 100, b"GGC", b"ATT");
+        for (trace, is) in [
+            (change(0, 100, b"G", b"A"), true),
+            (change(0, 101, b"GC", b"TT"), true),
+            (change(0, 101, b"G", b"A"), false),
+            (change(1, 101, b"G", b"T"), false),
+            (change(0, 99, b"G", b"A"), false),
+            (change(0, 103, b"G", b"A"), false),
+            (change(0, 101, b"GC", b"T"), false),
+        ] {
+            assert_eq!(is_part_of_call(&trace, &call), is, "{trace:?}");
+        }
+    }
+}

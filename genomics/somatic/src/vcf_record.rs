@@ -1,0 +1,336 @@
+//! Converts events into VCF records as typed values. They are formatted as VCF text ([`crate::vcf`]) and as tables
+//! ([`crate::export_tables`]). The summary and the report show the first record of each event. Sections in comments are
+//! those of VCF 4.3.
+
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::fasta::Reference;
+
+use crate::change::{Breakend, Change, Side};
+use crate::event::{Event, EventClass};
+use crate::genotype::Genotype;
+use crate::locus::VariantCall;
+
+/// One VCF record. Positions are 1-based.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VcfRecord {
+    /// Index of the event.
+    pub event: usize,
+    /// VCF ID: that of the event, or of one of its breakends.
+    pub id: String,
+    /// Index of the reference sequence.
+    pub chrom: usize,
+    /// POS: 1-based position of the first base of REF.
+    pub pos: usize,
+    /// Last reference position that the record covers.
+    pub end: usize,
+    /// REF: bases of the reference allele.
+    pub reference: String,
+    /// ALT: the alternative allele.
+    pub alternative: AltAllele,
+    /// Class of the event.
+    pub class: EventClass,
+    /// Fields of structural variants; `None` for other records.
+    pub structural: Option<StructuralVariantFields>,
+    /// Index of the locus with the evidence. The contig is named `tN`, where N is this index plus 1.
+    pub locus: usize,
+    /// Genotypes, quality and filters.
+    pub genotype: Genotype,
+    /// Number of normals of the panel that have the change; `None` without a panel.
+    pub panel: Option<u32>,
+    /// Position of the first record on the same haplotype, if several records are known to be on it.
+    pub phase_set: Option<usize>,
+    /// The screened sequence that the new sequence is from, and the position in it.
+    pub screen: Option<(String, u64)>,
+}
+
+/// The ALT field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AltAllele {
+    /// Bases of the alternative allele.
+    Bases(String),
+    /// A symbolic allele such as `<DEL>`; other fields describe the change.
+    Symbolic(EventClass),
+    /// A breakend: the reference base at this end, joined to another end.
+    Breakend {
+        /// The side of this breakend on which the bases stay.
+        side: Side,
+        /// Index of the mate's reference sequence.
+        chrom: usize,
+        /// Position of the mate.
+        pos: usize,
+        /// The side of the mate on which the bases stay.
+        mate_side: Side,
+    },
+}
+
+/// Fields of a structural variant in addition to its alleles.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StructuralVariantFields {
+    /// SVLEN: length difference of the alleles in bp, if known.
+    pub len: Option<i64>,
+    /// END: last base of the event, if it has one end.
+    pub end: Option<usize>,
+    /// MATEID: ID of the mate breakend.
+    pub mate_id: Option<String>,
+    /// HOMLEN: length in bp of the microhomology, by which the junction may be shifted.
+    pub homology: usize,
+    /// HOMSEQ: bases of the microhomology on the forward strand, if the reference has them at both ends.
+    pub homology_bases: Option<Vec<u8>>,
+    /// SVINSSEQ: bases inserted at the junction, on the forward strand.
+    pub inserted: Vec<u8>,
+    /// The junctions of the event, each once; of two mate breakends only the first has it. Positions are 0-based.
+    pub junctions: Vec<[Breakend; 2]>,
+    /// LEFT_SVINSSEQ and RIGHT_SVINSSEQ: known left and right part of an insertion.
+    pub sides: [Option<Vec<u8>>; 2],
+}
+
+/// VCF ID of the event with an index.
+pub fn event_id(event: usize) -> String {
+    format!("g{}", event + 1)
+}
+
+impl VcfRecord {
+    /// The other end of a structural event, if it is at another position: index of the sequence and position.
+    pub fn other_end(&self) -> Option<(usize, usize)> {
+        if let AltAllele::Breakend { chrom, pos, .. } = self.alternative {
+            return Some((chrom, pos));
+        }
+        let end = self.structural.as_ref()?.end?;
+        (end != self.pos).then_some((self.chrom, end))
+    }
+
+    /// The ALT field as VCF text.
+    pub fn alt_text(&self, genome: &Reference) -> String {
+        match &self.alternative {
+            AltAllele::Bases(bases) => bases.clone(),
+            AltAllele::Symbolic(class) => format!("<{}>", class.class_name()),
+            AltAllele::Breakend { side, chrom, pos, mate_side } => {
+                let bracket = if *mate_side == Side::Right { '[' } else { ']' };
+                let place = format!("{bracket}{}:{pos}{bracket}", genome.contigs[*chrom].name);
+                // Inserted bases are in INFO. `bcftools norm` stops if they are in ALT (section 5.4.1).
+                match side {
+                    Side::Left => format!("{}{place}", self.reference),
+                    Side::Right => format!("{place}{}", self.reference),
+                }
+            }
+        }
+    }
+}
+
+/// The records of all events, sorted by position and ID. Each event has at least one record.
+pub fn build_records(events: &[Event], genome: &Reference) -> Vec<VcfRecord> {
+    let of = |(event, of)| RecordBuilder { genome, event, event_calls: of }.records();
+    let mut records: Vec<VcfRecord> = events.iter().enumerate().flat_map(of).collect();
+    records.sort_by(|a, b| (a.chrom, a.pos, a.end, &a.id).cmp(&(b.chrom, b.pos, b.end, &b.id)));
+    records
+}
+
+/// Builds the records of one event.
+struct RecordBuilder<'a> {
+    genome: &'a Reference,
+    event: usize,
+    event_calls: &'a Event,
+}
+
+/// The breakends on both sides of a change, at the positions of the last bases that stay.
+fn flanking_breakends(chrom: usize, before: usize, after: usize) -> [Breakend; 2] {
+    [(before, Side::Left), (after, Side::Right)].map(|(pos, side)| Breakend { chrom, pos, side })
+}
+
+/// The two ends of a junction; `None` for other changes.
+fn junction_ends(change: &Change) -> Option<[Breakend; 2]> {
+    match change {
+        Change::Junction { ends, .. } => Some(*ends),
+        _ => None,
+    }
+}
+
+fn to_text(bases: &[u8]) -> String {
+    String::from_utf8_lossy(bases).into_owned()
+}
+
+impl RecordBuilder<'_> {
+    fn records(&self) -> Vec<VcfRecord> {
+        let call = &self.event_calls.calls[0];
+        match &call.change {
+            Change::Allele { chrom, pos, reference, alternative } => {
+                let end = pos + reference.len();
+                let structural = matches!(self.event_calls.class, EventClass::Del | EventClass::Ins).then(|| {
+                    StructuralVariantFields {
+                        len: Some(alternative.len() as i64 - reference.len() as i64),
+                        end: Some(end),
+                        junctions: vec![flanking_breakends(*chrom, *pos, end)],
+                        ..StructuralVariantFields::default()
+                    }
+                });
+                vec![VcfRecord {
+                    end,
+                    reference: to_text(reference),
+                    alternative: AltAllele::Bases(to_text(alternative)),
+                    structural,
+                    ..self.new_record(*chrom, pos + 1, call)
+                }]
+            }
+            Change::Junction { ends, inserted, homology } => match self.event_calls.class {
+                EventClass::Del | EventClass::Dup | EventClass::Inv => {
+                    vec![self.build_symbolic_record(call, ends, inserted, *homology)]
+                }
+                _ => (0..)
+                    .zip(&self.event_calls.calls)
+                    .flat_map(|(n, call)| self.build_breakend_records(n, call))
+                    .collect(),
+            },
+            Change::Novel { .. } => vec![self.build_insertion_record()],
+        }
+    }
+
+    /// A record of a call with the fields that all records have. REF is the base at `pos`.
+    fn new_record(&self, chrom: usize, pos: usize, call: &VariantCall) -> VcfRecord {
+        VcfRecord {
+            event: self.event,
+            id: event_id(self.event),
+            chrom,
+            pos,
+            end: pos,
+            reference: self.reference_base(chrom, pos - 1).to_string(),
+            alternative: AltAllele::Symbolic(self.event_calls.class),
+            class: self.event_calls.class,
+            structural: None,
+            locus: call.locus,
+            genotype: call.genotype.clone(),
+            panel: call.panel_normals,
+            phase_set: self.event_calls.phase_set.map(|first| first + 1),
+            screen: None,
+        }
+    }
+
+    fn reference_base(&self, chrom: usize, pos: usize) -> char {
+        let base = self.genome.contigs[chrom].seq[pos];
+        // REF allows only A, C, G, T and N (section 1.6.1).
+        if b"ACGT".contains(&base) { base as char } else { 'N' }
+    }
+
+    /// A record with `<DEL>`, `<DUP>` or `<INV>`. POS is the base before the event (section 1.6.1).
+    fn build_symbolic_record(
+        &self,
+        call: &VariantCall,
+        ends: &[Breakend; 2],
+        inserted: &[u8],
+        homology: usize,
+    ) -> VcfRecord {
+        let (from, to) = match (ends[0].side, ends[1].side) {
+            (Side::Left, Side::Right) => (ends[0].pos + 1, ends[1].pos),
+            (Side::Right, Side::Left) => (ends[0].pos, ends[1].pos + 1),
+            (Side::Left, Side::Left) => (ends[0].pos + 1, ends[1].pos + 1),
+            (Side::Right, Side::Right) => (ends[0].pos, ends[1].pos),
+        };
+        // The event is [from, to) in 0-based coordinates. The 1-based POS is `from`, unless the event is at the start
+        // of the sequence.
+        let len = (to - from) as i64;
+        let structural = StructuralVariantFields {
+            len: Some(if self.event_calls.class == EventClass::Del { -len } else { len }),
+            end: Some(to),
+            homology,
+            homology_bases: self.find_homology_bases(ends, homology),
+            inserted: inserted.to_vec(),
+            junctions: self.event_calls.calls.iter().filter_map(|call| junction_ends(&call.change)).collect(),
+            ..StructuralVariantFields::default()
+        };
+        VcfRecord { end: to, structural: Some(structural), ..self.new_record(ends[0].chrom, from.max(1), call) }
+    }
+
+    /// Two BND records that are mates of each other (section 5.4).
+    fn build_breakend_records(&self, n: usize, call: &VariantCall) -> Vec<VcfRecord> {
+        let Change::Junction { ends, inserted, homology } = &call.change else {
+            unreachable!("an event of a junction has calls of junctions only")
+        };
+        let name = |side: usize| format!("{}_{}{}", event_id(self.event), n + 1, ["a", "b"][side]);
+        [0usize, 1]
+            .map(|i| {
+                let (here, there) = (&ends[i], &ends[1 - i]);
+                // The inserted bases are stored as read outwards from the first end, and written on the strand of
+                // this end towards the mate.
+                let outwards = if i == 0 { inserted.clone() } else { reverse_complement(inserted) };
+                let inserted = if here.side == Side::Left { outwards } else { reverse_complement(&outwards) };
+                let structural = StructuralVariantFields {
+                    mate_id: Some(name(1 - i)),
+                    homology: *homology,
+                    homology_bases: self.find_homology_bases(&[*here, *there], *homology),
+                    inserted,
+                    junctions: if i == 0 { vec![*ends] } else { Vec::new() },
+                    ..StructuralVariantFields::default()
+                };
+                VcfRecord {
+                    id: name(i),
+                    alternative: AltAllele::Breakend {
+                        side: here.side,
+                        chrom: there.chrom,
+                        pos: there.pos + 1,
+                        mate_side: there.side,
+                    },
+                    structural: Some(structural),
+                    ..self.new_record(here.chrom, here.pos + 1, call)
+                }
+            })
+            .to_vec()
+    }
+
+    /// The record of a long insertion of which one or both sides are known.
+    fn build_insertion_record(&self) -> VcfRecord {
+        let mut sides = [None, None];
+        let mut at: Option<(usize, usize)> = None;
+        for call in &self.event_calls.calls {
+            let Change::Novel { end, sequence } = &call.change else { continue };
+            // POS is the base before the insertion.
+            let before = if end.side == Side::Left { end.pos } else { end.pos.saturating_sub(1) };
+            match end.side {
+                Side::Left => sides[0] = Some(sequence.clone()),
+                Side::Right => sides[1] = Some(reverse_complement(sequence)),
+            }
+            at = Some(at.map_or((end.chrom, before), |a| (a.0, a.1.min(before))));
+        }
+        let (chrom, before) = at.unwrap_or_default();
+        let structural = StructuralVariantFields {
+            end: Some(before + 1),
+            sides,
+            junctions: vec![flanking_breakends(chrom, before, before + 1)],
+            ..StructuralVariantFields::default()
+        };
+        VcfRecord {
+            alternative: AltAllele::Symbolic(EventClass::Ins),
+            structural: Some(structural),
+            ..self.new_record(chrom, before + 1, &self.event_calls.calls[0])
+        }
+    }
+
+    /// The bases of the microhomology on the forward strand at the first end: the reference bases beyond one end
+    /// equal those at the other end. `None` if they differ.
+    fn find_homology_bases(&self, ends: &[Breakend; 2], bases: usize) -> Option<Vec<u8>> {
+        let turned = |seq: Vec<u8>| reverse_complement(&seq);
+        let of = |end: &Breakend, from: Option<usize>| {
+            let from = from?;
+            Some(self.genome.contigs[end.chrom].seq.get(from..from + bases)?.to_vec())
+        };
+        // Bases beyond an end, away from the bases that stay.
+        let beyond = |end: &Breakend| match end.side {
+            Side::Left => of(end, Some(end.pos + 1)),
+            Side::Right => of(end, end.pos.checked_sub(bases)).map(turned),
+        };
+        // Bases at an end that stay, from the junction.
+        let within = |end: &Breakend| match end.side {
+            Side::Right => of(end, Some(end.pos)),
+            Side::Left => of(end, (end.pos + 1).checked_sub(bases)).map(turned),
+        };
+        let forward = |seq: Vec<u8>, reads_right: bool| if reads_right { seq } else { turned(seq) };
+        let [here, there] = ends;
+        if bases == 0 {
+            return None;
+        }
+        let (out, into) = (beyond(here)?, within(there)?);
+        if out == into {
+            return Some(forward(out, here.side == Side::Left));
+        }
+        let (out, into) = (beyond(there)?, within(here)?);
+        (out == into).then(|| forward(into, here.side == Side::Right))
+    }
+}

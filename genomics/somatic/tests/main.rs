@@ -1,0 +1,15 @@
+//! Tests of the stages through their public functions, in one test binary.
+
+mod common;
+
+mod assemble;
+mod change;
+mod compare;
+mod event;
+mod evidence;
+mod gather;
+mod haplotype;
+mod label;
+mod rules;
+mod select;
+mod vcf;

@@ -1,0 +1,225 @@
+//! Estimates how often errors alone look like a tracked change, from the sample itself.
+//!
+//! Bases near the tracked substitutions should equal the reference. Molecules that differ there went through the same
+//! damage, PCR and sequencing, and are counted by the same rules. Rates are estimated by substitution, flanking bases
+//! and orientation of the pair. Substitutions with few observations use the rates of the same substitution with other
+//! flanking bases as prior, and these the rate of all substitutions.
+
+use crate::change::ChangeClass;
+use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSite, substitution_kind};
+use crate::tracked_junction::TrackedJunction;
+
+/// Weight of the prior rate, in wrong bases (chosen). A larger value trusts the less specific rate more.
+const PRIOR_WEIGHT_BASES: f64 = 3.0;
+/// Prior rate of all substitutions: one error in this number of molecules (empirical). A larger value makes errors
+/// rarer in samples with little data.
+const PRIOR_MOLECULES_PER_ERROR: f64 = 2e4;
+/// Weight of the sample's mean rate, in wrong bases, in the estimate of a junction's own error level (chosen). A
+/// larger value corrects junctions less.
+const LOCAL_PRIOR_WEIGHT_BASES: f64 = 3.0;
+/// Error rate of indels and junctions that do not change the length of a tandem repeat (share of molecules). Set, not
+/// measured: `docs/evidence/2026-11-24-track.md`. A larger value needs more molecules for a detection.
+const LENGTH_ERROR_RATE: f64 = 5e-6;
+/// Share of the molecules with one wrong base whose next base is wrong too (empirical). A larger value needs more
+/// molecules for adjacent substitutions.
+const ADJACENT_ERROR_SHARE: f64 = 0.01;
+/// Maximum number of substitution sites used to estimate how much error rates differ between positions.
+const MAX_SHAPE_SITES: usize = 400_000;
+/// Minimum and maximum shape of the gamma distribution of error rates: 0.25 is very uneven, 20 almost equal rates.
+const SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
+/// Shape of the gamma distribution of slippage rates and of errors of several adjacent bases: these differ most
+/// between positions (empirical).
+const SLIPPAGE_SHAPE: f64 = 1.0;
+
+/// Error rates of one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackgroundErrors {
+    /// Error rate by kind of substitution.
+    rates: Vec<f64>,
+    /// Shape of the gamma distribution of rates between positions; larger is more even.
+    pub shape: f64,
+    /// Number of molecules at flanking bases, and number of wrong ones.
+    pub flank_molecules: [u64; 2],
+}
+
+/// Error rates at one junction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JunctionErrorRates {
+    /// Share of molecules that look like the change by error, if read 1 is oriented against the junction, and if it
+    /// is oriented like it.
+    pub rates: [f64; 2],
+    /// Shape of the gamma distribution of this rate; larger is more even.
+    pub shape: f64,
+}
+
+impl BackgroundErrors {
+    /// Estimates the rates from the flanks of all junctions.
+    pub fn from_flank_counts<'a>(flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone) -> BackgroundErrors {
+        let (mut seen, mut wrong) = (vec![0u64; NUM_SUBSTITUTION_KINDS], vec![0u64; NUM_SUBSTITUTION_KINDS]);
+        for w in flank_counts.clone() {
+            seen.iter_mut().zip(&w.seen).for_each(|(all, n)| *all += u64::from(*n));
+            wrong.iter_mut().zip(&w.wrong).for_each(|(all, n)| *all += u64::from(*n));
+        }
+        // A kind without its flanking bases: the middle base and the read base.
+        let narrow = |k: usize| (k >> 2 & 3) << 2 | (k & 3);
+        let sum = |of: &[u64], fits: &dyn Fn(usize) -> bool| {
+            (0..NUM_SUBSTITUTION_KINDS).filter(|&k| fits(k)).map(|k| of[k]).sum::<u64>() as f64
+        };
+        let all = |of: &[u64]| sum(of, &|_| true);
+        let lean =
+            |wrong: f64, seen: f64, guess: f64| (wrong + PRIOR_WEIGHT_BASES) / (seen + PRIOR_WEIGHT_BASES / guess);
+        // Each molecule is counted for three possible substitutions.
+        let any = (all(&wrong) + 1.0) / (all(&seen) + PRIOR_MOLECULES_PER_ERROR);
+        let rate = |k: usize| {
+            let of = |counts: &[u64]| sum(counts, &|other| narrow(other) == narrow(k));
+            let wider = lean(of(&wrong), of(&seen), any);
+            lean(wrong[k] as f64, seen[k] as f64, wider)
+        };
+        let rates: Vec<f64> = (0..NUM_SUBSTITUTION_KINDS).map(rate).collect();
+        let sites = flank_counts.flat_map(|w| &w.sites).take(MAX_SHAPE_SITES);
+        let shape = estimate_shape(sites, &rates);
+        BackgroundErrors { rates, shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
+    }
+
+    /// How many times more often bases near this junction are wrong than elsewhere; at least 1.
+    fn local_error_factor(&self, flank_counts: &FlankErrorCounts) -> f64 {
+        let expected: f64 = flank_counts.seen.iter().zip(&self.rates).map(|(&n, rate)| f64::from(n) * rate).sum();
+        let found: f64 = flank_counts.wrong.iter().map(|&n| f64::from(n)).sum();
+        ((found + LOCAL_PRIOR_WEIGHT_BASES) / (expected + LOCAL_PRIOR_WEIGHT_BASES)).max(1.0)
+    }
+
+    /// Error rates at a junction. `flank_counts` are the counts of its flanks.
+    pub fn error_rates_at(
+        &self,
+        junction: &TrackedJunction,
+        flank_counts: Option<&FlankErrorCounts>,
+    ) -> JunctionErrorRates {
+        let (Some(flank_counts), Some((reference, cut)), true) =
+            (flank_counts, &junction.left, junction.is_substitution())
+        else {
+            return match junction.repeat {
+                Some((unit, length)) => {
+                    JunctionErrorRates { rates: [repeat_slippage_rate(unit, length); 2], shape: SLIPPAGE_SHAPE }
+                }
+                None => JunctionErrorRates { rates: [LENGTH_ERROR_RATE; 2], shape: self.shape },
+            };
+        };
+        let factor = self.local_error_factor(flank_counts);
+        let rate = |base: usize, side: bool| {
+            let context =
+                [cut + base - 1, cut + base, cut + base + 1].map(|at| reference.get(at).copied().unwrap_or(b'N'));
+            let new = genuma_reads::dna::encode_base(junction.alternative[junction.cuts[0] + base]);
+            let kind = substitution_kind(context, new, side);
+            kind.map_or(LENGTH_ERROR_RATE, |k| self.rates[k])
+        };
+        let rates = [false, true].map(|side| {
+            let differing = (0..junction.inserted_len())
+                .filter(|&b| reference.get(cut + b) != junction.alternative.get(junction.cuts[0] + b));
+            let mut each: Vec<f64> = differing.map(|b| rate(b, side)).collect();
+            each.sort_by(f64::total_cmp);
+            // Several wrong bases at once are as rare as the rarest of them, but not independent.
+            let next: f64 = if each.len() > 1 { ADJACENT_ERROR_SHARE } else { 1.0 };
+            (each.first().copied().unwrap_or(LENGTH_ERROR_RATE) * factor * next).clamp(1e-7, 0.5)
+        });
+        JunctionErrorRates {
+            rates,
+            shape: if junction.class == ChangeClass::Snv { self.shape } else { SLIPPAGE_SHAPE },
+        }
+    }
+}
+
+/// Shape of the gamma distribution of error rates between positions. Only significant unevenness counts.
+fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSite>, rates: &[f64]) -> f64 {
+    let (mut squares, mut beyond, mut chance) = (0.0, 0.0, 0.0);
+    for site in sites {
+        let mean: f64 = [0, 1].map(|i| f64::from(site.molecules[i]) * rates[usize::from(site.kinds[i])]).iter().sum();
+        squares += mean * mean;
+        beyond += (f64::from(site.wrong) - mean).powi(2) - mean;
+        chance += mean + 2.0 * mean * mean;
+    }
+    let surely = beyond - chance.sqrt();
+    if surely <= 0.0 { SHAPE_RANGE.1 } else { (squares / surely).clamp(SHAPE_RANGE.0, SHAPE_RANGE.1) }
+}
+
+/// Share of the molecules in which a repeat of `length` bases slips by one unit, in PCR and sequencing. Twice the
+/// usual rate.
+fn repeat_slippage_rate(unit: usize, length: usize) -> f64 {
+    /// Number of copies and usual rate of homopolymers. Empirical.
+    const USUAL: [(f64, f64); 6] = [(3.0, 1e-5), (6.0, 4e-4), (8.0, 3e-3), (10.0, 0.015), (12.0, 0.05), (15.0, 0.15)];
+    let copies = length as f64 / unit as f64 * if unit == 1 { 1.0 } else { 1.1 };
+    let usual = match USUAL.iter().position(|u| u.0 >= copies) {
+        Some(0) => USUAL[0].1,
+        Some(i) => {
+            let [(a, one), (b, other)] = [USUAL[i - 1], USUAL[i]];
+            (one.ln() + (other.ln() - one.ln()) * (copies - a) / (b - a)).exp()
+        }
+        None => 0.3,
+    };
+    (2.0 * usual).min(0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(seen: u32, wrong: impl Fn(usize) -> u32) -> FlankErrorCounts {
+        FlankErrorCounts {
+            seen: vec![seen; NUM_SUBSTITUTION_KINDS],
+            wrong: (0..NUM_SUBSTITUTION_KINDS).map(wrong).collect(),
+            sites: vec![],
+        }
+    }
+
+    #[test]
+    fn kinds_have_rates_of_their_own_where_there_is_enough_to_see() {
+        // C>T in CpG (A C G > T) is frequent, other substitutions are rare.
+        let damaged = substitution_kind(*b"ACG", 3, true).unwrap();
+        let much = watched(100_000, |k| if k == damaged { 600 } else { 5 });
+        let of = BackgroundErrors::from_flank_counts([&much].into_iter());
+        assert!((of.rates[damaged] / 6e-3 - 1.0).abs() < 0.1, "{}", of.rates[damaged]);
+        let other = substitution_kind(*b"AAG", 3, true).unwrap();
+        assert!((4e-5..8e-5).contains(&of.rates[other]), "{}", of.rates[other]);
+        // On the other strand this is G>A.
+        assert_eq!(substitution_kind(*b"CGT", 0, false), Some(damaged));
+        assert_ne!(substitution_kind(*b"CGT", 0, true), Some(damaged));
+        assert_eq!(substitution_kind(*b"CNT", 0, true), None);
+        // With few data the estimate is uncertain; without data it is the prior.
+        let little = watched(20, |k| u32::from(k == damaged));
+        let guess = BackgroundErrors::from_flank_counts([&little].into_iter());
+        assert!(guess.rates[damaged] < 1e-3 && guess.rates[damaged] > guess.rates[other]);
+        let nothing = BackgroundErrors::from_flank_counts(std::iter::empty());
+        assert!(nothing.rates.iter().all(|rate| (1e-5..1e-3).contains(rate)));
+    }
+
+    #[test]
+    fn a_place_that_errs_more_than_others_is_told_by_its_surroundings() {
+        let usual: Vec<FlankErrorCounts> = (0..50).map(|_| watched(2000, |k| u32::from(k % 8 == 0))).collect();
+        let bad = watched(2000, |_| 2);
+        let of = BackgroundErrors::from_flank_counts(usual.iter());
+        assert!(
+            of.local_error_factor(&usual[0]) < 1.2 && of.local_error_factor(&bad) > 8.0,
+            "{}",
+            of.local_error_factor(&bad)
+        );
+    }
+
+    #[test]
+    fn spots_that_differ_more_than_by_chance_are_uneven() {
+        let rates = vec![1e-3; NUM_SUBSTITUTION_KINDS];
+        let spot = |wrong: u32| SubstitutionSite { molecules: [1000, 1000], kinds: [0, 0], wrong };
+        let even: Vec<SubstitutionSite> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
+        let uneven: Vec<SubstitutionSite> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
+        assert_eq!(estimate_shape(even.iter(), &rates), SHAPE_RANGE.1);
+        assert!(estimate_shape(uneven.iter(), &rates) < 0.3);
+    }
+
+    #[test]
+    fn longer_repeats_slip_more() {
+        let rates = [(1, 4), (1, 6), (1, 9), (1, 12), (1, 30)].map(|(unit, length)| repeat_slippage_rate(unit, length));
+        assert!(rates.windows(2).all(|w| w[0] < w[1]) && rates[4] <= 0.6, "{rates:?}");
+        assert!(
+            repeat_slippage_rate(2, 12) < repeat_slippage_rate(1, 8)
+                && repeat_slippage_rate(2, 24) > repeat_slippage_rate(1, 10)
+        );
+    }
+}

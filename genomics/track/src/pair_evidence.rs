@@ -1,0 +1,207 @@
+//! Evidence of one read pair for a junction, compact enough to keep for all pairs of thousands of junctions.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use genuma_reads::{ReadPair, dna};
+use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes};
+
+/// Maximum number of wrong bases of a mate near a change. The errors of pairs with more are not counted.
+pub(crate) const MAX_WRONG_BASES: usize = 4;
+/// Number of pairs of one sample at one junction from which the pairs are downsampled.
+const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
+/// Number of first bases that are hashed for downsampling.
+const HASHED_START_BASES: usize = 12;
+
+/// A base that differs from the reference.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WrongBase {
+    /// Position, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
+    pub position: u8,
+    /// Base code.
+    pub base: u8,
+    /// Reliability of the base: hundredths of a natural logarithm.
+    pub log_odds: i16,
+}
+
+/// First bases of both mates of a pair, which identify its molecule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MateStarts {
+    bases: [u64; 2],
+    lengths: [u8; 2],
+}
+
+impl MateStarts {
+    /// Takes the first bases of the mates of a pair.
+    pub fn from_pair(pair: &ReadPair<'_>) -> MateStarts {
+        let start = |seq: &[u8]| {
+            let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
+            // A letter that is not a base counts as A, as one of the few differences that duplicates may have.
+            let bases = start.iter().fold(0u64, |word, &b| word << 2 | u64::from(dna::encode_base(b) & 3));
+            (bases, start.len() as u8)
+        };
+        let [one, two] = pair.mates.map(|mate| start(mate.seq));
+        MateStarts { bases: [one.0, two.0], lengths: [one.1, two.1] }
+    }
+
+    /// Hash that all duplicates of a molecule share unless their first bases have errors. It does not depend on the
+    /// order of the mates.
+    pub fn sampling_hash(&self) -> u64 {
+        let start = |i: usize| {
+            let length = usize::from(self.lengths[i]).min(HASHED_START_BASES);
+            let bases = self.bases[i] >> (2 * (usize::from(self.lengths[i]) - length));
+            hash_bytes(&[&bases.to_le_bytes()[..], &[length as u8]].concat())
+        };
+        start(0).min(start(1))
+    }
+}
+
+/// The first bases of both mates as letters.
+pub struct MateStartLetters {
+    sample: u8,
+    bases: [[u8; MATE_PREFIX_BP]; 2],
+    lengths: [u8; 2],
+}
+
+impl MateStartLetters {
+    /// Unpacks the first bases of a pair.
+    pub fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
+        let MateStarts { bases, lengths } = evidence.starts;
+        let letters = |i: usize| {
+            let mut letters = [0; MATE_PREFIX_BP];
+            let length = usize::from(lengths[i]);
+            for (at, letter) in letters[..length].iter_mut().enumerate() {
+                *letter = dna::decode_base((bases[i] >> (2 * (length - 1 - at))) as u8 & 3);
+            }
+            letters
+        };
+        MateStartLetters { sample: evidence.sample, bases: [letters(0), letters(1)], lengths }
+    }
+}
+
+impl MatePair for MateStartLetters {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn seqs(&self) -> [&[u8]; 2] {
+        [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
+    }
+}
+
+/// Evidence of a read pair for a junction. Ordered by content, so the order does not depend on threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PairEvidence {
+    /// Index of the junction.
+    pub junction: u32,
+    /// Number of the sample.
+    pub sample: u8,
+    /// First bases of the mates.
+    pub starts: MateStarts,
+    /// Whether read 1 is oriented like the junction.
+    pub first_forward: bool,
+    /// Log-odds for the change in the left and right frame, in hundredths of a natural logarithm; 0 without evidence.
+    pub log_odds: [i16; 2],
+    /// Whether the mates, or the frames, contradict each other.
+    pub is_contradictory: bool,
+    /// Bit mask of positions with a reliable base that equals the reference, from
+    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change on.
+    pub reference_positions: u128,
+    /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
+    pub wrong_bases: [WrongBase; MAX_WRONG_BASES],
+    /// Number of wrong bases.
+    pub(crate) num_wrong: u8,
+}
+
+/// Number of pairs of each junction and sample, counted by all threads: [junction][sample].
+#[derive(Debug)]
+pub struct JunctionDepths(Vec<Vec<AtomicU32>>);
+
+fn downsampling_level(pairs: u32) -> u32 {
+    (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |log| log + 1)
+}
+
+impl JunctionDepths {
+    /// Zero counts.
+    pub fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
+        JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
+    }
+
+    fn passes_downsampling(hash: u64, pairs: u32) -> bool {
+        hash & ((1u64 << downsampling_level(pairs)) - 1) == 0
+    }
+
+    /// Counts a pair, and returns whether it may be kept in the end: downsampling only becomes stricter.
+    pub fn count_pair(&self, evidence: &PairEvidence) -> bool {
+        let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
+        JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
+    }
+
+    /// Whether a pair is kept after all pairs were counted.
+    pub fn keeps_pair(&self, evidence: &PairEvidence) -> bool {
+        let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
+        JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
+    }
+
+    /// Downsampling factor of a junction: one pair in this number is kept.
+    pub fn downsampling_factor(&self, junction: usize, sample: usize) -> u32 {
+        1 << downsampling_level(self.0[junction][sample].load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::Mate;
+
+    fn starts(one: &[u8], two: &[u8]) -> MateStarts {
+        let mate = |seq| Mate { seq, qual: seq };
+        MateStarts::from_pair(&ReadPair { name: b"x", mates: [mate(one), mate(two)] })
+    }
+
+    #[test]
+    fn starts_are_kept_and_do_not_tell_mates_apart() {
+        let (one, two) = (b"ACGTTGCATGCCGATAGCTAGGATCCATTAGCGG".to_vec(), b"TTGAC".to_vec());
+        let seen = PairEvidence {
+            junction: 0,
+            sample: 3,
+            starts: starts(&one, &two),
+            first_forward: true,
+            log_odds: [0; 2],
+            is_contradictory: false,
+            reference_positions: 0,
+            wrong_bases: Default::default(),
+            num_wrong: 0,
+        };
+        let letters = MateStartLetters::unpack_letters(&seen);
+        assert_eq!((letters.sample(), letters.seqs()), (3, [&one[..32], &two[..]]));
+        assert_eq!(starts(&one, &two).sampling_hash(), starts(&two, &one).sampling_hash());
+        assert_ne!(starts(&one, &two).sampling_hash(), starts(&one[3..], &two[1..]).sampling_hash());
+        assert_eq!(starts(b"", b"").sampling_hash(), starts(b"", b"").sampling_hash());
+    }
+
+    #[test]
+    fn who_stays_was_kept_before() {
+        for lot in (0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            for (few, many) in [
+                (0, DOWNSAMPLING_MIN_PAIRS),
+                (DOWNSAMPLING_MIN_PAIRS - 1, DOWNSAMPLING_MIN_PAIRS),
+                (3 * DOWNSAMPLING_MIN_PAIRS, 9 * DOWNSAMPLING_MIN_PAIRS),
+            ] {
+                assert!(
+                    JunctionDepths::passes_downsampling(lot, few) || !JunctionDepths::passes_downsampling(lot, many)
+                );
+            }
+        }
+        assert_eq!(
+            [
+                0,
+                DOWNSAMPLING_MIN_PAIRS - 1,
+                DOWNSAMPLING_MIN_PAIRS,
+                2 * DOWNSAMPLING_MIN_PAIRS,
+                4 * DOWNSAMPLING_MIN_PAIRS
+            ]
+            .map(downsampling_level),
+            [0, 0, 1, 2, 3]
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! Sequences of a tracked junction: with the change, and the reference on both sides.
+//!
+//! A junction has two frames. In the left frame reads are placed by the bases before the junction, in the right frame
+//! by the bases after it. The reference continues differently from either side. So a read does not need both sides,
+//! and a read with an unknown variant on one side is placed by the other.
+
+use std::collections::BTreeSet;
+
+use crate::change::{Breakend, ChangeClass, Junction, KnownChange, Side};
+use crate::reference_windows::{ReferenceWindow, WindowRequest};
+
+/// Number of bases on each side of a junction.
+pub const JUNCTION_FLANK_BASES: usize = 160;
+
+/// A junction of a tracked change, with the sequences of both alleles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackedJunction {
+    /// Index of the change.
+    pub change: usize,
+    /// Class of the change.
+    pub class: ChangeClass,
+    /// The sequence with the change.
+    pub alternative: Vec<u8>,
+    /// Positions in `alternative`: the end of the left side, and the start of the right side.
+    pub cuts: [usize; 2],
+    /// The reference sequence that continues the left side, and the number of its bases before the junction; `None`
+    /// without a left side.
+    pub left: Option<(Vec<u8>, usize)>,
+    /// The reference sequence that leads to the right side, and the number of its bases before the right side; `None`
+    /// without a right side.
+    pub right: Option<(Vec<u8>, usize)>,
+    /// Number of reference bases between both sides, if one read covers both; otherwise `None`.
+    pub deleted_len: Option<usize>,
+    /// Bit mask of positions of the left frame, from 64 bases before the junction on, that other changes affect.
+    pub affected_positions: u128,
+    /// The tandem repeat whose length changes: unit length and repeat length in bases.
+    pub repeat: Option<(usize, usize)>,
+}
+
+/// Number of positions on each side of a substitution whose errors are counted.
+pub(crate) const ERROR_COUNTING_BASES: usize = 64;
+
+impl TrackedJunction {
+    /// Whether the change replaces bases by as many others. Then there is only one frame.
+    pub fn is_substitution(&self) -> bool {
+        self.deleted_len == Some(self.cuts[1] - self.cuts[0])
+    }
+
+    /// Number of bases of the alternative allele between both sides.
+    pub fn inserted_len(&self) -> usize {
+        self.cuts[1] - self.cuts[0]
+    }
+}
+
+/// The reference ranges needed for a change: two for each junction, one for the bases of REF.
+pub fn window_requests(change: &KnownChange) -> Vec<WindowRequest> {
+    let around = |end: &Breakend| WindowRequest {
+        chrom: end.chrom.clone(),
+        from: (end.pos + 1).saturating_sub(2 * JUNCTION_FLANK_BASES),
+        to: end.pos + 2 * JUNCTION_FLANK_BASES,
+    };
+    let record = &change.record;
+    let start = record.pos - 1;
+    let own = WindowRequest {
+        chrom: record.chrom.clone(),
+        from: start,
+        to: start + change.reference.as_ref().map_or(1, String::len),
+    };
+    let nothing = || WindowRequest { chrom: record.chrom.clone(), from: start, to: start };
+    let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
+    ends.map(|end| end.as_ref().map_or_else(nothing, around)).chain([own]).collect()
+}
+
+/// The kept bases at a breakend and the reference bases beyond it, both in the direction from the kept bases to the
+/// junction.
+fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
+    let (before, behind) = match end.side {
+        Side::Left => (
+            end.pos + 1 - JUNCTION_FLANK_BASES.min(end.pos + 1)..end.pos + 1,
+            end.pos + 1..end.pos + 1 + JUNCTION_FLANK_BASES,
+        ),
+        Side::Right => (end.pos - JUNCTION_FLANK_BASES.min(end.pos)..end.pos, end.pos..end.pos + JUNCTION_FLANK_BASES),
+    };
+    let (before, behind) =
+        (window.bases_in_range(before.start, before.end), window.bases_in_range(behind.start, behind.end));
+    match end.side {
+        Side::Left => [before.to_vec(), behind.to_vec()],
+        Side::Right => [genuma_reads::dna::reverse_complement(behind), genuma_reads::dna::reverse_complement(before)],
+    }
+}
+
+/// Builds the sequences of a junction. `windows` are the reference ranges of its two ends. `changed_positions` are
+/// the positions of the sequence that other changes affect.
+pub fn build_junction(
+    change: usize,
+    known_change: &KnownChange,
+    junction: &Junction,
+    windows: [&ReferenceWindow; 2],
+    changed_positions: &BTreeSet<usize>,
+) -> TrackedJunction {
+    let [from, to] = [&junction.from, &junction.to];
+    let first = from.as_ref().map(|end| breakend_sides(end, windows[0]));
+    let second = to.as_ref().map(|end| {
+        // Read away from the junction: reverse-complemented.
+        let [kept, beyond] = breakend_sides(end, windows[1]);
+        [genuma_reads::dna::reverse_complement(&kept), genuma_reads::dna::reverse_complement(&beyond)]
+    });
+    let part = |side: &Option<[Vec<u8>; 2]>, i: usize| side.as_ref().map_or(Vec::new(), |s| s[i].clone());
+    let cut = part(&first, 0).len();
+    let alternative = [part(&first, 0), junction.inserted.clone(), part(&second, 0)].concat();
+    let mut junction_sequences = TrackedJunction {
+        change,
+        class: known_change.class,
+        alternative,
+        cuts: [cut, cut + junction.inserted.len()],
+        left: first.as_ref().map(|[kept, beyond]| ([&kept[..], beyond].concat(), kept.len())),
+        right: second.as_ref().map(|[kept, beyond]| ([&beyond[..], kept].concat(), beyond.len())),
+        deleted_len: junction.deleted_len(),
+        affected_positions: 0,
+        repeat: None,
+    };
+    if let (Some(from), true) = (from, junction_sequences.is_substitution()) {
+        let first = (from.pos + 1) as i64 - ERROR_COUNTING_BASES as i64;
+        for &pos in changed_positions.range((first.max(0) as usize)..(first + 128) as usize) {
+            junction_sequences.affected_positions |= 1 << (pos as i64 - first);
+        }
+    }
+    junction_sequences.repeat = find_changed_repeat(&junction_sequences);
+    junction_sequences
+}
+
+/// Unit length and length of the tandem repeat that the change shortens or lengthens; the length is that of the
+/// longer allele. `None` if there is none.
+fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, usize)> {
+    let (gap, inserted, (seq, cut)) =
+        (junction_sequences.deleted_len?, junction_sequences.inserted_len(), junction_sequences.left.as_ref()?);
+    let (longer, from, changed) = match (gap, inserted) {
+        (gap, 0) if gap > 0 => (seq, *cut, gap),
+        (0, inserted) if inserted > 0 => (&junction_sequences.alternative, junction_sequences.cuts[0], inserted),
+        _ => return None,
+    };
+    let bases = longer.get(from..from + changed)?;
+    let unit = (1..=changed).find(|&p| changed % p == 0 && bases.iter().zip(&bases[p..]).all(|(a, b)| a == b))?;
+    let repeats = |i: usize| longer[i] == longer[i + unit];
+    let before = (0..from).rev().take_while(|&i| repeats(i)).count();
+    let behind = (from..longer.len() - unit).take_while(|&i| repeats(i)).count();
+    let length = before + behind + unit;
+    (length > changed.max(unit) && length >= 2 * unit).then_some((unit, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::VcfRecord;
+
+    /// 1 kb of random bases with a repeat of ten A at 500.
+    fn genome() -> Vec<u8> {
+        let mut x = 5u64;
+        let mut seq: Vec<u8> = (0..1000)
+            .map(|_| {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                b"ACGT"[(x >> 62) as usize]
+            })
+            .collect();
+        seq[499..511].copy_from_slice(b"CAAAAAAAAAAG");
+        seq
+    }
+
+    fn places(record: VcfRecord, touched: &[usize]) -> Vec<TrackedJunction> {
+        let change = KnownChange::from_record(VcfRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
+        let windows: Vec<ReferenceWindow> = window_requests(&change)
+            .iter()
+            .map(|w| ReferenceWindow {
+                start: w.from,
+                bases: genome()[w.from..w.to.min(1000)].to_vec(),
+                is_present: true,
+            })
+            .collect();
+        let touched = touched.iter().copied().collect();
+        let each = change.junctions.iter().enumerate();
+        each.map(|(j, junction)| build_junction(0, &change, junction, [&windows[2 * j], &windows[2 * j + 1]], &touched))
+            .collect()
+    }
+
+    #[test]
+    fn alleles_are_spelled_with_what_stands_around_them() {
+        let g = genome();
+        let base = |pos: usize| (g[pos] as char).to_string();
+        let other = if g[299] == b'A' { "C" } else { "A" };
+        let snv = VcfRecord { pos: 300, reference: base(299), alternate: other.into(), ..VcfRecord::default() };
+        let [place] = &places(snv, &[235, 290, 299, 362, 363])[..] else { panic!("one place") };
+        assert!(place.is_substitution() && place.repeat.is_none());
+        assert_eq!(place.alternative, [&g[139..299], other.as_bytes(), &g[300..460]].concat());
+        assert_eq!(place.left.as_ref().unwrap().0, g[139..459]);
+        assert_eq!(place.right.as_ref().unwrap(), &(g[140..460].to_vec(), 160));
+        assert_eq!(place.affected_positions, 1 | 1 << 55 | 1 << 64 | 1 << 127);
+        // At the end of the sequence there are fewer bases.
+        let last = VcfRecord { pos: 1000, reference: base(999), alternate: other.into(), ..VcfRecord::default() };
+        let place = &places(last, &[])[0];
+        assert_eq!((place.cuts, place.alternative.len()), ([160, 161], 161));
+    }
+
+    #[test]
+    fn repeats_that_change_their_length_are_known() {
+        let shorter = VcfRecord { pos: 500, reference: "CA".into(), alternate: "C".into(), ..VcfRecord::default() };
+        assert_eq!(places(shorter, &[])[0].repeat, Some((1, 10)));
+        let longer = VcfRecord { pos: 500, reference: "C".into(), alternate: "CAA".into(), ..VcfRecord::default() };
+        assert_eq!(places(longer, &[])[0].repeat, Some((1, 12)));
+        let novel = VcfRecord { pos: 500, reference: "C".into(), alternate: "CGTTGC".into(), ..VcfRecord::default() };
+        assert_eq!(places(novel, &[])[0].repeat, None);
+    }
+
+    #[test]
+    fn an_inversion_is_two_junctions_of_turned_sides() {
+        let g = genome();
+        let record = VcfRecord {
+            pos: 300,
+            reference: "N".into(),
+            alternate: "<INV>".into(),
+            end: Some(700),
+            ..VcfRecord::default()
+        };
+        let [one, two] = &places(record, &[])[..] else { panic!("two places") };
+        let turned = genuma_reads::dna::reverse_complement(&g[540..700]);
+        assert_eq!(one.alternative, [&g[140..300], &turned].concat());
+        assert_eq!(one.left.as_ref().unwrap().0, g[140..460]);
+        assert_eq!(one.right.as_ref().unwrap().0, genuma_reads::dna::reverse_complement(&g[540..860]));
+        assert_eq!(two.alternative, [&genuma_reads::dna::reverse_complement(&g[300..460]), &g[700..860]].concat());
+        assert!(one.deleted_len.is_none());
+    }
+}

@@ -1,0 +1,154 @@
+//! State that the masters of a farm share: the source, the sink, and the numbers that keep the tasks in order.
+
+use crate::sleep::Sleeper;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::try_lock::TryLock;
+
+/// The task source with the number of the task that it fills next.
+pub(crate) struct NumberedSource<I> {
+    pub(crate) source: I,
+    pub(crate) next_task: u64,
+}
+
+/// Task source and result sink, each used by one master at a time, with the numbers that keep the tasks in order.
+pub(crate) struct SharedSourceAndSink<'a, I, O> {
+    input: TryLock<NumberedSource<I>>,
+    sink: TryLock<O>,
+    /// Number of tasks read.
+    tasks_read: AtomicU64,
+    /// Number of the task whose result goes to the sink next.
+    next_in_order: AtomicU64,
+    /// Index of the master that read a task, by the task number modulo the length, a power of two.
+    reader_of_task: Box<[AtomicU64]>,
+    /// Number of the task whose result the source waits for. `u64::MAX` if it never waited. The source waits as long
+    /// as this equals the next task in order.
+    source_waits_for_task: AtomicU64,
+    /// Set when no more tasks are read.
+    has_ended: AtomicBool,
+    /// Set when all masters are to stop at once.
+    is_aborted: AtomicBool,
+    master_sleepers: &'a [MasterSleeper],
+}
+
+/// Sleep state of one master, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct MasterSleeper(pub(crate) Sleeper);
+
+impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
+    /// Creates the shared state for these masters and `tasks` tasks in total.
+    pub(crate) fn new(source: I, sink: O, masters: &'a [MasterSleeper], tasks: usize) -> Self {
+        SharedSourceAndSink {
+            input: TryLock::new(NumberedSource { source, next_task: 0 }),
+            sink: TryLock::new(sink),
+            tasks_read: AtomicU64::new(0),
+            next_in_order: AtomicU64::new(0),
+            reader_of_task: (0..tasks.next_power_of_two()).map(|_| AtomicU64::new(0)).collect(),
+            source_waits_for_task: AtomicU64::new(u64::MAX),
+            has_ended: AtomicBool::new(false),
+            is_aborted: AtomicBool::new(false),
+            master_sleepers: masters,
+        }
+    }
+
+    /// Lets master `me` read tasks through `read`, unless another master is reading; then returns `None`. `read` must
+    /// report each task to [`Self::record_read`].
+    pub(crate) fn try_read_tasks<R>(&self, me: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
+        let result = self.input.try_lock_and_run(read);
+        if result.is_some() {
+            self.wake_others(me);
+        }
+        result
+    }
+
+    /// Records that master `me` has read task `number`.
+    pub(crate) fn record_task_read(&self, me: usize, number: u64) {
+        self.reader_of_task[self.ring_index(number)].store(me as u64, Ordering::Relaxed);
+        self.tasks_read.store(number + 1, Ordering::Release);
+    }
+
+    /// Whether another master is reading tasks now.
+    pub(crate) fn is_source_being_read(&self) -> bool {
+        self.input.is_locked()
+    }
+
+    /// Number of the task whose result goes to the sink next.
+    pub(crate) fn next_task_in_order(&self) -> u64 {
+        self.next_in_order.load(Ordering::Acquire)
+    }
+
+    /// Index of the master that read task `number`. `None` if it has not been read.
+    pub(crate) fn master_that_read_task(&self, number: u64) -> Option<usize> {
+        let read = number < self.tasks_read.load(Ordering::Acquire);
+        read.then(|| self.reader_of_task[self.ring_index(number)].load(Ordering::Relaxed) as usize)
+    }
+
+    /// Lets master `me` pass results to the sink. It must hold the result of the next task in order. `pass_results`
+    /// gets the sink and the number of that task, and returns the number of the task after the last one passed. No
+    /// two masters can hold the next task, so the sink is never in use.
+    pub(crate) fn pass_results_to_sink<E>(
+        &self,
+        me: usize,
+        pass_results: impl FnOnce(&mut O, u64) -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let next = self.next_task_in_order();
+        let after = self.sink.try_lock_and_run(|sink| pass_results(sink, next));
+        let after = after.expect("only the master with the next task hands on")?;
+        self.next_in_order.store(after, Ordering::Release);
+        if self.master_sleepers.len() > 1 {
+            // Either this master sees the reader of `after` here, or that reader sees `after` as the next task before
+            // it sleeps. The same holds for the master that reads when the source waited for this result.
+            fence(Ordering::SeqCst);
+            if (next..after).contains(&self.source_waits_for_task.load(Ordering::Relaxed)) {
+                self.wake_others(me);
+            } else if let Some(other) = self.master_that_read_task(after).filter(|&other| other != me) {
+                self.master_sleepers[other].0.wake();
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that the source waits for more results. `next` was the next task in order when the source was called.
+    pub(crate) fn set_source_waiting(&self, next: u64) {
+        self.source_waits_for_task.store(next, Ordering::Relaxed);
+    }
+
+    /// Whether the source waits for results.
+    pub(crate) fn is_source_waiting(&self) -> bool {
+        self.source_waits_for_task.load(Ordering::Relaxed) == self.next_task_in_order()
+    }
+
+    /// Whether reading has ended: no master reads any more tasks.
+    pub(crate) fn has_source_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Stops reading in all masters.
+    pub(crate) fn end_reading(&self, me: usize) {
+        self.has_ended.store(true, Ordering::Release);
+        self.wake_others(me);
+    }
+
+    /// Whether all masters are to stop at once.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.is_aborted.load(Ordering::Relaxed)
+    }
+
+    /// Stops all masters at once.
+    pub(crate) fn abort_masters(&self, me: usize) {
+        self.is_aborted.store(true, Ordering::Relaxed);
+        self.wake_others(me);
+    }
+
+    fn wake_others(&self, me: usize) {
+        for (other, post) in self.master_sleepers.iter().enumerate() {
+            if other != me {
+                post.0.wake();
+            }
+        }
+    }
+
+    fn ring_index(&self, number: u64) -> usize {
+        number as usize & (self.reader_of_task.len() - 1)
+    }
+}

@@ -1,0 +1,305 @@
+//! Writes a partial table file from start to end, in large aligned buffers, on a separate thread: with direct I/O a
+//! write takes as long as the disk does.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use bytemuck::Zeroable;
+use genuma_machine::placement::{self, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
+use genuma_work::publish::PartialFile;
+
+use crate::Error;
+use crate::file;
+use crate::format::{self, FileSection, PAGE_BYTES, Page};
+
+/// Pages per write: 1 MiB.
+const PAGES_PER_WRITE: usize = 256;
+
+/// Number of buffers: one is filled while the other is written.
+const NUM_BUFFERS: usize = 2;
+
+/// A buffer with full pages, and the number of its first page in the file.
+struct FullBuffer {
+    buffer: PlacedSlice<Page>,
+    num_pages: usize,
+    first_page: u64,
+}
+
+/// A section after the pages that is being written.
+pub(crate) struct OpenSection {
+    offset: u64,
+    bytes: u64,
+    checksum: format::SectionChecksum,
+}
+
+/// Access to the writer thread for several threads that fill buffers.
+#[derive(Debug)]
+pub(crate) struct SharedBufferQueue<'s> {
+    full_buffers: Sender<FullBuffer>,
+    empty_buffers: Mutex<&'s mut Receiver<PlacedSlice<Page>>>,
+}
+
+impl SharedBufferQueue<'_> {
+    /// Allocates one more buffer, for a thread that fills pages.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn allocate_write_buffer() -> Result<PlacedSlice<Page>, placement::Error> {
+        PlacedSlice::new_zeroed(
+            PAGES_PER_WRITE,
+            &MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base },
+        )
+    }
+
+    /// Queues the first `full` pages of a buffer for writing at page `first`, and replaces the buffer by another one
+    /// with undefined content. Returns false if the writer thread has ended.
+    pub fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
+        let Ok(next) = self.empty_buffers.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
+        let buffer = std::mem::replace(buffer, next);
+        self.full_buffers.send(FullBuffer { buffer, num_pages: full, first_page: first }).is_ok()
+    }
+}
+
+/// A table file that is partial until it is published.
+#[derive(Debug)]
+pub(crate) struct TableFileWriter {
+    partial: PartialFile,
+    /// The buffer that is being filled; zero from the current page on.
+    buffer: PlacedSlice<Page>,
+    /// Number of full pages in the buffer.
+    num_full_pages: usize,
+    /// Number of pages in the file before the buffer.
+    first_page: u64,
+    /// Buffers that have been written and can be filled again.
+    empty_buffers: Receiver<PlacedSlice<Page>>,
+    writer_thread: WriterThread,
+}
+
+/// The thread that writes buffers and returns the file at the end.
+#[derive(Debug)]
+struct WriterThread {
+    /// `None` when all buffers have been queued.
+    full_buffers: Option<Sender<FullBuffer>>,
+    thread: Option<JoinHandle<io::Result<File>>>,
+}
+
+impl WriterThread {
+    /// Waits until all queued buffers are written.
+    fn join(&mut self) -> io::Result<File> {
+        self.full_buffers = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        let ended = ended.unwrap_or_else(|| Ok(Err(io::Error::other("an earlier write failed"))));
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        // An error has been reported already, or nobody needs it.
+        let _ = self.join();
+    }
+}
+
+impl TableFileWriter {
+    /// Memory of all buffers in bytes.
+    pub const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
+
+    /// Creates the partial file of the future table `path`, in the same folder.
+    ///
+    /// # Errors
+    /// There is no memory, or the file cannot be created.
+    pub fn create(path: &Path) -> Result<TableFileWriter, Error> {
+        let failed = |source| Error::Write { path: path.to_path_buf(), source };
+        let partial = PartialFile::create(path)?;
+        let no_file = || failed(io::Error::other("a table has to be a file, not a pipe or a device"));
+        let file = file::open_for_direct_writing(partial.partial_path().ok_or_else(no_file)?).map_err(failed)?;
+        let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
+        let buffer = || {
+            PlacedSlice::new_zeroed(PAGES_PER_WRITE, &at)
+                .map_err(|source| Error::NotEnoughMemory { path: path.to_path_buf(), source })
+        };
+        let (pieces, to_write) = channel::<FullBuffer>();
+        let (written, empty) = channel();
+        for _ in 1..NUM_BUFFERS {
+            // The receiver is in this function.
+            let _ = written.send(buffer()?);
+        }
+        let buffer = buffer()?;
+        let write = move || {
+            for FullBuffer { buffer, num_pages: full, first_page: first } in to_write {
+                file::write_pages(&file, &buffer[..full], first)?;
+                if written.send(buffer).is_err() {
+                    break;
+                }
+            }
+            Ok(file)
+        };
+        let thread = thread::Builder::new().name("table".to_owned()).spawn(write).map_err(failed)?;
+        let writing = WriterThread { full_buffers: Some(pieces), thread: Some(thread) };
+        Ok(TableFileWriter {
+            partial,
+            buffer,
+            num_full_pages: 0,
+            first_page: 0,
+            empty_buffers: empty,
+            writer_thread: writing,
+        })
+    }
+
+    /// Path of the finished table.
+    pub fn path(&self) -> &Path {
+        self.partial.path()
+    }
+
+    /// The page that is being filled, initially zero.
+    #[inline]
+    pub fn current_page(&mut self) -> &mut Page {
+        &mut self.buffer[self.num_full_pages]
+    }
+
+    /// Number of the current page in the file.
+    pub(crate) fn current_page_number(&self) -> u64 {
+        self.first_page + self.num_full_pages as u64
+    }
+
+    /// Finishes the current page and goes on to the next.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub(crate) fn finish_page(&mut self) -> Result<(), Error> {
+        self.num_full_pages += 1;
+        if self.num_full_pages == self.buffer.len() { self.write_full_pages() } else { Ok(()) }
+    }
+
+    /// Queues the full pages for writing.
+    fn write_full_pages(&mut self) -> Result<(), Error> {
+        let Ok(mut next) = self.empty_buffers.recv() else { return self.join_writer_thread().map(drop) };
+        next.fill(Page::zeroed());
+        let piece = FullBuffer {
+            buffer: std::mem::replace(&mut self.buffer, next),
+            num_pages: std::mem::take(&mut self.num_full_pages),
+            first_page: self.first_page,
+        };
+        self.first_page += piece.num_pages as u64;
+        let taken = self.writer_thread.full_buffers.as_ref().is_some_and(|pieces| pieces.send(piece).is_ok());
+        if taken { Ok(()) } else { self.join_writer_thread().map(drop) }
+    }
+
+    /// Waits until all queued buffers are written, and returns the file.
+    fn join_writer_thread(&mut self) -> Result<File, Error> {
+        self.writer_thread.join().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
+    }
+
+    /// Queues all full pages, and lets several threads write the following pages.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub fn share_writer_thread(&mut self) -> Result<SharedBufferQueue<'_>, Error> {
+        self.write_full_pages()?;
+        match &self.writer_thread.full_buffers {
+            Some(pieces) => Ok(SharedBufferQueue {
+                full_buffers: pieces.clone(),
+                empty_buffers: Mutex::new(&mut self.empty_buffers),
+            }),
+            None => Err(self.join_writer_thread().err().unwrap_or_else(|| self.earlier_write_error())),
+        }
+    }
+
+    /// Moves the current position past `pages` pages that other threads have written. `refused`: whether one of these
+    /// threads failed to write.
+    ///
+    /// # Errors
+    /// The disk is full or writing failed, here or in the other threads.
+    pub fn skip_pages_of_other_threads(&mut self, pages: u64, refused: bool) -> Result<(), Error> {
+        self.first_page += pages;
+        if refused {
+            Err(self.join_writer_thread().err().unwrap_or_else(|| self.earlier_write_error()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn earlier_write_error(&self) -> Error {
+        Error::Write { path: self.path().to_path_buf(), source: io::Error::other("an earlier write failed") }
+    }
+
+    /// Waits until all full pages are written, and opens the file for reading.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub fn reopen_for_reading(&mut self) -> Result<File, Error> {
+        // A buffer comes back when it has been written. When all have been queued, all pages before them are written.
+        for _ in 0..NUM_BUFFERS {
+            self.write_full_pages()?;
+        }
+        let path = self.partial.partial_path().unwrap_or(self.path());
+        file::open_for_direct_reading(path).map_err(|source| Error::Open { path: self.path().to_path_buf(), source })
+    }
+
+    /// Begins a section at the next page.
+    pub fn begin_section(&self) -> OpenSection {
+        OpenSection {
+            offset: self.current_page_number() * PAGE_BYTES as u64,
+            bytes: 0,
+            checksum: format::SectionChecksum::default(),
+        }
+    }
+
+    /// Appends bytes to a section.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub fn append_to_section(&mut self, part: &mut OpenSection, mut bytes: &[u8]) -> Result<(), Error> {
+        part.checksum.add_bytes(bytes);
+        while !bytes.is_empty() {
+            let at = part.bytes as usize % PAGE_BYTES;
+            let (now, rest) = bytes.split_at(bytes.len().min(PAGE_BYTES - at));
+            self.current_page().0[at..at + now.len()].copy_from_slice(now);
+            part.bytes += now.len() as u64;
+            bytes = rest;
+            if at + now.len() == PAGE_BYTES {
+                self.finish_page()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a section. The rest of its last page is zero.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub(crate) fn end_section(&mut self, part: &OpenSection) -> Result<FileSection, Error> {
+        if !part.bytes.is_multiple_of(PAGE_BYTES as u64) {
+            self.finish_page()?;
+        }
+        Ok(FileSection { offset: part.offset, bytes: part.bytes, checksum: part.checksum.checksum() })
+    }
+
+    /// Writes a section from the given byte slices.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub fn write_section(&mut self, pieces: &[&[u8]]) -> Result<FileSection, Error> {
+        let mut part = self.begin_section();
+        pieces.iter().try_for_each(|bytes| self.append_to_section(&mut part, bytes))?;
+        self.end_section(&part)
+    }
+
+    /// Writes the header and returns the complete file, which has yet to be published.
+    ///
+    /// # Errors
+    /// The disk is full or writing fails.
+    pub fn finish_with_header(mut self, header: &Page) -> Result<PartialFile, Error> {
+        self.write_full_pages()?;
+        let file = self.join_writer_thread()?;
+        self.buffer[0] = *header;
+        match file::write_pages(&file, &self.buffer[..1], 0) {
+            Ok(()) => Ok(self.partial),
+            Err(source) => Err(Error::Write { path: self.path().to_path_buf(), source }),
+        }
+    }
+}

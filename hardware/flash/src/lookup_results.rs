@@ -1,0 +1,75 @@
+//! Results of a lookup of many keys, in the order of the keys.
+
+/// The values found for many keys. Reuse it for many lookups: it keeps its memory.
+#[derive(Debug, Clone, Default)]
+pub struct LookupResults {
+    is_found: Vec<bool>,
+    values: Vec<u8>,
+    value_bytes: usize,
+}
+
+impl LookupResults {
+    /// Creates empty results.
+    pub fn new() -> LookupResults {
+        LookupResults::default()
+    }
+
+    /// Number of keys that were looked up.
+    pub fn len(&self) -> usize {
+        self.is_found.len()
+    }
+
+    /// Whether no key was looked up.
+    pub fn is_empty(&self) -> bool {
+        self.is_found.is_empty()
+    }
+
+    /// The value of key number `key` of the lookup, counted from 0. `None` if the key is not in the table.
+    ///
+    /// # Panics
+    /// When fewer keys were looked up.
+    pub fn get(&self, key: usize) -> Option<&[u8]> {
+        self.is_found[key].then(|| &self.values[key * self.value_bytes..(key + 1) * self.value_bytes])
+    }
+
+    /// Iterates over the values in the order of the keys; `None` for absent keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        (0..self.len()).map(|key| self.get(key))
+    }
+
+    /// Clears the results and allocates space for `keys` keys with values of `value` bytes.
+    pub(crate) fn reset_for_keys(&mut self, keys: usize, value: usize) -> LookupResultsMut<'_> {
+        self.is_found.clear();
+        self.is_found.resize(keys, false);
+        // Old bytes may remain in `values`, but no key is marked as found.
+        self.values.resize(keys * value, 0);
+        self.value_bytes = value;
+        LookupResultsMut { is_found: &mut self.is_found, values: &mut self.values, value_bytes: value }
+    }
+}
+
+/// Mutable results of some consecutive keys.
+#[derive(Debug)]
+pub(crate) struct LookupResultsMut<'a> {
+    is_found: &'a mut [bool],
+    values: &'a mut [u8],
+    value_bytes: usize,
+}
+
+impl<'a> LookupResultsMut<'a> {
+    /// Splits the results into those of the first `keys` keys and the rest.
+    pub fn split_at(self, keys: usize) -> (LookupResultsMut<'a>, LookupResultsMut<'a>) {
+        let (found, others) = self.is_found.split_at_mut(keys);
+        let (values, rest) = self.values.split_at_mut(keys * self.value_bytes);
+        (
+            LookupResultsMut { is_found: found, values, value_bytes: self.value_bytes },
+            LookupResultsMut { is_found: others, values: rest, value_bytes: self.value_bytes },
+        )
+    }
+
+    /// Stores the value of a key.
+    pub fn set_value(&mut self, key: usize, value: &[u8]) {
+        self.is_found[key] = true;
+        self.values[key * self.value_bytes..(key + 1) * self.value_bytes].copy_from_slice(value);
+    }
+}

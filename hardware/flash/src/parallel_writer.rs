@@ -1,0 +1,327 @@
+//! Writes a table from entries of several threads. Each thread produces the entries of key ranges (consecutive ranges
+//! of keys). In the order of the key ranges each thread learns where its entries begin, and then fills its pages
+//! independently. Entries that do not fill the last page are passed on to the next key range.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use genuma_machine::placement::PlacedSlice;
+use genuma_machine::processor::SimdLevel;
+use genuma_work::ordered_section::{OrderedSection, PanicGuard};
+
+use crate::error::Error;
+use crate::file_writer::SharedBufferQueue;
+use crate::filter::{FilterGroupBuilder, FilterGroups};
+use crate::format::{Page, PageLayout};
+use crate::hot_entries::HotEntrySelector;
+use crate::writer::TableWriter;
+
+/// State that is passed from one key range to the next.
+#[derive(Debug, Default)]
+struct WriteState {
+    /// Number of entries before the key range.
+    entries: u64,
+    /// Keys of the entries on the page that is not yet full.
+    keys: Vec<u64>,
+    /// Values of the entries on the page that is not yet full.
+    values: Vec<u8>,
+    first: u64,
+    last: u64,
+    /// The error that ended writing.
+    error: Option<Error>,
+}
+
+/// A table that several threads write: see [`TableWriter::write_in_parallel`].
+#[derive(Debug)]
+pub struct ParallelTableWriter<'w> {
+    path: PathBuf,
+    shape: PageLayout,
+    /// Maximum number of entries.
+    max_entries: u64,
+    num_hot_entries: usize,
+    ordered_state: OrderedSection<WriteState>,
+    groups: &'w FilterGroups,
+    buffers: SharedBufferQueue<'w>,
+    /// First key of each full page.
+    firsts: Mutex<Vec<u64>>,
+    choosers: Mutex<Vec<HotEntrySelector>>,
+    has_write_failed: AtomicBool,
+}
+
+/// One thread's writer. It writes some of the key ranges that the table is divided into.
+#[derive(Debug)]
+pub struct KeyRangeWriter<'t, 'w> {
+    table: &'t ParallelTableWriter<'w>,
+    _watch: PanicGuard<'t, WriteState>,
+    buffer: PlacedSlice<Page>,
+    firsts: Vec<u64>,
+    filling: FilterGroupBuilder,
+    chooser: HotEntrySelector,
+}
+
+/// Consecutive entries: keys, and concatenated values.
+pub type EntrySlices<'a> = (&'a [u64], &'a [u8]);
+
+impl<'w> ParallelTableWriter<'w> {
+    /// Creates the key range writer of one thread.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn new_key_range_writer(&self) -> Result<KeyRangeWriter<'_, 'w>, Error> {
+        let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
+        Ok(KeyRangeWriter {
+            table: self,
+            _watch: self.ordered_state.stop_on_panic(),
+            buffer: SharedBufferQueue::allocate_write_buffer().map_err(memory)?,
+            firsts: Vec::new(),
+            filling: self.groups.new_builder(),
+            chooser: HotEntrySelector::new(self.num_hot_entries, self.shape.value_bytes),
+        })
+    }
+
+    /// Finds the first invalid entry in `runs`, which follow the entries of `turn`: a key out of order, a value of
+    /// the wrong size, or more entries than specified.
+    fn find_error(&self, turn: &WriteState, runs: &[EntrySlices<'_>]) -> Option<Error> {
+        let (mut entry, mut before) = (turn.entries, (turn.entries > 0).then_some(turn.last));
+        for (keys, values) in runs {
+            let path = self.path.clone();
+            if values.len() != keys.len() * self.shape.value_bytes {
+                let wanted = keys.len() * self.shape.value_bytes;
+                return Some(Error::WrongValueSize { path, entry, given: values.len(), wanted });
+            }
+            if entry + keys.len() as u64 > self.max_entries {
+                return Some(Error::TooManyEntries { path, most: self.max_entries });
+            }
+            let follows = |&key: &u64| before.is_none_or(|before| before < key);
+            if !(keys.first().is_none_or(follows) && is_strictly_ascending(keys)) {
+                for &key in *keys {
+                    match before {
+                        Some(before) if before >= key => {
+                            return Some(Error::KeysOutOfOrder { path, entry, key, before });
+                        }
+                        _ => (entry, before) = (entry + 1, Some(key)),
+                    }
+                }
+            }
+            entry += keys.len() as u64;
+            before = keys.last().copied().or(before);
+        }
+        None
+    }
+}
+
+/// Whether each key is larger than the one before.
+pub(crate) fn is_strictly_ascending(keys: &[u64]) -> bool {
+    // Without an early exit, so that the loop can be vectorised.
+    SimdLevel::widest_available().run_at_level(
+        #[inline(always)]
+        || keys.iter().zip(keys.get(1..).unwrap_or_default()).fold(true, |rise, (a, b)| rise & (a < b)),
+    )
+}
+
+/// Copies the last `entries` entries of `runs` to the end of `keys` and `values`.
+fn copy_last_entries(
+    runs: &[EntrySlices<'_>],
+    mut entries: usize,
+    shape: PageLayout,
+    keys: &mut Vec<u64>,
+    values: &mut Vec<u8>,
+) {
+    let mut from = runs.len();
+    let mut skip = 0;
+    while entries > 0 {
+        from -= 1;
+        let there = runs[from].0.len();
+        skip = there.saturating_sub(entries);
+        entries = entries.saturating_sub(there);
+    }
+    for (run_keys, run_values) in &runs[from..] {
+        keys.extend_from_slice(&run_keys[skip..]);
+        values.extend_from_slice(&run_values[skip * shape.value_bytes..]);
+        skip = 0;
+    }
+}
+
+impl KeyRangeWriter<'_, '_> {
+    /// Adds the entries of key range number `number`, counted from 0. Each key range must be added exactly once, by any
+    /// thread; a call waits until all earlier key ranges were added. `weight` returns the weight of a value, as for
+    /// [`TableWriter::push_entry`].
+    ///
+    /// Returns whether to continue: false if another thread has stopped, an entry is invalid or writing failed.
+    /// [`TableWriter::write_in_parallel`] then returns the error.
+    pub fn add_key_range(&mut self, number: u64, runs: &[EntrySlices<'_>], weight: impl Fn(&[u8]) -> u64) -> bool {
+        let (shape, turns) = (self.table.shape, &self.table.ordered_state);
+        let entries: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
+        let (mut fit, mut first, mut last) = (true, None, None);
+        for &(keys, values) in runs.iter().filter(|run| !run.0.is_empty()) {
+            fit &= values.len() == keys.len() * shape.value_bytes && last.is_none_or(|last| last < keys[0]);
+            fit &= is_strictly_ascending(keys);
+            first = first.or(Some(keys[0]));
+            last = keys.last().copied();
+        }
+        let begun = turns.run(number, |turn| {
+            let follows = turn.entries == 0 || first.is_none_or(|first| turn.last < first);
+            if !(fit && follows && turn.entries + entries as u64 <= self.table.max_entries) {
+                turn.error = self.table.find_error(turn, runs);
+                return None;
+            }
+            let (before, on_page) = (turn.entries, turn.keys.len());
+            if before == 0 {
+                turn.first = first.unwrap_or(0);
+            }
+            turn.entries += entries as u64;
+            turn.last = last.unwrap_or(turn.last);
+            let carried = if on_page + entries < shape.entries_per_page {
+                copy_last_entries(runs, entries, shape, &mut turn.keys, &mut turn.values);
+                None
+            } else {
+                let carried = (std::mem::take(&mut turn.keys), std::mem::take(&mut turn.values));
+                let left = (on_page + entries) % shape.entries_per_page;
+                copy_last_entries(runs, left, shape, &mut turn.keys, &mut turn.values);
+                Some((carried, entries - left))
+            };
+            Some((before, carried))
+        });
+        let go_on = match begun {
+            None => false,
+            Some(None) => {
+                turns.close();
+                false
+            }
+            Some(Some((_, None))) => true,
+            Some(Some((before, Some(((keys, values), now))))) => {
+                let page = before / shape.entries_per_page as u64;
+                self.write_pages(page, (&keys, &values), runs, now)
+            }
+        };
+        if go_on && self.table.num_hot_entries > 0 {
+            for (keys, values) in runs {
+                for (entry, &key) in keys.iter().enumerate() {
+                    let value = &values[entry * shape.value_bytes..][..shape.value_bytes];
+                    self.chooser.offer_entry(key, value, weight(value));
+                }
+            }
+        }
+        go_on
+    }
+
+    /// Writes full pages, starting at page `page` (from 0): from the entries carried over, and from the first
+    /// `entries` entries of `runs`.
+    fn write_pages(
+        &mut self,
+        page: u64,
+        carried: EntrySlices<'_>,
+        runs: &[EntrySlices<'_>],
+        mut entries: usize,
+    ) -> bool {
+        let shape = self.table.shape;
+        self.firsts.clear();
+        // Page numbers in the file include the header.
+        let (mut number, mut full, mut on_page) = (page + 1, 0, 0);
+        let mut first = number;
+        let full_pages = runs.iter().map(|&(keys, values)| {
+            let now = keys.len().min(entries);
+            entries -= now;
+            (&keys[..now], &values[..now * shape.value_bytes])
+        });
+        for (mut keys, mut values) in [carried].into_iter().chain(full_pages) {
+            while let Some(&key) = keys.first() {
+                if on_page == 0 {
+                    self.filling.start_page(self.table.groups, number - 1);
+                    self.firsts.push(key);
+                }
+                let now = keys.len().min(shape.entries_per_page - on_page);
+                let (page_keys, page_values) = (&keys[..now], &values[..now * shape.value_bytes]);
+                self.filling.add_keys(page_keys);
+                let page = &mut self.buffer[full];
+                shape.write_entries(page, on_page, page_keys, page_values);
+                (keys, values) = (&keys[now..], &values[now * shape.value_bytes..]);
+                on_page += now;
+                if on_page == shape.entries_per_page {
+                    page.write_checksum(number);
+                    (number, full, on_page) = (number + 1, full + 1, 0);
+                    if full == self.buffer.len() {
+                        if !self.write_buffer(full, first) {
+                            return false;
+                        }
+                        (full, first) = (0, number);
+                    }
+                }
+            }
+        }
+        let mut firsts = self.table.firsts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, end) = (page as usize, page as usize + self.firsts.len());
+        let len = firsts.len().max(end);
+        firsts.resize(len, 0);
+        firsts[from..end].copy_from_slice(&self.firsts);
+        drop(firsts);
+        full == 0 || self.write_buffer(full, first)
+    }
+
+    fn write_buffer(&mut self, full: usize, first: u64) -> bool {
+        let written = self.table.buffers.queue_full_pages(&mut self.buffer, full, first);
+        if !written {
+            self.table.has_write_failed.store(true, Relaxed);
+            self.table.ordered_state.close();
+        }
+        written
+    }
+
+    /// Stops writing at key range `number`, which cannot be produced. Returns false if another thread has stopped
+    /// before.
+    pub fn stop_at_key_range(&mut self, number: u64) -> bool {
+        self.table.ordered_state.run_last(number, |_| ()).is_some()
+    }
+
+    /// Ends this thread's work: it has no more key ranges.
+    pub fn finish_thread(mut self) {
+        self.filling.merge_into_groups(self.table.groups);
+        self.table.choosers.lock().unwrap_or_else(PoisonError::into_inner).push(self.chooser);
+    }
+}
+
+impl TableWriter {
+    /// Calls `work`, which starts and joins threads that write all entries of the table. No entries may be added
+    /// otherwise, before or after. The table is the same as with [`TableWriter::push_entry`], however the entries are
+    /// divided into key ranges. Returns the result of `work`.
+    ///
+    /// # Errors
+    /// As for [`TableWriter::push_entry`].
+    pub fn write_in_parallel<T>(&mut self, work: impl FnOnce(&ParallelTableWriter<'_>) -> T) -> Result<T, Error> {
+        let (shape, wanted_hot) = (self.shape, self.spec.hot_entries);
+        let together = ParallelTableWriter {
+            path: self.file_writer.path().to_path_buf(),
+            shape,
+            max_entries: self.spec.max_entries,
+            num_hot_entries: wanted_hot,
+            ordered_state: OrderedSection::new(WriteState::default()),
+            groups: &self.filter_groups,
+            buffers: self.file_writer.share_writer_thread()?,
+            firsts: Mutex::default(),
+            choosers: Mutex::default(),
+            has_write_failed: AtomicBool::new(false),
+        };
+        let done = work(&together);
+        let ParallelTableWriter { ordered_state: turns, firsts, choosers, has_write_failed: refused, .. } = together;
+        let turn = turns.into_inner();
+        if let Some(fault) = turn.error {
+            return Err(fault);
+        }
+        self.page_first_keys = firsts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.file_writer.skip_pages_of_other_threads(self.page_first_keys.len() as u64, refused.into_inner())?;
+        if let Some(&key) = turn.keys.first() {
+            self.begin_page(key);
+            self.filter_builder.add_keys(&turn.keys);
+            shape.write_entries(self.file_writer.current_page(), 0, &turn.keys, &turn.values);
+        }
+        (self.entries, self.entries_on_page, self.first_key, self.last_key) =
+            (turn.entries, turn.keys.len(), turn.first, turn.last);
+        self.hot_selector = HotEntrySelector::merge_selectors(
+            choosers.into_inner().unwrap_or_else(PoisonError::into_inner),
+            wanted_hot,
+            shape.value_bytes,
+        );
+        Ok(done)
+    }
+}

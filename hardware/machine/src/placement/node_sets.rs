@@ -1,0 +1,182 @@
+//! The NUMA nodes that this process may use. They are read for each placement, because a cpuset may change while a
+//! process runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Once;
+
+use super::{Error, MemoryPolicy};
+use crate::IdSet;
+
+const NODE_FOLDER: &str = "/sys/devices/system/node";
+const WEIGHTED_INTERLEAVE_FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+const TRANSPARENT_HUGE_PAGE_FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// The machine's NUMA nodes, by what they can be used for.
+#[derive(Debug, Clone)]
+pub(super) struct NumaNodeSets {
+    /// Online nodes.
+    pub online: IdSet,
+    /// Online nodes with memory.
+    pub with_memory: IdSet,
+    /// Online nodes with memory that this process may use; never empty.
+    pub usable: IdSet,
+}
+
+impl NumaNodeSets {
+    /// Reads the current node sets. A kernel without NUMA has one node, 0.
+    pub fn read_current() -> NumaNodeSets {
+        let list =
+            |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}")).filter(|set: &IdSet| !set.is_empty());
+        let online = list("online").unwrap_or(IdSet::from([0]));
+        let memory = list("has_memory").unwrap_or_else(|| online.clone());
+        let allowed = read_thread_mems_allowed().unwrap_or_else(|| online.clone());
+        let usable = memory.intersection(&allowed);
+        let usable = if usable.is_empty() { memory.clone() } else { usable };
+        NumaNodeSets { online, with_memory: memory, usable }
+    }
+
+    /// Whether this process may use the memory of one node only.
+    pub fn has_one_usable_node(&self) -> bool {
+        self.usable.len() == 1
+    }
+
+    /// Checks that `policy` is valid: weights from 1 to 255, and nodes that exist, have memory and may be used.
+    pub fn check_policy(&self, policy: &MemoryPolicy) -> Result<(), Error> {
+        let named = policy.nodes();
+        if let MemoryPolicy::Weighted(weights) = policy
+            && let Some((&node, _)) = weights.iter().find(|(_, weight)| !(1..=255).contains(*weight))
+        {
+            return Err(Error::InvalidWeight { policy: policy.clone(), node });
+        }
+        if named.is_empty() && *policy != MemoryPolicy::Local {
+            return Err(Error::NoNodes { policy: policy.to_string(), usable: self.usable.clone() });
+        }
+        let (asked, usable) = (policy.to_string(), self.usable.clone());
+        let absent = named.difference(&self.online);
+        if !absent.is_empty() {
+            return Err(Error::UnknownNode { asked, nodes: absent, usable });
+        }
+        let empty = named.difference(&self.with_memory);
+        if !empty.is_empty() {
+            return Err(Error::NodeWithoutMemory { asked, nodes: empty, usable });
+        }
+        let forbidden = named.difference(&self.usable);
+        if !forbidden.is_empty() {
+            return Err(Error::NodeOutsideCpuset { asked, nodes: forbidden, usable });
+        }
+        Ok(())
+    }
+}
+
+/// Reads a small kernel file and parses its text. `None` if it cannot be read or parsed.
+pub(super) fn read_and_parse_file<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Reads the nodes that the calling thread's cpuset allows.
+fn read_thread_mems_allowed() -> Option<IdSet> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?.parse().ok()
+}
+
+/// The nodes among `candidates` that are nearest to `node`: `node` itself if it is a candidate.
+pub(super) fn nearest_nodes(node: u32, candidates: &IdSet) -> IdSet {
+    if candidates.contains(node) {
+        return IdSet::from([node]);
+    }
+    let distances = read_distances(node);
+    let distance = |id: u32| distances.get(&id).copied().unwrap_or(u32::MAX);
+    let least = candidates.iter().map(distance).min();
+    candidates.iter().filter(|&id| Some(distance(id)) == least).collect()
+}
+
+/// Reads the NUMA distance from `node` to each online node.
+pub(super) fn read_distances(node: u32) -> BTreeMap<u32, u32> {
+    let row: String = read_and_parse_file(format!("{NODE_FOLDER}/node{node}/distance")).unwrap_or_default();
+    let online: IdSet = read_and_parse_file(format!("{NODE_FOLDER}/online")).unwrap_or_default();
+    online.iter().zip(row.split_whitespace().filter_map(|word| word.parse().ok())).collect()
+}
+
+/// Reads the online CPUs of `node`.
+pub(super) fn read_node_cpus(node: u32) -> IdSet {
+    let online = || {
+        read_and_parse_file("/sys/devices/system/cpu/online").filter(|_| node == 0 && !Path::new(NODE_FOLDER).exists())
+    };
+    read_and_parse_file(format!("{NODE_FOLDER}/node{node}/cpulist")).or_else(online).unwrap_or_default()
+}
+
+/// Reads the kernel's interleave weights of `nodes`. `None` before Linux 6.9.
+pub(super) fn read_kernel_interleave_weights(nodes: &IdSet) -> Option<BTreeMap<u32, u32>> {
+    nodes
+        .iter()
+        .map(|node| Some((node, read_and_parse_file(format!("{WEIGHTED_INTERLEAVE_FOLDER}/node{node}"))?)))
+        .collect()
+}
+
+/// Reads the size of a transparent huge page in bytes. `None` if transparent huge pages are disabled.
+pub(super) fn transparent_huge_page_bytes() -> Option<usize> {
+    let enabled: String = read_and_parse_file(format!("{TRANSPARENT_HUGE_PAGE_FOLDER}/enabled"))?;
+    if enabled.contains("[never]") {
+        return None;
+    }
+    read_and_parse_file(format!("{TRANSPARENT_HUGE_PAGE_FOLDER}/hpage_pmd_size"))
+}
+
+/// Counts the free hugetlb pages of `bytes` bytes on `nodes`. `None` if the machine has no pool of that page size.
+pub(super) fn count_free_pool_pages(nodes: &IdSet, bytes: usize) -> Option<u64> {
+    let kib = bytes / 1024;
+    let free = |node| {
+        read_and_parse_file::<u64>(format!("{NODE_FOLDER}/node{node}/hugepages/hugepages-{kib}kB/free_hugepages"))
+    };
+    nodes.iter().map(free).sum()
+}
+
+/// Log message: what happens when memory cannot be placed.
+pub(super) const LOCAL_FALLBACK_MESSAGE: &str =
+    "memory is not placed on the requested nodes, local memory is used instead";
+
+/// Warns, once per process, that placement is degraded. `what` names the consequence, `why` the reason.
+pub(super) fn warn_placement_degraded(what: &str, why: &str) {
+    static WARN_ONCE: Once = Once::new();
+    WARN_ONCE.call_once(|| tracing::warn!("{what}: {why}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nodes 0, 2, 5 and 7 are online; 7 has no memory; 5 is outside of the cpuset.
+    fn sparse() -> NumaNodeSets {
+        NumaNodeSets { online: [0, 2, 5, 7].into(), with_memory: [0, 2, 5].into(), usable: [0, 2].into() }
+    }
+
+    #[test]
+    fn wrong_asks_name_the_nodes_and_what_may_be_used() {
+        let said = |policy: MemoryPolicy| sparse().check_policy(&policy).expect_err("a wrong ask").to_string();
+        let may = "may use memory of nodes 0,2";
+        for (policy, why) in [
+            (MemoryPolicy::Bind([0, 1, 3].into()), "no node 1,3 on this machine: this process"),
+            (MemoryPolicy::Interleave([2, 7].into()), "node 7 has no memory: this process"),
+            (MemoryPolicy::PreferredMany([0, 5].into()), "node 5 is outside of this process's cpuset: it"),
+        ] {
+            assert_eq!(said(policy.clone()), format!("{policy}: {why} {may}"));
+        }
+        assert!(said(MemoryPolicy::KernelWeighted(IdSet::new())).starts_with("kernel-weighted names no node: "));
+        assert!(said(MemoryPolicy::Weighted([(0, 1), (2, 0)].into())).ends_with("node 2 is not between 1 and 255"));
+    }
+
+    #[test]
+    fn asks_that_can_be_met_pass() {
+        for policy in [
+            MemoryPolicy::Local,
+            MemoryPolicy::Bind([2].into()),
+            MemoryPolicy::Interleave([0, 2].into()),
+            MemoryPolicy::Weighted([(0, 255), (2, 1)].into()),
+        ] {
+            assert!(sparse().check_policy(&policy).is_ok(), "{policy}");
+        }
+        assert!(!sparse().has_one_usable_node());
+    }
+}

@@ -1,0 +1,142 @@
+//! A run store that is a folder: plain files, published by renaming.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::store_location::is_object_name;
+use crate::temp_object::TempObject;
+
+/// A folder of objects.
+#[derive(Debug)]
+pub struct FolderStore(pub PathBuf);
+
+/// An object of a folder store. Its file stays open, so that a later object with the same name does not replace its
+/// bytes.
+#[derive(Debug, Clone)]
+pub struct FolderObject {
+    path: PathBuf,
+    file: Arc<File>,
+    /// Length in bytes.
+    pub len: u64,
+    /// Inode number and modification time: differs between any two objects that have had this name.
+    pub version: String,
+}
+
+impl FolderStore {
+    pub fn create(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
+    }
+
+    pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
+        self.check_exists()?;
+        TempObject::create(&self.0, name)
+    }
+
+    pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
+        temp_object.publish_as(&self.0.join(name))
+    }
+
+    pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
+        let path = self.0.join(name);
+        let file = match open_if_exists(&path)? {
+            Some(file) => file,
+            None => {
+                self.check_exists()?;
+                match open_if_exists(&path)? {
+                    Some(file) => file,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let metadata = file.metadata().map_err(Error::io_error("read", &path))?;
+        if !metadata.is_file() {
+            return Err(Error::io_error("read", &path)(io::Error::other("not a file")));
+        }
+        let version = format!("{}-{}-{}", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
+        Ok(Some(FolderObject { path, file: Arc::new(file), len: metadata.len(), version }))
+    }
+
+    pub fn object_names(&self) -> Result<Vec<String>, Error> {
+        self.check_exists()?;
+        let list_error = || Error::io_error("list", &self.0);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(list_error())? {
+            let entry = entry.map_err(list_error())?;
+            let name = entry.file_name().into_string().ok().filter(|name| is_object_name(name));
+            match (name, entry.file_type()) {
+                (Some(name), Ok(kind)) if kind.is_file() => names.push(name),
+                _ => {}
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.0.join(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => self.check_exists(),
+            removed => removed.map_err(Error::io_error("remove", &path)),
+        }
+    }
+
+    /// Fails if the folder is missing. Opening the folder also makes a network file system refresh its cache of
+    /// missing files.
+    fn check_exists(&self) -> Result<(), Error> {
+        match File::open(&self.0) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                Err(Error::StoreMissing { location: self.0.display().to_string(), what: "folder" })
+            }
+            found => found.map(drop).map_err(Error::io_error("read", &self.0)),
+        }
+    }
+}
+
+/// Opens a file; `None` if it does not exist.
+fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
+    match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        file => file.map(Some).map_err(Error::io_error("read", path)),
+    }
+}
+
+impl FolderObject {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn read(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
+        self.check_len(range.end)?;
+        self.file.read_exact_at(bytes, range.start).map_err(|e| self.read_error(e))
+    }
+
+    /// Path in `/proc/self/fd` by which the file can be opened as long as this object keeps it open.
+    pub(crate) fn open_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
+        self.check_len(range.end)?;
+        Ok(Path::new("/proc/self/fd").join(self.file.as_raw_fd().to_string()))
+    }
+
+    /// Fails if the file has fewer bytes than `end`, because another program truncated it.
+    fn check_len(&self, end: u64) -> Result<(), Error> {
+        let found = self.file.metadata().map_err(|e| self.read_error(e))?.len();
+        if found < end {
+            return Err(Error::Truncated { object: self.path.display().to_string(), len: self.len, found });
+        }
+        Ok(())
+    }
+
+    fn read_error(&self, error: io::Error) -> Error {
+        match error.kind() {
+            // On a network file system, a file that another machine replaces is lost even for processes that have it
+            // open.
+            ErrorKind::StaleNetworkFileHandle => Error::Replaced { object: self.path.display().to_string() },
+            _ => Error::io_error("read", &self.path)(error),
+        }
+    }
+}

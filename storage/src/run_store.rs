@@ -1,0 +1,249 @@
+//! The run store: objects by name, in a folder or a bucket.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::bucket_options::BucketOptions;
+use crate::bucket_store::{self, BucketStore};
+use crate::error::Error;
+use crate::folder_store::{self, FolderStore};
+use crate::store_location::{StoreLocation, check_object_name};
+use crate::temp_object::TempObject;
+
+/// A folder or bucket that holds the objects of a run. Object names have letters, digits and `. _ - + =`, and do not
+/// begin with a dot.
+#[derive(Debug)]
+pub struct RunStore(Backend);
+
+#[derive(Debug)]
+enum Backend {
+    Folder(FolderStore),
+    Bucket(Arc<BucketStore>),
+}
+
+impl RunStore {
+    /// Opens the run store at `location`: a folder, `file:///folder`, `s3://bucket/prefix` or `gs://bucket/prefix`.
+    /// Files on their way to or from a bucket are kept in the folder `scratch`. Access to a bucket is configured by
+    /// the usual environment variables (`AWS_…`, `GOOGLE_…`). Sends no request.
+    ///
+    /// # Errors
+    /// The location is invalid, or the environment does not configure access to the bucket.
+    pub fn open(location: &str, scratch: &Path) -> Result<RunStore, Error> {
+        RunStore::open_with_options(location, scratch, &BucketOptions::from_environment())
+    }
+
+    /// [`RunStore::open`] with other options.
+    ///
+    /// # Errors
+    /// The errors of [`RunStore::open`].
+    pub fn open_with_options(location: &str, scratch: &Path, options: &BucketOptions) -> Result<RunStore, Error> {
+        Ok(RunStore(match StoreLocation::parse(location)? {
+            StoreLocation::Folder(path) => Backend::Folder(FolderStore(path)),
+            StoreLocation::Bucket(location) => {
+                Backend::Bucket(Arc::new(BucketStore::open(location, scratch, options)?))
+            }
+        }))
+    }
+
+    /// Creates the folder if it does not exist. A bucket must exist already.
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn create_folder(&self) -> Result<(), Error> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.create(),
+            Backend::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Creates a temporary file to write the object `name`: in the folder, or in the scratch folder of a bucket.
+    ///
+    /// # Errors
+    /// The name is invalid, or the file cannot be created.
+    pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
+        let name = check_object_name(name)?;
+        match &self.0 {
+            Backend::Folder(folder) => folder.create_temp_object(name),
+            Backend::Bucket(bucket) => bucket.create_temp_object(name),
+        }
+    }
+
+    /// Publishes a completely written file as the object `name`, replacing an older object. When this function
+    /// returns, the object is stored durably. The temporary object is removed, also after an error.
+    ///
+    /// # Errors
+    /// The disk is full or a system call failed; the bucket cannot be reached within the retry timeout, or rejects
+    /// the request.
+    pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
+        let name = check_object_name(name)?;
+        match &self.0 {
+            Backend::Folder(folder) => folder.publish(temp_object, name),
+            Backend::Bucket(bucket) => bucket.publish(temp_object, name),
+        }
+    }
+
+    /// Finds the object `name` as it is now; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The folder or bucket does not exist, cannot be reached within the retry timeout, or rejects the request.
+    pub fn find(&self, name: &str) -> Result<Option<StoredObject>, Error> {
+        let name = check_object_name(name)?;
+        Ok(match &self.0 {
+            Backend::Folder(folder) => folder.find(name)?.map(|found| StoredObject(FoundObject::Folder(found))),
+            Backend::Bucket(bucket) => {
+                bucket.find(name)?.map(|found| StoredObject(FoundObject::Bucket(Arc::clone(bucket), found)))
+            }
+        })
+    }
+
+    /// The sorted names of all objects, without temporary objects.
+    ///
+    /// # Errors
+    /// The errors of [`RunStore::find`].
+    pub fn object_names(&self) -> Result<Vec<String>, Error> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.object_names(),
+            Backend::Bucket(bucket) => bucket.object_names(),
+        }
+    }
+
+    /// Removes an object if it exists.
+    ///
+    /// # Errors
+    /// The errors of [`RunStore::find`].
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let name = check_object_name(name)?;
+        match &self.0 {
+            Backend::Folder(folder) => folder.remove(name),
+            Backend::Bucket(bucket) => bucket.remove(name),
+        }
+    }
+}
+
+/// For messages: the folder, or the URL of the bucket.
+impl fmt::Display for RunStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Backend::Folder(folder) => folder.0.display().fmt(f),
+            Backend::Bucket(bucket) => bucket.location().fmt(f),
+        }
+    }
+}
+
+/// An object of a run store. If another object replaces it, reading fails instead of returning bytes of the other
+/// object.
+#[derive(Debug)]
+pub struct StoredObject(FoundObject);
+
+#[derive(Debug)]
+enum FoundObject {
+    Folder(folder_store::FolderObject),
+    Bucket(Arc<BucketStore>, bucket_store::BucketObject),
+}
+
+impl StoredObject {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            FoundObject::Folder(found) => found.len,
+            FoundObject::Bucket(_, found) => found.len,
+        }
+    }
+
+    /// Whether the length is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A text that differs between any two objects that have had the same name; empty if the service reports no
+    /// versions.
+    pub fn version(&self) -> &str {
+        match &self.0 {
+            FoundObject::Folder(found) => &found.version,
+            FoundObject::Bucket(_, found) => found.etag.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// Reads a range of bytes into memory.
+    ///
+    /// # Errors
+    /// The object has fewer bytes; it was removed, replaced or truncated meanwhile; it cannot be read within the
+    /// retry timeout.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        self.check_range(&range)?;
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        match &self.0 {
+            FoundObject::Folder(found) => found.read(range, &mut bytes)?,
+            FoundObject::Bucket(bucket, found) => bucket.read(found, range, &mut bytes)?,
+        }
+        Ok(bytes)
+    }
+
+    /// Returns a local file with at least this range of bytes: the object itself in a folder, a copy in the scratch
+    /// folder for a bucket.
+    ///
+    /// # Errors
+    /// The errors of [`StoredObject::read`]; the scratch folder is full.
+    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalCopy, Error> {
+        self.check_range(&range)?;
+        Ok(match &self.0 {
+            FoundObject::Folder(found) => LocalCopy {
+                path: found.open_path(range)?,
+                object_offset: 0,
+                _keep_alive: KeepAlive::OpenFile(found.clone()),
+            },
+            FoundObject::Bucket(bucket, found) => {
+                let start = range.start;
+                let copy = bucket.fetch_range(found, range)?;
+                LocalCopy { path: copy.path().to_owned(), object_offset: start, _keep_alive: KeepAlive::TempCopy(copy) }
+            }
+        })
+    }
+
+    fn check_range(&self, range: &Range<u64>) -> Result<(), Error> {
+        let len = self.len();
+        if range.start <= range.end && range.end <= len {
+            return Ok(());
+        }
+        Err(Error::OutOfRange { object: self.to_string(), range: range.clone(), len })
+    }
+}
+
+/// For messages: the path of the file, or the URL of the object.
+impl fmt::Display for StoredObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            FoundObject::Folder(found) => found.path().display().fmt(f),
+            FoundObject::Bucket(bucket, found) => f.write_str(&bucket.url(found.name())),
+        }
+    }
+}
+
+/// A local file with bytes of an object. The path is valid in this process while this value exists.
+#[derive(Debug)]
+pub struct LocalCopy {
+    path: PathBuf,
+    object_offset: u64,
+    _keep_alive: KeepAlive,
+}
+
+/// Keeps the path valid.
+#[derive(Debug)]
+enum KeepAlive {
+    OpenFile(#[expect(dead_code, reason = "its file stays open")] folder_store::FolderObject),
+    TempCopy(#[expect(dead_code, reason = "removed when dropped")] TempObject),
+}
+
+impl LocalCopy {
+    /// Path to open for reading.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Offset in the object of the first byte of the file.
+    pub fn object_offset(&self) -> u64 {
+        self.object_offset
+    }
+}

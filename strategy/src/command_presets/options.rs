@@ -1,0 +1,202 @@
+//! One parser for all command lines: option tables define which options take values, and the role of each.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::invocation::Error;
+
+/// Rows of a program's options. Option names in a row are separated by spaces; aliases of one option by `|`, its main
+/// name first.
+pub(super) type OptionTable = &'static [(OptionArgument, OptionRole, &'static str)];
+
+/// Whether and how an option takes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionArgument {
+    /// No value.
+    Nothing,
+    /// A value: the rest of the word, or the next word.
+    Value,
+    /// A value in the same word behind `=`, or none.
+    OptionalValue,
+    /// Anything in the same word; only for programs whose options are whole words.
+    Attached,
+    /// A value, optionally preceded by a word such as `-sam` that gives its type.
+    TypedValue,
+    /// Two values in the next two words.
+    TwoValues,
+}
+
+/// Role of an option for genuma.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionRole {
+    /// Passed on unchanged to all instances.
+    Pass,
+    /// Dropped for instances: for the plain run only, or handled by genuma.
+    Drop,
+    /// Number of threads.
+    Threads,
+    /// Output file.
+    Output,
+    /// Bases of a block.
+    Block,
+    /// Index.
+    Index,
+    /// Files of read 1, separated by commas.
+    Reads1,
+    /// Files of read 2.
+    Reads2,
+    /// Files of single or interleaved reads.
+    Reads,
+    /// Files of interleaved mates.
+    Interleaved,
+    /// Refused, because it is not possible with several instances. The text says why.
+    Refuse(&'static str),
+}
+
+/// Syntax of a program's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionStyle {
+    /// As `getopt_long`: `-pM`, `-t4`, `-t 4`, `--threads=4`, `--threads 4`, `--`; options may follow operands.
+    Getopt,
+    /// Each option is a whole word: `-so`.
+    WholeWords,
+}
+
+/// A parsed item of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommandItem {
+    /// An option of the table.
+    Option {
+        /// Main name of the option.
+        name: &'static str,
+        /// Role of the option.
+        means: OptionRole,
+        /// The option as the program reads it, without its value: `-t`, `--cs=`.
+        spelled: OsString,
+        /// Value of the option.
+        value: Option<OsString>,
+        /// Word before the value that gives its type.
+        kind: Option<OsString>,
+    },
+    /// `--`: operands follow.
+    DoubleDash,
+    /// An operand.
+    Operand(OsString),
+}
+
+/// Option table and syntax of an aligner.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionGrammar {
+    /// Name of the aligner, for messages.
+    pub aligner: &'static str,
+    pub table: OptionTable,
+    pub style: OptionStyle,
+}
+
+struct OptionEntry {
+    takes: OptionArgument,
+    means: OptionRole,
+    name: &'static str,
+}
+
+impl OptionGrammar {
+    fn find_option(&self, word: &OsStr) -> Option<OptionEntry> {
+        self.table.iter().find_map(|&(takes, means, names)| {
+            let matches = |alias: &str| match takes {
+                OptionArgument::Attached => word.as_bytes().starts_with(alias.as_bytes()),
+                _ => word == alias,
+            };
+            let option = names.split_whitespace().find(|option| option.split('|').any(matches))?;
+            Some(OptionEntry { takes, means, name: option.split('|').next().unwrap_or(option) })
+        })
+    }
+
+    fn refused_error(&self, option: &OsStr, why: &str) -> Error {
+        let option = option.to_string_lossy().into_owned();
+        Error::Refused { aligner: self.aligner.to_owned(), option, why: why.to_owned() }
+    }
+
+    fn unknown_error(&self, option: &OsStr) -> Error {
+        self.refused_error(option, "unknown option; genuma cannot tell what it does with several instances; omit it")
+    }
+
+    /// Parses the words behind the program and its subcommand.
+    ///
+    /// # Errors
+    /// An option is unknown, refused, or lacks its value.
+    pub fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
+        let mut items = Vec::new();
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let bytes = word.as_bytes();
+            if bytes.len() < 2 || bytes[0] != b'-' {
+                items.push(CommandItem::Operand(word.clone()));
+            } else if self.style == OptionStyle::WholeWords {
+                let entry = self.find_option(word).ok_or_else(|| self.unknown_error(word))?;
+                items.push(self.parse_option(entry, word.clone(), None, &mut rest)?);
+            } else if bytes == b"--" {
+                items.push(CommandItem::DoubleDash);
+                items.extend(rest.by_ref().cloned().map(CommandItem::Operand));
+            } else if bytes.starts_with(b"--") {
+                let cut = bytes.iter().position(|&byte| byte == b'=');
+                let name = OsStr::from_bytes(&bytes[..cut.unwrap_or(bytes.len())]);
+                let entry = self.find_option(name).ok_or_else(|| self.unknown_error(name))?;
+                let glued = cut.map(|at| OsStr::from_bytes(&bytes[at + 1..]).to_owned());
+                items.push(self.parse_option(entry, name.to_owned(), glued, &mut rest)?);
+            } else {
+                self.parse_flag_cluster(bytes, &mut rest, &mut items)?;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Parses a cluster such as `-pMt4`: flags, the last of which may take a value.
+    fn parse_flag_cluster<'a>(
+        &self,
+        word: &[u8],
+        rest: &mut impl Iterator<Item = &'a OsString>,
+        items: &mut Vec<CommandItem>,
+    ) -> Result<(), Error> {
+        for at in 1..word.len() {
+            let name = OsString::from_vec(vec![b'-', word[at]]);
+            let entry = self.find_option(&name).ok_or_else(|| self.unknown_error(&name))?;
+            let behind = OsStr::from_bytes(&word[at + 1..]).to_owned();
+            let flag = entry.takes == OptionArgument::Nothing;
+            let glued = (!flag && !behind.is_empty()).then_some(behind);
+            items.push(self.parse_option(entry, name, glued, rest)?);
+            if !flag {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_option<'a>(
+        &self,
+        entry: OptionEntry,
+        mut spelled: OsString,
+        glued: Option<OsString>,
+        rest: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<CommandItem, Error> {
+        let OptionEntry { takes, means, name } = entry;
+        if let OptionRole::Refuse(why) = means {
+            return Err(self.refused_error(&spelled, why));
+        }
+        let mut next = || rest.next().cloned().ok_or_else(|| self.refused_error(&spelled, "its value is missing"));
+        let (kind, value) = match (takes, glued) {
+            (OptionArgument::Nothing, Some(_)) => return Err(self.refused_error(&spelled, "it takes no value")),
+            (OptionArgument::Nothing | OptionArgument::OptionalValue | OptionArgument::Attached, None) => (None, None),
+            (_, Some(value)) => (None, Some(value)),
+            (OptionArgument::Value, None) => (None, Some(next()?)),
+            (OptionArgument::TwoValues, None) => (Some(next()?), Some(next()?)),
+            (OptionArgument::TypedValue, None) => match next()? {
+                word if word.len() > 1 && word.as_bytes()[0] == b'-' => (Some(word), Some(next()?)),
+                word => (None, Some(word)),
+            },
+        };
+        if takes == OptionArgument::OptionalValue && value.is_some() && spelled.as_bytes().starts_with(b"--") {
+            spelled.push("=");
+        }
+        Ok(CommandItem::Option { name, means, spelled, value, kind })
+    }
+}

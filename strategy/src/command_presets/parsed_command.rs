@@ -1,0 +1,257 @@
+//! Collects what the words of a command line say, before facts are derived.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::slice;
+
+use super::options::{CommandItem, OptionRole};
+use super::{AlignerProgram, OperandKinds};
+use crate::invocation::{CommandWord, Error, InputMode, OutputTarget, ReadFiles, WordPart};
+
+/// Number of threads of a plain run as the command line gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThreadSetting {
+    /// A number.
+    Given(usize),
+    /// The placeholder `{threads}`.
+    Placeholder,
+    /// Not given: the program's default.
+    ProgramDefault,
+}
+
+/// A parsed command line.
+pub(super) struct ParsedCommand {
+    pub aligner: &'static str,
+    /// Words of an instance's command behind the program and its subcommand, without those that genuma adds.
+    pub words: Vec<CommandWord>,
+    pub threads: ThreadSetting,
+    pub output: OutputTarget,
+    /// Whether an operand comes before all options.
+    pub(crate) starts_with_operand: bool,
+    pub index: Option<OsString>,
+    /// Number of operands found between index and reads.
+    between: usize,
+    pub reads1: Vec<PathBuf>,
+    pub reads2: Vec<PathBuf>,
+    pub single: Vec<PathBuf>,
+    pub interleaved: Vec<PathBuf>,
+    /// Read files given as operands.
+    pub read_operands: Vec<PathBuf>,
+    /// Options by main name, with value and the word that gives the value's type.
+    pub options: Vec<(&'static str, Option<OsString>, Option<OsString>)>,
+}
+
+impl ParsedCommand {
+    /// Collects the items of `program`'s command line.
+    pub fn from_items(program: &AlignerProgram, items: Vec<CommandItem>) -> Result<ParsedCommand, Error> {
+        let mut sketch = ParsedCommand {
+            aligner: program.grammar.aligner,
+            words: Vec::new(),
+            threads: ThreadSetting::ProgramDefault,
+            output: OutputTarget::Stdout,
+            starts_with_operand: matches!(items.first(), Some(CommandItem::Operand(_))),
+            index: None,
+            between: 0,
+            reads1: Vec::new(),
+            reads2: Vec::new(),
+            single: Vec::new(),
+            interleaved: Vec::new(),
+            read_operands: Vec::new(),
+            options: Vec::new(),
+        };
+        for item in items {
+            match item {
+                CommandItem::DoubleDash => sketch.words.push(CommandWord::from_text("--")),
+                CommandItem::Operand(word) => sketch.add_operand(program, word)?,
+                CommandItem::Option { name, means, spelled, value, kind } => {
+                    sketch.options.push((name, value.clone(), kind.clone()));
+                    sketch.add_option(program, means, spelled, [kind, value])?;
+                }
+            }
+        }
+        Ok(sketch)
+    }
+
+    fn add_operand(&mut self, program: &AlignerProgram, word: OsString) -> Result<(), Error> {
+        match program.operands {
+            OperandKinds::Nothing => {
+                return Err(
+                    self.usage_error(format!("{}: unexpected operand; give files by their options", word.display()))
+                );
+            }
+            OperandKinds::IndexReads { .. } | OperandKinds::IndexStdin(_) if self.index.is_none() => {
+                self.words.push(CommandWord::from_text(&word));
+                self.index = Some(word);
+                if let OperandKinds::IndexStdin(stdin) = program.operands {
+                    self.words.extend(stdin.iter().map(CommandWord::from_text));
+                }
+            }
+            OperandKinds::IndexReads { between } if self.between < between => {
+                self.between += 1;
+                self.words.push(CommandWord::from_text(word));
+            }
+            OperandKinds::IndexReads { .. } => {
+                match self.read_operands.len() {
+                    0 => self.words.push(CommandWord(vec![WordPart::Reads1])),
+                    1 => self.words.push(CommandWord(vec![WordPart::Reads2])),
+                    _ => return Err(self.usage_error("more than two files of reads".to_owned())),
+                }
+                self.read_operands.push(word.into());
+            }
+            OperandKinds::IndexStdin(_) => self.read_operands.push(word.into()),
+        }
+        Ok(())
+    }
+
+    fn add_option(
+        &mut self,
+        program: &AlignerProgram,
+        means: OptionRole,
+        spelled: OsString,
+        [kind, value]: [Option<OsString>; 2],
+    ) -> Result<(), Error> {
+        let value_or = value.clone().unwrap_or_default();
+        match means {
+            OptionRole::Drop | OptionRole::Block | OptionRole::Refuse(_) => {}
+            OptionRole::Threads => {
+                self.threads = match (value_or.to_str(), value_or.to_str().and_then(|n| n.parse().ok())) {
+                    (Some("{threads}"), _) => ThreadSetting::Placeholder,
+                    (_, Some(n)) if n > 0 => ThreadSetting::Given(n),
+                    _ => {
+                        let why = format!("{} {}: not a number of threads", spelled.display(), value_or.display());
+                        return Err(self.usage_error(why));
+                    }
+                };
+            }
+            OptionRole::Output => {
+                self.output = if value_or == "-" { OutputTarget::Stdout } else { OutputTarget::File(value_or.into()) };
+            }
+            OptionRole::Index => {
+                self.words.extend([CommandWord::from_text(spelled), CommandWord::from_text(&value_or)]);
+                self.index = Some(value_or);
+            }
+            OptionRole::Pass => match value {
+                Some(value) if spelled.as_bytes().ends_with(b"=") => {
+                    self.words.push(CommandWord(vec![WordPart::Text(spelled), WordPart::Text(value)]));
+                }
+                value => {
+                    self.words.extend([Some(spelled), kind, value].into_iter().flatten().map(CommandWord::from_text))
+                }
+            },
+            OptionRole::Reads1 | OptionRole::Reads2 | OptionRole::Reads | OptionRole::Interleaved => {
+                let (files, name, piece) = match means {
+                    OptionRole::Reads1 => (&mut self.reads1, program.named[0], WordPart::Reads1),
+                    OptionRole::Reads2 => (&mut self.reads2, program.named[1], WordPart::Reads2),
+                    OptionRole::Reads => (&mut self.single, program.named[2], WordPart::Reads1),
+                    _ => (&mut self.interleaved, program.named[3], WordPart::Reads1),
+                };
+                if files.is_empty() {
+                    self.words.extend([CommandWord::from_text(name), CommandWord(vec![piece])]);
+                }
+                let part = |part: &[u8]| PathBuf::from(OsStr::from_bytes(part));
+                match program.commas {
+                    true => files.extend(value_or.as_bytes().split(|&byte| byte == b',').map(part)),
+                    false => files.push(value_or.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the option is given.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.options.iter().any(|(option, ..)| *option == name)
+    }
+
+    /// Returns the last value of the option.
+    pub fn option_value(&self, name: &str) -> Option<&str> {
+        self.options
+            .iter()
+            .rev()
+            .find(|(option, ..)| *option == name)
+            .and_then(|(_, value, _)| value.as_ref()?.to_str())
+    }
+
+    /// Returns the number of bases given by an option, such as `150`, or `100m` if `suffix`.
+    pub fn bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
+        let Some(text) = self.option_value(name) else {
+            return if self.has_option(name) {
+                Err(self.usage_error(format!("{name}: not a number of bases")))
+            } else {
+                Ok(None)
+            };
+        };
+        self.parse_bases(name, text, suffix).map(Some)
+    }
+
+    /// Parses `text`, the value of option `name`, as a number of bases.
+    pub fn parse_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
+        let (digits, unit) = match text.as_bytes().last() {
+            Some(b'k' | b'K') if suffix => (&text[..text.len() - 1], 1_000),
+            Some(b'm' | b'M') if suffix => (&text[..text.len() - 1], 1_000_000),
+            Some(b'g' | b'G') if suffix => (&text[..text.len() - 1], 1_000_000_000),
+            _ => (text, 1),
+        };
+        let bases = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0);
+        bases.ok_or_else(|| self.usage_error(format!("{name} {text}: not a number of bases")))
+    }
+
+    pub fn usage_error(&self, why: String) -> Error {
+        Error::Usage { aligner: self.aligner.to_owned(), why }
+    }
+
+    /// Returns the read files and how an instance reads them. `one` creates the [`ReadFiles`] if all reads are in one
+    /// file per lane.
+    pub fn read_files_and_input(
+        &self,
+        stdin: bool,
+        one: fn(Vec<PathBuf>) -> ReadFiles,
+    ) -> Result<(ReadFiles, InputMode), Error> {
+        let mut kinds =
+            [&self.reads1, &self.single, &self.interleaved, &self.read_operands].map(|files| !files.is_empty());
+        kinds[0] |= !self.reads2.is_empty();
+        if kinds.iter().filter(|&&there| there).count() > 1 {
+            return Err(self.usage_error(
+                "single reads and pairs in one run are not supported; run them one after the other".to_owned(),
+            ));
+        }
+        let pairs = |one: &[PathBuf], two: &[PathBuf]| {
+            let pair = |(a, b): (&PathBuf, &PathBuf)| [a.clone(), b.clone()];
+            ReadFiles::Paired(one.iter().zip(two).map(pair).collect())
+        };
+        let reads = match (kinds, &self.read_operands[..]) {
+            ([true, ..], _) if self.reads1.len() == self.reads2.len() => pairs(&self.reads1, &self.reads2),
+            ([true, ..], _) => {
+                let why = format!("{} files of read 1, {} of read 2", self.reads1.len(), self.reads2.len());
+                return Err(self.usage_error(why));
+            }
+            ([_, true, ..], _) => one(self.single.clone()),
+            ([_, _, true, _], _) => ReadFiles::Interleaved(self.interleaved.clone()),
+            (_, [file]) => one(vec![file.clone()]),
+            (_, [a, b]) => pairs(slice::from_ref(a), slice::from_ref(b)),
+            _ => return Err(self.usage_error("no reads are given".to_owned())),
+        };
+        let feed = match &reads {
+            _ if stdin => InputMode::Stdin,
+            ReadFiles::Paired(_) => InputMode::Two,
+            _ => InputMode::One,
+        };
+        Ok((unnamed_if_placeholders(reads).map_err(|why| self.usage_error(why))?, feed))
+    }
+}
+
+/// Returns `Unnamed` if all files are placeholders, because the reads are given elsewhere.
+pub(super) fn unnamed_if_placeholders(reads: ReadFiles) -> Result<ReadFiles, String> {
+    let files: Vec<&PathBuf> = match &reads {
+        ReadFiles::Unnamed => Vec::new(),
+        ReadFiles::Single(files) | ReadFiles::Interleaved(files) | ReadFiles::Mixed(files) => files.iter().collect(),
+        ReadFiles::Paired(lanes) => lanes.iter().flatten().collect(),
+    };
+    let open = |file: &&&PathBuf| ["{reads}", "{reads1}", "{reads2}"].iter().any(|word| file.as_os_str() == *word);
+    match files.iter().filter(open).count() {
+        0 => Ok(reads),
+        n if n == files.len() => Ok(ReadFiles::Unnamed),
+        _ => Err("either all files of reads are placeholders such as {reads1}, or none".to_owned()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Parses command lines of unknown programs, in which placeholders mark reads and threads.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use genuma_reads::AlignedOptions;
+
+use crate::invocation::{
+    CommandWord, Determinism, Error, InputMode, Invocation, OutputFormat, OutputTarget, ReadDependence, ReadFiles,
+    RecordOrder, WordPart,
+};
+
+const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
+    (b"{reads1}", WordPart::Reads1),
+    (b"{reads2}", WordPart::Reads2),
+    (b"{reads}", WordPart::Reads1),
+    (b"{threads}", WordPart::Threads),
+    (b"{block}", WordPart::Block),
+];
+
+/// Bases (bp) of a block per thread for `{block}`.
+const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
+
+/// Parses a template. Its reads are given elsewhere. It must write SAM to standard output with at least one record
+/// per read, in input order, and align read by read (by blocks with `{block}`).
+///
+/// # Errors
+/// `{reads2}` is given without `{reads1}`, or `{reads}` together with them.
+pub(super) fn parse_template(given: &[OsString]) -> Result<Invocation, Error> {
+    let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
+    let aligner = program.to_string_lossy().into_owned();
+    let has =
+        |place: &str| given.iter().any(|word| word.as_bytes().windows(place.len()).any(|at| at == place.as_bytes()));
+    let feed = match ["{reads}", "{reads1}", "{reads2}"].map(has) {
+        [false, false, false] => InputMode::Stdin,
+        [false, true, true] => InputMode::Two,
+        [true, false, false] => InputMode::One,
+        _ => {
+            let why = "write {reads1} and {reads2} for mates in two files, or {reads} alone".to_owned();
+            return Err(Error::Usage { aligner, why });
+        }
+    };
+    let depends = match has("{block}") {
+        true => ReadDependence::Blocks {
+            bases: BLOCK_BASES_PER_THREAD,
+            per_thread: true,
+            even: true,
+            min_reads: 0,
+            numbered: false,
+        },
+        false => ReadDependence::Nothing,
+    };
+    let why = "genuma does not know this program and assumes that it aligns read by read, in input order";
+    Ok(Invocation {
+        aligner,
+        given: given.to_vec(),
+        words: given.iter().map(|word| split_placeholders(word)).collect(),
+        reads: ReadFiles::Unnamed,
+        aligned: AlignedOptions::default(),
+        feed,
+        unpaired_in_interleaved: false,
+        threads: if has("{threads}") { None } else { Some(1) },
+        index: None,
+        output: OutputTarget::Stdout,
+        format: OutputFormat::Sam,
+        depends,
+        determinism: Determinism::Loose(why.to_owned()),
+        order: RecordOrder::AsRead,
+    })
+}
+
+/// Splits a word into text and placeholders.
+fn split_placeholders(word: &OsStr) -> CommandWord {
+    let (mut pieces, mut text, mut rest) = (Vec::new(), Vec::new(), word.as_bytes());
+    while let Some((&first, behind)) = rest.split_first() {
+        match PLACEHOLDERS.iter().find(|(place, _)| rest.starts_with(place)) {
+            Some((place, piece)) => {
+                if !text.is_empty() {
+                    pieces.push(WordPart::Text(OsStr::from_bytes(&text).to_owned()));
+                    text.clear();
+                }
+                pieces.push(piece.clone());
+                rest = &rest[place.len()..];
+            }
+            None => {
+                text.push(first);
+                rest = behind;
+            }
+        }
+    }
+    if !text.is_empty() || pieces.is_empty() {
+        pieces.push(WordPart::Text(OsStr::from_bytes(&text).to_owned()));
+    }
+    CommandWord(pieces)
+}

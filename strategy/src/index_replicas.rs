@@ -1,0 +1,416 @@
+//! Checks that instances have enough memory, and copies memory-mapped indexes to their nodes.
+//!
+//! The pages of a mapped file stay where the process was that first read the file, whatever the policies of the
+//! processes that map it. Instances that need the index on their own nodes get a copy in a tmpfs that is bound to
+//! these nodes, if this process may mount one. Otherwise they read the index into their own memory, which follows
+//! their policy.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use genuma_machine::IdSet;
+use genuma_machine::placement::{self, MemoryPolicy};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::cpu_layout::CpuSlot;
+use crate::invocation::{AlignerIndex, CommandWord, IndexLoading, Invocation, WordPart};
+use crate::strategy::{InstanceMemoryPolicy, Strategy};
+
+/// Memory per thread in addition to the index, bytes: buffers of reads and records, tables of the aligner (estimate).
+const BYTES_PER_THREAD: u64 = 64 << 20;
+/// Memory per base of a block, bytes: an aligner holds the block that it reads, the block that it processes and the
+/// records of one; genuma holds the text of two.
+const BYTES_PER_BLOCK_BASE: u64 = 16;
+
+/// Prefix of the folders of copies; process ID and random letters follow.
+const FOLDER_PREFIX: &str = "genuma-index-";
+
+/// Unmount flags: detach at once, and do not follow links that somebody else may have created.
+const UNMOUNT_FLAGS: UnmountFlags = UnmountFlags::DETACH.union(UnmountFlags::NOFOLLOW);
+
+/// Folders of index copies of this process.
+static MOUNTED_FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn lock_mounted_folders() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    MOUNTED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all copies of this process: for a process that exits without running destructors.
+pub fn remove_all_replicas() {
+    std::mem::take(&mut *lock_mounted_folders()).iter().for_each(|folder| remove_replica(folder));
+}
+
+fn remove_replica(folder: &Path) {
+    // The memory is freed when the last instance that maps it has ended.
+    let _ = unmount(folder, UNMOUNT_FLAGS);
+    let _ = fs::remove_dir(folder);
+}
+
+/// Reason why instances cannot get their memory.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The memory is too small.
+    #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances, or another strategy", format_memory_need(*index, *working))]
+    TooLarge {
+        /// Number of instances as text.
+        instances: String,
+        /// Name of the aligner.
+        aligner: String,
+        /// Size of an index, bytes.
+        index: u64,
+        /// Working memory of an instance in addition to the index, bytes.
+        working: u64,
+        /// Result of the memory check: what does not fit, and on which nodes.
+        refused: Box<placement::Error>,
+    },
+    /// Index metadata cannot be read.
+    #[error(transparent)]
+    Index(#[from] crate::invocation::Error),
+    /// The index cannot be copied.
+    #[error("{path}: cannot copy the index into memory: {source}")]
+    Copy {
+        /// Path of the file.
+        path: String,
+        /// Error that the operating system reported.
+        source: io::Error,
+    },
+}
+
+fn format_memory_need(index: u64, working: u64) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    format!("{} MiB of index and about {} MiB of working memory each", mib(index), mib(working))
+}
+
+/// Folders of index copies, removed on drop.
+#[derive(Debug, Default)]
+pub struct IndexReplicas(Vec<PathBuf>);
+
+impl Drop for IndexReplicas {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            if lock_mounted_folders().remove(folder) {
+                remove_replica(folder);
+            }
+        }
+    }
+}
+
+/// Checks that the instances fit into free memory. `block` is the size of a block, bp.
+///
+/// # Errors
+/// The instances do not fit, or the index does not exist.
+pub fn check_memory_fits(invocation: &Invocation, seats: &[CpuSlot], block: u64) -> Result<(), Error> {
+    let index = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
+    let policies: BTreeSet<String> = seats.iter().map(policy_text).collect();
+    for policy in policies {
+        let alike: Vec<&CpuSlot> = seats.iter().filter(|seat| policy_text(seat) == policy).collect();
+        let working =
+            |seat: &CpuSlot| seat.threads as u64 * BYTES_PER_THREAD + block.saturating_mul(BYTES_PER_BLOCK_BASE);
+        let bytes = alike.iter().map(|seat| index.saturating_add(working(seat))).fold(0, u64::saturating_add);
+        let policy = alike[0].policy.clone().unwrap_or(MemoryPolicy::Local);
+        placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
+            instances: match alike.len() {
+                1 => "an instance".to_owned(),
+                n => format!("{n} instances"),
+            },
+            aligner: invocation.aligner.clone(),
+            index,
+            working: working(alike[0]),
+            refused: Box::new(refused),
+        })?;
+    }
+    Ok(())
+}
+
+fn policy_text(seat: &CpuSlot) -> String {
+    seat.policy.as_ref().map_or_else(String::new, MemoryPolicy::to_string)
+}
+
+/// Command lines of the instances, the index copies that they use, and a note for the user.
+pub struct PreparedInvocations {
+    /// Command line of each instance.
+    pub invocations: Vec<Invocation>,
+    /// Index copies; keep them until all instances have ended.
+    pub replicas: IndexReplicas,
+    /// Message for the user on the copies of a memory-mapped index, or on the reason why there are none; `None` if
+    /// the index is used unchanged.
+    pub note: Option<String>,
+}
+
+/// Makes the index of each instance available on the nodes that `strategy` requires.
+///
+/// # Errors
+/// The index cannot be read, or its copies do not fit.
+pub fn prepare_index(
+    invocation: &Invocation,
+    strategy: Strategy,
+    seats: &[CpuSlot],
+) -> Result<PreparedInvocations, Error> {
+    let same = || vec![invocation.clone(); seats.len()];
+    let index = match &invocation.index {
+        Some(index) if index.loading == IndexLoading::Mapped && strategy.memory != InstanceMemoryPolicy::Default => {
+            index
+        }
+        _ => return Ok(PreparedInvocations { invocations: same(), replicas: IndexReplicas::default(), note: None }),
+    };
+    let wanted = |seat: &CpuSlot| seat.policy.clone();
+    if seats.iter().all(|seat| wanted(seat).is_none()) {
+        return Ok(PreparedInvocations { invocations: same(), replicas: IndexReplicas::default(), note: None });
+    }
+    let mut replicas = IndexReplicas::default();
+    let mut made: Vec<(String, Invocation)> = Vec::new();
+    let mut invocations = Vec::new();
+    for seat in seats {
+        let options = tmpfs_policy_option(wanted(seat).as_ref(), &seat.nodes);
+        if let Some((_, invocation)) = made.iter().find(|(known, _)| *known == options) {
+            invocations.push(invocation.clone());
+            continue;
+        }
+        let bytes = index.total_index_bytes()?;
+        match mount_bound_folder(&options, bytes, &mut replicas) {
+            Ok(folder) => {
+                let policy = wanted(seat).unwrap_or(MemoryPolicy::Local);
+                placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
+                    instances: "a copy of the index".to_owned(),
+                    aligner: invocation.aligner.clone(),
+                    index: bytes,
+                    working: 0,
+                    refused: Box::new(refused),
+                })?;
+                let copied = copy_index(invocation, index, &folder)?;
+                made.push((options, copied.clone()));
+                invocations.push(copied);
+            }
+            Err(refused) => {
+                let note = format!(
+                    "the index is read into each instance's own memory instead of being mapped: no copy can be bound to nodes ({refused})"
+                );
+                let invocations = vec![without_mapping(invocation); seats.len()];
+                return Ok(PreparedInvocations { invocations, replicas: IndexReplicas::default(), note: Some(note) });
+            }
+        }
+    }
+    let note = Some(format!("the mapped index was copied {} times, into memory of its nodes", made.len()));
+    Ok(PreparedInvocations { invocations, replicas, note })
+}
+
+/// Returns the tmpfs mount option of a policy (tmpfs(5), `mpol`).
+fn tmpfs_policy_option(policy: Option<&MemoryPolicy>, nodes: &IdSet) -> String {
+    match policy {
+        Some(MemoryPolicy::Interleave(nodes)) | Some(MemoryPolicy::KernelWeighted(nodes)) => {
+            format!("mpol=interleave:{nodes}")
+        }
+        Some(MemoryPolicy::Bind(nodes)) => format!("mpol=bind:{nodes}"),
+        _ => format!("mpol=bind:{nodes}"),
+    }
+}
+
+/// Removes copies in `folder` whose process has ended: a killed process leaves its copies in memory. Only mounted
+/// folders are removed, because a process of another container may have an ID that is unknown here.
+fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(FOLDER_PREFIX)?.split_once('-')).map(|(id, _)| id);
+        let numbered = owner.filter(|id| id.parse::<u32>().is_ok());
+        if numbered.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let folder = entry.path();
+            if unmount(&folder, UNMOUNT_FLAGS).is_ok() {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Mounts a new folder in memory.
+fn mount_bound_folder(policy: &str, bytes: u64, replicas: &mut IndexReplicas) -> io::Result<PathBuf> {
+    let folder = std::env::temp_dir();
+    remove_stale_replicas(&folder)?;
+    // The name is new, so that nobody can have created it before.
+    let folder =
+        tempfile::Builder::new().prefix(&format!("{FOLDER_PREFIX}{}-", std::process::id())).tempdir_in(folder)?.keep();
+    // The file system itself needs slightly more than the files.
+    let options = format!("{policy},mode=0700,size={}", bytes + bytes / 64 + (1 << 20));
+    let options = CString::new(options).map_err(io::Error::other)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    if let Err(refused) = mount(c"genuma", &folder, c"tmpfs", flags, options.as_c_str()) {
+        fs::remove_dir(&folder)?;
+        return Err(refused.into());
+    }
+    lock_mounted_folders().insert(folder.clone());
+    replicas.0.push(folder.clone());
+    Ok(folder)
+}
+
+/// Copies the index and replaces its path in the command line.
+fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> Result<Invocation, Error> {
+    let parent = |path: &PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
+    let mut files = Vec::new();
+    for path in &index.files {
+        let copy = folder.join(path.file_name().unwrap_or_default());
+        fs::copy(path, &copy).map_err(|source| Error::Copy { path: path.display().to_string(), source })?;
+        files.push(copy);
+    }
+    let old = index.files.first().map(parent).unwrap_or_default();
+    let mut invocation = invocation.clone();
+    for word in &mut invocation.words {
+        if let [WordPart::Text(text)] = word.0.as_slice()
+            && let Some(text) = relocate_word(text, &old, folder, &index.files)
+        {
+            *word = CommandWord::from_text(text);
+        }
+    }
+    invocation.index = Some(AlignerIndex { files, ..index.clone() });
+    Ok(invocation)
+}
+
+/// Replaces the folder of a word that names the index by file name prefix or by folder.
+fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Option<OsString> {
+    let path = Path::new(word);
+    if path == old || path.join("") == old.join("") {
+        return Some(new.as_os_str().to_owned());
+    }
+    let name = path.file_name()?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let prefix = |file: &PathBuf| {
+        file.file_name().is_some_and(|file| file.as_bytes().starts_with(name.as_bytes()))
+            && file.parent() == Some(folder)
+    };
+    files.iter().all(prefix).then(|| new.join(name).into_os_string())
+}
+
+/// Returns the command line with the index in the instance's own memory.
+fn without_mapping(invocation: &Invocation) -> Invocation {
+    let mut invocation = invocation.clone();
+    match invocation.aligner.as_str() {
+        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::from_text("--mm")),
+        aligner if aligner.starts_with("snap-aligner") => {
+            invocation.words.retain(|word| *word != CommandWord::from_text("-map"));
+            invocation.words.push(CommandWord::from_text(OsString::from_vec(b"-map-".to_vec())));
+        }
+        _ => {}
+    }
+    if let Some(index) = &mut invocation.index {
+        index.loading = IndexLoading::Private;
+    }
+    invocation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_presets::parse_command;
+    use std::os::unix::fs::symlink;
+
+    fn seat(nodes: &[u32], policy: Option<MemoryPolicy>) -> CpuSlot {
+        let nodes: IdSet = nodes.iter().copied().collect();
+        CpuSlot { cpus: IdSet::from([0]), nodes, policy, threads: 1 }
+    }
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_numbers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("huge");
+        fs::File::create(&file).and_then(|file| file.set_len(1 << 42)).expect("a sparse file");
+        let mut invocation = parse_command(&words("tool {reads}")).expect("a template");
+        invocation.index = Some(AlignerIndex { files: vec![file], loading: IndexLoading::Private, made_by: None });
+        let seats = [seat(&[0], None), seat(&[0], None)];
+        let said = check_memory_fits(&invocation, &seats, 0).expect_err("8 TiB").to_string();
+        assert!(said.starts_with("2 instances of tool need 4194304 MiB of index and about 64 MiB"), "{said}");
+        assert!(said.contains("do not fit") && said.ends_with("choose fewer instances, or another strategy"), "{said}");
+        invocation.index = None;
+        assert!(check_memory_fits(&invocation, &seats, 1000).is_ok());
+    }
+
+    #[test]
+    fn copies_of_a_process_that_is_gone_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gone = (4_000_000..).find(|id| !Path::new(&format!("/proc/{id}")).exists()).expect("a number");
+        let own = std::process::id();
+        let made =
+            [format!("{FOLDER_PREFIX}{gone}-0"), format!("{FOLDER_PREFIX}{own}-0"), format!("{FOLDER_PREFIX}x-0")];
+        let made = made.map(|name| folder.path().join(name));
+        for folder in &made {
+            fs::create_dir(folder).expect("a folder");
+            if let Err(refused) = mount(c"genuma", folder, c"tmpfs", MountFlags::NOSUID, c"size=64k") {
+                let said = format!("skipped: copies_of_a_process_that_is_gone_are_removed: {refused}\n");
+                let _ = io::Write::write_all(&mut io::stderr(), said.as_bytes());
+                return;
+            }
+        }
+        let plain = folder.path().join(format!("{FOLDER_PREFIX}{gone}-1"));
+        fs::create_dir(&plain).expect("a folder");
+        // A link that somebody created to a folder mounted elsewhere.
+        let link = folder.path().join(format!("{FOLDER_PREFIX}{gone}-2"));
+        symlink(&made[2], &link).expect("a link");
+        fs::write(made[2].join("file"), "").expect("a file");
+        remove_stale_replicas(folder.path()).expect("a folder that can be read");
+        remove_replica(&link);
+        let left = made.each_ref().map(|folder| folder.exists());
+        let still_mounted = made[2].join("file").exists();
+        made.iter().skip(1).for_each(|folder| remove_replica(folder));
+        assert_eq!((left, plain.exists(), still_mounted), ([false, true, true], true, true));
+    }
+
+    #[test]
+    fn a_copy_is_named_instead_of_the_index_and_goes_in_the_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let prefix = folder.path().join("g");
+        let files: Vec<PathBuf> = ["1", "2", "3", "4", "rev.1", "rev.2"]
+            .iter()
+            .map(|part| folder.path().join(format!("g.{part}.bt2")))
+            .collect();
+        files.iter().for_each(|file| fs::write(file, "index").expect("a file"));
+        let line = format!("bowtie2 --mm -x {} -U r.fq", prefix.display());
+        let invocation = parse_command(&words(&line)).expect("a command");
+        assert_eq!(invocation.index.as_ref().expect("an index").loading, IndexLoading::Mapped);
+        let bound =
+            [seat(&[0], Some(MemoryPolicy::Bind([0].into()))), seat(&[0], Some(MemoryPolicy::Bind([0].into())))];
+        let strategy = Strategy { instances: 2, memory: InstanceMemoryPolicy::Bind };
+        let prepared = prepare_index(&invocation, strategy, &bound).expect("copies or private loading");
+        let command = prepared.invocations[1].instance_command(1, 0, &[]);
+        let text: Vec<_> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        match prepared.replicas.0.as_slice() {
+            // Both instances share the copy of their node.
+            [copy] => {
+                assert!(
+                    text.contains(&"--mm".to_owned()) && text.contains(&copy.join("g").display().to_string()),
+                    "{text:?}"
+                );
+                assert_eq!(fs::read(copy.join("g.rev.2.bt2")).expect("a copy"), b"index");
+                let copy = copy.clone();
+                drop(prepared);
+                assert!(!copy.exists());
+            }
+            // Without the privilege to mount.
+            [] => {
+                assert!(!text.contains(&"--mm".to_owned()) && text.contains(&prefix.display().to_string()), "{text:?}");
+                assert!(prepared.note.is_some_and(|note| note.contains("own memory")));
+            }
+            more => panic!("one copy for one node, not {more:?}"),
+        }
+        // No memory policy is requested.
+        let plain = prepare_index(&invocation, Strategy::PLAIN, &[seat(&[0], None)]).expect("nothing to do");
+        assert!(plain.note.is_none() && plain.invocations == [invocation]);
+    }
+
+    #[test]
+    fn folders_and_prefixes_are_found_in_words() {
+        let files = [PathBuf::from("/data/snap/Genome"), PathBuf::from("/data/snap/OverflowTable")];
+        let moved = |word: &str| relocate_word(OsStr::new(word), Path::new("/data/snap"), Path::new("/n"), &files);
+        assert_eq!(moved("/data/snap"), Some("/n".into()));
+        assert_eq!(moved("/data/snap/"), Some("/n".into()));
+        assert_eq!(moved("/data"), None);
+        assert_eq!(moved("-t"), None);
+    }
+}

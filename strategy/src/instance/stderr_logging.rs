@@ -1,0 +1,67 @@
+//! Logs the standard error of an instance.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+
+/// Target of log events that are lines of an instance's standard error.
+pub const STDERR_TARGET: &str = "instance";
+
+/// Number of last lines that are kept.
+const KEPT_LINES: usize = 6;
+/// Maximum bytes of a line that are read at once; a longer line counts as several.
+const MAX_READ_LINE_BYTES: u64 = 64 << 10;
+/// Maximum characters of a line that are kept.
+const MAX_KEPT_LINE_CHARS: usize = 300;
+
+/// Where the standard error of instances is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StderrLogging {
+    /// To the log unchanged, with the target [`STDERR_TARGET`].
+    Forward,
+    /// To the debug log, with the number of the instance.
+    Debug,
+}
+
+impl StderrLogging {
+    /// Logs all lines until the end of the stream, and returns the last lines.
+    pub(crate) fn log_lines(self, number: usize, from: impl Read) -> Vec<String> {
+        let mut last = VecDeque::with_capacity(KEPT_LINES);
+        let mut lines = BufReader::new(from);
+        let mut line = Vec::new();
+        while lines.by_ref().take(MAX_READ_LINE_BYTES).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            let text = String::from_utf8_lossy(&line);
+            match self {
+                StderrLogging::Forward => tracing::info!(target: STDERR_TARGET, "{}", text.trim_end()),
+                StderrLogging::Debug => tracing::debug!("instance {number}: {}", text.trim_end()),
+            }
+            let text: String = text.trim().chars().take(MAX_KEPT_LINE_CHARS).collect();
+            if !text.is_empty() {
+                if last.len() == KEPT_LINES {
+                    last.pop_front();
+                }
+                last.push_back(text);
+            }
+            line.clear();
+        }
+        last.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept() {
+        let text: String = (0..20).map(|i| format!("line {i}\n\n")).collect();
+        let last = StderrLogging::Debug.log_lines(1, text.as_bytes());
+        assert_eq!(last, (14..20).map(|i| format!("line {i}")).collect::<Vec<_>>());
+        assert_eq!(StderrLogging::Debug.log_lines(1, &b"\xff no line end"[..]), ["\u{fffd} no line end"]);
+        assert!(StderrLogging::Debug.log_lines(1, &b""[..]).is_empty());
+        let endless = std::io::repeat(b'z').take(3 * MAX_READ_LINE_BYTES);
+        assert_eq!(
+            StderrLogging::Debug.log_lines(1, endless),
+            ["z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS)]
+        );
+    }
+}

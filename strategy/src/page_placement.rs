@@ -1,0 +1,222 @@
+//! Reads from the kernel on which NUMA nodes the pages of a running instance are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use genuma_machine::IdSet;
+use genuma_machine::placement::MemoryPolicy;
+use serde::Serialize;
+
+use crate::invocation::AlignerIndex;
+
+/// A memory range counts as index if it has at least 1/16 of the index's bytes.
+const INDEX_RANGE_DIVISOR: u64 = 16;
+/// Smaller ranges are stacks and buffers, bytes.
+const MIN_RANGE_BYTES: u64 = 64 << 10;
+/// Share of the index's pages that may be on other nodes than requested. The kernel falls back when a node is full,
+/// and thread buffers may look like a small index.
+const MISPLACED_TOLERANCE: f64 = 0.1;
+
+/// Bytes on each node.
+pub(crate) type NodeBytes = BTreeMap<u32, u64>;
+
+/// Memory of an instance by node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PagePlacement {
+    /// All memory, bytes by node.
+    pub all: NodeBytes,
+    /// Memory of the index, bytes by node: large ranges except for files that are not the index.
+    pub index: NodeBytes,
+}
+
+/// Size and files of the index to look for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IndexFiles {
+    /// Total size of the files, bytes.
+    bytes: u64,
+    /// Paths of the files, escaped as the kernel does.
+    files: Vec<String>,
+}
+
+impl IndexFiles {
+    pub fn new(index: Option<&AlignerIndex>) -> Self {
+        let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
+        let written = |path: &PathBuf| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+            // Escapes as in seq_file_path() of fs/proc/task_mmu.c.
+            path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")
+        };
+        let bytes = index.and_then(|index| index.total_index_bytes().ok()).unwrap_or(0);
+        IndexFiles { bytes, files: files.iter().map(written).collect() }
+    }
+}
+
+/// Returns the memory of all processes of a group; `None` if they have ended or the kernel does not report it.
+pub(crate) fn pages_of_group(group: u32, index: &IndexFiles) -> Option<PagePlacement> {
+    let mut pages = PagePlacement::default();
+    for id in processes_of_group(group) {
+        if let Ok(maps) = fs::read_to_string(format!("/proc/{id}/numa_maps")) {
+            pages.add_numa_maps(&maps, index);
+        }
+    }
+    (!pages.all.is_empty()).then_some(pages)
+}
+
+/// Returns the IDs of all processes of a group.
+pub(crate) fn processes_of_group(group: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let within = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok();
+        stat.and_then(|stat| parse_process_group(&stat)) == Some(group)
+    };
+    all.filter(within).collect()
+}
+
+/// Parses the process group from `stat` (proc_pid_stat(5), field 5).
+fn parse_process_group(stat: &str) -> Option<u32> {
+    stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
+}
+
+impl PagePlacement {
+    /// Returns the later sample, unless the instance has freed memory of its index since, as it does before it ends.
+    pub(crate) fn choose_later_sample(self, later: PagePlacement) -> PagePlacement {
+        let index = |pages: &PagePlacement| pages.index.values().sum::<u64>();
+        if index(&later) < index(&self) { self } else { later }
+    }
+
+    /// Adds the ranges of a `numa_maps` file (numa(7)), such as `7f00 interleave:0-1 anon=8 dirty=8 N0=4 N1=4
+    /// kernelpagesize_kB=4`.
+    fn add_numa_maps(&mut self, maps: &str, index: &IndexFiles) {
+        for line in maps.lines() {
+            let mut on = NodeBytes::new();
+            let mut page = 4;
+            for word in line.split_whitespace() {
+                let Some((name, value)) = word.split_once('=') else { continue };
+                let Ok(value) = value.parse::<u64>() else { continue };
+                if name == "kernelpagesize_kB" {
+                    page = value;
+                } else if let Some(Ok(node)) = name.strip_prefix('N').map(str::parse) {
+                    on.insert(node, value);
+                }
+            }
+            // Program and library files are where any process first read them.
+            let file = line.split_whitespace().find_map(|word| word.strip_prefix("file="));
+            let foreign = file.is_some_and(|file| !index.files.iter().any(|of_index| of_index == file));
+            let large =
+                on.values().sum::<u64>() * page * 1024 >= (index.bytes / INDEX_RANGE_DIVISOR).max(MIN_RANGE_BYTES);
+            let of_index = large && !foreign;
+            for (node, pages) in on {
+                *self.all.entry(node).or_default() += pages * page * 1024;
+                if of_index {
+                    *self.index.entry(node).or_default() += pages * page * 1024;
+                }
+            }
+        }
+    }
+
+    /// Returns whether the index is where it was requested: as `policy` says, or on `nodes` for the local policy.
+    pub(crate) fn is_index_on_requested_nodes(&self, policy: &MemoryPolicy, nodes: &IdSet) -> bool {
+        let all: u64 = self.index.values().sum();
+        let share = |bytes: u64| bytes as f64 / all.max(1) as f64;
+        let named = policy.nodes();
+        let on = |node: u32| share(self.index.get(&node).copied().unwrap_or(0));
+        let within = |nodes: &IdSet| nodes.iter().map(on).sum::<f64>() >= 1.0 - MISPLACED_TOLERANCE;
+        if all == 0 {
+            return true;
+        }
+        match policy {
+            MemoryPolicy::Local => within(nodes),
+            MemoryPolicy::Bind(_) | MemoryPolicy::PreferredMany(_) => within(&named),
+            MemoryPolicy::Interleave(_) => {
+                let even = 1.0 / named.len().max(1) as f64;
+                within(&named) && named.iter().all(|node| (on(node) - even).abs() <= MISPLACED_TOLERANCE)
+            }
+            MemoryPolicy::KernelWeighted(_) => within(&named) && named.iter().all(|node| on(node) > 0.0),
+            MemoryPolicy::Weighted(weights) => {
+                let sum: u32 = weights.values().sum();
+                let asked = |weight: u32| f64::from(weight) / f64::from(sum.max(1));
+                weights.iter().all(|(&node, &weight)| (on(node) - asked(weight)).abs() <= MISPLACED_TOLERANCE)
+            }
+        }
+    }
+}
+
+/// Formats the shares, such as `node 0 60%, node 1 40%`.
+pub fn format_node_shares(on: &NodeBytes) -> String {
+    let all: u64 = on.values().sum();
+    let share = |(node, bytes): (&u32, &u64)| format!("node {node} {:.0}%", 100.0 * *bytes as f64 / all.max(1) as f64);
+    on.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invocation::IndexLoading;
+
+    const MAPS: &str = "\
+5600 default file=/usr/bin/bwa mapped=30 N0=30 kernelpagesize_kB=4
+5700 default file=/usr/lib/libc.so.6 mapped=500 N1=500 kernelpagesize_kB=4
+6000 default file=/data/my\\040index mapped=600 N0=600 kernelpagesize_kB=4
+7f00 bind:1 anon=1000 dirty=1000 active=0 N1=1000 kernelpagesize_kB=4
+7f10 bind:1 anon=2 dirty=2 N0=1 N1=1 kernelpagesize_kB=2048
+7ffe default stack anon=3 dirty=3 N0=3 kernelpagesize_kB=4
+";
+
+    fn on(bytes: &[(u32, u64)]) -> PagePlacement {
+        PagePlacement { all: NodeBytes::new(), index: bytes.iter().copied().collect() }
+    }
+
+    #[test]
+    fn an_instance_that_gives_its_index_back_has_had_it() {
+        let (whole, half, more) = (on(&[(0, 8), (1, 8)]), on(&[(1, 8)]), on(&[(0, 16), (1, 16)]));
+        assert_eq!(whole.clone().choose_later_sample(half.clone()), whole);
+        assert_eq!(half.choose_later_sample(whole.clone()), whole);
+        assert_eq!(whole.choose_later_sample(more.clone()), more);
+    }
+
+    #[test]
+    fn ranges_are_summed_by_node() {
+        let mut pages = PagePlacement::default();
+        let files = IndexFiles::new(Some(&AlignerIndex {
+            files: vec!["/data/my index".into()],
+            loading: IndexLoading::Mapped,
+            made_by: None,
+        }));
+        pages.add_numa_maps(MAPS, &IndexFiles { bytes: 16 << 20, ..files });
+        assert_eq!(pages.all, [(0, 633 * 4096 + (2 << 20)), (1, 1500 * 4096 + (2 << 20))].into());
+        assert_eq!(pages.index, [(0, 600 * 4096 + (2 << 20)), (1, 1000 * 4096 + (2 << 20))].into());
+        assert_eq!(format_node_shares(&[(0, 25), (3, 75)].into()), "node 0 25%, node 3 75%");
+    }
+
+    #[test]
+    fn an_index_is_where_it_was_asked_to_be_or_not() {
+        let nodes = IdSet::from([0, 1]);
+        let bind = MemoryPolicy::Bind([1].into());
+        assert!(on(&[(1, 100)]).is_index_on_requested_nodes(&bind, &nodes));
+        assert!(on(&[(0, 5), (1, 95)]).is_index_on_requested_nodes(&bind, &nodes));
+        assert!(!on(&[(0, 50), (1, 50)]).is_index_on_requested_nodes(&bind, &nodes));
+        let spread = MemoryPolicy::Interleave([0, 1].into());
+        assert!(on(&[(0, 48), (1, 52)]).is_index_on_requested_nodes(&spread, &nodes));
+        assert!(!on(&[(0, 90), (1, 10)]).is_index_on_requested_nodes(&spread, &nodes));
+        assert!(!on(&[(2, 100)]).is_index_on_requested_nodes(&MemoryPolicy::Local, &nodes));
+        assert!(on(&[(0, 100)]).is_index_on_requested_nodes(&MemoryPolicy::Local, &nodes));
+        let weighted = MemoryPolicy::Weighted([(0, 3), (1, 1)].into());
+        assert!(on(&[(0, 75), (1, 25)]).is_index_on_requested_nodes(&weighted, &nodes));
+        assert!(!on(&[(0, 50), (1, 50)]).is_index_on_requested_nodes(&weighted, &nodes));
+        assert!(on(&[]).is_index_on_requested_nodes(&bind, &nodes));
+    }
+
+    #[test]
+    fn this_process_is_found_in_its_group() {
+        let stat = fs::read_to_string("/proc/self/stat").expect("a stat");
+        let group = parse_process_group(&stat).expect("a group");
+        // The kernel may be built without NUMA.
+        if fs::metadata("/proc/self/numa_maps").is_ok() {
+            let pages = pages_of_group(group, &IndexFiles::default()).expect("pages of a living process");
+            assert!(pages.all.values().sum::<u64>() > 0);
+        }
+        assert_eq!(pages_of_group(u32::MAX, &IndexFiles::default()), None);
+    }
+}

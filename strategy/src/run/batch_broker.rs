@@ -1,0 +1,314 @@
+//! Connects batch cutter, instances and merger: assigns batches to instances and holds records until their turn.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::batching::InstanceBatch;
+use crate::instance::Instance;
+use crate::merge::InstanceHeader;
+
+use super::Error;
+
+/// Maximum bytes of records that may wait to be written while their batch has its turn.
+const MAX_BACKLOG_BYTES: usize = 32 << 20;
+
+/// Interval at which the broker checks whether a process is starved.
+const STARVATION_POLL: Duration = Duration::from_millis(2);
+
+/// Records of one batch.
+#[derive(Debug, Default)]
+struct BatchRecords {
+    bytes: Vec<Vec<u8>>,
+    ended: bool,
+}
+
+/// State of one process of an instance.
+#[derive(Debug, Default)]
+struct ProcessState {
+    /// Batches assigned to the process, in order.
+    assigned: Vec<Arc<InstanceBatch>>,
+    /// Assigned batches whose records are not complete.
+    unfinished: BTreeMap<u64, Arc<InstanceBatch>>,
+    /// Batches of the previous process that are assigned first.
+    requeued: VecDeque<Arc<InstanceBatch>>,
+    /// Process ID.
+    process: Option<u32>,
+    /// Whether the process has ended.
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct BrokerState {
+    ready: VecDeque<Arc<InstanceBatch>>,
+    /// Whether no more batches are added.
+    all_batches_added: bool,
+    stopped: bool,
+    error: Option<Error>,
+    processes: Vec<ProcessState>,
+    header: Option<InstanceHeader>,
+    records: BTreeMap<u64, BatchRecords>,
+    /// Number of the batch whose turn it is: its records are written now.
+    next_batch: u64,
+    /// Bytes of records that wait for the turn of their batch.
+    waiting_bytes: usize,
+    /// Bytes of records of batch `next_batch` that are not written yet.
+    backlog_bytes: usize,
+}
+
+/// Broker between the batch cutter, the instances and the merger.
+#[derive(Debug)]
+pub(crate) struct BatchBroker {
+    state: Mutex<BrokerState>,
+    changed: Condvar,
+    /// Maximum number of batches that wait for an instance.
+    max_ready_batches: usize,
+    /// Maximum bytes of records that may wait for their turn.
+    max_waiting_bytes: usize,
+    /// Maximum number of unfinished batches of each instance.
+    max_unfinished: Vec<usize>,
+}
+
+/// Next output that the merger writes.
+pub(crate) enum MergerOutput {
+    Header(Vec<u8>),
+    Records(Vec<Vec<u8>>),
+    End,
+}
+
+impl BrokerState {
+    fn must_deliver_next(&self, seat: usize) -> bool {
+        let life = &self.processes[seat];
+        life.unfinished.contains_key(&self.next_batch)
+            || life.requeued.iter().any(|batch| batch.number == self.next_batch)
+    }
+}
+
+impl BatchBroker {
+    /// Creates a broker for as many instances as `most_owed` has elements. `ahead`: maximum number of batches that
+    /// wait for an instance. `room`: maximum bytes of records that wait for their turn. `most_owed`: maximum number
+    /// of unfinished batches of each instance.
+    pub fn new(ahead: usize, room: usize, most_owed: Vec<usize>) -> Self {
+        let lives = std::iter::repeat_with(ProcessState::default).take(most_owed.len()).collect();
+        let state = Mutex::new(BrokerState { processes: lives, ..BrokerState::default() });
+        BatchBroker {
+            state,
+            changed: Condvar::new(),
+            max_ready_batches: ahead,
+            max_waiting_bytes: room,
+            max_unfinished: most_owed,
+        }
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, BrokerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_change<'a>(&self, state: MutexGuard<'a, BrokerState>) -> MutexGuard<'a, BrokerState> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the run with an error. The first error is kept.
+    pub fn fail_run(&self, error: Error) {
+        self.lock_state().error.get_or_insert(error);
+        self.stop_run();
+    }
+
+    /// Ends the run and kills all processes.
+    pub fn stop_run(&self) {
+        let mut state = self.lock_state();
+        state.stopped = true;
+        state.processes.iter().filter_map(|life| life.process).for_each(Instance::kill_process);
+        self.changed.notify_all();
+    }
+
+    /// Registers the process ID of instance `seat`.
+    pub(crate) fn register_process(&self, seat: usize, process: u32) {
+        let mut state = self.lock_state();
+        state.processes[seat].process = Some(process);
+        if state.stopped {
+            Instance::kill_process(process);
+        }
+    }
+
+    /// Returns whether the run is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.lock_state().stopped
+    }
+
+    /// Takes the error that ended the run.
+    pub fn take_run_error(&self) -> Option<Error> {
+        self.lock_state().error.take()
+    }
+
+    /// Adds a batch. Waits while enough batches are ready. Returns `false` if the run has ended.
+    pub fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
+        let mut state = self.lock_state();
+        while state.ready.len() >= self.max_ready_batches && !state.stopped {
+            state = self.wait_for_change(state);
+        }
+        state.ready.push_back(batch);
+        self.changed.notify_all();
+        !state.stopped
+    }
+
+    /// Marks that all batches have been added.
+    pub fn mark_all_batches_added(&self) {
+        self.lock_state().all_batches_added = true;
+        self.changed.notify_all();
+    }
+
+    /// Returns batch number `index` of instance `seat`, and assigns the next batch if needed. Returns `None` if no
+    /// batch is left or the process has ended.
+    ///
+    /// A process with the maximum number of unfinished batches gets another one only if it is `starved`: its buffers
+    /// may hold several small batches, and it would wait for more reads while the run waits for its records.
+    pub fn take_batch(&self, seat: usize, index: usize, starved: impl Fn() -> bool) -> Option<Arc<InstanceBatch>> {
+        let mut state = self.lock_state();
+        loop {
+            let BrokerState { ready, processes: lives, stopped, all_batches_added: dealt, .. } = &mut *state;
+            let life = &mut lives[seat];
+            if *stopped || life.ended {
+                return None;
+            }
+            if let Some(batch) = life.assigned.get(index) {
+                return Some(Arc::clone(batch));
+            }
+            let may = || life.unfinished.len() < self.max_unfinished[seat] || starved();
+            let waits = !life.requeued.is_empty() || !ready.is_empty();
+            if waits
+                && may()
+                && let Some(batch) = life.requeued.pop_front().or_else(|| ready.pop_front())
+            {
+                life.unfinished.insert(batch.number, Arc::clone(&batch));
+                life.assigned.push(Arc::clone(&batch));
+                self.changed.notify_all();
+                return Some(batch);
+            }
+            state = match (waits, *dealt) {
+                (false, true) => return None,
+                (false, false) => self.wait_for_change(state),
+                // Nothing signals that a process is starved: poll.
+                (true, _) => {
+                    let waited = self.changed.wait_timeout(state, STARVATION_POLL);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Returns batch number `index` of instance `seat` if it is already assigned. Never waits.
+    pub fn assigned_batch(&self, seat: usize, index: usize) -> Option<Arc<InstanceBatch>> {
+        self.lock_state().processes[seat].assigned.get(index).cloned()
+    }
+
+    /// Marks that the process of instance `seat` has ended, so that nothing waits for it.
+    pub fn mark_process_ended(&self, seat: usize) {
+        self.lock_state().processes[seat].ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Returns the batches of instance `seat` whose records are not complete.
+    pub(crate) fn unfinished_batches(&self, seat: usize) -> Vec<Arc<InstanceBatch>> {
+        self.lock_state().processes[seat].unfinished.values().cloned().collect()
+    }
+
+    /// Returns the number of batches assigned to the process of instance `seat`.
+    pub fn num_assigned_batches(&self, seat: usize) -> u64 {
+        self.lock_state().processes[seat].assigned.len() as u64
+    }
+
+    /// Prepares instance `seat` for a new process, which first gets the unfinished batches.
+    pub(crate) fn requeue_unfinished(&self, seat: usize) {
+        let life = &mut self.lock_state().processes[seat];
+        let owed = std::mem::take(&mut life.unfinished).into_values().collect();
+        *life = ProcessState { requeued: owed, ..ProcessState::default() };
+    }
+
+    /// Accepts the header of an instance. The first header is kept. Returns whether this header equals the first one.
+    pub fn accept_header(&self, header: InstanceHeader) -> bool {
+        let mut state = self.lock_state();
+        let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
+        state.header.get_or_insert(header);
+        self.changed.notify_all();
+        fits
+    }
+
+    /// Accepts records of `batch` from instance `seat`; `ended` marks the last. Waits while too many records are
+    /// held, unless this instance has the batch whose turn it is.
+    pub(crate) fn deliver_records(&self, seat: usize, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
+        let mut state = self.lock_state();
+        loop {
+            let turn = state.next_batch == batch.number;
+            let full = if turn {
+                state.backlog_bytes > MAX_BACKLOG_BYTES
+            } else {
+                state.waiting_bytes > self.max_waiting_bytes
+            };
+            if !full || state.stopped || (!turn && state.must_deliver_next(seat)) {
+                break;
+            }
+            state = self.wait_for_change(state);
+        }
+        match state.next_batch == batch.number {
+            true => state.backlog_bytes += records.len(),
+            false => state.waiting_bytes += records.len(),
+        }
+        let pieces = state.records.entry(batch.number).or_default();
+        pieces.bytes.push(records);
+        pieces.ended |= ended;
+        if ended {
+            state.processes[seat].unfinished.remove(&batch.number);
+            batch.clear_text();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next output. Returns `End` when all is written or the run has ended.
+    pub fn next_output(&self, header_written: bool) -> MergerOutput {
+        let mut state = self.lock_state();
+        loop {
+            if state.stopped {
+                return MergerOutput::End;
+            }
+            if !header_written {
+                if let Some(header) = &state.header {
+                    return MergerOutput::Header(header.text.clone());
+                }
+            } else {
+                let turn = state.next_batch;
+                if let Some(pieces) = state.records.get_mut(&turn) {
+                    let (bytes, ended) = (std::mem::take(&mut pieces.bytes), pieces.ended);
+                    if ended {
+                        state.records.remove(&turn);
+                        state.next_batch += 1;
+                    }
+                    state.backlog_bytes = 0;
+                    if ended {
+                        let next = state.next_batch;
+                        let size = |p: &BatchRecords| p.bytes.iter().map(Vec::len).sum::<usize>();
+                        let waiting = state.records.get(&next).map_or(0, size);
+                        state.waiting_bytes -= waiting;
+                        state.backlog_bytes = waiting;
+                    }
+                    self.changed.notify_all();
+                    if ended || !bytes.is_empty() {
+                        return MergerOutput::Records(bytes);
+                    }
+                }
+            }
+            if self.is_finished(&state) {
+                return MergerOutput::End;
+            }
+            state = self.wait_for_change(state);
+        }
+    }
+
+    /// Returns whether no more output can come.
+    fn is_finished(&self, state: &BrokerState) -> bool {
+        state.all_batches_added
+            && state.ready.is_empty()
+            && state.records.is_empty()
+            && state.processes.iter().all(|life| life.unfinished.is_empty() && life.requeued.is_empty())
+    }
+}

@@ -1,0 +1,117 @@
+//! Writes reads into the input pipes of a process.
+
+use std::io::{self, PipeWriter, Write};
+
+use rustix::io::ioctl_fionread;
+
+use super::BatchBroker;
+use crate::instance::ProcessPipe;
+
+/// Number of placeholder reads after which a block ends. Until then an aligner stores about 300 bytes for each.
+const PLACEHOLDERS_PER_BLOCK: u64 = 4 << 20;
+
+/// How reads are written to one pipe of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PipeFeed {
+    /// Index of the instance.
+    pub seat: usize,
+    /// Index of this pipe among the `pipes` input pipes of the process.
+    pub pipe: usize,
+    pub pipes: usize,
+    /// Bases of a block (bp) if the process must number all reads of the input and therefore gets placeholders for
+    /// the reads of other instances; else `None`.
+    pub numbered: Option<u64>,
+    /// Whether placeholder reads must be in blocks of their own.
+    pub own_block: bool,
+}
+
+/// Writes all assigned batches to a pipe, until there are no more or the process stops reading.
+pub(crate) fn feed_reads(desk: &BatchBroker, feeding: PipeFeed, to: ProcessPipe<PipeWriter>) {
+    // A process that stops reading has ended or will end. Its exit status tells more.
+    let _ = write_batches(desk, feeding, to);
+}
+
+fn write_batches(desk: &BatchBroker, feeding: PipeFeed, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
+    let mut counted = 0;
+    for index in 0.. {
+        // The process has read all its input and may wait for more before it answers.
+        let starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
+        let Some(batch) = desk.take_batch(feeding.seat, index, starved) else { return Ok(()) };
+        if let Some(block) = feeding.numbered {
+            let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };
+            absent.write_placeholders(batch.first_read - counted, feeding, &mut to)?;
+        }
+        let mut chunks = 0;
+        while let Some(chunk) = batch.wait_for_chunk(chunks) {
+            to.write_all(&chunk.texts[feeding.pipe])?;
+            chunks += 1;
+        }
+        if feeding.numbered.is_some() {
+            counted = batch.first_read + batch.wait_for_reads();
+        }
+    }
+    Ok(())
+}
+
+/// Writes placeholders for reads that other instances get. They have no bases, so that they do not count to the size
+/// of a block. A lone FASTA header is such a read, also in FASTQ (`kseq.h` of klib, used by bwa).
+struct PlaceholderWriter {
+    block: u64,
+    apart: bool,
+    at_once: u64,
+}
+
+const EMPTY_READ: &[u8] = b">x\n";
+
+impl PlaceholderWriter {
+    /// Writes this pipe's share of `reads` placeholders, an even number.
+    fn write_placeholders(&self, reads: u64, feeding: PipeFeed, to: &mut impl Write) -> io::Result<()> {
+        let many = EMPTY_READ.repeat(4096);
+        let pipes = feeding.pipes as u64;
+        // The last placeholder of each group has as many bases as a block, so that the aligner's block ends behind
+        // it.
+        let mut left = reads;
+        while left > 0 {
+            let now = left.min(self.at_once);
+            left -= now;
+            let long = now == self.at_once || (left == 0 && self.apart);
+            let last = long && feeding.pipe + 1 == feeding.pipes;
+            let mut empty = now / pipes - u64::from(last);
+            while empty > 0 {
+                let some = empty.min(4096);
+                to.write_all(&many[..some as usize * EMPTY_READ.len()])?;
+                empty -= some;
+            }
+            if last {
+                to.write_all(EMPTY_READ)?;
+                io::copy(&mut io::Read::take(io::repeat(b'N'), self.block), to)?;
+                to.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(reads: u64, pipe: usize, pipes: usize, apart: bool) -> String {
+        let feeding = PipeFeed { seat: 0, pipe, pipes, numbered: Some(5), own_block: apart };
+        let mut out = Vec::new();
+        PlaceholderWriter { block: 5, apart, at_once: 4 }
+            .write_placeholders(reads, feeding, &mut out)
+            .expect("a vector takes all");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn there_are_as_many_as_reads_and_blocks_of_them_end() {
+        assert_eq!(written(2, 0, 1, false), ">x\n>x\n");
+        assert_eq!(written(6, 0, 1, false), ">x\n>x\n>x\n>x\nNNNNN\n>x\n>x\n");
+        assert_eq!(written(6, 0, 1, true), ">x\n>x\n>x\n>x\nNNNNN\n>x\n>x\nNNNNN\n");
+        assert_eq!(written(6, 0, 2, false), ">x\n>x\n>x\n");
+        assert_eq!(written(6, 1, 2, false), ">x\n>x\nNNNNN\n>x\n");
+        assert_eq!(written(0, 0, 1, true), "");
+    }
+}

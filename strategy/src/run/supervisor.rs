@@ -1,0 +1,299 @@
+//! Supervises an instance: starts it, feeds it, reads its records, and restarts it if it dies.
+
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use genuma_machine::placement::MemoryPolicy;
+
+use crate::batching::InstanceBatch;
+use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
+use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
+use crate::merge::{
+    AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, merge_sam_header,
+};
+use crate::page_placement::{self, IndexFiles, PagePlacement};
+use crate::thread_placement::{self, ThreadPlacement};
+
+use super::read_feeder::{PipeFeed, feed_reads};
+use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
+
+/// Maximum bytes read from an instance at once.
+const READ_BYTES: usize = 1 << 20;
+/// Number of processes that may die over the same reads before the run fails.
+const MAX_DEATHS: u32 = 2;
+/// Time after the first records until pages and threads are first sampled. The interval doubles after each sample.
+const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Supervises the instance of one CPU slot.
+pub(super) struct InstanceSupervisor<'a> {
+    pub plan: &'a RunPlan,
+    pub broker: &'a BatchBroker,
+    pub seat: usize,
+    /// Bases of a block, bp.
+    pub block: Option<u64>,
+}
+
+/// How a process ended.
+struct ProcessEnd {
+    status: io::Result<ExitStatus>,
+    /// Error in the output of the process, if there was one.
+    fault: Option<AlignerOutputError>,
+    /// Whether the process wrote records.
+    answered: bool,
+    words: Vec<String>,
+    pages: Option<PagePlacement>,
+    threads: Option<ThreadPlacement>,
+}
+
+impl InstanceSupervisor<'_> {
+    /// Runs processes until there are no more reads or the run ends.
+    pub fn supervise(&self) -> InstanceSummary {
+        let seat = &self.plan.cpu_slots[self.seat];
+        let mut done = InstanceSummary {
+            cpus: seat.cpus.to_string(),
+            threads: seat.threads,
+            policy: seat.policy.as_ref().map(MemoryPolicy::to_string),
+            ..InstanceSummary::default()
+        };
+        // Start the process only when there are reads, so that the index is not loaded in vain.
+        while self.broker.take_batch(self.seat, 0, || false).is_some() {
+            done.processes += 1;
+            let recipe = InstanceLauncher { invocation: self.invocation(), block: self.block.unwrap_or(0) };
+            let ended = match recipe.start_instance(seat) {
+                Ok(instance) => self.run_process(instance),
+                Err(error) => {
+                    self.broker.fail_run(error.into());
+                    break;
+                }
+            };
+            let again = self.handle_end(&ended);
+            done.pages = ended.pages.or(done.pages);
+            done.threads_found = ended.threads.or(done.threads_found);
+            done.batches += self.broker.num_assigned_batches(self.seat);
+            if !again {
+                break;
+            }
+            self.broker.requeue_unfinished(self.seat);
+        }
+        if let (Some(pages), Some(policy)) = (&done.pages, &seat.policy) {
+            done.as_asked = Some(pages.is_index_on_requested_nodes(policy, &seat.nodes));
+        }
+        done
+    }
+
+    fn invocation(&self) -> &crate::Invocation {
+        &self.plan.invocations[self.seat]
+    }
+
+    /// Returns the name of the instance, such as `instance 2 of 4 (bwa mem)`.
+    fn instance_name(&self) -> String {
+        let aligner = &self.invocation().aligner;
+        match self.plan.cpu_slots.len() {
+            1 => aligner.clone(),
+            n => format!("instance {} of {n} ({aligner})", self.seat + 1),
+        }
+    }
+
+    /// Runs one process from start to end.
+    fn run_process(&self, mut instance: Instance) -> ProcessEnd {
+        self.broker.register_process(self.seat, instance.process_id());
+        let depends = self.invocation().depends;
+        let feeds = std::mem::take(&mut instance.feeds);
+        let numbered = matches!(depends, ReadDependence::Blocks { numbered: true, .. }).then_some(self.block).flatten();
+        let apart = matches!(self.invocation().reads, ReadFiles::Mixed(_));
+        let (stdout, stderr) = (instance.stdout.take(), instance.stderr.take());
+        let pipes = feeds.len();
+        thread::scope(|scope| {
+            for (pipe, feed) in feeds.into_iter().enumerate() {
+                let feeding = PipeFeed { seat: self.seat, pipe, pipes, numbered, own_block: apart };
+                scope.spawn(move || feed_reads(self.broker, feeding, feed));
+            }
+            let heard =
+                stderr.map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.seat + 1, stderr)));
+            let mut taker = OutputReader::new(self, &instance, numbered.is_some());
+            let fault = stdout.and_then(|stdout| taker.read_all(stdout).err());
+            if fault.is_some() {
+                Instance::kill_process(instance.process_id());
+            }
+            let status = instance.wait_for_exit();
+            let fault = match (&status, fault) {
+                (Ok(status), None) if status.success() && !self.broker.is_stopped() => taker.finish_parsing().err(),
+                (_, fault) => fault,
+            };
+            // Feeder threads may wait for batches that the process will not read.
+            self.broker.mark_process_ended(self.seat);
+            let words = heard.map(join_thread).unwrap_or_default();
+            ProcessEnd { status, fault, answered: taker.answered, words, pages: taker.pages, threads: taker.threads }
+        })
+    }
+
+    /// Handles the end of a process. Returns whether to start another.
+    fn handle_end(&self, ended: &ProcessEnd) -> bool {
+        if self.broker.is_stopped() || is_shutting_down() {
+            return false;
+        }
+        let owed = self.broker.unfinished_batches(self.seat);
+        let words = ended.words.clone();
+        if let Some(fault) = ended.fault.clone() {
+            self.broker.fail_run(Error::Output { who: self.instance_name(), fault, words });
+            return false;
+        }
+        let status = match &ended.status {
+            Ok(status) if status.success() => return true,
+            Ok(status) => *status,
+            Err(error) => {
+                let source = io::Error::new(error.kind(), error.to_string());
+                self.broker.fail_run(Error::System { what: format!("waiting for {}", self.instance_name()), source });
+                return false;
+            }
+        };
+        let how = match status.signal() {
+            Some(signal) => format!("was killed by signal {signal}"),
+            None => format!("failed with exit code {}", status.code().unwrap_or(-1)),
+        };
+        // A process that fails before its first record has a problem with its command or index, and would fail again.
+        let by_itself = status.signal().is_none() && !ended.answered;
+        let tied = self.invocation().depends == ReadDependence::Everything;
+        let deaths = owed.iter().map(|batch| batch.count_failure()).max().unwrap_or(0);
+        if by_itself || tied || deaths >= MAX_DEATHS || owed.is_empty() {
+            let how = if deaths >= MAX_DEATHS { format!("{how}, the second process over the same reads") } else { how };
+            self.broker.fail_run(Error::Died { who: self.instance_name(), how, words });
+            return false;
+        }
+        tracing::warn!("{} {how}: its unfinished reads go to a new process", self.instance_name());
+        true
+    }
+}
+
+/// Reads the records of a process.
+struct OutputReader<'a> {
+    supervisor: &'a InstanceSupervisor<'a>,
+    parser: OutputParser,
+    lines: CommandLines,
+    group: u32,
+    pace: PipePacing,
+    answered: bool,
+    pages: Option<PagePlacement>,
+    threads: Option<ThreadPlacement>,
+    asked: Option<(Instant, Duration)>,
+}
+
+enum OutputParser {
+    Sam(SamParser),
+    Sai(SaiParser),
+}
+
+/// Connects the output parser of a process with the broker.
+struct BrokerConnection<'a> {
+    supervisor: &'a InstanceSupervisor<'a>,
+    lines: &'a CommandLines,
+}
+
+impl AssignedBatches for BrokerConnection<'_> {
+    fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>> {
+        self.supervisor.broker.assigned_batch(self.supervisor.seat, index)
+    }
+
+    fn deliver_records(&self, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
+        self.supervisor.broker.deliver_records(self.supervisor.seat, batch, records, ended);
+    }
+
+    fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError> {
+        let header = match self.supervisor.invocation().format {
+            OutputFormat::Sam => merge_sam_header(&header, self.lines, &self.supervisor.plan.genuma),
+            OutputFormat::Sai => InstanceHeader { common: header.clone(), text: header },
+        };
+        if self.supervisor.broker.accept_header(header) { Ok(()) } else { Err(AlignerOutputError::DifferentHeader) }
+    }
+}
+
+impl<'a> OutputReader<'a> {
+    fn new(keeper: &'a InstanceSupervisor<'a>, instance: &Instance, numbered: bool) -> Self {
+        let invocation = keeper.invocation();
+        let one_thread = keeper.plan.cpu_slots[keeper.seat].threads == 1;
+        let in_order = invocation.order == RecordOrder::AsRead || one_thread;
+        let parser = match invocation.format {
+            OutputFormat::Sam => OutputParser::Sam(SamParser::new(in_order, numbered)),
+            OutputFormat::Sai => OutputParser::Sai(SaiParser::new(keeper.plan.plain_threads(invocation))),
+        };
+        let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+        let files = crate::batching::display_files(&invocation.reads);
+        let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
+        let lines = CommandLines {
+            instance: instance.command.iter().map(text).collect(),
+            plain: keeper.plan.plain.clone(),
+            reads: pipes.zip(files).collect(),
+        };
+        let (group, pace) = (instance.process_id(), PipePacing::new(instance.stdout_pipe_bytes));
+        OutputReader {
+            supervisor: keeper,
+            parser,
+            lines,
+            group,
+            pace,
+            answered: false,
+            pages: None,
+            threads: None,
+            asked: None,
+        }
+    }
+
+    /// Reads until the process closes its output or writes invalid output.
+    fn read_all(&mut self, mut from: impl Read) -> Result<(), AlignerOutputError> {
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            let n = match from.read(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // The exit status tells more.
+                Err(_) => return Ok(()),
+            };
+            let given = BrokerConnection { supervisor: self.supervisor, lines: &self.lines };
+            match &mut self.parser {
+                OutputParser::Sam(sam) => sam.parse_bytes(&bytes[..n], &given)?,
+                OutputParser::Sai(sai) => sai.parse_bytes(&bytes[..n], &given)?,
+            }
+            self.answered |= match &self.parser {
+                OutputParser::Sam(sam) => sam.has_parsed_output(),
+                OutputParser::Sai(sai) => sai.has_parsed_output(),
+            };
+            if self.answered {
+                self.sample_placement();
+            }
+            let pause = self.pace.pause_after(n);
+            if !pause.is_zero() {
+                thread::sleep(pause);
+            }
+        }
+    }
+
+    fn sample_placement(&mut self) {
+        let now = Instant::now();
+        let next = match self.asked {
+            None => FIRST_SAMPLING_INTERVAL,
+            Some((then, after)) if now.duration_since(then) >= after => after * 2,
+            Some(_) => return,
+        };
+        self.asked = Some((now, next));
+        let index = IndexFiles::new(self.supervisor.invocation().index.as_ref());
+        let found = page_placement::pages_of_group(self.group, &index);
+        self.pages = match (self.pages.take(), found) {
+            (Some(before), Some(later)) => Some(before.choose_later_sample(later)),
+            (before, later) => later.or(before),
+        };
+        self.threads = thread_placement::threads_of_group(self.group).or(self.threads.take());
+    }
+
+    fn finish_parsing(&mut self) -> Result<(), AlignerOutputError> {
+        let given = BrokerConnection { supervisor: self.supervisor, lines: &self.lines };
+        match &mut self.parser {
+            OutputParser::Sam(sam) => sam.finish_parsing(&given),
+            OutputParser::Sai(sai) => sai.finish_parsing(&given),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Critical sections: sequences of steps that a signal must not interrupt. The signal thread waits until all are
+//! left.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+struct CriticalSections {
+    /// Number of critical sections that threads are in, nested ones included.
+    active: usize,
+    /// Set when a signal is being handled: no thread may enter a critical section any more.
+    closed: bool,
+}
+
+static SECTIONS: Mutex<CriticalSections> = Mutex::new(CriticalSections { active: 0, closed: false });
+static SECTIONS_CHANGED: Condvar = Condvar::new();
+
+fn lock_sections() -> MutexGuard<'static, CriticalSections> {
+    SECTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks the state, waiting while `unwanted` returns true.
+fn wait_while(unwanted: impl FnMut(&mut CriticalSections) -> bool) -> MutexGuard<'static, CriticalSections> {
+    SECTIONS_CHANGED.wait_while(lock_sections(), unwanted).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no thread is in a critical section. From then on no thread can enter a critical section.
+pub(crate) fn wait_and_close() {
+    wait_while(|sections| sections.active > 0).closed = true;
+}
+
+/// Guard of a critical section; dropping it leaves the section.
+#[derive(Debug)]
+pub struct CriticalSection(());
+
+/// Enters a critical section: until the guard is dropped, a signal does not end the process. For steps that must
+/// happen together or not at all. Sections may be nested. After a signal this function blocks for ever.
+pub fn enter_critical_section() -> CriticalSection {
+    wait_while(|sections| sections.closed).active += 1;
+    CriticalSection(())
+}
+
+impl Drop for CriticalSection {
+    fn drop(&mut self) {
+        lock_sections().active -= 1;
+        SECTIONS_CHANGED.notify_all();
+    }
+}

@@ -1,0 +1,85 @@
+//! Counters of progress, and the trait for code that displays progress.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Progress counters that reader threads increment and any thread may read.
+#[derive(Debug)]
+pub struct ProgressCounters {
+    contents: &'static str,
+    bytes_done: AtomicU64,
+    bytes_total: AtomicU64,
+    reads: AtomicU64,
+    pairs: AtomicU64,
+}
+
+impl Default for ProgressCounters {
+    /// Counters of `reads`.
+    fn default() -> ProgressCounters {
+        ProgressCounters::new("reads")
+    }
+}
+
+impl ProgressCounters {
+    /// New counters, all zero. `contents` says what the bytes contain, for messages: `reads`.
+    pub fn new(contents: &'static str) -> ProgressCounters {
+        ProgressCounters {
+            contents,
+            bytes_done: AtomicU64::new(0),
+            bytes_total: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            pairs: AtomicU64::new(0),
+        }
+    }
+
+    /// What the counted bytes contain, as a noun for messages, for example `reads`.
+    pub fn contents(&self) -> &'static str {
+        self.contents
+    }
+
+    /// Input bytes read so far, as stored on disk (compressed).
+    pub fn bytes_done(&self) -> u64 {
+        self.bytes_done.load(Relaxed)
+    }
+
+    /// Total input bytes as stored on disk (compressed); 0 before reading starts and if one of the inputs is a pipe.
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total.load(Relaxed)
+    }
+
+    /// Number of reads that a reader has delivered in input order so far; each mate counts as one.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Relaxed)
+    }
+
+    /// Number of read pairs given to worker threads so far.
+    pub fn pairs(&self) -> u64 {
+        self.pairs.load(Relaxed)
+    }
+
+    /// Increases the total number of input bytes.
+    pub fn add_expected_bytes(&self, n: u64) {
+        self.bytes_total.fetch_add(n, Relaxed);
+    }
+
+    /// Increases the number of input bytes read.
+    pub fn add_bytes(&self, n: u64) {
+        self.bytes_done.fetch_add(n, Relaxed);
+    }
+
+    /// Increases the number of reads delivered.
+    pub fn add_reads(&self, n: u64) {
+        self.reads.fetch_add(n, Relaxed);
+    }
+
+    /// Increases the number of read pairs given to worker threads.
+    pub fn add_pairs(&self, n: u64) {
+        self.pairs.fetch_add(n, Relaxed);
+    }
+}
+
+/// Receives notifications about the progress of a run, for example to display it.
+pub trait ProgressListener: Sync {
+    /// A unit, or a part of a unit, starts. `progress` counts the bytes that it reads, if it reads any.
+    fn unit_started(&self, unit: &str, progress: Option<Arc<ProgressCounters>>);
+}

@@ -1,0 +1,150 @@
+//! Spillable buckets: numbered lists of values that are kept in memory within a memory budget and beyond it in [disk
+//! buckets](crate::disk_buckets). Callers use both in the same way.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::disk_buckets::DiskBuckets;
+use crate::spill::Error;
+
+/// Number of bytes that may still be kept in memory. Clones share one budget.
+#[derive(Debug, Clone)]
+pub struct MemoryBudget(Arc<AtomicU64>);
+
+impl MemoryBudget {
+    /// A budget of `bytes`.
+    pub fn new(bytes: u64) -> MemoryBudget {
+        MemoryBudget(Arc::new(AtomicU64::new(bytes)))
+    }
+
+    /// Reserves `bytes` if that many are left; returns whether they were reserved.
+    fn try_reserve(&self, bytes: u64) -> bool {
+        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn release(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// The values of one bucket that are in memory.
+#[derive(Debug)]
+struct InMemoryBucket<T> {
+    values: Vec<T>,
+    /// Bytes of memory that the values take.
+    bytes: u64,
+}
+
+/// A fixed number of buckets, numbered from 0, that spill to disk beyond a memory budget.
+#[derive(Debug)]
+pub struct SpillableBuckets<T> {
+    memory: MemoryBudget,
+    in_memory: Vec<Mutex<InMemoryBucket<T>>>,
+    on_disk: DiskBuckets,
+}
+
+impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
+    /// Creates `num_buckets` empty buckets. Values that exceed the budget `memory` go to a spill file without a name
+    /// in `folder`; `contents` names the contents of that file in messages.
+    pub fn new(
+        contents: &'static str,
+        folder: &Path,
+        num_buckets: usize,
+        memory: &MemoryBudget,
+    ) -> SpillableBuckets<T> {
+        let empty = |_| Mutex::new(InMemoryBucket { values: Vec::new(), bytes: 0 });
+        let in_memory = (0..num_buckets).map(empty).collect();
+        SpillableBuckets {
+            memory: memory.clone(),
+            in_memory,
+            on_disk: DiskBuckets::unnamed(contents, folder, num_buckets),
+        }
+    }
+
+    /// Number of buckets.
+    pub fn len(&self) -> usize {
+        self.in_memory.len()
+    }
+
+    /// Whether the number of buckets is 0.
+    pub fn is_empty(&self) -> bool {
+        self.in_memory.is_empty()
+    }
+
+    /// Adds a value that takes `bytes` of memory to the bucket with number `index`.
+    ///
+    /// # Errors
+    /// The spill file cannot be written.
+    pub fn push(&self, index: usize, value: T, bytes: u64) -> Result<(), Error> {
+        if !self.memory.try_reserve(bytes) {
+            return self.on_disk.push(index, &value);
+        }
+        let mut bucket = self.lock(index);
+        bucket.values.push(value);
+        bucket.bytes += bytes;
+        Ok(())
+    }
+
+    /// Removes and returns all values of the bucket with number `index`, in no particular order.
+    ///
+    /// # Errors
+    /// The spill file cannot be read or is damaged.
+    pub fn take_bucket(&self, index: usize) -> Result<Vec<T>, Error> {
+        let empty = InMemoryBucket { values: Vec::new(), bytes: 0 };
+        let InMemoryBucket { mut values, bytes } = std::mem::replace(&mut *self.lock(index), empty);
+        self.memory.release(bytes);
+        values.append(&mut self.on_disk.take_bucket(index)?);
+        Ok(values)
+    }
+
+    fn lock(&self, index: usize) -> MutexGuard<'_, InMemoryBucket<T>> {
+        // A panic in another thread ends the whole run anyway, so a poisoned lock is ignored.
+        self.in_memory[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taken_values_equal_pushed_values_in_memory_and_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        for budget_bytes in [0, 3_000, 1 << 30] {
+            let memory = MemoryBudget::new(budget_bytes);
+            let buckets = SpillableBuckets::new("test", folder.path(), 3, &memory);
+            let others = SpillableBuckets::new("test", folder.path(), 2, &memory);
+            let text = |i: usize| "x".repeat(i % 50);
+            (0..300).for_each(|i| buckets.push(i % 3, (i, text(i)), 50).unwrap());
+            let mut seen = Vec::new();
+            for bucket in 0..buckets.len() {
+                for (i, value) in buckets.take_bucket(bucket).unwrap() {
+                    assert_eq!((i % 3, &value), (bucket, &text(i)));
+                    others.push(i % 2, i, 8).unwrap();
+                }
+                assert_eq!(buckets.take_bucket(bucket).unwrap(), []);
+            }
+            (0..others.len()).for_each(|bucket| seen.append(&mut others.take_bucket(bucket).unwrap()));
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..300), "{budget_bytes}");
+            // All memory of the budget is available again.
+            assert_eq!(memory.0.load(Relaxed), budget_bytes);
+        }
+    }
+
+    #[test]
+    fn a_file_is_created_only_beyond_the_memory_budget() {
+        let nowhere = Path::new("/no/such");
+        let large = vec![7u8; 2 * crate::disk_buckets::BLOCK_BYTES];
+        let buckets = SpillableBuckets::new("test", nowhere, 1, &MemoryBudget::new(1 << 20));
+        buckets.push(0, large.clone(), 1 << 20).unwrap();
+        assert_eq!(buckets.take_bucket(0).unwrap(), std::slice::from_ref(&large));
+        buckets.push(0, large.clone(), 1 << 20).unwrap();
+        assert!(buckets.push(0, large, 1).unwrap_err().to_string().contains("No such file"));
+    }
+}
