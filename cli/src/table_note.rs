@@ -29,7 +29,7 @@ pub(crate) struct TableNote {
 pub(crate) struct TableDerivation {
     /// The set operation: `union`, `intersect` and so on.
     pub(crate) operation: String,
-    /// How counts were combined; [`Derivation::COUNTS_OF_SAMPLES`] if each count is the number of samples with the
+    /// How counts were combined; [`TableDerivation::COUNTS_OF_SAMPLES`] if each count is the number of samples with the
     /// k-mer.
     pub(crate) counts: String,
     /// Number of input tables.

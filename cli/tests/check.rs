@@ -37,7 +37,7 @@ fn of(data: &Data, options: &[&str]) -> (RunOutput, Value) {
 fn assert_about(estimate: &Value, truth: f64, off: f64) {
     let [value, low, high] = ["value", "low", "high"].map(|key| estimate[key].as_f64().expect("a number"));
     assert!(low <= value && value <= high, "{estimate}");
-    assert!((value - truth).abs() <= off, "{truth} is told as {estimate}");
+    assert!((value - truth).abs() <= off, "{truth} is estimated as {estimate}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn purity_and_copies_are_those_that_were_made() {
         assert_about(&tumour["ploidy"], made["ploidy"].as_f64().expect("a number"), 0.1);
         let [found, lost] =
             [&tumour["loh_fraction"], &made["loh_fraction"]].map(|share| share.as_f64().expect("a share"));
-        assert!((found - lost).abs() < 0.05, "{lost} of the genome is told as {found}");
+        assert!((found - lost).abs() < 0.05, "{lost} of the genome is estimated as {found}");
         // Without a reference, neighbouring sites are unknown.
         let (without, told) = of(&data, &[]);
         assert!(told["pair"]["tumour"]["purity"].is_null());

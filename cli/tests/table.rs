@@ -196,7 +196,7 @@ fn samples_are_kept_apart() {
 #[test]
 fn threads_and_memory_do_not_show() {
     let folder = scratch("same");
-    // So many k-mers that the size of the result is estimated, and k-mer ranges have several pages.
+    // Enough k-mers that the size of the result is estimated, and k-mer ranges have several pages.
     let all: Vec<PathBuf> =
         (0..3).map(|i| count(&folder, &format!("t{i}"), &fastq(900_000, i, 9000), &["--min-count", "1"])).collect();
     let tables: Vec<&str> = all.iter().map(|table| text(table)).collect();
@@ -341,7 +341,7 @@ fn faults_are_told_and_leave_nothing() {
     refused(&["table", "union", a, c, "-o", "/no/such/x.gkt"], 2, &["/no/such: is not a folder"]);
     refused(&["table", "info", text(&fq)], 1, &["a.fq", "no table"]);
     let nine: Vec<&str> = ["table", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
-    refused(&nine, 2, &["9 samples", "8 at most"]);
+    refused(&nine, 2, &["9 samples", "at most 8"]);
     // Only a warning reports different minimum counts.
     let told = run(["table", "union", a, c, "-o", x]).assert_success().stderr;
     assert!(told.contains("--min-count") && told.contains("2 and 3"), "{told}");

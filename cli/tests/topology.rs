@@ -67,7 +67,7 @@ fn what_the_affinity_leaves_is_told() {
         .expect("taskset starts");
     let confined = json(&String::from_utf8_lossy(&confined.stdout));
     assert_eq!(confined["allowed"]["cpus"], "0");
-    assert_eq!(confined["cpus"], all["cpus"], "the machine itself is told as a whole");
+    assert_eq!(confined["cpus"], all["cpus"], "the machine itself is reported as a whole");
 }
 
 /// A control group, removed when dropped.

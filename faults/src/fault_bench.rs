@@ -88,7 +88,7 @@ impl FaultBench {
         let under = format!("{}/", self.root.display());
         self.shim.preload_into_command(&mut command, &self.program, &under, &self.log_path(), fault)?;
         let ended = start_process(command, &self.root, "one")?.wait_for_exit()?;
-        Ok((ended, FaultShim::read_log(&self.log_path())?))
+        Ok((ended, FaultShim::read_call_log(&self.log_path())?))
     }
 
     /// Returns the reference run of a case without faults. It is run once.

@@ -74,7 +74,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// `page` cannot be read.
-    pub fn read_log(page: &Path) -> io::Result<CallLog> {
+    pub fn read_call_log(page: &Path) -> io::Result<CallLog> {
         let bytes = fs::read(page)?;
         let (numbers, path) = bytes.split_at(NUM_COUNTERS * 8);
         let numbers: Vec<u64> =

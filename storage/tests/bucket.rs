@@ -106,7 +106,7 @@ fn all_locations_give_the_same_bytes() {
     publish_bytes(&root, "runs", b"x").unwrap();
     assert_eq!(root.object_names().unwrap(), ["runs"]);
     assert_eq!(setup.store.object_names().unwrap().len(), plain.len());
-    let asked = setup.proxy.asked();
+    let asked = setup.proxy.received_requests();
     assert_eq!(asked.iter().filter(|asked| is_part(asked)).count(), 2 * (2 + 5 + 6));
     assert_eq!(asked.iter().filter(|asked| is_completion(asked)).count(), 2 * 3);
 }
@@ -183,8 +183,11 @@ fn a_failed_upload_keeps_the_older_object() {
     let error = publish_bytes(&setup.store, "x", &noise(200_000, 5)).unwrap_err();
     assert!(matches!(error, Error::RetriesExhausted { action: "write", .. }), "{error}");
     assert!(setup.is_clean());
-    let aborted =
-        setup.proxy.asked().iter().any(|asked| asked.method == "DELETE" && asked.target.contains("uploadId="));
+    let aborted = setup
+        .proxy
+        .received_requests()
+        .iter()
+        .any(|asked| asked.method == "DELETE" && asked.target.contains("uploadId="));
     assert!(aborted);
     let x = find_object(&setup.store, "x");
     assert_eq!(fetch_bytes(&x, 0..x.len()).unwrap(), older);
@@ -332,7 +335,7 @@ fn wrong_or_missing_credentials_are_reported() {
     };
     let message = with(&[("AWS_ACCESS_KEY_ID", "someone")]).unwrap_err().to_string();
     assert_eq!(message, "s3://b/p: the environment variables do not configure access: Missing SecretAccessKey");
-    let message = with(&[("AWS_ALLOW_HTTP", "perhaps")]).unwrap_err().to_string();
+    let message = with(&[("AWS_ALLOW_HTTP", "maybe")]).unwrap_err().to_string();
     assert!(message.starts_with("s3://b/p: the environment variables do not configure access: "), "{message}");
     let google = |environment| {
         let options = BucketOptions { environment, ..options(1) };

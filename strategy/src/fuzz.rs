@@ -6,7 +6,7 @@ use genuma_reads::ReadRef;
 
 use crate::batching::InstanceBatch;
 use crate::invocation::InputMode;
-use crate::merge::{AssignedBatches, OutputFault, SamParser};
+use crate::merge::{AlignerOutputError, AssignedBatches, SamParser};
 
 /// The batches of a process, and the records delivered so far.
 struct TestBatches {
@@ -23,7 +23,7 @@ impl AssignedBatches for TestBatches {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).extend(records);
     }
 
-    fn accept_header(&self, _: Vec<u8>) -> Result<(), OutputFault> {
+    fn accept_header(&self, _: Vec<u8>) -> Result<(), AlignerOutputError> {
         Ok(())
     }
 }
@@ -33,7 +33,7 @@ impl AssignedBatches for TestBatches {
 ///
 /// # Errors
 /// The output is invalid.
-pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, OutputFault> {
+pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
     let read = |name| ReadRef { name, comment: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {
         let templates = names.map(|name| [read(name), read(name)]);

@@ -45,7 +45,7 @@ impl<'a> Axis<'a> {
     }
 
     /// A logarithmic axis. `from` must be positive; ticks outside the range are dropped.
-    pub(crate) fn logarithmic(
+    pub(crate) fn with_logarithmic_scale(
         (from, to): (f64, f64),
         ticks: impl Iterator<Item = f64>,
         label: &'a str,
@@ -411,7 +411,8 @@ mod tests {
 
     #[test]
     fn equal_factors_are_equal_steps_on_a_logarithmic_axis() {
-        let axis = Axis::logarithmic((1.0, 1000.0), [0.1, 1.0, 10.0, 1e4].into_iter(), "", format_with_si_prefix);
+        let axis =
+            Axis::with_logarithmic_scale((1.0, 1000.0), [0.1, 1.0, 10.0, 1e4].into_iter(), "", format_with_si_prefix);
         assert_eq!(axis.ticks, [1.0, 10.0], "ticks outside are left out");
         let shares = [1.0, 10.0, 100.0, 1000.0].map(|v| (axis.relative_position(v) * 3.0).round());
         assert_eq!(shares, [0.0, 1.0, 2.0, 3.0]);

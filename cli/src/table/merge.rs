@@ -95,7 +95,7 @@ pub(crate) struct TableMerger {
 }
 
 impl TableMerger {
-    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from [`Merger::merged_runs`].
+    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from [`TableMerger::merged_runs`].
     /// The counts in `entries` are changed.
     pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
         self.num_samples = rule.num_samples;
@@ -166,7 +166,7 @@ impl TableMerger {
         };
     }
 
-    /// [`Merger::merge_pairwise`] for at least two inputs.
+    /// [`TableMerger::merge_pairwise`] for at least two inputs.
     fn merge_to_one<W: CountReducer>(
         &mut self,
         each: MergeFilter,

@@ -279,7 +279,7 @@ fn copies_with_long_clips() {
         line("w", 1390, "390S60M", ":"),
     ];
     let sam = HEADER.to_owned() + &reads.concat();
-    // samtools must be told to search farther than 300 bases.
+    // samtools needs an option to search farther than 300 bases.
     let (records, near) = reference(&sam, folder.path(), &[]);
     let (_, far) = reference(&sam, folder.path(), &["-l", "1000"]);
     let how = How { marking: Some(MarkdupOptions::default()), ..How::default() };

@@ -817,7 +817,7 @@ mod tests {
                     + foreign[0] * minor_count_probabilities(n, share / 2.0 + ERROR, &logs)[m] * seen(other / 2.0)
                     + foreign[1] * minor_count_probabilities(n, share + ERROR, &logs)[m] * seen(other)
                     + own * changes * binomial(m, n, of) * seen(0.0)
-                    // Inherited alleles of which the other sample has few molecules.
+                    // Inherited alleles that few molecules of the other sample show.
                     + inherited * HET * binomial(m, n, 0.5) * binomial(beside, 20, 0.5);
                 let expected = sites * chance;
                 let normal = (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();

@@ -150,7 +150,7 @@ impl PairCount {
     }
 }
 
-/// Number of bits to one of which the start of each molecule hashes.
+/// Size of the bit set (bits) into which the start of each molecule is hashed.
 const NUM_START_BITS: f64 = 32.0;
 /// Minimum number of read pairs of k-mers with 4 to 16 read pairs to estimate the duplicate share. Chosen; a higher
 /// value leaves more small samples without an estimate (0).

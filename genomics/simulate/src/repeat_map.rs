@@ -15,7 +15,7 @@ pub const REPEAT_KMER_BP: usize = 31;
 /// Minimum number of filter bits per stored k-mer. More bits give fewer false hits and take more memory.
 const MIN_FILTER_BITS_PER_KMER: usize = 32;
 
-/// Tells which k-mers of the requested spans occur more than once in the genome.
+/// Finds which k-mers of the requested spans occur more than once in the genome.
 #[derive(Debug)]
 pub(crate) struct RepeatMap<'a> {
     genome: &'a Genome,

@@ -70,7 +70,7 @@ mod tests {
     use crate::assemble::{Contig, ContigRead};
     use crate::change::Change;
 
-    /// The reason for a contig of so many pairs in which `new` replaces `old` after `before`; `quality` is the base
+    /// The reason for a contig of `pairs` pairs in which `new` replaces `old` after `before`; `quality` is the base
     /// quality of each pair.
     fn worth(before: &[u8], old: &[u8], new: &[u8], pairs: u32, quality: u16) -> Option<RejectReason> {
         let after = b"GATTACATTGCACGGTCA";

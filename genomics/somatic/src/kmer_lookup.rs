@@ -98,7 +98,7 @@ impl KmerLookup {
     ) -> PackedBases<'a> {
         let KmerLookup { k, map, sieve } = self;
         asked.clear();
-        // By now the word of the filter is in the cache; then the slot of the table.
+        // By now the filter word is in the cache; then the slot of the table.
         let mut look = |asked: &mut Vec<PendingLookup>| {
             asked.retain(|place| map.may_contain_kmer(&place.kmer));
             for PendingLookup { start: at, forward, kmer } in asked.drain(..) {

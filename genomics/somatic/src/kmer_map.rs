@@ -77,7 +77,7 @@ impl KmerMap {
         if self.may_contain_kmer(&asked) { self.rank_of_query(&asked) } else { None }
     }
 
-    /// Starts the lookup of a canonical k-mer: prefetches the word of the filter.
+    /// Starts the lookup of a canonical k-mer: prefetches the filter word.
     #[inline]
     pub fn prepare_query(&self, kmer: u64) -> KmerQuery {
         let hash = hash_kmer(kmer);

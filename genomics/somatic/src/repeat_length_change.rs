@@ -28,7 +28,7 @@ pub(crate) struct RepeatLengthChange<'a> {
     tumour_other_reads: [f64; 2],
 }
 
-/// The shortest unit of which the bases are whole copies.
+/// The shortest unit that, repeated a whole number of times, gives the bases.
 fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
     (1..=MAX_REPEAT_UNIT_BP.min(bases.len()))
         .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))

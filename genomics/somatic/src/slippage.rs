@@ -392,7 +392,7 @@ impl SlippageModel {
         }
     }
 
-    /// Rates of all repeat classes of which the normal has reads.
+    /// Rates of all repeat classes for which the normal has reads.
     pub fn observed_rates(&self) -> Vec<RepeatSlippage> {
         let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
         seen.map(|c| {

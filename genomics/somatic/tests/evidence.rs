@@ -432,7 +432,7 @@ fn substitutions_that_part_company_stay_apart() {
     let split = changed(&normal, &[1000, 1002]);
     let planted = [(20, NORMAL_SAMPLE, &normal[..]), (9, TUMOUR_SAMPLE, &normal), (12, TUMOUR_SAMPLE, &split)];
     assert_eq!(told(&called(&normal, &split, &planted)), [(1000, 1, vec![], 1), (1002, 1, vec![], 0)]);
-    // Three adjacent substitutions, of which the first arose before the others.
+    // Three adjacent substitutions; the first arose before the others.
     let three = changed(&normal, &[999, 1000, 1001]);
     let older = changed(&normal, &[999]);
     let planted = [

@@ -24,7 +24,7 @@ fn steps(seed: u64, number: u64) -> u64 {
     }
 }
 
-/// Sends `tasks` tasks through and checks each result; with `masters`, by as many as there are nodes.
+/// Sends `tasks` tasks through and checks each result; with `masters`, one master per node sends them.
 fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> FarmSummary {
     let mut numbers = 0..tasks;
     let mut next = 0;

@@ -94,7 +94,7 @@ fn what_nothing_can_stand_in_for_names_the_file() {
     let why = "cannot be read, and no other file lists the CPUs";
     assert_eq!(error(&[(NODE, None), (CPU, None), ("/proc", None)]), format!("x: {CPU}/online: {why}"));
     let empty = RecordedMachine::parse("x", "genuma recording 1\n").expect("a recording");
-    assert_eq!(empty.topology().expect_err("nothing is told").to_string(), format!("x: {CPU}/online: {why}"));
+    assert_eq!(empty.topology().expect_err("the recording is empty").to_string(), format!("x: {CPU}/online: {why}"));
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn what_is_missing_is_said() {
     }
     let cloud = recorded("cloud-2-cores");
     assert_eq!(cloud.missing_notes.len(), 1);
-    assert_eq!(cloud.nodes[0].memory_bytes, 24_684_092 << 10, "of /proc/meminfo, since the node tells of less");
+    assert_eq!(cloud.nodes[0].memory_bytes, 24_684_092 << 10, "of /proc/meminfo, since the node reports less");
     let flat = recorded("no-nodes");
     assert_eq!((flat.nodes.len(), flat.cpus.len(), flat.nodes[0].huge_pages[0].total_pages), (1, 8, 4));
     assert!(flat.missing_notes[0].contains("one node 0 with all CPUs and all memory"), "{:?}", flat.missing_notes);

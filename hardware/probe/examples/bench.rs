@@ -1,6 +1,7 @@
 //! The probe's triad kernel and pointer chase alone, for a comparison with the same in C by `bench/probe.sh`.
 //!
-//! `bench triad THREADS BYTES REPETITIONS` prints GB/s of each repetition over three arrays of so many bytes,
+//! `bench triad THREADS BYTES REPETITIONS` prints GB/s of each repetition over three arrays of BYTES bytes,
+//! `bench chase BYTES LOADS REPETITIONS` prints ns per load; both use huge pages of the node of CPU 0.
 
 use genuma_machine::topology::TopologySource;
 use genuma_probe::backend::MeasurementBackend;

@@ -157,7 +157,7 @@ pub struct MemoryModule {
 /// Latency of dependent loads on an idle machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyMeasurements {
-    /// Latency by chain size: complete curves for local memory, for remote memory perhaps only large sizes.
+    /// Latency by chain size: complete curves for local memory, for remote memory possibly only large sizes.
     pub curves: Vec<LatencyCurve>,
     /// Memory levels (caches, then DRAM) found in the first complete curve: on huge pages, or on base pages without
     /// huge pages.

@@ -74,7 +74,7 @@ impl Proxy {
     }
 
     /// All requests so far.
-    pub fn asked(&self) -> Vec<ReceivedRequest> {
+    pub fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().asked.clone()
     }
 }

@@ -117,7 +117,7 @@ impl OptionGrammar {
     }
 
     fn unknown_error(&self, option: &OsStr) -> Error {
-        self.refused_error(option, "unknown option; genuma cannot tell what it does with several instances; omit it")
+        self.refused_error(option, "unknown option; its effect with several instances is not known; omit it")
     }
 
     /// Parses the words behind the program and its subcommand.

@@ -188,10 +188,7 @@ fn what_is_refused_says_why() {
         ("", "genuma: no command; write it behind --"),
         ("bwa index r.fa", "bwa: 'index' does not align reads; genuma runs mem, aln, samse, sampe"),
         ("bwa", "bwa: the subcommand is missing; genuma runs mem, aln, samse, sampe"),
-        (
-            "bwa mem -Z r 1.fq",
-            "bwa mem: -Z: unknown option; genuma cannot tell what it does with several instances; omit it",
-        ),
+        ("bwa mem -Z r 1.fq", "bwa mem: -Z: unknown option; its effect with several instances is not known; omit it"),
         ("bwa mem r 1.fq -t", "bwa mem: -t: its value is missing"),
         ("bwa mem -t x r 1.fq", "bwa mem: -t x: not a number of threads"),
         ("bwa mem -t 0 r 1.fq", "bwa mem: -t 0: not a number of threads"),

@@ -71,8 +71,10 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let ones = (-1..6).flat_map(|e| [1.0, 2.0, 5.0].map(|s| s * 10f64.powi(e)));
     let mut field = PlotArea::new(
         WIDE_PLOT,
-        Axis::logarithmic(x_ends, powers, "buffer size", |n| format_binary_bytes(n as u64)),
-        Axis::logarithmic(y_ends, ones, "ns per load", |n| if n < 1.0 { format!("{n:.1}") } else { format!("{n:.0}") }),
+        Axis::with_logarithmic_scale(x_ends, powers, "buffer size", |n| format_binary_bytes(n as u64)),
+        Axis::with_logarithmic_scale(y_ends, ones, "ns per load", |n| {
+            if n < 1.0 { format!("{n:.1}") } else { format!("{n:.0}") }
+        }),
     );
     let node = curves.first().map_or(0, |c| c.cpu_node);
     for (row, (name, bytes)) in cache_sizes(profile, node).into_iter().enumerate() {

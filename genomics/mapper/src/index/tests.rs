@@ -99,11 +99,11 @@ fn reference(seed: u64) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Position of a seed, and whether its reverse complement was hashed.
-pub(crate) type Seen = (u64, bool);
+pub(crate) type SeedOccurrence = (u64, bool);
 
 /// All seeds of the sequences by hash, with their positions and the hashed strand.
-fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<Seen>> {
-    let mut seeds: HashMap<u64, Vec<Seen>> = HashMap::new();
+fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<SeedOccurrence>> {
+    let mut seeds: HashMap<u64, Vec<SeedOccurrence>> = HashMap::new();
     for (contig, (_, letters)) in index.contigs().iter().zip(contigs) {
         let mut packed: Vec<u64> = letters.chunks(BASES_PER_WORD).map(crate::bases::pack_word).collect();
         packed.extend([0; 2]);
@@ -118,7 +118,7 @@ fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64
 }
 
 /// All positions that slots and lists give for a seed.
-fn looked_up(view: &IndexView<'_>, hash: u64) -> (Vec<Seen>, Vec<Vec<Seen>>) {
+fn looked_up(view: &IndexView<'_>, hash: u64) -> (Vec<SeedOccurrence>, Vec<Vec<SeedOccurrence>>) {
     let (mut own, mut lists) = (Vec::new(), Vec::new());
     view.for_each_slot(view.bucket_address(hash), |slot| match slot {
         IndexSlot::Position(at, reverse) => own.push((at, reverse)),

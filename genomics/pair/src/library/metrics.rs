@@ -503,7 +503,7 @@ fn duplicate_note(counts: &KeyCounts, amplicons: bool, copied: Option<Estimate>)
     };
     match copied.value {
         _ if amplicons => {
-            "amplicons? nearly all pairs start at a few positions, where duplicates cannot be told from independent molecules"
+            "amplicons? nearly all pairs start at a few positions, where duplicates look like independent molecules"
         }
         0.0..SOME_DUPLICATES => "few duplicates",
         SOME_DUPLICATES..MANY_DUPLICATES => "some duplicates",

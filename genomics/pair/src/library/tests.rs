@@ -153,7 +153,7 @@ fn short_fragments_show_as_adapters_and_full_overlaps() {
 
 #[test]
 fn tallies_do_not_depend_on_the_division_of_the_pairs() {
-    // So many pairs that a level is dropped.
+    // Enough pairs that a level is dropped.
     let reads = Made { pairs: 40_000, molecules: 30_000, errors: [0.002; 2], insert: 160 }.reads();
     let (whole, _) = tallies(&reads, 1);
     let drawn = whole.details.sum_of_levels().pairs;

@@ -37,7 +37,7 @@ pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -
     if last { RecordSearch::NotFound } else { RecordSearch::NeedsMoreText }
 }
 
-/// Parses `count` consecutive records, of which the first starts at `start`.
+/// Parses `count` consecutive records from offset `start` on.
 pub(super) fn records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
     let (mut found, mut at) = (Vec::with_capacity(count), start);
     while found.len() < count {

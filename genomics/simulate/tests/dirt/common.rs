@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// True origin of a mate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ReadOrigin {
     pub contig: String,
     /// First base, 0-based.
     pub start: usize,
@@ -27,7 +27,7 @@ pub struct Mate {
     pub bases: Vec<u8>,
     /// Phred qualities.
     pub quals: Vec<u8>,
-    pub place: Option<Place>,
+    pub place: Option<ReadOrigin>,
 }
 
 /// A record of a VCF file.
@@ -147,7 +147,7 @@ impl Made {
     }
 
     /// Returns the bases that a mate would have without errors.
-    pub fn expected(&self, place: &Place) -> Vec<u8> {
+    pub fn expected(&self, place: &ReadOrigin) -> Vec<u8> {
         let bases = &self.genome[&place.contig][place.start..place.end];
         if place.reverse { revcomp(bases) } else { bases.to_vec() }
     }
@@ -186,7 +186,7 @@ impl Made {
 fn read(lines: &[&str], mate: usize) -> Mate {
     let name = lines[0].rsplit_once('/').unwrap().0;
     let fields: Vec<&str> = name.split(',').collect();
-    let place = fields.get(1 + 4 * mate..5 + 4 * mate).filter(|f| f[0] != "*").map(|f| Place {
+    let place = fields.get(1 + 4 * mate..5 + 4 * mate).filter(|f| f[0] != "*").map(|f| ReadOrigin {
         contig: f[0].to_owned(),
         start: f[1].parse::<usize>().unwrap() - 1,
         end: f[2].parse().unwrap(),

@@ -48,7 +48,7 @@ pub fn ours(size: &Size, load: &Load) {
     stream.into_inner().finish();
 }
 
-/// This crate with two masters: half of the workers are told to be of another node.
+/// This crate with two masters: half of the workers are assigned to a second node.
 pub fn two_masters(size: &Size, load: &Load) {
     let (mut read, mut written) = (load.stream(), load.stream());
     let seat = |(i, seat): (usize, &CpuSlot)| CpuSlot { node: Some(i as u32 % 2), ..*seat };

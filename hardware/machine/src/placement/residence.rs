@@ -45,7 +45,7 @@ impl fmt::Display for PageResidence {
     }
 }
 
-/// Queries on which nodes the pages of `elements` are, whoever allocated the memory. Queries each base page with
+/// Queries on which nodes the pages of `elements` are, regardless of who allocated the memory. Queries each base page with
 /// move_pages(2).
 ///
 /// # Errors

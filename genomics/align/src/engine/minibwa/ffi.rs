@@ -237,7 +237,7 @@ impl Index {
             mapped_bytes: 0,
         };
         let mut prefixes = MmapMut::map_anon(size_of::<RowRange>() << (2 * PREFIX_BASES))?;
-        // SAFETY: the transform is whole, and the call writes 4^PREFIX items, as many as there is room for.
+        // SAFETY: the transform is whole, and the call writes 4^PREFIX items, which is the length of the buffer.
         unsafe { mb_bwt_count_kmer(&bwt, PREFIX_BASES as i32, prefixes.as_mut_ptr().cast()) };
         (bwt.prefix_length, bwt.prefixes) = (PREFIX_BASES, prefixes.as_ptr().cast());
         let (l2b, bwt) = (Box::into_raw(Box::new(l2b)), Box::into_raw(Box::new(bwt)));
