@@ -382,7 +382,7 @@ fn fill_buckets(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Dice, Seen};
+    use super::super::tests::{Dice, SeedOccurrence};
     use super::super::{IndexSlot, IndexView};
     use super::*;
 
@@ -406,13 +406,13 @@ mod tests {
         extra_position_bits: u32,
         seeds: usize,
         dice: &mut Dice,
-    ) -> (Vec<SeedEntry>, Vec<(u64, Vec<Seen>)>) {
-        let mut all: Vec<(u64, Vec<Seen>)> = Vec::new();
+    ) -> (Vec<SeedEntry>, Vec<(u64, Vec<SeedOccurrence>)>) {
+        let mut all: Vec<(u64, Vec<SeedOccurrence>)> = Vec::new();
         let mut entries = Vec::new();
         for i in 0..seeds {
             let hash = (dice.roll(1 << 28) as u64) << 28 | dice.roll(1 << 28) as u64;
             let copies = if i % 10 == 0 { 4 + dice.roll(60) } else { 1 + i % 3 };
-            let mut places: Vec<Seen> =
+            let mut places: Vec<SeedOccurrence> =
                 (0..copies).map(|_| (dice.roll(1 << (32 + extra_position_bits)) as u64, dice.roll(2) == 1)).collect();
             places.sort_unstable_by_key(|&(at, reverse)| (reverse, at));
             for &(place, reverse) in &places {
