@@ -243,7 +243,7 @@ impl InjectedFault {
     }
 
     /// Returns the fault as an argument of the shim.
-    pub(crate) fn to_shim_argument(&self) -> String {
+    pub(crate) fn to_shim_argument(self) -> String {
         format!(
             "{}:{}:{}:{}",
             self.kind.call_kind_name(),

@@ -32,7 +32,7 @@ impl Partition {
 
     /// Partition `number` (from 0) of `of`; `None` if out of range.
     pub fn new(number: u32, total: u32) -> Option<Partition> {
-        (number < total && total <= MAX_PARTITIONS).then_some(Partition { number, total: total })
+        (number < total && total <= MAX_PARTITIONS).then_some(Partition { number, total })
     }
 
     /// Index of the partition, from 0.

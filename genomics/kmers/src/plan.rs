@@ -100,7 +100,7 @@ pub struct CountForecast {
 pub fn bin_grid(kmers: u64, num_partitions: u32) -> BinGrid {
     let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
     let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
-    BinGrid { num_partitions: num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }
+    BinGrid { num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }
 }
 
 /// Minimum memory in bytes with which `threads` threads can scatter reads into a grid.
@@ -162,7 +162,7 @@ impl MemoryDemand {
             slot_bytes: slot_bytes::<S>(),
             held_super_kmer_bytes: counted_super_kmer_bytes::<S>(),
             fixed_bytes_per_thread: thread,
-            output: output,
+            output,
         }
     }
 

@@ -93,7 +93,7 @@ impl BetaBinomial {
                 .clamp(PURITY_PARAMS.share_limits[0], PURITY_PARAMS.share_limits[1])
         };
         let sums = (0..=2 * MINOR_SHARE_STEPS).map(|i| sums_of(share(i))).chain([sums_of(1.0)]).collect();
-        BetaBinomial { max_n: max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
+        BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
     }
 
     /// Log-probability of `k` successes in `n` draws, for the share `i / (2 * MINOR_SHARE_STEPS)`.

@@ -103,7 +103,7 @@ impl SomaticChangeModel {
             })
             .collect();
         all.sort_by(|a, b| a.weight.total_cmp(&b.weight));
-        SomaticChangeModel { changes: all, non_somatic: non_somatic, count }
+        SomaticChangeModel { changes: all, non_somatic, count }
     }
 
     /// Returns the log-likelihood of all changes for a purity and the copy states of all segments, and the share of

@@ -369,7 +369,7 @@ fn build_screen(screened: &[&MarkerCounts], reads: [ReadTotals; 2]) -> ScreenRes
         searched_share: marks as f64 / kmers.max(1) as f64,
         indistinguishable: (screened.len() - searched) as u64,
         not_detected: (searched - detected.len()) as u64,
-        detected: detected,
+        detected,
     }
 }
 

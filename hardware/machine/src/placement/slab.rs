@@ -80,12 +80,7 @@ impl Slab {
                 done => done.map(drop).map_err(failed("mbind"))?,
             }
         }
-        Ok(Arc::new(Slab {
-            region,
-            buffer_bytes: buffer_bytes,
-            num_buffers: num_buffers,
-            free_buffers: Mutex::default(),
-        }))
+        Ok(Arc::new(Slab { region, buffer_bytes, num_buffers, free_buffers: Mutex::default() }))
     }
 
     /// Takes the free buffer with the lowest index, so that used buffers are adjacent. `None` if all buffers are
