@@ -73,7 +73,7 @@ pub(crate) struct CallInput {
 /// Size of the table of a panel of normals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct PanelSize {
-    /// Pages with k-mers (bytes).
+    /// Size of the k-mer pages of the panel table in bytes.
     pub(crate) page_bytes: u64,
     /// Filter and index (bytes). They are loaded if half of the memory that is left has room for them.
     pub(crate) filter_and_index_bytes: u64,

@@ -58,7 +58,7 @@ impl fmt::Display for IndexPlacement {
 /// A placement and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementPlan {
-    /// The placement.
+    /// The NUMA nodes on which the pages of the index are placed.
     pub placement: IndexPlacement,
     /// Why this placement was chosen, as text for the user.
     pub reason: String,

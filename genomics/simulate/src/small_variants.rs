@@ -20,7 +20,7 @@ pub enum SmallVariantKind {
     Tandem,
 }
 
-/// A proposed variant, and the reference span in which it can be written.
+/// A proposed variant, and the reference span that all its equivalent (shifted) notations cover.
 #[derive(Debug, Clone)]
 pub struct ProposedVariant {
     /// The variant, left-aligned.

@@ -301,7 +301,7 @@ pub struct CountingUnit<'a> {
     pub progress: &'a dyn ProgressListener,
 }
 
-/// Additional inputs of a counting pass.
+/// What a counting pass needs besides the reads: marker k-mers, and the expected number of pairs of each sample.
 #[derive(Clone, Copy)]
 struct CountContext<'a> {
     /// Marker k-mers of known sequences.

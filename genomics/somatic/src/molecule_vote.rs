@@ -15,7 +15,7 @@ pub struct MoleculeVote {
     pub is_f1r2: bool,
     /// Distance of the change from the nearer end of that read, in bases.
     pub distance_from_end: u16,
-    /// Median Phred quality of the bases at the change.
+    /// Median Phred quality of the bases of that read at the change.
     pub quality: u8,
     /// Number of duplicate pairs of the molecule.
     pub duplicates: u16,

@@ -59,8 +59,8 @@ pub(crate) struct MsiModelParams {
     /// (2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer reads
     /// span a repeat, lower call probability.
     pub(crate) flank_bases: usize,
-    /// Probability of a call from which a repeat is considered. Unit: probability. Source: empirical; not fitted. If
-    /// higher: more repeats are left out.
+    /// Smallest probability to detect a length change at a repeat; repeats below it are left out. Unit: probability.
+    /// Source: empirical; not fitted. If higher: more repeats are left out.
     pub(crate) min_call_probability: f64,
     /// Relative error of the call probabilities, 1.96 standard deviations (4). Unit: share of the probability.
     /// Source: fitted on simulated pairs. If higher: wider interval.

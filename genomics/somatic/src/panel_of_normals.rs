@@ -127,7 +127,7 @@ fn look_up_by_scan(scan: &TableScan, kmers: &[u64]) -> Result<Vec<u16>, Error> {
 }
 
 impl PanelCounts {
-    /// Adds a ledger line with the number of recurrent candidates.
+    /// Adds a ledger line: number of candidate k-mers that at least `min_normals` normals of the panel have.
     pub fn add_to_ledger(&self, ledger: &mut Ledger) {
         let recurrent = self.normals.iter().filter(|&&n| u32::from(n) >= self.min_normals).count() as u64;
         let what = format!("candidate k-mers that at least {} normals of the panel have", self.min_normals);

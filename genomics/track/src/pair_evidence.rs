@@ -95,7 +95,7 @@ pub struct PairEvidence {
     pub junction: u32,
     /// Number of the sample.
     pub sample: u8,
-    /// First bases of the mates.
+    /// Sequence of the first bases of both mates, which identifies the molecule.
     pub starts: MateStarts,
     /// Whether read 1 is oriented like the junction.
     pub first_forward: bool,

@@ -69,7 +69,7 @@ pub enum FarmStage {
     MakeTasks(usize),
     /// `make_state`, for this worker.
     MakeState(usize),
-    /// `source`, for this task.
+    /// The source closure, when asked for the task of this number.
     Source(u64),
     /// `work`, for a task on a worker.
     Work {
