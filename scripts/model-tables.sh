@@ -12,7 +12,7 @@ PAGES = {
     'tumor_in_normal': 'genomics/somatic/src/tumour_in_normal.rs',
     'msi': 'genomics/somatic/src/msi.rs',
     'error_model': 'genomics/somatic/src/sequencing_errors.rs',
-    'genotype': 'genomics/somatic/src/genotype.rs',
+    'genotype': 'genomics/somatic/src/genotype_params.rs',
     'slippage': 'genomics/somatic/src/slippage.rs',
 }
 HEAD = '| name in code | meaning | value | unit | source | effect of raising it |\n|---|---|---|---|---|---|\n'
@@ -34,7 +34,7 @@ def parameters(code):
 def table(code):
     rows = HEAD
     for name, value, meaning, unit, source, effect in parameters(code):
-        value = re.sub(r'genotype::[A-Z_]+\.', '', value.replace('std::f64::consts::', ''))
+        value = re.sub(r'(?:genotype(?:_params)?::)?[A-Z_]+_PARAMS\.', '', value.replace('std::f64::consts::', ''))
         meaning = meaning if meaning[:2].isupper() else meaning[0].lower() + meaning[1:]
         cells = [f'`{name}`', meaning, value if len(value) <= 120 else 'see the code', unit, source, effect]
         rows += '| ' + ' | '.join(cell.replace('|', '\\|') for cell in cells) + ' |\n'

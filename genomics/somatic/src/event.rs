@@ -8,7 +8,8 @@ use crate::change::{
     Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, Side, are_breakends_near, change_sort_position,
     is_same_breakpoint, is_small_variant,
 };
-use crate::genotype::{self, ErrorFrequency, Filter, MIN_CALL_MOLECULES};
+use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use genuma_reads::TrimCounts;
 
@@ -144,9 +145,7 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
             .filter(|c| ((c.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES) == few)
             .count()
     };
-    if passing(calls, true) as f64
-        <= genotype::GENOTYPE_MODEL_PARAMS.max_two_molecule_call_share * passing(calls, false) as f64
-    {
+    if passing(calls, true) as f64 <= GENOTYPE_MODEL_PARAMS.max_two_molecule_call_share * passing(calls, false) as f64 {
         return;
     }
     for call in calls {
@@ -157,7 +156,7 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
 }
 
 /// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
-/// "Large-scale inference"). The prior assumes one mutation in exp(`genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
+/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
 /// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
 /// qualities are lowered. If many calls are certain the qualities are not raised, as this would add more errors than
 /// calls.
@@ -165,7 +164,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
     if bases == 0 {
         return;
     }
-    let expected = bases as f64 * (-genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
+    let expected = bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
         let is = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
         let filtered = |c: &VariantCall| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
@@ -175,11 +174,11 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
             .map(|c| c.genotype.quality * std::f64::consts::LN_10 / 10.0)
             .collect();
         let mut shift = 0.0f64;
-        for _ in 0..genotype::GENOTYPE_MODEL_PARAMS.frequency_iterations {
+        for _ in 0..GENOTYPE_MODEL_PARAMS.frequency_iterations {
             // docs/model/genotype.md (12)
             let expected_true: f64 = qualities_nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
-            shift = ((expected_true + genotype::GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls)
-                / (expected + genotype::GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls))
+            shift = ((expected_true + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls)
+                / (expected + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls))
                 .ln()
                 .min(0.0);
         }
@@ -188,7 +187,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
             if genotype.quality <= 0.0 {
                 continue;
             }
-            genotype.quality = (genotype.quality + shift).clamp(0.0, genotype::GENOTYPE_MODEL_PARAMS.max_quality);
+            genotype.quality = (genotype.quality + shift).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
             if genotype.quality < min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {

@@ -30,6 +30,7 @@ mod read_likelihood;
 mod repeat_length_change;
 pub mod molecule_vote;
 pub mod evidence;
+mod genotype_params;
 pub mod genotype;
 mod fold_back;
 pub mod contig_filter;

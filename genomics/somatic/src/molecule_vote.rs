@@ -1,6 +1,6 @@
 //! Evidence of one molecule for a change, and of several molecules for two changes.
 
-use crate::genotype;
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 
 /// Evidence of one molecule, or one read, for or against a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,12 +24,12 @@ pub struct MoleculeVote {
 impl MoleculeVote {
     /// Whether the molecule supports the tumour allele.
     pub fn supports_alternative(&self) -> bool {
-        self.log_odds > genotype::GENOTYPE_MODEL_PARAMS.min_support_log_odds
+        self.log_odds > GENOTYPE_MODEL_PARAMS.min_support_log_odds
     }
 
     /// Whether the molecule supports the normal allele.
     pub fn supports_reference(&self) -> bool {
-        self.log_odds < -genotype::GENOTYPE_MODEL_PARAMS.min_support_log_odds
+        self.log_odds < -GENOTYPE_MODEL_PARAMS.min_support_log_odds
     }
 }
 

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 use crate::event::Event;
-use crate::genotype::{self, MIN_CALL_MOLECULES};
+use crate::genotype::MIN_CALL_MOLECULES;
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::slippage::SlippageModel;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
@@ -85,8 +86,8 @@ pub(crate) const MSI_MODEL_PARAMS: MsiModelParams = MsiModelParams {
     call_probability_relative_error: 0.09,
     min_slippage_rate: 1e-4,
     max_tested_share: 0.999,
-    min_passing_log_ratio: genotype::GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds
-        + genotype::GENOTYPE_MODEL_PARAMS.min_quality * std::f64::consts::LN_10 / 10.0,
+    min_passing_log_ratio: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds
+        + GENOTYPE_MODEL_PARAMS.min_quality * std::f64::consts::LN_10 / 10.0,
 };
 
 /// A tandem repeat of a sequence.

@@ -1,6 +1,6 @@
 //! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change.
 
-use crate::genotype;
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
@@ -137,6 +137,6 @@ pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods, haplotypes: &[Ha
     let (with, without) = (best(Some(true)), best(Some(false)));
     let is_informative = with.is_finite()
         && without.is_finite()
-        && best(None) < with.max(without) + genotype::GENOTYPE_MODEL_PARAMS.min_uncovered_log_odds;
+        && best(None) < with.max(without) + GENOTYPE_MODEL_PARAMS.min_uncovered_log_odds;
     is_informative.then_some(with - without)
 }

@@ -1,0 +1,147 @@
+//! Parameters of the genotype model (docs/model/genotype.md), which several modules use.
+
+/// Parameters of the genotype model. Numbers in parentheses are formulas of `docs/model/genotype.md`.
+#[derive(Debug)]
+pub(crate) struct GenotypeModelParams {
+    /// Prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (9). Unit:
+    /// natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence is
+    /// needed.
+    pub(crate) somatic_prior_log_odds: f64,
+    /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
+    pub(crate) missed_germline_log_odds: f64,
+    /// Prior odds of a normal without tumour cells (7). Unit: natural-log units. Source: empirical; not fitted. If
+    /// higher: fewer tumour reads are tolerated in the normal.
+    pub(crate) pure_normal_log_odds: f64,
+    /// Default minimum quality of a call that passes (9). Unit: Phred. Source: empirical; not fitted. If higher:
+    /// fewer calls pass.
+    pub(crate) min_quality: f64,
+    /// Largest quality that is reported (9). Unit: Phred. Source: chosen (three digits). If higher: higher qualities
+    /// are reported.
+    pub(crate) max_quality: f64,
+    /// Minimum number of distinct molecules of a call (10). Unit: molecules. Source: chosen, two molecules have the
+    /// same error once in some thousand bases at 30x (docs/decisions/0017). If higher: fewer calls, fewer false ones.
+    pub(crate) min_molecules: usize,
+    /// Minimum number of distinct molecules of a change that errors hardly ever make (10). Unit: molecules. Source:
+    /// chosen (docs/decisions/0017). If higher: fewer indels and junctions.
+    pub(crate) min_molecules_rare_error: usize,
+    /// Maximum number of calls with two molecules per call with three or more, among changes that errors hardly ever
+    /// make; more are library artefacts (10). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
+    /// two molecules pass.
+    pub(crate) max_two_molecule_call_share: f64,
+    /// Minimum number of molecules of the normal that support an allele (10). Unit: molecules. Source: empirical; not
+    /// fitted. If higher: more calls are filtered at low depth.
+    pub(crate) min_normal_depth: u32,
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (10). Unit:
+    /// natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal are
+    /// filtered.
+    pub(crate) min_tumour_excess: f64,
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal if one molecule of
+    /// the normal has it and the quality is high: e to 1 (10). Unit: natural-log units. Source: chosen, 16 true and 2
+    /// false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
+    pub(crate) min_tumour_excess_one_molecule: f64,
+    /// Quality from which a single molecule of the normal with the allele may be an error (10). Unit: Phred. Source:
+    /// empirical; not fitted. If higher: more calls are filtered.
+    pub(crate) min_forgiving_quality: f64,
+    /// Allele fraction up to which an allele in the normal may be contamination with tumour (7). Unit: share of
+    /// molecules. Source: empirical; not fitted. If higher: more calls with reads in the normal pass.
+    pub(crate) min_contamination: f64,
+    /// Allele fraction in the normal, relative to the largest one of the tumours, up to which the allele may be
+    /// contamination with tumour (7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with reads in
+    /// the normal pass.
+    pub(crate) contamination_ratio: f64,
+    /// Minimum number of molecules of the normal with the allele of a germline variant (10). Unit: molecules. Source:
+    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    pub(crate) min_germline_molecules: u32,
+    /// Minimum allele fraction in the normal of a germline variant (10). Unit: share of molecules. Source: empirical;
+    /// not fitted. If higher: fewer calls get the filter `germline`.
+    pub(crate) min_germline_fraction: f64,
+    /// Log-likelihood ratio from which the reads of the tumour allele clearly differ from those of the other allele
+    /// in a property (11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer calls are
+    /// filtered.
+    pub(crate) min_bias_log_ratio: f64,
+    /// Minimum difference of the shares of reads with the property (11). Unit: share of reads. Source: chosen (at
+    /// great depth any difference is significant, only a large one is an artefact). If higher: fewer calls are
+    /// filtered.
+    pub(crate) min_bias_difference: f64,
+    /// Distance from the end of a read that counts as its end (11). Unit: bases. Source: empirical; not fitted. If
+    /// higher: more calls are filtered.
+    pub(crate) read_end_bases: u16,
+    /// Quality below which the median supporting base is poor. Unit: Phred. Source: empirical; not fitted. If higher:
+    /// more calls are filtered.
+    pub(crate) min_median_base_quality: u8,
+    /// Mapping quality below which a contig may belong to another locus. Unit: Phred. Source: empirical; not fitted.
+    /// If higher: more calls are filtered.
+    pub(crate) min_mapq: u8,
+    /// Number of expectation–maximisation rounds of an allele fraction (2). Unit: rounds. Source: empirical; not
+    /// fitted. If higher: slower, no visible effect.
+    pub(crate) num_fit_rounds: usize,
+    /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (3). Unit: standard
+    /// deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
+    pub(crate) max_rate_deviations: usize,
+    /// Number of rates that are tried for each standard deviation (3). Unit: steps. Source: empirical; not fitted. If
+    /// higher: finer and slower.
+    pub(crate) rate_steps_per_deviation: usize,
+    /// Number of allele fractions over which likelihoods are averaged (4). Unit: fractions. Source: empirical; not
+    /// fitted. If higher: finer and slower.
+    pub(crate) num_fractions: usize,
+    /// Share of the tumour genome in which copy-number changes may have shifted the fraction of a germline allele to
+    /// any value (5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken for
+    /// germline variants.
+    pub(crate) shifted_fraction_share: f64,
+    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour elsewhere (5). Unit: share
+    /// of molecules. Source: chosen (that of 40 molecules). If higher: more calls are taken for germline variants.
+    pub(crate) germline_fraction_sd: f64,
+    /// Log-likelihood ratio from which one of several tumours has a called change: best-fitting fraction against
+    /// errors. Unit: natural-log units. Source: empirical (one molecule in thirty passes, one in a hundred does not).
+    /// If higher: fewer tumours have the change.
+    pub(crate) min_tumour_log_ratio: f64,
+    /// Log-odds above which a molecule counts for an allele. Unit: natural-log units. Source: chosen (20 to 1). If
+    /// higher: more molecules are undecided.
+    pub(crate) min_support_log_odds: f64,
+    /// Log-likelihood difference by which a read must fit a haplotype without the position better to be excluded.
+    /// Unit: natural-log units. Source: empirical; not fitted. If higher: more reads of other junctions count.
+    pub(crate) min_uncovered_log_odds: f64,
+    /// Pseudo-count of found and expected calls, so that a few bases do not determine the mutation rate (12). Unit:
+    /// calls. Source: empirical; not fitted. If higher: qualities are lowered less.
+    pub(crate) frequency_pseudo_calls: f64,
+    /// Number of iterations of the mutation rate (12). Unit: iterations. Source: empirical; not fitted. If higher:
+    /// slower, no visible effect.
+    pub(crate) frequency_iterations: usize,
+}
+
+/// Values of the parameters of the genotype model.
+pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
+    somatic_prior_log_odds: 11.0,
+    missed_germline_log_odds: 2.4,
+    pure_normal_log_odds: 2.5,
+    min_quality: 8.0,
+    max_quality: 999.0,
+    min_molecules: 3,
+    min_molecules_rare_error: 2,
+    max_two_molecule_call_share: 0.1,
+    min_normal_depth: 6,
+    min_tumour_excess: 2.2,
+    min_tumour_excess_one_molecule: 1.0,
+    min_forgiving_quality: 20.0,
+    min_contamination: 0.02,
+    contamination_ratio: 0.1,
+    min_germline_molecules: 3,
+    min_germline_fraction: 0.1,
+    min_bias_log_ratio: 8.0,
+    min_bias_difference: 0.3,
+    read_end_bases: 8,
+    min_median_base_quality: 15,
+    min_mapq: 3,
+    num_fit_rounds: 40,
+    max_rate_deviations: 4,
+    rate_steps_per_deviation: 4,
+    num_fractions: 50,
+    shifted_fraction_share: 0.25,
+    germline_fraction_sd: 0.08,
+    min_tumour_log_ratio: 3.0,
+    min_support_log_odds: 3.0,
+    min_uncovered_log_odds: 3.0,
+    frequency_pseudo_calls: 5.0,
+    frequency_iterations: 20,
+};
