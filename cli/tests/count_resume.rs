@@ -188,7 +188,7 @@ fn another_count_does_not_take_it_up() {
     for (option, parts) in [
         (["-k", "27"], ["now k 27, then k 31", "read.unit"]),
         (["--min-count", "5"], ["now min-count 5, then min-count 2", "leave out --resume"]),
-        (["--min-base-quality", "9"], ["now min-base-quality 9", "give another --work"]),
+        (["--min-base-quality", "9"], ["now min-base-quality 9", "name another folder with --work"]),
     ] {
         refused(&run(count(&folder, &["--resume"]).into_iter().chain(option.map(str::to_owned))), &parts);
         assert_eq!(names(&folder), [WORK]);

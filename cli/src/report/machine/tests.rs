@@ -169,7 +169,7 @@ fn several_nodes_are_told_what_distance_costs_and_what_helps() {
         pair.latency.median = 100.0;
     }
     let html = render_page(&near);
-    assert!(html.contains("for latency, placement matters little"));
+    assert!(html.contains("for latency placement matters little"));
     assert!(html.contains("<b>One copy per node</b>") && html.contains("would gain little"));
 }
 
