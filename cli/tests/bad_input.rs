@@ -213,7 +213,7 @@ fn no_space_left() {
     if let Some(work) = Tiny::mount(folder.join("work"), "256k") {
         let out = folder.join("out");
         let options = ["--work", text(&work.0)];
-        refused(&data().call_with(&out, &options), 1, &["work: ", "are free, the files of", "--work"]);
+        refused(&data().call_with(&out, &options), 1, &["work: ", "are free, but the files of", "--work"]);
         assert!(!out.exists());
         assert_eq!(names(&work.0), [""; 0]);
     }

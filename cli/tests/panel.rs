@@ -174,7 +174,7 @@ fn what_is_no_panel_of_this_call_is_refused() {
     run(["table", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).assert_success();
     for (options, code, parts) in [
         (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
-        (&["--panel", text(&counts)], 1, &["n0.gkt", "no panel", "--counts samples"]),
+        (&["--panel", text(&counts)], 1, &["n0.gkt", "not a panel", "--counts samples"]),
         (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "no table"]),
         (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
         (&["--panel", text(panel), "--panel-least", "11"], 2, &["--panel-least 11", "10 normals"]),

@@ -106,8 +106,8 @@ fn a_bad_profile_is_told_and_nothing_is_written() {
     for (damaged, told) in [
         (good.replacen("\"median\": ", "\"median\": -", 1), "field 'latency.curves[0].points[0].latency.median'"),
         (good.replacen("\"version\": 1", "\"version\": 7", 1), "field 'version': version 7"),
-        (good[..good.len() / 2].to_owned(), "no JSON"),
-        (String::new(), "no JSON"),
+        (good[..good.len() / 2].to_owned(), "not JSON"),
+        (String::new(), "not JSON"),
     ] {
         fs::write(&bad, damaged).expect("a file");
         let ended = run(["probe", "--from", text(&bad), "-o", text(&folder.join("out"))]);

@@ -334,7 +334,7 @@ fn reads_of_bam_and_cram_are_those_of_fastq() {
 
     // A read without its mate is aligned alone by aligners that look at names, and is an error for others.
     let (code, found, said) = of_aligned(fixture, &[], "bwa mem -p m.fa stray.bam");
-    assert!(code == Some(0) && said.contains("mates that are not in the file"), "{said}");
+    assert!(code == Some(0) && said.contains("reads whose mate is not in the file"), "{said}");
     let reads = lines(&found).filter(|line| !line.starts_with(b"@")).count() as u64;
     assert!(reads >= 2 * PAIRS - 1 && said.contains("5999 reads in "), "{reads}: {said}");
     let (code, _, said) = of_aligned(fixture, &[], "bowtie2 -x m --interleaved stray.bam");

@@ -345,7 +345,7 @@ fn an_instance_that_always_dies_ends_the_run() {
             let args = ["--strategy", strategy, "--reads", "reads.fq", "--", text(program)];
             refused(&folder, &args, 1, parts);
         };
-        run(&dies, &["was killed by signal 9", "the second over these reads", "out of luck"]);
+        run(&dies, &["was killed by signal 9", "the second process over the same reads", "out of luck"]);
         run(&fails, &["failed with exit code 3", "no such index"]);
     }
 }
