@@ -175,7 +175,7 @@ fn what_is_no_panel_of_this_call_is_refused() {
     for (options, code, parts) in [
         (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
         (&["--panel", text(&counts)], 1, &["n0.gkt", "not a panel", "--counts samples"]),
-        (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "no table"]),
+        (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "not a genuma table"]),
         (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
         (&["--panel", text(panel), "--panel-least", "11"], 2, &["--panel-least 11", "10 normals"]),
         (&["--panel-least", "3"], 2, &["--panel <TABLE>"]),

@@ -153,7 +153,7 @@ fn output_that_is_not_what_it_should_be() {
             "words",
             HEADER,
             "NR % 4 == 2 { print \"hello\" }".to_owned(),
-            "no SAM: fewer than 11 fields in a line 'hello'",
+            "invalid SAM: fewer than 11 fields in a line 'hello'",
         ),
         (
             "columns",

@@ -335,11 +335,11 @@ fn faults_are_told_and_leave_nothing() {
     refused(&["table", "union", a, c, "-o", c], 2, &["c.gkt", "is also an input"]);
     refused(&["table", "union", a, c, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
     refused(&["table", "union", a, c, "-o", x, "--min", "5", "--max", "4"], 2, &["--max 4", "--min 5"]);
-    refused(&["table", "union", a, text(&fq), "-o", x], 1, &["a.fq", "no table"]);
+    refused(&["table", "union", a, text(&fq), "-o", x], 1, &["a.fq", "not a genuma table"]);
     refused(&["table", "union", a, x, "-o", text(&folder.join("y.gkt"))], 1, &["x.gkt", "cannot open"]);
     refused(&["table", "filter", a, "--sample", "tumor", "-o", x], 2, &["no sample tumor", "reads"]);
     refused(&["table", "union", a, c, "-o", "/no/such/x.gkt"], 2, &["/no/such: is not a folder"]);
-    refused(&["table", "info", text(&fq)], 1, &["a.fq", "no table"]);
+    refused(&["table", "info", text(&fq)], 1, &["a.fq", "not a genuma table"]);
     let nine: Vec<&str> = ["table", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
     refused(&nine, 2, &["9 samples", "at most 8"]);
     // Only a warning reports different minimum counts.

@@ -219,12 +219,12 @@ fn a_damaged_field_is_named() {
 #[test]
 fn what_is_no_json_or_no_file_is_told() {
     let parse = |text: &str| MachineProfile::parse_json(text, Path::new("m.json")).expect_err("no profile").to_string();
-    assert!(parse("").starts_with("m.json: no JSON: "));
+    assert!(parse("").starts_with("m.json: is not JSON: "));
     let mut whole = Vec::new();
     profile("1 nodes x 2 cores, 16 GiB", &PlanOptions::quick_plan()).write_json(&mut whole).expect("memory takes it");
     let whole = String::from_utf8(whole).expect("UTF-8");
-    assert!(parse(&whole[..whole.len() / 2]).starts_with("m.json: no JSON: "), "a cut file");
-    assert!(parse(&format!("{whole}x")).contains("no JSON"));
+    assert!(parse(&whole[..whole.len() / 2]).starts_with("m.json: is not JSON: "), "a cut file");
+    assert!(parse(&format!("{whole}x")).contains("not JSON"));
     assert!(parse("[1, 2]").contains("m.json"));
     let missing = MachineProfile::read_file("/nonexistent/machine.json").expect_err("no file").to_string();
     assert!(missing.starts_with("/nonexistent/machine.json: cannot be read"), "{missing}");
