@@ -20,7 +20,7 @@ impl fmt::Display for VirtualOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.offset_in_block {
             0 => write!(f, "byte {}", self.file_offset),
-            within => write!(f, "byte {within} of what the block at byte {} holds", self.file_offset),
+            within => write!(f, "byte {within} of the block at byte {}", self.file_offset),
         }
     }
 }

@@ -37,7 +37,7 @@ fn the_standard_input_is_read_once() {
     let message = folder.path().join("message");
     let child = |stdin: Stdio| {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_standard_input_is_read_once"])
+            .args(["--exact", "pipes::the_standard_input_is_read_once"])
             .env(CHILD, &message)
             .stdin(stdin)
             .stdout(Stdio::null())

@@ -165,7 +165,8 @@ fn a_cpu_that_may_not_be_used() {
         let (result, handed_on) = run(&Farm::new(seats.clone()), masters, 10, &[]);
         let message = result.expect_err("there is no such CPU").to_string();
         assert!(
-            message.starts_with("worker 1 cannot run on CPU 60000 of node 7: CPU 60000 is not there or not allowed"),
+            message
+                .starts_with("worker 1 cannot run on CPU 60000 of node 7: CPU 60000 does not exist or is not allowed"),
             "{message}"
         );
         assert_eq!(handed_on, 0);

@@ -47,7 +47,7 @@ fn contradictions_name_the_file() {
         ("node/node0/distance", "10 far", "'far' is not a number that can be here"),
         ("node/online", "", "no node is online"),
         ("node/online", "0-", "'0-' is not a list of numbers such as 0-3,8"),
-        ("node/node1/meminfo", "Node 1 MemTotal: 4 kB", "line M is missingemFree"),
+        ("node/node1/meminfo", "Node 1 MemTotal: 4 kB", "line MemFree is missing"),
         (
             "node/node1/meminfo",
             "Node 1 MemTotal: 4 kB\\nNode 1 MemFree: 8 kB",

@@ -27,7 +27,7 @@ fn this_machine_gives_a_profile_that_loads() {
     assert!(profile.contention.iter().all(|curve| !curve.points.is_empty()) && !profile.contention.is_empty());
     assert!(profile.buffers.iter().all(|buffer| buffer.is_as_requested != Some(false)), "{:?}", profile.buffers);
     assert!(profile.buffers.iter().any(|buffer| buffer.requested_policy == format!("bind {local}")));
-    let said: Vec<_> = profile.missing.iter().filter(|m| m.contains("rings are only")).collect();
+    let said: Vec<_> = profile.missing.iter().filter(|m| m.contains("pointer chains are only")).collect();
     assert_eq!(said.len(), 1, "{:?}", profile.missing);
     let mut text = Vec::new();
     profile.write_json(&mut text).expect("memory takes it");

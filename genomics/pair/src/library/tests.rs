@@ -183,7 +183,7 @@ fn empty_and_poor_input_gives_no_estimates() {
     let poor = LibraryMetrics::from_tally(&tally, &trimmed, Some(9000.0));
     assert_eq!((poor.pairs, poor.bases, poor.examined_pairs, poor.duplicates.short_pairs), (3, 76, 3, 3));
     let text = serde_json::to_string(&poor).unwrap();
-    assert!(!text.contains("NaN") && text.contains("\"overlapping\""));
+    assert!(!text.contains("NaN") && text.contains("\"overlapping_share\""));
 }
 
 #[test]

@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(said(policy.clone()), format!("{policy}: {why} {may}"));
         }
         assert!(said(MemoryPolicy::KernelWeighted(IdSet::new())).starts_with("kernel-weighted names no node: "));
-        assert!(said(MemoryPolicy::Weighted([(0, 1), (2, 0)].into())).ends_with("node 2 is not between 1 and 255"));
+        assert!(said(MemoryPolicy::Weighted([(0, 1), (2, 0)].into())).ends_with("node 2 must be between 1 and 255"));
     }
 
     #[test]

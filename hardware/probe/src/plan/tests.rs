@@ -151,7 +151,7 @@ fn buffers_take_at_most_half_of_what_is_free_and_say_when_they_are_small() {
             .expect("arrays");
         let most = free.min(limit.unwrap_or(u64::MAX)) / 2;
         assert!(ring + arrays <= most, "{ring} + {arrays} of {most}");
-        let small = plan.missing.iter().any(|m| m.starts_with("rings are only"));
+        let small = plan.missing.iter().any(|m| m.starts_with("pointer chains are only"));
         assert_eq!(small, most < GIB, "{:?}", plan.missing);
     }
     let mut topology = machine("2 nodes x 4 cores, 16 GiB");
@@ -168,7 +168,7 @@ fn what_is_not_there_is_missing_and_not_planned() {
     topology.transparent_huge_pages = Some(TransparentHugePageMode::Never);
     topology.caches.clear();
     let plan = plan(&topology, &PlanOptions::quick_plan());
-    for word in ["huge pages are off", "no sizes of caches", "one node has memory", "no node has a second core"] {
+    for word in ["huge pages are off", "no cache sizes are known", "one node has memory", "no node has a second core"] {
         assert!(plan.missing.iter().any(|m| m.contains(word)), "{word}: {:?}", plan.missing);
     }
     assert!(chases(&plan).all(|c| c.pages == BufferPageKind::Base));
