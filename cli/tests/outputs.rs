@@ -349,7 +349,7 @@ fn a_call_names_what_it_replaces_and_writes_the_tables_asked_for() {
     let named = ["--tumor-name", "met", "--normal-name", "blood"];
     let first = run(data().call_with(&out, &[tables.as_slice(), &named].concat())).assert_success();
     assert!(!first.stderr.contains("are replaced"), "{}", first.stderr);
-    assert!(first.stderr.contains("small changes of calls that pass"), "{}", first.stderr);
+    assert!(first.stderr.contains("small variants of calls that pass"), "{}", first.stderr);
     let vcf = String::from_utf8(crate::common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     assert!(vcf.contains("##normal_sample=blood\n##tumor_sample=met\n") && vcf.contains("\tFORMAT\tblood\tmet\n"));
     let passed = |line: &&str| line.split('\t').nth(6) == Some("PASS");

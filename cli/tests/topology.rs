@@ -149,8 +149,8 @@ fn bad_input_is_told_in_one_line() {
         ),
         (
             write("unlisted.txt", &unlisted),
-            "unlisted.txt: /sys/devices/system/node/node1/cpulist: cannot be read, and nothing else tells node 1's \
-             CPUs"
+            "unlisted.txt: /sys/devices/system/node/node1/cpulist: cannot be read, and no other file lists the \
+             CPUs of node 1"
                 .to_owned(),
         ),
         ("/dev/zero".to_owned(), "/dev/zero: is not a recording: it is larger than 64 MiB".to_owned()),

@@ -338,7 +338,7 @@ fn what_does_not_fit_is_told_in_one_line() {
     assert!(said(&record("chr9 500 . A C . PASS ."), &reads).contains("the reference has no chr9"));
     assert!(said(&record("chr1 999999999 . A C . PASS ."), &reads).contains("has no base 999999999"));
     assert!(said(head, &reads).contains("contains no variant records"));
-    assert!(said("", &reads).contains("an empty file"));
+    assert!(said("", &reads).contains("the file is empty"));
     assert!(said(&record(&format!("chr1 500 . {here} {other} . weak .")), &reads).contains("--all-filters"));
     assert!(
         said(&record("chr1 500 . N <INS> . PASS ."), &reads)
