@@ -37,7 +37,17 @@ pub(crate) struct EarlierRun {
 /// machine's speed. Empirical.
 const PLAUSIBLE_RATIOS: (f64, f64) = (0.02, 50.0);
 
-/// Deserialises the ledger of this version, an array, or of versions up to 0.2.0, an object with the array.
+/// Start of the ledger line with the number of partitions.
+const PARTITIONS_LINE_START: &str = "partitions of the k-mer space";
+
+/// Starts of the ledger lines that a forecast reads, up to version 0.2.0, and their present descriptions.
+const RENAMED_LINES: [(&str, &str); 2] = [
+    ("partitions that the k-mers were counted in", PARTITIONS_LINE_START),
+    ("pairs in a packed copy in the work folder", PACKED_READS_LEDGER_LINE),
+];
+
+/// Deserialises the ledger of this version, an array, or of versions up to 0.2.0, an object with the array, whose lines get
+/// their present descriptions.
 fn deserialize_ledger<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ledger, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -46,7 +56,16 @@ fn deserialize_ledger<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resu
         Object { lines: Ledger },
     }
     match AnyVersion::deserialize(deserializer)? {
-        AnyVersion::Array(ledger) | AnyVersion::Object { lines: ledger } => Ok(ledger),
+        AnyVersion::Array(ledger) => Ok(ledger),
+        AnyVersion::Object { lines: mut ledger } => {
+            for line in &mut ledger.lines {
+                let renamed = RENAMED_LINES.iter().find(|(old, _)| line.description.starts_with(old));
+                if let Some((_, present)) = renamed {
+                    line.description = (*present).to_owned();
+                }
+            }
+            Ok(ledger)
+        }
     }
 }
 
@@ -92,8 +111,7 @@ impl EarlierRun {
 
     /// Number of partitions that the k-mers were counted in.
     fn partitions(&self) -> u32 {
-        let says = |what: &str| what.starts_with("partitions of the k-mer space");
-        let line = self.ledger.lines.iter().find(|line| says(&line.description));
+        let line = self.ledger.lines.iter().find(|line| line.description.starts_with(PARTITIONS_LINE_START));
         line.and_then(|line| u32::try_from(line.count).ok()).unwrap_or(1).max(1)
     }
 
@@ -257,6 +275,20 @@ mod tests {
 
     fn near(a: f64, b: f64) -> bool {
         (a / b - 1.0).abs() < 1e-6
+    }
+
+    #[test]
+    fn ledger_lines_of_version_0_2_0_count_as_those_of_today() {
+        for partitions in [1, 3] {
+            let present = summary(1.0, 0.5, partitions).to_string();
+            let old = present.replace(PARTITIONS_LINE_START, "partitions that the k-mers were counted in").replace(
+                PACKED_READS_LEDGER_LINE,
+                "pairs in a packed copy in the work folder, which later passes read",
+            );
+            assert_ne!(old, present);
+            let run: EarlierRun = serde_json::from_str(&old).expect("a summary");
+            assert_eq!((run.partitions(), run.had_packed_reads()), (partitions, partitions == 1));
+        }
     }
 
     #[test]
