@@ -104,12 +104,12 @@ fn commands_of_the_readme_run() {
     }
     let folder = scratch("readme");
     let data = data();
-    let link = |from: &Path, to: &str| std::os::unix::fs::symlink(from, folder.join(to)).expect("a link");
+    let copy = |from: &Path, to: &str| fs::copy(from, folder.join(to)).expect("a copy");
     for (mate, (tumor, normal)) in data.tumor.iter().zip(&data.normal).enumerate() {
-        link(tumor, &format!("T_{}.fq.gz", mate + 1));
-        link(normal, &format!("N_{}.fq.gz", mate + 1));
+        copy(tumor, &format!("T_{}.fq.gz", mate + 1));
+        copy(normal, &format!("N_{}.fq.gz", mate + 1));
         for name in ["L", "R", "S"] {
-            link(normal, &format!("{name}_{}.fq.gz", mate + 1));
+            copy(normal, &format!("{name}_{}.fq.gz", mate + 1));
         }
     }
     fs::copy(data.reference.as_ref().expect("a reference"), folder.join("ref.fa")).expect("a copy");
@@ -225,17 +225,18 @@ fn world(folder: &Path) {
         let (well, said) = shell(folder, commands);
         assert!(well, "{commands}\n{said}");
     };
-    let link = |from: &Path, to: &str| {
+    // Copies: a command may write to these names, and other tests use the files.
+    let copy = |from: &Path, to: &str| {
         let to = folder.join(to);
         fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-        std::os::unix::fs::symlink(from, to).expect("a link");
+        fs::copy(from, to).expect("a copy");
     };
     for (mate, (tumor, normal)) in (1..).zip(data.tumor.iter().zip(&data.normal)) {
         for name in ["T", "A", "M", "R", "S", "later", "tumor", "data/tumor"] {
-            link(tumor, &format!("{name}_{mate}.fq.gz"));
+            copy(tumor, &format!("{name}_{mate}.fq.gz"));
         }
         for name in ["N", "N01", "normal", "data/normal"] {
-            link(normal, &format!("{name}_{mate}.fq.gz"));
+            copy(normal, &format!("{name}_{mate}.fq.gz"));
         }
     }
     let reference = data.reference.as_ref().expect("a reference");
@@ -268,10 +269,10 @@ fn world(folder: &Path) {
     let second = Data::simulate("second", &[&["--genome-length", "200000"], second.as_slice()].concat());
     for (mate, (tumor, normal)) in (1..).zip(second.tumor.iter().zip(&second.normal)) {
         for name in ["B", "J"] {
-            link(tumor, &format!("{name}_{mate}.fq.gz"));
+            copy(tumor, &format!("{name}_{mate}.fq.gz"));
         }
         for name in ["N02", "N03"] {
-            link(normal, &format!("{name}_{mate}.fq.gz"));
+            copy(normal, &format!("{name}_{mate}.fq.gz"));
         }
     }
     fs::write(folder.join("mapper"), "#!/bin/sh\nexec bwa mem \"$@\"\n").expect("a script");

@@ -230,7 +230,7 @@ fn what_does_not_fit_is_told_in_a_line() {
     number.args(["step", &run.place, "count"]);
     assert!(refused(number, 2).contains("count: give the number of the task, 1 to 2"));
     let elsewhere = Run { place: run.out.display().to_string(), ..run.clone() };
-    assert!(refused(elsewhere.step("scatter", 1), 1).contains("no such folder"));
+    assert!(refused(elsewhere.step("scatter", 1), 1).contains("this folder does not exist"));
     fs::create_dir_all(&run.out).expect("a folder");
     assert!(refused(elsewhere.step("scatter", 1), 1).contains("contains no plan.json"));
     // Too little memory is reported before work begins.
