@@ -68,6 +68,25 @@ pub struct ScatteredReads<const S: usize> {
     pub(crate) device_memory_bytes: u64,
 }
 
+/// Creates the pool of the memory that `plan` gives to the bins; up to `max_open` extents are filled at a time.
+///
+/// # Errors
+/// Returns an error if the system cannot provide the memory.
+pub(crate) fn create_extent_pool(
+    plan: &MemoryPlan,
+    max_open: usize,
+    params: &CountParams,
+) -> Result<Arc<ExtentPool>, Error> {
+    ExtentPool::new(
+        plan.extent_bytes,
+        max_open,
+        plan.max_full_extents(),
+        NodeAssignment::for_this_machine(params.threads),
+        &params.work_dir,
+        params.max_scratch_bytes,
+    )
+}
+
 impl<const S: usize> ScatteredReads<S> {
     /// Reads all lanes, to count and sort ([`SortedKmers`]) the k-mers.
     ///
@@ -94,15 +113,7 @@ impl<const S: usize> ScatteredReads<S> {
         meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let (open, nodes) = (plan.bins + plan.sort_ranges, NodeAssignment::for_this_machine(params.threads));
-        let pool = ExtentPool::new(
-            plan.extent_bytes,
-            open,
-            plan.max_full_extents(),
-            nodes,
-            &params.work_dir,
-            params.max_scratch_bytes,
-        )?;
+        let pool = create_extent_pool(&plan, plan.bins + plan.sort_ranges, params)?;
         Self::scatter_with_pool(pool, plan, lanes, params, meter, prepare)
     }
 

@@ -12,11 +12,10 @@ use genuma_work::spill::{LocalObjectRange, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::bins::{BinIndex, BinSource, Bins};
-use crate::extents::ExtentPool;
 use crate::node_assignment::NodeAssignment;
 use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
-    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, merge_selections,
+    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool, merge_selections,
 };
 use crate::plan::{self, CountOutput, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
@@ -60,15 +59,7 @@ impl ShardIndex {
                 params.threads
             ))
         })?;
-        let (open, nodes) = (plan.bins, NodeAssignment::for_this_machine(params.threads));
-        let pool = ExtentPool::new(
-            plan.extent_bytes,
-            open,
-            plan.max_full_extents(),
-            nodes,
-            &params.work_dir,
-            params.max_scratch_bytes,
-        )?;
+        let pool = create_extent_pool(&plan, plan.bins, params)?;
         ScatteredReads::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
