@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkerCounts, MarkerTally, SequenceKind};
-use crate::interval::Estimate;
+use crate::interval::{DEVIATIONS_95_PERCENT, Estimate};
 
 /// Results for the known sequences in both samples: copy numbers of the contigs, and detected screened sequences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -159,9 +159,6 @@ fn marker_depth(sequence: &MarkerCounts, sample: usize) -> MarkerDepth {
     MarkerDepth { mean, standard_error: error, total_count: sum as u64 }
 }
 
-/// Standard errors on either side of a mean that enclose 95 %.
-const Z_95: f64 = 1.96;
-
 impl MarkerDepth {
     /// Ratio of two mean counts.
     fn ratio_to(self, other: MarkerDepth) -> Option<Estimate> {
@@ -169,7 +166,9 @@ impl MarkerDepth {
             return None;
         }
         let value = self.mean / other.mean;
-        let error = Z_95 * (self.standard_error.powi(2) + (value * other.standard_error).powi(2)).sqrt() / other.mean;
+        let error = DEVIATIONS_95_PERCENT
+            * (self.standard_error.powi(2) + (value * other.standard_error).powi(2)).sqrt()
+            / other.mean;
         Some(Estimate { value, low: (value - error).max(0.0), high: value + error })
     }
 }
