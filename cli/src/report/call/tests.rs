@@ -283,10 +283,9 @@ fn the_page_says_what_was_found_and_what_it_cost() {
     assert_eq!(html.matches("<tr class=\"call\"").count(), 3);
     assert_eq!(html.matches("<tr class=\"call filtered\"").count(), 1);
     assert_eq!(html.matches("<figure>").count(), 6);
-    assert!(
-        !html.contains("{{") && !html.contains("NaN") && !html.contains("inf\"") && !html.contains(">inf"),
-        "a value is not filled in"
-    );
+    // The only word with these letters.
+    let values = html.replace("informative", "");
+    assert!(!values.contains("{{") && !values.contains("NaN") && !values.contains("inf"), "a value is not filled in");
 }
 
 #[test]
