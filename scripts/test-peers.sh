@@ -8,12 +8,14 @@ cd "$(dirname "$0")/.."
 cache=${GENUMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/genuma}
 mkdir -p "$cache"
 
-# Another list of packages is another folder.
+# Another list of packages is another folder. The link names the folder of this list once everything in it is installed.
 python=$cache/python-$(sha256sum scripts/python-peers.txt | cut -c1-8)
-if [ ! -x "$python/bin/python" ]; then
+if [ "$(readlink "$cache/python")" != "$python" ]; then
   echo "test-peers: installing $(grep -v '^#' scripts/python-peers.txt | paste -sd ' ') into $python" >&2
-  # The paths of a virtual environment are absolute: it is made under its final name, and removed if that fails.
-  if ! { python3 -m venv "$python" && "$python/bin/pip" -q --disable-pip-version-check install -r scripts/python-peers.txt; } >&2; then
+  rm -rf "$cache/python" "$python"
+  if { python3 -m venv "$python" && "$python/bin/pip" -q --disable-pip-version-check install -r scripts/python-peers.txt; } >&2; then
+    ln -s "$python" "$cache/python"
+  else
     rm -rf "$python"
     echo "test-peers: these packages cannot be installed (see above); their tests are skipped" >&2
   fi

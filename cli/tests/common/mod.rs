@@ -264,27 +264,23 @@ fn peer_cache() -> Option<PathBuf> {
     })
 }
 
-/// The installed peer whose folder in the cache begins with `prefix`; without one, reports that the test is skipped.
-fn cached_peer(prefix: &str) -> Option<PathBuf> {
-    let cache = peer_cache().filter(|cache| cache.is_dir());
-    let folders = cache.as_deref().map_or_else(Vec::new, names);
-    let found = folders.into_iter().find(|name| name.starts_with(prefix) && !name.contains("new"));
-    if found.is_none() {
-        skipped(&format!(
-            "there is no {prefix}* in the cache; scripts/test-peers.sh installs it and says why it cannot"
-        ));
-    }
-    Some(cache?.join(found?))
-}
-
 /// The script that runs GATK; `None` if GATK could not be installed.
 pub fn gatk() -> Option<PathBuf> {
-    cached_peer("gatk-")?;
+    let folders = names(&peer_cache()?);
+    if !folders.iter().any(|name| name.starts_with("gatk-") && !name.contains("new")) {
+        skipped("GATK is not installed; scripts/test-peers.sh installs it, or says why it cannot");
+        return None;
+    }
     installed("java")?;
     Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/gatk.sh"))
 }
 
 /// A program of the virtual environment with the packages of scripts/python-peers.txt; `None` if they could not be installed.
 pub fn python_peer(program: &str) -> Option<PathBuf> {
-    Some(cached_peer("python-")?.join("bin").join(program))
+    let path = peer_cache()?.join("python/bin").join(program);
+    if !path.is_file() {
+        skipped(&format!("{program} is not installed; scripts/test-peers.sh installs it, or says why it cannot"));
+        return None;
+    }
+    Some(path)
 }
