@@ -67,7 +67,7 @@ bench-purity: ## what `genuma check` tells of simulated tumours of known purity 
 	cargo build --release --locked
 	@bench/purity.sh $(ARGS)
 
-bench-portrait: ## tumour in the normal and unstable repeats, told beside the truth; ARGS="--of repeats" for the latter
+bench-portrait: ## tumour in normal and unstable repeats, estimates and truth; ARGS="--of repeats" for the latter
 	@scripts/setup.sh build
 	cargo build --release --locked
 	@bench/portrait.sh $(ARGS)

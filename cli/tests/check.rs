@@ -28,7 +28,7 @@ fn checked(tumour: &[PathBuf], normal: &[PathBuf], json: &Path, options: &[&str]
     (ended, told)
 }
 
-fn of(data: &Data, options: &[&str]) -> (RunOutput, Value) {
+fn check_data(data: &Data, options: &[&str]) -> (RunOutput, Value) {
     checked(&data.tumor, &data.normal, &data.folder.join("pair.json"), options)
 }
 
@@ -60,7 +60,7 @@ fn one_person_is_told_from_two_and_from_relatives() {
     ];
     for (name, options, relation, word) in cases {
         let data = simulated(name, options);
-        let (ended, told) = of(&data, &[]);
+        let (ended, told) = check_data(&data, &[]);
         assert_eq!(told["pair"]["identity"]["relation"], relation, "{name}: {}", told["pair"]["identity"]);
         let line = ended.stdout.lines().next().expect("a line");
         assert!(line.starts_with("identity") && line.contains(word), "{name}: {line}");
@@ -77,7 +77,7 @@ fn shallow_samples_tell_people_apart() {
         [("shallow-one", &[] as &[&str], "same_or_relatives"), ("shallow-two", &["--foreign-normal", "1"], "different")]
     {
         let data = Data::simulate(name, &[size.as_slice(), &["--seed", "35"], more].concat());
-        let (_, told) = of(&data, &[]);
+        let (_, told) = check_data(&data, &[]);
         assert_eq!(told["pair"]["identity"]["relation"], relation, "{}", told["pair"]["identity"]);
     }
 }
@@ -88,13 +88,13 @@ fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples()
     let data = simulated("mixed", &options);
     let genome = data.folder.join("genome.fa");
     let genome = ["--reference", genome.to_str().expect("UTF-8")];
-    let (ended, told) = of(&data, &[&genome[..], &["--threads", "1"]].concat());
+    let (ended, told) = check_data(&data, &[&genome[..], &["--threads", "1"]].concat());
     let [normal, tumour] = [0, 1].map(|s| &told["pair"]["contamination"][s]["share"]);
     assert_about(normal, 0.0, 0.012);
     assert_about(tumour, 0.08, 0.02);
     assert!(ended.stdout.contains("contamination of the tumour HIGH: "), "{}", ended.stdout);
     assert_about(&told["pair"]["tumour"]["ploidy"], 2.0, 0.1);
-    let (again, other) = of(&data, &[&genome[..], &["--threads", "3"]].concat());
+    let (again, other) = check_data(&data, &[&genome[..], &["--threads", "3"]].concat());
     assert_eq!(again.stdout, ended.stdout);
     assert_eq!([&other["pair"], &other["library"]], [&told["pair"], &told["library"]]);
     // With swapped samples the results are swapped.
@@ -111,7 +111,7 @@ fn of_several_tumours_each_is_told_as_if_it_were_the_only_one() {
     let first = made("of-two", &["--purity", "0.9"]);
     let second = made("of-two-mixed", &["--purity", "0.5", "--reads-seed", "5", "--foreign-tumor", "0.1"]);
     let file = |name: &str| first.folder.join(name);
-    let (_, one) = of(&first, &[]);
+    let (_, one) = check_data(&first, &[]);
     let (_, two) = checked(&second.tumor, &first.normal, &file("two.json"), &[]);
     let more: Vec<String> = ["--tumor".to_owned()].into_iter().chain(files(&second.tumor)).collect();
     let mut more: Vec<&str> = more.iter().map(String::as_str).collect();
@@ -141,7 +141,7 @@ fn purity_and_copies_are_those_that_were_made() {
         let made: Value = serde_json::from_slice(&made).expect("JSON");
         let made = &made["made"]["tumor_content"];
         let genome = data.folder.join("genome.fa");
-        let (ended, told) = of(&data, &["--reference", genome.to_str().expect("UTF-8")]);
+        let (ended, told) = check_data(&data, &["--reference", genome.to_str().expect("UTF-8")]);
         let tumour = &told["pair"]["tumour"];
         assert_about(&tumour["purity"], purity, 0.05);
         assert_about(&tumour["ploidy"], made["ploidy"].as_f64().expect("a number"), 0.1);
@@ -149,7 +149,7 @@ fn purity_and_copies_are_those_that_were_made() {
             [&tumour["loh_fraction"], &made["loh_fraction"]].map(|share| share.as_f64().expect("a share"));
         assert!((found - lost).abs() < 0.05, "{lost} of the genome is estimated as {found}");
         // Without a reference, neighbouring sites are unknown.
-        let (without, told) = of(&data, &[]);
+        let (without, told) = check_data(&data, &[]);
         assert!(told["pair"]["tumour"]["purity"].is_null());
         assert!(
             without.stdout.contains("purity                      not determined: without a reference"),

@@ -48,7 +48,7 @@ struct WorkspaceGraph {
 }
 
 impl WorkspaceGraph {
-    fn of(metadata: &Value) -> WorkspaceGraph {
+    fn from_metadata(metadata: &Value) -> WorkspaceGraph {
         let mut graph = WorkspaceGraph::default();
         for package in list(metadata, "packages") {
             let manifest = package["manifest_path"].as_str().expect("a package has a manifest");
@@ -103,7 +103,7 @@ fn workspace() -> Value {
 
 #[test]
 fn every_edge_of_the_workspace_is_in_the_table() {
-    let graph = WorkspaceGraph::of(&workspace());
+    let graph = WorkspaceGraph::from_metadata(&workspace());
     assert!(graph.crates.contains(BINARY_CRATE), "the workspace has the binary: {:?}", graph.crates);
     let cli_to_reads = Edge { user: BINARY_CRATE.into(), used: "reads".into() };
     assert!(graph.edges.contains(&cli_to_reads), "edges are found: {:?}", graph.edges);
@@ -117,7 +117,7 @@ fn an_edge_to_a_higher_crate_is_reported() {
     let reads = packages.iter_mut().find(|p| p["name"] == "genuma-reads").expect("the crate reads");
     let upward = serde_json::json!({ "name": "genuma-somatic", "kind": "dev", "path": "/w/genomics/somatic" });
     reads["dependencies"].as_array_mut().expect("dependencies").push(upward);
-    assert_eq!(WorkspaceGraph::of(&metadata).violations(), ["'reads' may not depend on 'somatic'"]);
+    assert_eq!(WorkspaceGraph::from_metadata(&metadata).violations(), ["'reads' may not depend on 'somatic'"]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_crate_that_the_table_does_not_know_is_reported() {
         { "manifest_path": "/w/genomics/reads/Cargo.toml", "dependencies": [] },
         { "manifest_path": "/w/attic/Cargo.toml", "dependencies": [{ "path": "/w/genomics/reads" }] },
     ] });
-    let violations = WorkspaceGraph::of(&metadata).violations();
+    let violations = WorkspaceGraph::from_metadata(&metadata).violations();
     assert_eq!(violations, ["crate 'attic' is not in the table of layering.rs", "'attic' may not depend on 'reads'"]);
 }
 

@@ -290,7 +290,7 @@ mod tests {
         (text, all)
     }
 
-    fn of(path: PathBuf) -> ReadEstimate {
+    fn estimate_file(path: PathBuf) -> ReadEstimate {
         ReadEstimate::from_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
     }
 
@@ -311,7 +311,7 @@ mod tests {
                 }
                 std::fs::write(&gzip, packed).unwrap();
                 for path in [&plain, &gzip] {
-                    let found = of(path.clone());
+                    let found = estimate_file(path.clone());
                     let near = |a: u64, b: u64| (a as f64 - b as f64).abs() <= tolerance * b as f64;
                     assert!(
                         near(found.bases, all.bases)
@@ -332,10 +332,10 @@ mod tests {
         let (plain, gzip) = (folder.path().join("a"), folder.path().join("b"));
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
-        assert_eq!(of(plain).bases, 400);
-        assert_eq!(of(gzip).bases, 2000);
-        assert_eq!(of(folder.path().join("none")), ReadEstimate::default());
-        assert_eq!(of(PathBuf::from("/dev/zero")), ReadEstimate::default());
-        assert_eq!(of(PathBuf::from("-")), ReadEstimate::default());
+        assert_eq!(estimate_file(plain).bases, 400);
+        assert_eq!(estimate_file(gzip).bases, 2000);
+        assert_eq!(estimate_file(folder.path().join("none")), ReadEstimate::default());
+        assert_eq!(estimate_file(PathBuf::from("/dev/zero")), ReadEstimate::default());
+        assert_eq!(estimate_file(PathBuf::from("-")), ReadEstimate::default());
     }
 }

@@ -552,9 +552,9 @@ impl OrientedContig<'_> {
     /// Unaligned ends of the contig: novel sequence.
     fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
         /// Minimum length in bases of an unaligned end that counts as novel sequence.
-        const LEAST: usize = 25;
+        const MIN_NOVEL_END_BP: usize = 25;
         let mut found = Vec::new();
-        if self.seq.len() - last.query.1 >= LEAST
+        if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP
             && let Some(end) = last.breakend(last.query.1, SegmentEnd::Last, self.genome)
         {
             let q = last.query.1;
@@ -568,7 +568,7 @@ impl OrientedContig<'_> {
                 mapq: last.mapq,
             });
         }
-        if first.query.0 >= LEAST
+        if first.query.0 >= MIN_NOVEL_END_BP
             && let Some(end) = first.breakend(first.query.0, SegmentEnd::First, self.genome)
         {
             let q = first.query.0;

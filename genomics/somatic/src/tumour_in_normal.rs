@@ -481,7 +481,7 @@ mod tests {
     }
 
     /// Mean of the estimates, and number of intervals that contain the truth.
-    fn told(pair: &Pair, seeds: u64) -> (f64, usize) {
+    fn estimate_over_seeds(pair: &Pair, seeds: u64) -> (f64, usize) {
         let of = |seed| {
             estimate_tumour_in_normal(&own(pair, 1 + 1000 * seed), usual(pair), Some(&clone(pair.purity)))
                 .expect("told")
@@ -497,7 +497,7 @@ mod tests {
         {
             for share in [0.0, 0.01, 0.03, 0.06, 0.1] {
                 let pair = Pair { depths, purity, share, changes: 300, inherited: 5000, copies };
-                let (mean, holds) = told(&pair, 20);
+                let (mean, holds) = estimate_over_seeds(&pair, 20);
                 let off = f64::max(0.003, 0.08 * share);
                 assert!((mean - share).abs() < off, "{depths:?}, {purity}, {copies}: {share} told {mean}");
                 assert!(holds >= 16, "{depths:?}, {purity}, {copies}: {share} in {holds}");

@@ -60,7 +60,7 @@ fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
 }
 
 /// Class and changes of each event. Asserts that the order of the changes does not matter.
-fn of(changes: &[Change]) -> Vec<(EventClass, Vec<Change>)> {
+fn events_of_changes(changes: &[Change]) -> Vec<(EventClass, Vec<Change>)> {
     let run = |calls: Vec<VariantCall>| -> Vec<(EventClass, Vec<Change>)> {
         let found = build_events(calls, &CLEAN);
         found.into_iter().map(|e| (e.class, e.calls.into_iter().map(|c| c.change).collect())).collect()
@@ -76,7 +76,7 @@ fn of(changes: &[Change]) -> Vec<(EventClass, Vec<Change>)> {
 }
 
 fn classes(changes: &[Change]) -> Vec<(EventClass, usize)> {
-    of(changes).into_iter().map(|(class, calls)| (class, calls.len())).collect()
+    events_of_changes(changes).into_iter().map(|(class, calls)| (class, calls.len())).collect()
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn events_come_by_position_and_nothing_is_lost() {
         junction((0, 60_000, L), (1, 3000, R)),
         novel((1, 10, L)),
     ];
-    let found = of(&changes);
+    let found = events_of_changes(&changes);
     let place = |change: &Change| genuma_somatic::change::change_sort_position(change);
     assert!(found.is_sorted_by_key(|(_, calls)| place(&calls[0])));
     let mut back: Vec<Change> = found.into_iter().flat_map(|e| e.1).collect();

@@ -363,7 +363,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
 }
 
 /// Position, length and filters of each call, and the number of calls in phase with it.
-fn told(calls: &[VariantCall]) -> Vec<(usize, usize, Vec<Filter>, usize)> {
+fn summarize_calls(calls: &[VariantCall]) -> Vec<(usize, usize, Vec<Filter>, usize)> {
     let tell = |call: &VariantCall| match &call.change {
         Change::Allele { pos, reference, alternative, .. } if reference.len() == alternative.len() => {
             let filters = call.genotype.filters.iter().copied().collect();
@@ -393,7 +393,7 @@ fn neighbouring_substitutions_of_the_same_molecules_are_one_change() {
             (1, TUMOUR_SAMPLE, &misread),
         ];
         let calls = called(&normal, &tumour, &planted);
-        assert_eq!(told(&calls), [(places[0], places.len(), vec![], 0)]);
+        assert_eq!(summarize_calls(&calls), [(places[0], places.len(), vec![], 0)]);
         let support = calls[0].genotype.tumour;
         assert!(matches!((support.reference, support.alternative), (9 | 10, 12)), "{support:?}");
         let (at, end) = (places[0], places[places.len() - 1] + 1);
@@ -416,7 +416,7 @@ fn substitutions_that_part_company_stay_apart() {
         (12, TUMOUR_SAMPLE, &both),
     ];
     let calls = called(&normal, &both, &germline);
-    let told_of = told(&calls);
+    let told_of = summarize_calls(&calls);
     assert_eq!(told_of[0], (1000, 1, vec![], 0));
     assert!(told_of[1].0 == 1001 && told_of[1].2.contains(&Filter::Germline), "{told_of:?}");
     assert_eq!((calls[0].genotype.tumour.reference, calls[0].genotype.tumour.alternative), (18, 12));
@@ -427,11 +427,11 @@ fn substitutions_that_part_company_stay_apart() {
         (14, TUMOUR_SAMPLE, &first),
         (12, TUMOUR_SAMPLE, &both),
     ];
-    assert_eq!(told(&called(&normal, &both, &later)), [(1000, 1, vec![], 1), (1001, 1, vec![], 0)]);
+    assert_eq!(summarize_calls(&called(&normal, &both, &later)), [(1000, 1, vec![], 1), (1001, 1, vec![], 0)]);
     // An unchanged base is between them.
     let split = changed(&normal, &[1000, 1002]);
     let planted = [(20, NORMAL_SAMPLE, &normal[..]), (9, TUMOUR_SAMPLE, &normal), (12, TUMOUR_SAMPLE, &split)];
-    assert_eq!(told(&called(&normal, &split, &planted)), [(1000, 1, vec![], 1), (1002, 1, vec![], 0)]);
+    assert_eq!(summarize_calls(&called(&normal, &split, &planted)), [(1000, 1, vec![], 1), (1002, 1, vec![], 0)]);
     // Three adjacent substitutions; the first arose before the others.
     let three = changed(&normal, &[999, 1000, 1001]);
     let older = changed(&normal, &[999]);
@@ -441,7 +441,7 @@ fn substitutions_that_part_company_stay_apart() {
         (9, TUMOUR_SAMPLE, &older),
         (12, TUMOUR_SAMPLE, &three),
     ];
-    assert_eq!(told(&called(&normal, &three, &planted)), [(999, 1, vec![], 1), (1000, 2, vec![], 0)]);
+    assert_eq!(summarize_calls(&called(&normal, &three, &planted)), [(999, 1, vec![], 1), (1000, 2, vec![], 0)]);
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn changes_are_in_phase_when_molecules_have_both() {
     let noted = |tumour: &[Planted<'_>]| {
         let planted = [&[(20, NORMAL_SAMPLE, &normal[..]), (9, TUMOUR_SAMPLE, &normal)], tumour].concat();
         let calls = called(&normal, &both, &planted);
-        let told = told(&calls);
+        let told = summarize_calls(&calls);
         assert!(told.len() == 2 && told.iter().all(|t| t.2.is_empty()), "{told:?}");
         assert!(calls[0].phased_changes.iter().all(|c| *c == calls[1].change) && calls[1].phased_changes.is_empty());
         calls[0].phased_changes.len()

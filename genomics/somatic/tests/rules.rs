@@ -25,7 +25,7 @@ fn rules(depths: &[u64]) -> CandidateSelectors {
 }
 
 /// Selector number, counts in the tumour and the normal, and root depth of each candidate.
-fn told(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
+fn summarize_candidates(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
     picks.iter().map(|p| (p.selector, p.tumour_count, p.normal_count, p.root_depth)).collect()
 }
 
@@ -33,7 +33,7 @@ fn told(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
 fn picked(counts: &[(u8, [u32; 4])]) -> Vec<(u8, u32, u32, u32)> {
     let mut picks = Vec::new();
     rules(&[40, 40, 40]).select_from_root(&root(counts), &mut picks);
-    told(&picks)
+    summarize_candidates(&picks)
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn one_tumour_is_picked_of_as_ever() {
     rules(&[30, 40]).select_from_root(&root(&counts), &mut by_rules);
     CandidateSelector::new(K, 2, [30 * GENOME, 40 * GENOME], 40.0).select_from_root(&root(&counts), &mut by_select);
     assert_eq!(by_rules, by_select);
-    assert_eq!(told(&by_rules), [(1, 14, 0, 38)]);
+    assert_eq!(summarize_candidates(&by_rules), [(1, 14, 0, 38)]);
 }
 
 #[test]

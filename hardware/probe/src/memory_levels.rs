@@ -133,7 +133,7 @@ mod tests {
         time + missed * dram
     }
 
-    fn told(levels: &[MemoryLevel]) -> Vec<(&str, Option<u64>, i64)> {
+    fn summarize_levels(levels: &[MemoryLevel]) -> Vec<(&str, Option<u64>, i64)> {
         levels.iter().map(|l| (l.name.as_str(), l.cache_bytes, l.latency.median.round() as i64)).collect()
     }
 
@@ -156,7 +156,7 @@ mod tests {
         // A guest sees 32 MiB but can use a quarter of it.
         let caches = [(32768.0, 1.5), (1048576.0, 5.0), (8388608.0, 20.0)];
         let levels = find_memory_levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
-        assert_eq!(levels[2].cache_bytes, Some(32 << 20), "{:?}", told(&levels));
+        assert_eq!(levels[2].cache_bytes, Some(32 << 20), "{:?}", summarize_levels(&levels));
         assert_eq!(levels.len(), 4);
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let names: Vec<_> = levels.iter().map(|l| (l.name.as_str(), l.cache_bytes)).collect();
         let [l1, l2, l3] = CACHES.map(Some);
         assert_eq!(names, [("L1", l1), ("L2", l2), ("L3", l3), ("DRAM", None)]);
-        assert_eq!(told(&levels)[1].2, 5, "{:?}", told(&levels));
+        assert_eq!(summarize_levels(&levels)[1].2, 5, "{:?}", summarize_levels(&levels));
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_flat_curve_is_one_level_and_a_slope_none() {
         let flat = find_memory_levels(&curve(|_| 80.0), &[]);
-        assert_eq!(told(&flat).len(), 1);
+        assert_eq!(summarize_levels(&flat).len(), 1);
         assert!(find_memory_levels(&curve(|bytes| bytes / 1000.0), &CACHES).is_empty());
         let empty = LatencyCurve { points: Vec::new(), ..curve(|_| 80.0) };
         assert!(find_memory_levels(&empty, &CACHES).is_empty());

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
     use crate::report::call::tests::{example_pair, example_summary};
 
-    fn of(change: impl FnOnce(&mut CallSummary, &mut PairSummary)) -> (Vec<Finding>, FindingLevel) {
+    fn assess_with(change: impl FnOnce(&mut CallSummary, &mut PairSummary)) -> (Vec<Finding>, FindingLevel) {
         let (mut outcome, mut pair) = (example_summary(Vec::new()), example_pair());
         change(&mut outcome, &mut pair);
         outcome.sample_summary.pair = Some(pair);
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_good_pair_is_good_and_nothing_known_is_not() {
-        let (found, all) = of(|_, _| {});
+        let (found, all) = assess_with(|_, _| {});
         assert_eq!(all, FindingLevel::Good, "{found:?}");
         assert!(found.iter().all(|f| f.level <= FindingLevel::Unknown), "{found:?}");
         let found = assess_pair(&example_summary(Vec::new()));
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn two_people_are_never_a_pair() {
         for relation in [Relation::Relatives, Relation::Unrelated, Relation::Different] {
-            let (found, all) = of(|outcome, pair| {
+            let (found, all) = assess_with(|outcome, pair| {
                 pair.identity.relation = relation;
                 pair.contamination = [None, None];
                 outcome.sample_summary.tumour_in_normal = Some(share_of(0.5, 0.4, 0.6));
@@ -453,13 +453,13 @@ mod tests {
             assert_eq!(level(&found, "Tumour in the normal"), FindingLevel::Unknown, "it would mean nothing");
             assert!(found[0].message.contains("swap"));
         }
-        let (found, all) = of(|outcome, pair| {
+        let (found, all) = assess_with(|outcome, pair| {
             pair.identity.relation = Relation::Unknown;
             outcome.genotype_mismatch_rate = Some(0.002);
         });
         assert_eq!((all, found[0].level), (FindingLevel::Bad, FindingLevel::Bad), "they show it all the same");
-        assert_eq!(of(|_, pair| pair.identity.relation = Relation::Unknown).1, FindingLevel::Unknown);
-        assert_eq!(of(|outcome, _| outcome.genotype_mismatch_rate = Some(0.002)).1, FindingLevel::Check);
+        assert_eq!(assess_with(|_, pair| pair.identity.relation = Relation::Unknown).1, FindingLevel::Unknown);
+        assert_eq!(assess_with(|outcome, _| outcome.genotype_mismatch_rate = Some(0.002)).1, FindingLevel::Check);
     }
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
             (share_of(0.05, 0.024, 0.1), FindingLevel::Check),
             (share_of(0.048, 0.038, 0.062), FindingLevel::Bad),
         ] {
-            let found = of(|outcome, pair| {
+            let found = assess_with(|outcome, pair| {
                 outcome.sample_summary.burden = Some(share_of(228.0, 207.0, 251.0));
                 pair.contamination[1].as_mut().unwrap().share = estimate;
             });
@@ -484,7 +484,7 @@ mod tests {
             for (sample, about) in
                 ["Contamination of the normal", "Contamination of the tumour"].into_iter().enumerate()
             {
-                let found = of(|_, pair| pair.contamination[sample].as_mut().unwrap().share = estimate).0;
+                let found = assess_with(|_, pair| pair.contamination[sample].as_mut().unwrap().share = estimate).0;
                 assert_eq!(level(&found, about), wanted, "{estimate:?}");
             }
         }
@@ -498,26 +498,27 @@ mod tests {
             (share_of(0.06, 0.01, 0.12), FindingLevel::Check),
             (share_of(0.06, 0.04, 0.08), FindingLevel::Bad),
         ] {
-            let found = of(|outcome, _| outcome.sample_summary.tumour_in_normal = Some(estimate)).0;
+            let found = assess_with(|outcome, _| outcome.sample_summary.tumour_in_normal = Some(estimate)).0;
             assert_eq!(level(&found, "Tumour in the normal"), wanted, "{estimate:?}");
         }
         for (high, wanted) in [(0.19, FindingLevel::Check), (0.3, FindingLevel::Good)] {
-            let (found, _) = of(|_, pair| pair.tumour.as_mut().unwrap().purity = Some(share_of(0.15, 0.1, high)));
+            let (found, _) =
+                assess_with(|_, pair| pair.tumour.as_mut().unwrap().purity = Some(share_of(0.15, 0.1, high)));
             assert_eq!(level(&found, "Purity"), wanted);
         }
-        assert_eq!(level(&of(|_, pair| pair.tumour = None).0, "Purity"), FindingLevel::Unknown);
+        assert_eq!(level(&assess_with(|_, pair| pair.tumour = None).0, "Purity"), FindingLevel::Unknown);
     }
 
     #[test]
     fn coverage_copies_and_damage_are_told() {
         for (thin, wanted) in [(0.01, FindingLevel::Good), (0.06, FindingLevel::Check), (0.3, FindingLevel::Bad)] {
-            assert_eq!(level(&of(|_, pair| pair.coverage[1].low_depth_share = thin).0, "Coverage"), wanted);
+            assert_eq!(level(&assess_with(|_, pair| pair.coverage[1].low_depth_share = thin).0, "Coverage"), wanted);
         }
-        assert_eq!(level(&of(|_, pair| pair.coverage[0].unevenness = 0.6).0, "Coverage"), FindingLevel::Check);
-        assert_eq!(level(&of(|_, pair| pair.coverage[0].mean_depth = 3.0).0, "Coverage"), FindingLevel::Check);
+        assert_eq!(level(&assess_with(|_, pair| pair.coverage[0].unevenness = 0.6).0, "Coverage"), FindingLevel::Check);
+        assert_eq!(level(&assess_with(|_, pair| pair.coverage[0].mean_depth = 3.0).0, "Coverage"), FindingLevel::Check);
         for (copied, wanted) in [(0.1, FindingLevel::Good), (0.56, FindingLevel::Check), (0.9, FindingLevel::Bad)] {
             let found = |word: &str| {
-                of(|outcome, _| {
+                assess_with(|outcome, _| {
                     outcome.libraries.tumor.duplicates.pcr_duplicates = Some(share_of(copied, copied, copied));
                     outcome.libraries.tumor.duplicates.note = word.into();
                 })
@@ -528,10 +529,11 @@ mod tests {
         }
         let rates = |rate: f64| [1e-4, 1e-4, rate, 1e-4, 1.2e-4, 0.9e-4];
         for (rate, wanted) in [(2e-4, FindingLevel::Good), (3e-4, FindingLevel::Check)] {
-            let found = of(|_, pair| pair.substitution_error_rates[1] = Some(rates(rate))).0;
+            let found = assess_with(|_, pair| pair.substitution_error_rates[1] = Some(rates(rate))).0;
             assert_eq!(level(&found, "Damage"), wanted);
         }
-        let found = of(|_, pair| pair.substitution_error_rates[1] = Some(rates(3e-4).map(|rate| rate / 100.0))).0;
+        let found =
+            assess_with(|_, pair| pair.substitution_error_rates[1] = Some(rates(3e-4).map(|rate| rate / 100.0))).0;
         assert_eq!(level(&found, "Damage"), FindingLevel::Good, "so seldom that it does not matter");
     }
 }
