@@ -19,7 +19,7 @@ use genuma_strategy::instance::kill_all_instances;
 use genuma_strategy::invocation::AlignerIndex;
 use genuma_strategy::model::{ApplicationModel, MachineModel};
 use genuma_strategy::read_sample::ReadSample;
-use genuma_strategy::replay::report::replay_table;
+use genuma_strategy::replay::report::replay_runs_of_table;
 use genuma_strategy::run::RunPlan;
 use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
 use genuma_work::publish::{AtomicFile, FileSet};
@@ -282,5 +282,5 @@ fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut FileSet
 fn print_replay_score(table: &Path) -> anyhow::Result<()> {
     let name = table.display().to_string();
     let text = fs::read_to_string(table).with_context(|| format!("{name}: cannot read"))?;
-    logging::print_result(replay_table(&name, &text)?.to_string())
+    logging::print_result(replay_runs_of_table(&name, &text)?.to_string())
 }

@@ -28,7 +28,7 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 use genuma_reads::fasta;
 use genuma_reads::{
-    AlignedFile, AlignedOptions, BatchLimit, CramReference, ProgressCounters, ReadBatch, ReadLane, ReadStream,
+    AlignedInput, AlignedOptions, BatchLimit, CramReference, ProgressCounters, ReadBatch, ReadStream, StreamLane,
     StreamOptions,
 };
 use genuma_work::ProgressListener;
@@ -237,7 +237,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         started: start,
     };
     let reads = OpenedReads { stream, first_batch: first, layouts, meter };
-    let aligned: Vec<AlignedFile> = lanes.into_iter().filter_map(ReadLane::into_aligned).collect();
+    let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned).collect();
     let done = match args.engine {
         EngineName::Genuma => run.align_with_genuma(reads),
         EngineName::Minibwa => run.align_with_minibwa(reads),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use genuma_reads::{AlignedFile, AlignedOptions, CramReference};
+use genuma_reads::{AlignedInput, AlignedOptions, CramReference};
 use genuma_strategy::invocation::{Error as Wrong, ReadFiles};
 use genuma_strategy::{Invocation, command_presets};
 
@@ -44,7 +44,7 @@ impl ReadArgs {
         };
         let genome = CramReference::new(self.reference.clone());
         invocation
-            .with_aligned_file_options(AlignedOptions { reference: genome, ..AlignedOptions::default() })
+            .with_bam_cram_options(AlignedOptions { reference: genome, ..AlignedOptions::default() })
             .map_err(to_usage_error)
     }
 }
@@ -64,7 +64,7 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Rea
         return Err(UsageError("no reads are given: add --reads".to_owned()));
     }
     // Files of aligned reads contain both mates.
-    let aligned = !single && files.iter().all(|file| AlignedFile::is_aligned_file(file));
+    let aligned = !single && files.iter().all(|file| AlignedInput::is_aligned_file(file));
     if interleaved || aligned {
         return Ok(ReadFiles::Interleaved(files.to_vec()));
     }

@@ -60,7 +60,11 @@ impl GpuArgs {
         threads: usize,
         memory: u64,
     ) -> anyhow::Result<Devices> {
-        self.select_devices(|| ExpectedInput::from_estimate(&ReadEstimate::from_lanes(lanes), k).kmers, threads, memory)
+        self.select_devices(
+            || ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), k).kmers,
+            threads,
+            memory,
+        )
     }
 
     /// Describes the choice for this number of k-mers, for `genuma plan`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
-use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tracing::info;
 
 use crate::table_note::{TableNote, decode_kmer_counts};
@@ -69,7 +69,7 @@ fn look_up_sequences(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
         bail!("{}: is a table, but not of k-mer counts: make one with `genuma count`", args.table.display());
     };
     let threads = command_line::threads_or_all_cpus(args.threads);
-    let lanes: Vec<ReadLane> = args.sequences.iter().cloned().map(ReadLane::Single).collect();
+    let lanes: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
     let mut sequences = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(BASES_PER_BATCH)))?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;
 

@@ -535,7 +535,7 @@ fn combine_ranges(
             return if first { Err(error.into()) } else { Ok(()) };
         }
         merger.merge_range(rule, &mut entries, &ranges);
-        if !writer.write_range(number, &merger.merged_runs(), rule.num_samples) {
+        if !writer.write_range(number, &merger.last_merge_result(), rule.num_samples) {
             feed.stop_reading();
             return Ok(());
         }

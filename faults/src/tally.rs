@@ -47,7 +47,7 @@ pub struct CampaignTally {
 impl CampaignTally {
     /// Counts a trial.
     pub fn add_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
-        let (kind, what) = trial.series_name();
+        let (kind, what) = trial.tally_keys();
         let outcome = judged.verdict.outcome;
         let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
         cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });

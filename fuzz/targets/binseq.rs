@@ -2,7 +2,7 @@
 #![no_main]
 
 use genuma_fuzz::{InputFile, read_all};
-use genuma_reads::{AlignedFile, AlignedOptions, BatchLimit, ReadLane};
+use genuma_reads::{AlignedInput, AlignedOptions, BatchLimit, StreamLane};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let input = InputFile::new("binseq", bytes);
-    let lane = || ReadLane::Aligned(AlignedFile::new(input.path(), AlignedOptions::default()));
+    let lane = || StreamLane::Aligned(AlignedInput::new(input.path(), AlignedOptions::default()));
     let (all, error) = read_all(lane(), BatchLimit::by_reads(1000));
     // Rarely, because each reader starts threads.
     if bytes.len() % 8 == 0 {

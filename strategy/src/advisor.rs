@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
 use crate::strategy::Strategy;
-use crate::trial_race::{RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_strategies, select_race_candidates};
+use crate::trial_race::{
+    RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_by_predicted_time, select_race_candidates,
+};
 
 /// Input of the advisor.
 #[derive(Debug)]
@@ -150,7 +152,7 @@ pub fn advise_strategy<E>(
         spending.budget_s = question.budget.unwrap_or(0.0) * foretold.seconds;
         first = Some(trial);
     }
-    let ranked = rank_strategies(machine, &app, &feasible, threads);
+    let ranked = rank_by_predicted_time(machine, &app, &feasible, threads);
     // This function keeps the budget itself; the price of a trial is that of the first one.
     let sample = first.map_or(RaceRules::default().sample, |trial| {
         (trial.spent_s / foretold.seconds).clamp(RaceRules::default().sample, 1.0)

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_reads::{
-    AlignedFile, AlignedOptions, BatchLimit, Error, FileFault, ReadBatch, ReadLane, ReadRef, ReadStream,
+    AlignedInput, AlignedOptions, BatchLimit, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
 };
 
 use crate::invocation::{InputMode, Invocation, ReadDependence, ReadFiles};
@@ -21,20 +21,22 @@ pub(crate) const CHUNK_LIMIT: BatchLimit =
     BatchLimit { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
 /// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
-pub fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Vec<ReadLane> {
-    let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> ReadLane| {
-        let lane = |file: &PathBuf| match AlignedFile::is_aligned_file(file) {
-            true => ReadLane::Aligned(AlignedFile::new(file, AlignedOptions { pair_mates: mates, ..aligned.clone() })),
+pub fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Vec<StreamLane> {
+    let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| {
+        let lane = |file: &PathBuf| match AlignedInput::is_aligned_file(file) {
+            true => {
+                StreamLane::Aligned(AlignedInput::new(file, AlignedOptions { pair_mates: mates, ..aligned.clone() }))
+            }
             false => text(file.clone()),
         };
         files.iter().map(lane).collect()
     };
     match reads {
         ReadFiles::Unnamed => Vec::new(),
-        ReadFiles::Single(files) => each(files, false, ReadLane::Single),
-        ReadFiles::Mixed(files) => each(files, true, ReadLane::Single),
-        ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| ReadLane::Pair(one, two)).collect(),
-        ReadFiles::Interleaved(files) => each(files, true, ReadLane::Interleaved),
+        ReadFiles::Single(files) => each(files, false, StreamLane::Single),
+        ReadFiles::Mixed(files) => each(files, true, StreamLane::Single),
+        ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect(),
+        ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use genuma_reads::{AlignedFile, AlignedOptions};
+use genuma_reads::{AlignedInput, AlignedOptions};
 
 /// A command line without its reads, threads and output, so that several instances can be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -301,9 +301,9 @@ impl Invocation {
     ///
     /// # Errors
     /// A file of aligned reads is given for one mate of a lane, although it has both.
-    pub fn with_aligned_file_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
+    pub fn with_bam_cram_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
         if let ReadFiles::Paired(lanes) = &self.reads
-            && let Some(file) = lanes.iter().flatten().find(|file| AlignedFile::is_aligned_file(file))
+            && let Some(file) = lanes.iter().flatten().find(|file| AlignedInput::is_aligned_file(file))
         {
             let why = format!(
                 "{}: holds both mates: name it alone, where the aligner takes one file with mates in turn (-p of bwa mem, --interleaved of bowtie2)",

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use genuma_reads::{
-    AlignedOptions, BatchLimit, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadLane, ReadRef, ReadStream,
-    StreamOptions,
+    AlignedOptions, BatchLimit, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
+    StreamLane, StreamOptions,
 };
 
 use crate::batching::lanes_of_read_files;
@@ -98,7 +98,7 @@ impl ReadSample {
         }
         let total = match ended {
             true => taken as f64,
-            false if lanes.iter().any(|lane| matches!(lane, ReadLane::Aligned(_))) => {
+            false if lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) => {
                 let lanes: Vec<Lane> = lanes.iter().map(to_lane).collect();
                 (ReadEstimate::from_lanes(&lanes).reads as f64).max(taken as f64)
             }
@@ -127,12 +127,12 @@ impl ReadSample {
 }
 
 /// Converts a lane to the lane type from which the number of reads is estimated.
-fn to_lane(lane: &ReadLane) -> Lane {
+fn to_lane(lane: &StreamLane) -> Lane {
     let files = match lane.clone() {
-        ReadLane::Single(file) => LaneFiles::Single(file),
-        ReadLane::Pair(one, two) => LaneFiles::Pair(one, two),
-        ReadLane::Interleaved(file) => LaneFiles::Interleaved(file),
-        ReadLane::Aligned(aligned) => LaneFiles::Aligned(aligned),
+        StreamLane::Single(file) => LaneFiles::Single(file),
+        StreamLane::Pair(one, two) => LaneFiles::Pair(one, two),
+        StreamLane::Interleaved(file) => LaneFiles::Interleaved(file),
+        StreamLane::Aligned(aligned) => LaneFiles::Aligned(aligned),
     };
     Lane::with_whole_files(NORMAL_SAMPLE, files)
 }

@@ -1,9 +1,10 @@
 //! Evaluates the advisor on published run times: which strategies it would have chosen, and how much slower they are
 //! than the best.
 //!
-//! [`fit_server`] uses the runs of one server. [`rank_strategies`](crate::trial_race::rank_strategies) uses the
-//! parameters fitted there, the description of the other server and the names of the strategies, never its run times.
-//! Only [`ReplayCase::relative_regret`] compares choices with run times.
+//! [`fit_server`] uses the runs of one server.
+//! [`rank_by_predicted_time`](crate::trial_race::rank_by_predicted_time) uses the parameters fitted there, the
+//! description of the other server and the names of the strategies, never its run times. Only
+//! [`ReplayCase::relative_regret`] compares choices with run times.
 
 pub mod report;
 pub mod published_servers;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use genuma_reads::{ProgressCounters, ReadLane, ReadStream, RecordCounts, StreamOptions};
+use genuma_reads::{ProgressCounters, ReadStream, RecordCounts, StreamLane, StreamOptions};
 use genuma_work::cost::process_cost;
 use serde::Serialize;
 
@@ -248,7 +248,7 @@ impl RunPlan {
             instances,
             aligned: lanes
                 .into_iter()
-                .filter_map(ReadLane::into_aligned)
+                .filter_map(StreamLane::into_aligned)
                 .filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone())))
                 .collect(),
         })

@@ -184,7 +184,7 @@ impl TrialRace {
 
 /// Returns the feasible strategies by predicted time, the fastest first. Among strategies with equal predictions,
 /// those that spread memory come first, because they depend least on other memory use.
-pub fn rank_strategies(
+pub fn rank_by_predicted_time(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategies: &[Strategy],

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, max_of, mean_of, replay_table};
+use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, max_of, mean_of, replay_runs_of_table};
 use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, published_runs, replay_cases};
 
 const FILE: &str = "lenis2017.csv";
@@ -11,7 +11,7 @@ const TEXT: &str = include_str!("../data/lenis2017.csv");
 
 fn report() -> &'static ReplayReport {
     static REPORT: OnceLock<ReplayReport> = OnceLock::new();
-    REPORT.get_or_init(|| replay_table(FILE, TEXT).unwrap())
+    REPORT.get_or_init(|| replay_runs_of_table(FILE, TEXT).unwrap())
 }
 
 fn runs() -> Vec<PublishedRun> {
@@ -90,7 +90,7 @@ fn there_are_sixteen_cases() {
 fn bad_tables_are_refused_with_their_line() {
     let line = "bowtie2,amd,gcat,original,none,1,8,8,937.96,0.48";
     let table = |line: &str| format!("{}\n{line}\n", published_runs::TABLE_HEADER);
-    let refused = |text: &str| replay_table("t.csv", text).unwrap_err().to_string();
+    let refused = |text: &str| replay_runs_of_table("t.csv", text).unwrap_err().to_string();
     for (bad, said) in [
         ("bowtie2,amd,gcat", "t.csv, line 2: 3 fields; there are ten"),
         (

@@ -88,12 +88,12 @@ impl DiskBuckets {
     }
 
     /// Number of buckets.
-    pub fn len(&self) -> usize {
+    pub fn num_buckets(&self) -> usize {
         self.buckets.len()
     }
 
     /// Whether the number of buckets is 0.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_buckets(&self) -> bool {
         self.buckets.is_empty()
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use genuma_align::engine::ReadLayout;
 use genuma_align::header::ReadGroup;
-use genuma_reads::{AlignedFile, AlignedOptions, ReadLane};
+use genuma_reads::{AlignedInput, AlignedOptions, StreamLane};
 
 use super::sequencing_unit;
 use crate::errors::UsageError;
@@ -16,21 +16,21 @@ pub(crate) fn parse_lanes(
     interleaved: bool,
     single: bool,
     aligned: AlignedOptions,
-) -> Result<(Vec<ReadLane>, Vec<ReadLayout>), UsageError> {
+) -> Result<(Vec<StreamLane>, Vec<ReadLayout>), UsageError> {
     let options = AlignedOptions { pair_mates: !single, ..aligned };
     // A single FASTQ file holds reads without mates.
     let single = single || (!interleaved && files.len() == 1);
     let (mut lanes, mut files) = (Vec::new(), files.iter());
     while let Some(file) = files.next() {
-        lanes.push(if AlignedFile::is_aligned_file(file) {
+        lanes.push(if AlignedInput::is_aligned_file(file) {
             let layout = if options.pair_mates { ReadLayout::Paired } else { ReadLayout::Single };
-            (ReadLane::Aligned(AlignedFile::new(file, options.clone())), layout)
+            (StreamLane::Aligned(AlignedInput::new(file, options.clone())), layout)
         } else if interleaved {
-            (ReadLane::Interleaved(file.clone()), ReadLayout::Interleaved)
+            (StreamLane::Interleaved(file.clone()), ReadLayout::Interleaved)
         } else if single {
-            (ReadLane::Single(file.clone()), ReadLayout::Single)
-        } else if let Some(mates) = files.next().filter(|mates| !AlignedFile::is_aligned_file(mates)) {
-            (ReadLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
+            (StreamLane::Single(file.clone()), ReadLayout::Single)
+        } else if let Some(mates) = files.next().filter(|mates| !AlignedInput::is_aligned_file(mates)) {
+            (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
         } else {
             return Err(UsageError(format!(
                 "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
@@ -47,13 +47,13 @@ pub(crate) fn parse_lanes(
 /// # Errors
 /// Reads cannot be read; read names contain no flowcell and lane; or the lane is a pipe, whose read names are not
 /// known yet.
-pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) -> anyhow::Result<Vec<String>> {
     if !given.iter().any(|fields| sequencing_unit::lacks_read_group_id(fields))
         || ![1, lanes.len()].contains(&given.len())
     {
         return Ok(given.to_vec());
     }
-    let of_lane = |(i, lane): (usize, &ReadLane)| {
+    let of_lane = |(i, lane): (usize, &StreamLane)| {
         let fields = &given[i.min(given.len() - 1)];
         if !sequencing_unit::lacks_read_group_id(fields) {
             return Ok(fields.clone());
@@ -93,7 +93,7 @@ pub(crate) fn parse_read_groups(given: &[String], lanes: usize) -> Result<Vec<Re
 mod tests {
     use super::*;
 
-    fn parse(files: &[&str], interleaved: bool, single: bool) -> Result<Vec<ReadLane>, String> {
+    fn parse(files: &[&str], interleaved: bool, single: bool) -> Result<Vec<StreamLane>, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         parse_lanes(&files, interleaved, single, AlignedOptions::default())
             .map(|(lanes, _)| lanes)
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn files_become_lanes() {
-        let pair = |one: &str, two: &str| ReadLane::Pair(one.into(), two.into());
-        assert_eq!(parse(&["a"], false, false), Ok(vec![ReadLane::Single("a".into())]));
+        let pair = |one: &str, two: &str| StreamLane::Pair(one.into(), two.into());
+        assert_eq!(parse(&["a"], false, false), Ok(vec![StreamLane::Single("a".into())]));
         assert_eq!(parse(&["a", "b", "c", "d"], false, false), Ok(vec![pair("a", "b"), pair("c", "d")]));
-        let interleaved = |file: &str| ReadLane::Interleaved(file.into());
+        let interleaved = |file: &str| StreamLane::Interleaved(file.into());
         assert_eq!(parse(&["a", "b", "c"], true, false), Ok(["a", "b", "c"].map(interleaved).to_vec()));
-        assert_eq!(parse(&["a", "b"], false, true), Ok(["a", "b"].map(|f| ReadLane::Single(f.into())).to_vec()));
+        assert_eq!(parse(&["a", "b"], false, true), Ok(["a", "b"].map(|f| StreamLane::Single(f.into())).to_vec()));
         assert!(parse(&["a", "b", "c"], false, false).unwrap_err().starts_with("c: has no mate file: give"));
     }
 

@@ -1,6 +1,6 @@
 //! Derives ID, platform and platform unit of a read group from flowcell and lane in the read names.
 
-use genuma_reads::{BatchLimit, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// The flowcell and lane that reads were sequenced on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
 ///
 /// # Errors
 /// The reads cannot be read.
-pub(crate) fn complete_read_group(fields: &str, lane: &ReadLane) -> Result<Option<String>, Error> {
+pub(crate) fn complete_read_group(fields: &str, lane: &StreamLane) -> Result<Option<String>, Error> {
     let Some(SequencingUnit { read_group_id: id, platform_unit: unit, platform }) =
         read_first_header(lane)?.as_deref().and_then(SequencingUnit::from_read_header)
     else {
@@ -65,7 +65,7 @@ pub(crate) fn complete_read_group(fields: &str, lane: &ReadLane) -> Result<Optio
     Ok(Some(lacking.chain(std::iter::once(given.to_owned())).collect::<Vec<_>>().join("\t")))
 }
 
-fn read_first_header(lane: &ReadLane) -> Result<Option<String>, Error> {
+fn read_first_header(lane: &StreamLane) -> Result<Option<String>, Error> {
     let options =
         StreamOptions { batches_ahead: 1, whole_headers: true, ..StreamOptions::new(BatchLimit::by_reads(1)) };
     let (mut stream, mut batch) = (ReadStream::open(std::slice::from_ref(lane), options)?, ReadBatch::new());
@@ -101,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reads.fq");
         std::fs::write(&path, "@A:1:F:2:1101:1:1 1:N:0:AC\nA\n+\nI\n").unwrap();
-        let lane = ReadLane::Single(path.clone());
+        let lane = StreamLane::Single(path.clone());
         assert!(lacks_read_group_id("SM:me\\tLB:one") && !lacks_read_group_id("SM:me\\tID:x"));
         assert_eq!(
             complete_read_group("SM:me", &lane).unwrap().as_deref(),

@@ -56,7 +56,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
     sharding.partly_split_lanes.iter().for_each(|lane| warn!("{lane}"));
     sharding.shortfall_message().iter().for_each(|line| warn!("{line}"));
     let genome_bases = job.reference.as_deref().map(Reference::read).transpose()?.as_ref().map(count_known_bases);
-    let grid = bin_grid(ExpectedInput::from_estimate(&estimate, job.params.k).kmers, num_partitions);
+    let grid = bin_grid(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
     let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
         let (have, need) =

@@ -168,7 +168,7 @@ impl CallInput {
                 format!("give --memory {}, or lower --threads", size_format::format_option_value(min_memory_bytes)),
             );
         }
-        let expected = ExpectedInput::from_estimate(&self.estimate(), self.k);
+        let expected = ExpectedInput::from_read_estimate(&self.estimate(), self.k);
         let Some((planned, reads_are_packed)) = self.plan_count(&expected) else {
             return CallForecast::refuse(
                 format!(
@@ -242,7 +242,7 @@ impl CallInput {
 
     /// Expected number of k-mers in the reads.
     pub(crate) fn expected_num_kmers(&self) -> u64 {
-        ExpectedInput::from_estimate(&self.estimate(), self.k).kmers
+        ExpectedInput::from_read_estimate(&self.estimate(), self.k).kmers
     }
 
     /// Parameters of the k-mer counter.
@@ -268,7 +268,7 @@ impl CallInput {
         let mut memory = least;
         for _ in 0..16 {
             let input = CallInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
-            let expected = ExpectedInput::from_estimate(&input.estimate(), input.k);
+            let expected = ExpectedInput::from_read_estimate(&input.estimate(), input.k);
             let Some((planned, reads_are_packed)) = input.plan_count(&expected) else { break };
             let units = CallWork::new(&input, rates, reads_are_packed).unit_forecasts(&planned);
             let peak = units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);

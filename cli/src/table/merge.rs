@@ -95,8 +95,8 @@ pub(crate) struct TableMerger {
 }
 
 impl TableMerger {
-    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from [`TableMerger::merged_runs`].
-    /// The counts in `entries` are changed.
+    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from
+    /// [`TableMerger::last_merge_result`]. The counts in `entries` are changed.
     pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
         self.num_samples = rule.num_samples;
         entries.iter_mut().for_each(|piece| rule.zero_counts_out_of_range(&mut piece.values));
@@ -112,7 +112,7 @@ impl TableMerger {
     }
 
     /// The result of the last merge, in two runs.
-    pub(crate) fn merged_runs(&self) -> LowHigh<SortedEntries<'_>> {
+    pub(crate) fn last_merge_result(&self) -> LowHigh<SortedEntries<'_>> {
         self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
 

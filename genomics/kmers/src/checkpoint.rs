@@ -13,7 +13,7 @@ use crate::bins::{BinIndex, Bins};
 use crate::extents::ExtentPool;
 use crate::node_assignment::NodeAssignment;
 use crate::pipeline::{ScatteredReads, check_params};
-use crate::plan::{CountOutput, MemoryDemand, MemoryPlan};
+use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
 use crate::sorted_kmers::{RangeLayout, SortedKmers};
 use crate::{CountParams, CountStats, Error, UnchangedPairs};
@@ -75,7 +75,7 @@ impl ReadCheckpoint {
         check_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
-        let demand = MemoryDemand::new::<S>(self.kmers.iter().sum(), threads, CountOutput::SortedKmers);
+        let demand = MemoryDemand::new::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortedKmers);
         let plan = MemoryPlan::new(&demand, params.memory_for_threads());
         // The bins need no memory now except the extent that each thread reads.
         if threads * self.bins.extent_bytes > (plan.max_extents - plan.sort_ranges + threads) * plan.extent_bytes {

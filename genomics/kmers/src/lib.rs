@@ -69,7 +69,7 @@ pub struct CountParams {
 impl CountParams {
     /// Estimates the number of k-mers of all lanes from their first reads.
     pub fn estimate_input(&self, lanes: &[Lane]) -> ExpectedInput {
-        ExpectedInput::from_estimate(&ReadEstimate::from_lanes(lanes), self.k)
+        ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), self.k)
     }
 
     /// Bytes of the memory that device lanes get, if the threads leave as much.

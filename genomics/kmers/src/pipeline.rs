@@ -16,7 +16,7 @@ use crate::device::{DeviceLane, Devices};
 use crate::extents::ExtentPool;
 use crate::node_assignment::{NodeAssignment, NodeShare};
 use crate::partition::BinGrid;
-use crate::plan::{CountOutput, MemoryDemand, MemoryPlan, min_memory};
+use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory};
 use crate::scatter::{ScatterThread, ScatterTotals};
 use crate::sorted_kmers::{FrequentKmerWriter, RangeLayout, SortedKmers};
 use crate::superkmer::{KmerKeys, records};
@@ -45,7 +45,7 @@ where
 {
     check_params(params)?;
     let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
-    let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots);
+    let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::new(&demand, params.memory_for_threads());
     let (scattered, prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers);
@@ -101,7 +101,7 @@ impl<const S: usize> ScatteredReads<S> {
     pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
         let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
-        let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::SortedKmers);
+        let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
         Ok(MemoryPlan::new(&demand, params.memory_for_threads()))
     }
 

@@ -51,7 +51,7 @@ pub struct ExpectedInput {
 impl ExpectedInput {
     /// Derives the expected k-mers from an estimate of reads and bases. `k` may be out of range. A wrong estimate
     /// only costs time.
-    pub fn from_estimate(reads: &ReadEstimate, k: u32) -> Self {
+    pub fn from_read_estimate(reads: &ReadEstimate, k: u32) -> Self {
         let k = k.clamp(crate::MIN_K, crate::MAX_K);
         let kmers = reads.num_kmers(k);
         // A minimizer is the smallest of `window` m-mers; on average a new one comes every (window + 1) / 2 k-mers. A
@@ -76,7 +76,7 @@ pub fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &Coun
     let fits = |&parts: &u32| {
         let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
         let plan = MemoryPlan::new(
-            &MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots),
+            &MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
@@ -106,7 +106,7 @@ pub fn bin_grid(kmers: u64, num_partitions: u32) -> BinGrid {
 /// Minimum memory in bytes with which `threads` threads can scatter reads into a grid.
 pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
-        (grid.num_bins() as u64, MemoryDemand::new::<MAX_SAMPLES>(0, threads, CountOutput::SortedKmers));
+        (grid.num_bins() as u64, MemoryDemand::new::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
     let threads = threads as u64;
     let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
     min_memory(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
@@ -116,7 +116,7 @@ pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
 pub fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
     let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
-    let demand = MemoryDemand::new::<S>(kmers, params.threads, CountOutput::Roots);
+    let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::new(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
     Some(CountForecast {
@@ -140,12 +140,12 @@ pub(crate) struct MemoryDemand {
     /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
     fixed_bytes_per_thread: u64,
     /// What is done with counted k-mers.
-    pub output: CountOutput,
+    pub output: KmerDelivery,
 }
 
 /// What is done with counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CountOutput {
+pub(crate) enum KmerDelivery {
     /// They are passed on root by root.
     Roots,
     /// They are sorted.
@@ -154,7 +154,7 @@ pub(crate) enum CountOutput {
 
 impl MemoryDemand {
     /// Demand of a count with counters of `S` samples.
-    pub fn new<const S: usize>(kmers: u64, threads: usize, output: CountOutput) -> Self {
+    pub fn new<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
         Self {
             kmers,
@@ -198,7 +198,7 @@ pub struct MemoryPlan {
 
 /// Minimum memory in bytes in which `threads` threads can count any number of samples.
 pub fn min_memory(threads: usize) -> u64 {
-    MemoryDemand::new::<MAX_SAMPLES>(0, threads, CountOutput::SortedKmers).min_bytes()
+    MemoryDemand::new::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
 }
 
 impl MemoryPlan {
@@ -225,8 +225,8 @@ impl MemoryPlan {
         let (threads, slot, kmers) = (demand.threads as u64, demand.slot_bytes as u64, demand.kmers);
         let memory = memory - threads * demand.fixed_bytes_per_thread;
         let parts = match demand.output {
-            CountOutput::Roots => 0,
-            CountOutput::SortedKmers => 1 << (bins / BINS_PER_SORT_RANGE).ilog2(),
+            KmerDelivery::Roots => 0,
+            KmerDelivery::SortedKmers => 1 << (bins / BINS_PER_SORT_RANGE).ilog2(),
         };
         let memory = memory - threads * parts * MIN_BUFFER_BYTES;
 
@@ -294,7 +294,7 @@ const _: () = assert!(MIN_BUFFER_BYTES as usize >= MAX_RECORD_BYTES && MIN_EXTEN
 mod tests {
     use super::*;
 
-    fn holds<const S: usize>(threads: usize, kmers: u64, then: CountOutput) {
+    fn holds<const S: usize>(threads: usize, kmers: u64, then: KmerDelivery) {
         let demand = MemoryDemand::new::<S>(kmers, threads, then);
         let least = demand.min_bytes();
         assert!(least <= min_memory(threads));
@@ -309,14 +309,14 @@ mod tests {
             let most = pool + scatter.max(tables + parts).max(sorting);
             assert!(most as u64 + threads as u64 * demand.fixed_bytes_per_thread <= memory, "{plan:?}");
             assert!(plan.max_extents >= plan.bins + plan.sort_ranges && plan.slots >= MIN_SLOTS, "{plan:?}");
-            assert_eq!(plan.sort_ranges > 0, then == CountOutput::SortedKmers);
+            assert_eq!(plan.sort_ranges > 0, then == KmerDelivery::SortedKmers);
         }
     }
 
     #[test]
     fn forecasts_fit_and_follow_the_resources() {
         let reads = ReadEstimate { bases: 90_000_000_000, reads: 600_000_000, packed_bytes: 0 };
-        let expected = ExpectedInput::from_estimate(&reads, 31);
+        let expected = ExpectedInput::from_read_estimate(&reads, 31);
         let with = |memory, scratch| {
             let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE);
             let params = CountParams {
@@ -350,7 +350,7 @@ mod tests {
     fn every_plan_stays_within_its_memory() {
         for threads in [1, 2, 5, 64] {
             for kmers in [0, 1_000, 280_000_000, 300_000_000_000] {
-                for then in [CountOutput::Roots, CountOutput::SortedKmers] {
+                for then in [KmerDelivery::Roots, KmerDelivery::SortedKmers] {
                     holds::<1>(threads, kmers, then);
                     holds::<2>(threads, kmers, then);
                     holds::<MAX_SAMPLES>(threads, kmers, then);

@@ -17,7 +17,7 @@ use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
     BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool, merge_selections,
 };
-use crate::plan::{self, CountOutput, MemoryDemand, MemoryPlan};
+use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
 use crate::{CountParams, CountResult, CountStats, Error, PreparePair, RootCounters};
 
@@ -49,7 +49,7 @@ impl ShardIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
-        let demand = MemoryDemand::new::<2>(params.estimate_input(lanes).kmers, params.threads, CountOutput::Roots);
+        let demand = MemoryDemand::new::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
@@ -163,7 +163,8 @@ where
         totals.bytes += bins.record_bytes();
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
-    let plan = MemoryPlan::new(&MemoryDemand::new::<2>(held, threads, CountOutput::Roots), params.memory_for_threads());
+    let plan =
+        MemoryPlan::new(&MemoryDemand::new::<2>(held, threads, KmerDelivery::Roots), params.memory_for_threads());
     let select = select(&totals.kmers);
     meter.add_expected_bytes(totals.bytes);
     let stacked = ShardBins { shards: stacked, meter };

@@ -151,12 +151,12 @@ impl KmerKeys {
     /// taken, so that each canonical k-mer has one key.
     #[inline]
     pub fn compute_keys(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
-        self.compute_keys_with_vectors(SimdLevel::widest_available(), word, kmers, k)
+        self.compute_keys_at_level(SimdLevel::widest_available(), word, kmers, k)
     }
 
     /// Same as [`Self::compute_keys`], with given vector instructions.
     #[inline]
-    pub fn compute_keys_with_vectors(&mut self, vectors: SimdLevel, word: u128, kmers: usize, k: u32) -> &[u64] {
+    pub fn compute_keys_at_level(&mut self, vectors: SimdLevel, word: u128, kmers: usize, k: u32) -> &[u64] {
         let keys = &mut self.0;
         vectors.run_at_level(
             #[inline(always)]

@@ -178,7 +178,8 @@ impl<'a> PurityModel<'a> {
         if with_changes {
             let own: Vec<&CopyState> = chosen.iter().map(|(state, _)| *state).collect();
             let weighted_states = own.iter().zip(self.segments).map(|(state, segment)| (*state, share(segment.weight)));
-            let (log, foreign) = self.changes.log_likelihood(purity, &own, &weighted_states.collect::<Vec<_>>());
+            let (log, foreign) =
+                self.changes.log_likelihood_and_foreign_share(purity, &own, &weighted_states.collect::<Vec<_>>());
             fit.log_posterior += log;
             fit.foreign_fraction = foreign;
         }

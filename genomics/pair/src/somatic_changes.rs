@@ -109,7 +109,7 @@ impl SomaticChangeModel {
     /// Returns the log-likelihood of all changes for a purity and the copy states of all segments, and the share of
     /// the changes that are foreign alleles in the best fit. `weighted_states` are states with weights for the changes outside
     /// of all segments.
-    pub fn log_likelihood(
+    pub fn log_likelihood_and_foreign_share(
         &self,
         purity: f64,
         states: &[&CopyState],

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// Number of bases per batch.
 const BASES: u64 = 1_500_000;
@@ -18,9 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layout = arguments.next().ok_or("single, pairs or interleaved?")?;
     let files: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     let lanes = files.chunks(if layout == "pairs" { 2 } else { 1 }).map(|files| match (layout.as_str(), files) {
-        ("single", [one]) => Ok(ReadLane::Single(one.clone())),
-        ("interleaved", [one]) => Ok(ReadLane::Interleaved(one.clone())),
-        ("pairs", [one, two]) => Ok(ReadLane::Pair(one.clone(), two.clone())),
+        ("single", [one]) => Ok(StreamLane::Single(one.clone())),
+        ("interleaved", [one]) => Ok(StreamLane::Interleaved(one.clone())),
+        ("pairs", [one, two]) => Ok(StreamLane::Pair(one.clone(), two.clone())),
         _ => Err("which files belong together?"),
     });
     let lanes = lanes.collect::<Result<Vec<_>, _>>()?;

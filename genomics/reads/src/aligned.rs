@@ -38,7 +38,7 @@ mod pairing;
 mod readers;
 
 pub use cram_reference::CramReference;
-pub use file::{AlignedFile, AlignedOptions};
+pub use file::{AlignedInput, AlignedOptions};
 pub(crate) use pairing::Template;
 pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};
 pub use record_counts::RecordCounts;

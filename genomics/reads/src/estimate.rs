@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::aligned::{self, AlignedFile};
+use crate::aligned::{self, AlignedInput};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_read_bytes;
@@ -84,7 +84,7 @@ impl std::iter::Sum for ReadEstimate {
 }
 
 /// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no records.
-fn estimate_aligned_file(of: &AlignedFile, look: u64) -> Option<ReadEstimate> {
+fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
     let size = of.path.metadata().ok()?.len();
     // Relative to this amount, the bytes that are read ahead count little.
     let [reads, bases, copied, used] = aligned::estimate_contents(of, 4 * look)?;

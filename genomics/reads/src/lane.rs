@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::aligned::{AlignedFile, AlignedOptions, RecordCounts};
+use crate::aligned::{AlignedInput, AlignedOptions, RecordCounts};
 use crate::error::Error;
 use crate::file_span::FileSpan;
 use crate::pipe::{is_regular_file, is_stdin};
@@ -41,7 +41,7 @@ pub enum LaneFiles {
     Single(PathBuf),
     /// BAM, CRAM or BINSEQ, whose mates are paired wherever they are in the file. A read without a mate is delivered
     /// as a pair in which one read is empty.
-    Aligned(AlignedFile),
+    Aligned(AlignedInput),
 }
 
 /// A slice of a lane: a span of each file of the lane. Together the spans have some of the reads or pairs of the
@@ -88,14 +88,14 @@ impl Lane {
         let mut lanes = Vec::new();
         let mut files = files.iter();
         while let Some(file) = files.next() {
-            let lane_files = if AlignedFile::is_aligned_file(file) {
-                LaneFiles::Aligned(AlignedFile::new(file, options.clone()))
+            let lane_files = if AlignedInput::is_aligned_file(file) {
+                LaneFiles::Aligned(AlignedInput::new(file, options.clone()))
             } else {
                 match layout {
                     MateLayout::Interleaved => LaneFiles::Interleaved(file.clone()),
                     MateLayout::Single => LaneFiles::Single(file.clone()),
                     MateLayout::Pairs => match files.next() {
-                        Some(mates) if !AlignedFile::is_aligned_file(mates) => {
+                        Some(mates) if !AlignedInput::is_aligned_file(mates) => {
                             LaneFiles::Pair(file.clone(), mates.clone())
                         }
                         _ => return Err(Error::MissingMateFile { path: file.clone() }),

@@ -46,7 +46,7 @@ mod error;
 
 pub use genuma_work::ProgressCounters;
 
-pub use aligned::{AlignedFile, AlignedOptions, CramReference, RecordCounts};
+pub use aligned::{AlignedInput, AlignedOptions, CramReference, RecordCounts};
 pub use check::{check_lanes, check_lanes_for_one_pass};
 pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault};
 pub use estimate::ReadEstimate;
@@ -56,5 +56,5 @@ pub use pair_batch::{Mate, PairBatch, ReadPair};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use shards::{PartlySplitLane, ShardPlan, SplitObstacle, split_into_shards};
-pub use stream::{BatchLimit, ReadLane, ReadStream, StreamOptions};
+pub use stream::{BatchLimit, ReadStream, StreamLane, StreamOptions};
 pub use trim::{TrimCounts, Trimmer};

@@ -201,17 +201,17 @@ impl PaddedBytes {
 #[inline(always)]
 fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
     /// Lowest quality byte (Phred + 33).
-    const LETTER: u8 = 33;
+    const LOWEST_QUALITY_BYTE: u8 = 33;
     let (mut present, mut any, mut beyond) = (0u64, 0, 0);
     for &qual in quals {
         present |= 1 << (qual % 64);
         any |= qual;
-        beyond |= qual.wrapping_sub(LETTER);
+        beyond |= qual.wrapping_sub(LOWEST_QUALITY_BYTE);
     }
     // Values below 64, or quality bytes whose values are: each has its own bit of 64.
     let first = match () {
         () if any < 64 => 0,
-        () if beyond < 64 => LETTER,
+        () if beyond < 64 => LOWEST_QUALITY_BYTE,
         () => return distinct_qualities_of_any_byte(quals),
     };
     let (mut kinds, n) = ([0; MAX_NUMBERED_QUALITIES], present.count_ones() as usize);

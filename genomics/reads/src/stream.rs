@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::aligned::{self, AlignedFile, ReadResources, Template};
+use crate::aligned::{self, AlignedInput, ReadResources, Template};
 use crate::check::check_no_duplicates;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{BLOCK_BYTES, Block, BlockLimit, FastqOptions, FastqReader, Record, RecordPosition, check_mates};
@@ -33,7 +33,7 @@ const BLOCKS_PER_FILE: usize = 4;
 /// The files of a lane: FASTQ or FASTA (plain, gzip or BGZF; a pipe; `-` for the standard input), BAM, CRAM or
 /// BINSEQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadLane {
+pub enum StreamLane {
     /// Reads without mates.
     Single(PathBuf),
     /// Read 1 and read 2 in two files, in the same order.
@@ -42,10 +42,10 @@ pub enum ReadLane {
     Interleaved(PathBuf),
     /// BAM, CRAM or BINSEQ. Pairs come in the order of the records that complete them; reads without mates come in
     /// separate batches.
-    Aligned(AlignedFile),
+    Aligned(AlignedInput),
 }
 
-impl ReadLane {
+impl StreamLane {
     /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined
     /// count as regular files.
     pub fn has_pipe(&self) -> bool {
@@ -53,16 +53,16 @@ impl ReadLane {
     }
 
     /// The file of the lane, if the lane is a BAM, CRAM or BINSEQ file.
-    pub fn into_aligned(self) -> Option<AlignedFile> {
-        if let ReadLane::Aligned(aligned) = self { Some(aligned) } else { None }
+    pub fn into_aligned(self) -> Option<AlignedInput> {
+        if let StreamLane::Aligned(aligned) = self { Some(aligned) } else { None }
     }
 
     /// Paths of the one or two files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let (one, two) = match self {
-            ReadLane::Pair(one, two) => (one, Some(two)),
-            ReadLane::Single(one) | ReadLane::Interleaved(one) => (one, None),
-            ReadLane::Aligned(aligned) => (&aligned.path, None),
+            StreamLane::Pair(one, two) => (one, Some(two)),
+            StreamLane::Single(one) | StreamLane::Interleaved(one) => (one, None),
+            StreamLane::Aligned(aligned) => (&aligned.path, None),
         };
         std::iter::once(one).chain(two).map(PathBuf::as_path)
     }
@@ -134,12 +134,12 @@ impl StreamOptions {
 /// Dropping the stream early stops its threads, also those that wait for a pipe.
 ///
 /// ```
-/// use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
+/// use genuma_reads::{BatchLimit, ReadBatch, StreamLane, ReadStream, StreamOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, "@a/1\nACGT\n+\nFFFF\n@a/2\nAC\n+\nFF\n")?;
-/// let lanes = [ReadLane::Interleaved(path)];
+/// let lanes = [StreamLane::Interleaved(path)];
 /// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(100_000_000)))?;
 /// let mut batch = ReadBatch::new();
 /// while stream.fill(&mut batch)? {
@@ -167,14 +167,14 @@ impl ReadStream {
     /// # Errors
     /// A file is missing, unreadable, empty or of an unsupported format; a file is given twice, also under another
     /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill`].
-    pub fn open(lanes: &[ReadLane], options: StreamOptions) -> Result<Self, Error> {
+    pub fn open(lanes: &[StreamLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Io)?;
         let access = FileAccess { pipe_stop: Some(Arc::new(wake)), ..FileAccess::default() };
         check_inputs(lanes, &access, &options.progress)?;
 
         let ahead = options.batches_ahead.max(1);
         // Pairs and unpaired reads may alternate in a BAM file, so two batches are filled at the same time.
-        let filling = if lanes.iter().any(|lane| matches!(lane, ReadLane::Aligned(_))) { 2 } else { 1 };
+        let filling = if lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) { 2 } else { 1 };
         let (filled, full) = sync_channel(ahead + filling);
         let (empty, emptied) = sync_channel(ahead + filling);
         for _ in 0..ahead + filling {
@@ -242,10 +242,10 @@ impl Drop for ReadStream {
 }
 
 /// Checks everything that does not need bytes of a pipe, and sets the total number of bytes.
-fn check_inputs(lanes: &[ReadLane], access: &FileAccess, progress: &ProgressCounters) -> Result<(), Error> {
-    let paths = || lanes.iter().flat_map(ReadLane::paths);
-    let aligned: Vec<&AlignedFile> = (lanes.iter())
-        .filter_map(|lane| if let ReadLane::Aligned(aligned) = lane { Some(aligned) } else { None })
+fn check_inputs(lanes: &[StreamLane], access: &FileAccess, progress: &ProgressCounters) -> Result<(), Error> {
+    let paths = || lanes.iter().flat_map(StreamLane::paths);
+    let aligned: Vec<&AlignedInput> = (lanes.iter())
+        .filter_map(|lane| if let StreamLane::Aligned(aligned) = lane { Some(aligned) } else { None })
         .collect();
     let terms = FastqOptions::for_reads(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
@@ -295,20 +295,20 @@ struct PairingThread {
 }
 
 impl PairingThread {
-    fn read_lane(&self, number: u32, lane: &ReadLane) -> Result<(), StopReason> {
+    fn read_lane(&self, number: u32, lane: &StreamLane) -> Result<(), StopReason> {
         // A single inflating thread would not be faster than the reader, which would only wait for it.
         let each = self.options.inflate_threads / lane.paths().count();
         let inflaters = if each < 2 { 0 } else { each };
         let progress = self.options.progress.clone();
         let before = Cell::new(0);
-        if let ReadLane::Aligned(aligned) = lane {
+        if let StreamLane::Aligned(aligned) = lane {
             let resources = ReadResources::with_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
             let reader = aligned::OrderedReader::open(aligned, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
         }
         let terms = FastqOptions::for_reads(FileAccess { inflate_threads: inflaters, ..self.access.clone() });
-        let mut output = BatchWriter::new(self, number, !matches!(lane, ReadLane::Single(_)), &before)?;
+        let mut output = BatchWriter::new(self, number, !matches!(lane, StreamLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
                 let (records, blocks, used) = RecordReader::new(path);
@@ -320,10 +320,10 @@ impl PairingThread {
                 Ok(records)
             };
             let made = match lane {
-                ReadLane::Single(path) => open(path).and_then(|records| output.write_singles(records)),
-                ReadLane::Interleaved(path) => open(path).and_then(|records| output.write_interleaved(records)),
-                ReadLane::Pair(one, two) => open(one).and_then(|one| output.write_pairs(one, open(two)?)),
-                ReadLane::Aligned(_) => Ok(()),
+                StreamLane::Single(path) => open(path).and_then(|records| output.write_singles(records)),
+                StreamLane::Interleaved(path) => open(path).and_then(|records| output.write_interleaved(records)),
+                StreamLane::Pair(one, two) => open(one).and_then(|one| output.write_pairs(one, open(two)?)),
+                StreamLane::Aligned(_) => Ok(()),
             };
             // Send the error before the readers are joined: a reader that waits for a pipe stops only when the owner
             // of the stream has received the error.

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
     AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
-    ReadLane, RecordCounts, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_into_shards,
+    RecordCounts, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_into_shards,
 };
 
 /// A pair: name, and bases and qualities of both mates.
@@ -123,8 +123,8 @@ fn waiting_mates_are_spilled_beyond_the_memory_limit() {
 
 /// All reads of a lane: paired reads, unpaired reads, and the record counts.
 fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, RecordCounts) {
-    let of = genuma_reads::AlignedFile::new(file, AlignedOptions::default());
-    let lanes = [ReadLane::Aligned(of.clone())];
+    let of = genuma_reads::AlignedInput::new(file, AlignedOptions::default());
+    let lanes = [StreamLane::Aligned(of.clone())];
     let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimit::by_reads(500)));
     assert!(error.is_none(), "{error:?}");
     let mut before = 0;
@@ -141,7 +141,7 @@ fn reads_are_streamed_in_the_order_of_the_file() {
     let folder = Folder::new();
     let mates = [fastq(0, 10_000, 1), fastq(0, 10_000, 2)];
     let [one, two] = [0, 1].map(|mate| folder.write(&format!("{mate}.fq"), &mates[mate]));
-    let mut expected = crate::common::reads(&[ReadLane::Pair(one, two)]);
+    let mut expected = crate::common::reads(&[StreamLane::Pair(one, two)]);
     // BAM has no comments.
     expected.iter_mut().for_each(|read| read[1].clear());
     let records = as_records(&mates);
@@ -211,7 +211,7 @@ fn damage_is_reported() {
         let file = folder.write(name, bytes);
         let lane = lane(&file, &AlignedOptions::default());
         let error = pairs(&[lane], 2).unwrap_err().to_string();
-        let stream = ReadLane::Aligned(genuma_reads::AlignedFile::new(&file, AlignedOptions::default()));
+        let stream = StreamLane::Aligned(genuma_reads::AlignedInput::new(&file, AlignedOptions::default()));
         let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimit::by_reads(100)));
         assert_eq!(error_text.expect("an error").to_string(), error);
         error

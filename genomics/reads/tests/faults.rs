@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::{Folder, bgzf, fastq, gzip, interleave};
 use genuma_reads::{
     AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadBatch,
-    ReadLane, ReadStream, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch,
+    ReadStream, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch,
 };
 
 /// The message without the path of the test folder.
@@ -14,7 +14,7 @@ fn error_text(folder: &Folder, error: Error) -> String {
 }
 
 /// The error of a read stream.
-fn pulling(folder: &Folder, lane: ReadLane, inflaters: usize) -> String {
+fn pulling(folder: &Folder, lane: StreamLane, inflaters: usize) -> String {
     let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimit::by_reads(100)) };
     let pull = || {
         let (mut stream, mut batch) = (ReadStream::open(&[lane], options)?, ReadBatch::new());
@@ -27,10 +27,10 @@ fn pulling(folder: &Folder, lane: ReadLane, inflaters: usize) -> String {
 /// The error of reading a lane: with one thread, with three threads, and as a stream, which must be equal.
 fn reading(folder: &Folder, files: LaneFiles) -> String {
     let lane = match files.clone() {
-        LaneFiles::Pair(one, two) => ReadLane::Pair(one, two),
-        LaneFiles::Interleaved(one) => ReadLane::Interleaved(one),
-        LaneFiles::Single(one) => ReadLane::Single(one),
-        LaneFiles::Aligned(aligned) => ReadLane::Aligned(aligned),
+        LaneFiles::Pair(one, two) => StreamLane::Pair(one, two),
+        LaneFiles::Interleaved(one) => StreamLane::Interleaved(one),
+        LaneFiles::Single(one) => StreamLane::Single(one),
+        LaneFiles::Aligned(aligned) => StreamLane::Aligned(aligned),
     };
     let text = worked_on(folder, files);
     for inflaters in [1, 4] {
@@ -379,7 +379,7 @@ fn names_invalid_in_sam_are_reported() {
         let folder = Folder::new();
         let path = folder.write("r.fq", text);
         let record = if text.starts_with('>') { 2 } else { 1 };
-        assert_eq!(pulling(&folder, ReadLane::Single(path), 1), format!("r.fq: record {record}: {message}"));
+        assert_eq!(pulling(&folder, StreamLane::Single(path), 1), format!("r.fq: record {record}: {message}"));
     }
 }
 
@@ -389,23 +389,23 @@ fn stream_errors_are_reported() {
     let good = folder.write("good.fq", fastq(0, 5, 1));
     let absent = folder.path().join("absent");
     assert_eq!(
-        pulling(&folder, ReadLane::Pair(good.clone(), absent), 1),
+        pulling(&folder, StreamLane::Pair(good.clone(), absent), 1),
         "absent: cannot read: No such file or directory (os error 2)"
     );
     assert_eq!(
-        pulling(&folder, ReadLane::Pair(good.clone(), good), 1),
+        pulling(&folder, StreamLane::Pair(good.clone(), good), 1),
         "good.fq and good.fq are the same reads: give each file once"
     );
     assert_eq!(
-        pulling(&folder, ReadLane::Pair("-".into(), "-".into()), 1),
+        pulling(&folder, StreamLane::Pair("-".into(), "-".into()), 1),
         "- and - are the same reads: give each file once"
     );
     assert_eq!(
-        pulling(&folder, ReadLane::Single("/dev/null".into()), 1),
+        pulling(&folder, StreamLane::Single("/dev/null".into()), 1),
         "/dev/null: is empty: give a file with at least one record"
     );
     assert_eq!(
-        pulling(&folder, ReadLane::Single(folder.path().into()), 1).rsplit("cannot").next(),
+        pulling(&folder, StreamLane::Single(folder.path().into()), 1).rsplit("cannot").next(),
         Some(" read: Is a directory (os error 21)")
     );
 }

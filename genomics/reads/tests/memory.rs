@@ -3,14 +3,14 @@
 mod common;
 
 use common::{Folder, bgzf, fastq, gzip};
-use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Peak of allocated bytes while all reads are streamed.
-fn peak(lane: &ReadLane, inflaters: usize) -> usize {
+fn peak(lane: &StreamLane, inflaters: usize) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimit::by_bases(300_000)) };
@@ -34,7 +34,7 @@ fn memory_does_not_grow_with_the_number_of_reads() {
     for (name, pack, inflaters) in packs {
         let [few, many] = [20_000, 100_000].map(|reads| {
             let [one, two] = [1, 2].map(|mate| folder.write(&format!("{mate}"), pack(&fastq(0, reads, mate))));
-            peak(&ReadLane::Pair(one, two), inflaters)
+            peak(&StreamLane::Pair(one, two), inflaters)
         });
         // Vectors grow by doubling, at different times.
         assert!(many < few + few / 4, "{name}: {few} bytes for few reads, {many} for many");

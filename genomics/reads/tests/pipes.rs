@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::common::{Folder, as_pipes, bgzf, fastq, gzip, interleave, make_fifo, pull, reads};
-use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 #[test]
 fn a_pipe_has_no_total_size() {
     let folder = Folder::new();
-    let lane = ReadLane::Single(folder.write("r.fq", fastq(0, 100, 1)));
+    let lane = StreamLane::Single(folder.write("r.fq", fastq(0, 100, 1)));
     let progress = Arc::new(ProgressCounters::default());
     let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimit::by_reads(8)) };
     assert!(pull(&[as_pipes(lane)], options).1.is_none());
@@ -24,7 +24,7 @@ const CHILD: &str = "GENUMA_READS_TEST_CHILD";
 
 #[test]
 fn the_standard_input_is_read_once() {
-    let lane = ReadLane::Interleaved("-".into());
+    let lane = StreamLane::Interleaved("-".into());
     if std::env::var_os(CHILD).is_some() {
         let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(64)));
         let reads: Vec<_> = batches.into_iter().flat_map(|(.., reads)| reads).collect();
@@ -47,7 +47,7 @@ fn the_standard_input_is_read_once() {
     let message = || std::fs::read_to_string(&message).unwrap();
     let text = interleave(&fastq(0, 3000, 1), &fastq(0, 3000, 2));
     let path = folder.write("both.fq", &text);
-    let expected = format!("{:?} None", reads(&[ReadLane::Interleaved(path.clone())]));
+    let expected = format!("{:?} None", reads(&[StreamLane::Interleaved(path.clone())]));
 
     for packed in [text.clone(), gzip(&text), bgzf(&text)] {
         let mut piped = child(Stdio::piped());
@@ -70,7 +70,7 @@ fn a_stream_dropped_early_stops_its_threads() {
     let mut batch = ReadBatch::new();
     // After no batch or one batch: dropping joins all threads, so it would hang if one did not stop.
     for pulled in [0, 3] {
-        let lanes = [ReadLane::Pair(one.clone(), two.clone())];
+        let lanes = [StreamLane::Pair(one.clone(), two.clone())];
         let mut stream = ReadStream::open(&lanes, options.clone()).unwrap();
         (0..pulled).for_each(|_| assert!(stream.fill_batch(&mut batch).unwrap()));
         drop(stream);
@@ -78,7 +78,7 @@ fn a_stream_dropped_early_stops_its_threads() {
     // The pipe has no writer, or a writer that stops writing without closing it.
     let fifo = folder.path().join("fifo");
     make_fifo(&fifo);
-    let lanes = [ReadLane::Single(fifo.clone())];
+    let lanes = [StreamLane::Single(fifo.clone())];
     drop(ReadStream::open(&lanes, options.clone()).unwrap());
     let mut stream = ReadStream::open(&lanes, options).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&fifo).unwrap();
@@ -97,7 +97,7 @@ fn an_error_is_reported_while_the_other_file_waits() {
     let folder = Folder::new();
     let (one, two) = (folder.write("1.fq", "@a\nAC\n+\nFF\n"), folder.path().join("fifo"));
     make_fifo(&two);
-    let lanes = [ReadLane::Pair(one, two.clone())];
+    let lanes = [StreamLane::Pair(one, two.clone())];
     let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_reads(1))).unwrap();
     let silent = OpenOptions::new().write(true).open(&two).unwrap();
     // More than one block: the reader of the pipe waits for the rest of the last block.

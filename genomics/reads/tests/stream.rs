@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::common::{Batch, Folder, Read, as_pipes, bgzf, fastq, gzip, gzip_members, interleave, pull, reads};
-use genuma_reads::{BatchLimit, ProgressCounters, ReadLane, StreamOptions};
+use genuma_reads::{BatchLimit, ProgressCounters, StreamLane, StreamOptions};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -110,11 +110,11 @@ impl Case {
         self.templates.iter().flat_map(template).collect()
     }
 
-    fn write(&self, folder: &Folder) -> ReadLane {
+    fn write(&self, folder: &Folder) -> StreamLane {
         let write = |i: usize, text: Vec<u8>| folder.write(&format!("reads_{i}"), self.packs[i].pack(&text));
         match self.layout {
-            Layout::Single => ReadLane::Single(write(0, self.text(0, ""))),
-            Layout::Pair => ReadLane::Pair(write(0, self.text(0, "/1")), write(1, self.text(1, "/2"))),
+            Layout::Single => StreamLane::Single(write(0, self.text(0, ""))),
+            Layout::Pair => StreamLane::Pair(write(0, self.text(0, "/1")), write(1, self.text(1, "/2"))),
             Layout::Interleaved => {
                 let mut lone = self.clone();
                 let mut text = Vec::new();
@@ -122,7 +122,7 @@ impl Case {
                     lone.templates = vec![template.clone()];
                     text.extend([lone.text(0, "/1"), lone.text(1, "/2")].concat());
                 }
-                ReadLane::Interleaved(write(0, text))
+                StreamLane::Interleaved(write(0, text))
             }
         }
     }
@@ -232,9 +232,9 @@ proptest! {
         bytes.truncate((damaged.left * bytes.len() as f64) as usize);
         let (one, two) = (folder.write("one", &bytes), folder.write("two", &mates[1]));
         let lane = match damaged.layout {
-            Layout::Single => ReadLane::Single(one),
-            Layout::Pair => ReadLane::Pair(one, two),
-            Layout::Interleaved => ReadLane::Interleaved(one),
+            Layout::Single => StreamLane::Single(one),
+            Layout::Pair => StreamLane::Pair(one, two),
+            Layout::Interleaved => StreamLane::Interleaved(one),
         };
         let pulled = |inflate_threads| {
             let options = StreamOptions { inflate_threads, ..StreamOptions::new(BatchLimit::by_reads(100)) };
@@ -257,9 +257,9 @@ fn lanes_are_delivered_one_after_the_other() {
     let folder = Folder::new();
     let file = |name: &str, text: &[u8]| folder.write(name, gzip(text));
     let lanes = [
-        ReadLane::Pair(file("a_1", &fastq(0, 10, 1)), file("a_2", &fastq(0, 10, 2))),
-        ReadLane::Single(file("b", &fastq(10, 7, 1))),
-        ReadLane::Interleaved(file("c", &interleave(&fastq(20, 5, 1), &fastq(20, 5, 2)))),
+        StreamLane::Pair(file("a_1", &fastq(0, 10, 1)), file("a_2", &fastq(0, 10, 2))),
+        StreamLane::Single(file("b", &fastq(10, 7, 1))),
+        StreamLane::Interleaved(file("c", &interleave(&fastq(20, 5, 1), &fastq(20, 5, 2)))),
     ];
     let progress = Arc::new(ProgressCounters::default());
     let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimit::by_reads(8)) };
@@ -282,9 +282,9 @@ fn a_batch_ends_with_the_pair_that_reaches_the_bases() {
     let folder = Folder::new();
     let text =
         |mate: usize| (0..10).map(|i| format!("@r{i}/{mate}\nACGTA\n+\nFFFFF\n")).collect::<String>().into_bytes();
-    let pair = ReadLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
-    let single = ReadLane::Single(folder.write("s", text(2)));
-    let lengths = |lane: &ReadLane, cut| {
+    let pair = StreamLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
+    let single = StreamLane::Single(folder.write("s", text(2)));
+    let lengths = |lane: &StreamLane, cut| {
         let (batches, error) = pull(std::slice::from_ref(lane), StreamOptions::new(cut));
         assert!(error.is_none());
         batches.iter().map(|(.., reads)| reads.len()).collect::<Vec<_>>()
@@ -312,8 +312,8 @@ fn read_numbers_are_removed_from_names_only_in_pairs() {
             .map(|[name, comment, ..]| [name, comment].map(|s| String::from_utf8(s).unwrap()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(names(ReadLane::Pair(one.clone(), two)), [["r", "x  y\tz"], ["r", ""], ["/1", ""], ["/1", ""]]);
-    assert_eq!(names(ReadLane::Single(one)), [["r/1", "x  y\tz"], ["/1/1", ""]]);
+    assert_eq!(names(StreamLane::Pair(one.clone(), two)), [["r", "x  y\tz"], ["r", ""], ["/1", ""], ["/1", ""]]);
+    assert_eq!(names(StreamLane::Single(one)), [["r/1", "x  y\tz"], ["/1/1", ""]]);
 }
 
 #[test]
@@ -327,13 +327,13 @@ fn fasta_lines_are_joined_and_long_reads_are_accepted() {
     let expected = [read("a", "", &long), read("b", "x", ""), read("c", "", &long), read("d", "", "ACGT")];
     for (name, pack) in [("plain", Pack::Plain), ("bgzf", Pack::Bgzf)] {
         let path = folder.write(name, pack.pack(text.as_bytes()));
-        assert!(reads(&[ReadLane::Single(path.clone())]) == expected, "{name}");
+        assert!(reads(&[StreamLane::Single(path.clone())]) == expected, "{name}");
     }
     // As FASTQ, with records longer than a block.
     let text = format!("@a\n{long}\n+\n{long}\n@b\n\n+\n\n@c\n{long}\n+\n{long}");
     let path = folder.write("long.fq", text);
     let lengths: Vec<_> =
-        reads(&[ReadLane::Single(path)]).iter().map(|[.., seq, qual]| (seq.len(), qual.len())).collect();
+        reads(&[StreamLane::Single(path)]).iter().map(|[.., seq, qual]| (seq.len(), qual.len())).collect();
     assert_eq!(lengths, [(2_500_000, 2_500_000), (0, 0), (2_500_000, 2_500_000)]);
 }
 
@@ -343,7 +343,7 @@ fn whole_headers_are_delivered_if_requested() {
     let headers =
         |mate: u32| ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()));
     let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
-    let lane = ReadLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
+    let lane = StreamLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
     let options = StreamOptions { whole_headers: true, ..StreamOptions::new(BatchLimit::by_reads(100)) };
     let (batches, error) = pull(&[lane], options);
     assert!(error.is_none());

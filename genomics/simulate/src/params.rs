@@ -165,7 +165,7 @@ impl SimulationParams {
             || self.recurrent.places > 0
             || self.capture.is_some()
             || self.samples.mitochondrion > 0.0
-            || reads.adapter_in_reach().is_some()
+            || reads.library_adapter().is_some()
     }
 
     /// Checks that the parameters can be simulated. The error says which parameter is invalid.

@@ -106,7 +106,7 @@ impl<'a> SequencingInputs<'a> {
         let mut anywhere = sample.depth * known / per_pair * content;
         let mut foreign_anywhere = anywhere * foreign;
         if let (Some(targets), Some(capture)) = (self.targets, &self.params.capture) {
-            let caught = CapturedTargets::new(&patient, targets, inserts.long_insert_bp());
+            let caught = CapturedTargets::new(&patient, targets, inserts.upper_insert_size_bp());
             if caught.is_empty() {
                 return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
@@ -117,11 +117,11 @@ impl<'a> SequencingInputs<'a> {
                 &machine,
                 &mut random(SampleStream::PilotPairs),
             );
-            let content = if amplified { caught.relative_target_content() } else { 1.0 };
+            let content = if amplified { caught.target_copies_relative_to_healthy() } else { 1.0 };
             let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
             add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
-            let others = CapturedTargets::new(&self.cells.foreign_mixture(), targets, inserts.long_insert_bp());
+            let others = CapturedTargets::new(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
             if others.is_empty() {
                 // Another species has no targets.
                 foreign_anywhere = (anywhere + pairs) * foreign;

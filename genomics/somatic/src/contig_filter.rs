@@ -53,7 +53,7 @@ impl RejectReason {
     }
 
     /// Text for one contig, appended to the description of its change.
-    pub fn contig_text(self) -> &'static str {
+    pub fn reason_for_one_contig(self) -> &'static str {
         match self {
             RejectReason::NoChange => "",
             RejectReason::LowQuality => "; its bases have too low quality",

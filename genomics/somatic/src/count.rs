@@ -437,7 +437,7 @@ impl CountingUnit<'_> {
             .collect::<Result<_, _>>()?;
         let mut novel: u64 = loaded.iter().map(|result| result.novel_candidates).sum();
         let estimate = each.into_iter().sum();
-        let expected = ExpectedInput::from_estimate(&estimate, self.params.k);
+        let expected = ExpectedInput::from_read_estimate(&estimate, self.params.k);
         let piped = self.lanes.iter().any(Lane::has_pipe);
         let budget_bytes = match piped {
             // The number of reads in a pipe is unknown.

@@ -463,7 +463,7 @@ impl StepRunner<'_> {
                     .has_fold_back_artefacts,
                 meter: &meter,
             };
-            let places = ContigPlacementResult::from_assembled_contigs(&mut contigs, &context, None);
+            let places = ContigPlacementResult::place_and_find_changes(&mut contigs, &context, None);
             Ok(PlaceStepResult { counts, ledger, places, assembled: contigs })
         })
     }

@@ -107,7 +107,7 @@ impl RecruitBuckets {
 
     /// Number of buckets.
     pub fn num_buckets(&self) -> usize {
-        self.buckets.len()
+        self.buckets.num_buckets()
     }
 
     /// Opens the buckets that a shard stored in an object, for [`RecruitBuckets::merge_shards`].
@@ -159,7 +159,7 @@ impl RecruitBuckets {
             pairs.iter().try_for_each(|pair| buckets.push(bucket, pair))?;
             Ok((first, pairs.iter().map(pair_memory_bytes).sum::<u64>()))
         };
-        let counts = try_map_in_order(buckets.len(), threads, || (index.new_scratch(), Vec::new()), settle)?;
+        let counts = try_map_in_order(buckets.num_buckets(), threads, || (index.new_scratch(), Vec::new()), settle)?;
         let (firsts, resident): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
         let (pairs, downsampling_factors) = (firsts.iter().sum(), depths.downsampling_factors());
         Ok(RecruitedPairs {

@@ -106,7 +106,7 @@ impl CallJob {
                     has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.params).has_fold_back_artefacts,
                     meter: &meter,
                 };
-                Ok::<_, Error>(ContigPlacementResult::from_assembled_contigs(
+                Ok::<_, Error>(ContigPlacementResult::place_and_find_changes(
                     &mut assembled.contigs,
                     &context,
                     tracer.as_mut(),

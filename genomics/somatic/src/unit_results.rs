@@ -86,7 +86,7 @@ pub(crate) struct PlacementInputs<'a> {
 impl ContigPlacementResult {
     /// Places all contigs on the reference and finds their changes. With a reference `contigs` is emptied, because
     /// only calls without a reference need the contigs later.
-    pub fn from_assembled_contigs(
+    pub fn place_and_find_changes(
         contigs: &mut Vec<Contig>,
         context: &PlacementInputs<'_>,
         mut tracer: Option<&mut VariantTracer>,

@@ -292,7 +292,7 @@ impl VariantTracer {
                     .map(|f| format!("{} (mapping quality {})", format_change(&f.change, genome), f.mapq))
                     .collect();
                 let found = if found.is_empty() { "no change".to_owned() } else { found.join(", ") };
-                let left_out = unworthy.map_or("", RejectReason::contig_text);
+                let left_out = unworthy.map_or("", RejectReason::reason_for_one_contig);
                 trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
             }
         }

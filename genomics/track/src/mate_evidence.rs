@@ -7,7 +7,7 @@ use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, LookupScratch};
 
 use crate::anchors::{AnchorIndex, CoveredAllele};
-use crate::pair_evidence::{MAX_WRONG_BASES, MateStarts, PairEvidence, WrongBase};
+use crate::pair_evidence::{MAX_WRONG_BASES, MateStartBases, PairEvidence, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Maximum number of compared bases beyond the change, if the alleles differ in length.
@@ -120,7 +120,7 @@ impl<'a> EvidenceCollector<'a> {
             self.mate_evidence[i].clear();
             self.collect_mate_evidence(i, *mate);
         }
-        let starts = MateStarts::from_pair(pair);
+        let starts = MateStartBases::from_pair(pair);
         let [one, two] = &self.mate_evidence;
         let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
         loop {
@@ -331,7 +331,7 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
 }
 
 /// Combines the evidence of both mates.
-fn combine_mates(junction: u32, sample: u8, starts: MateStarts, mates: [Option<&MateEvidence>; 2]) -> PairEvidence {
+fn combine_mates(junction: u32, sample: u8, starts: MateStartBases, mates: [Option<&MateEvidence>; 2]) -> PairEvidence {
     // Read 1 is oriented like the junction, or read 2 is oriented against it.
     let first_forward = mates[0].map_or_else(|| mates[1].is_some_and(|t| !t.is_forward), |t| t.is_forward);
     let mut seen = PairEvidence {

@@ -25,14 +25,14 @@ pub struct WrongBase {
 
 /// First bases of both mates of a pair, which identify its molecule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MateStarts {
+pub struct MateStartBases {
     bases: [u64; 2],
     lengths: [u8; 2],
 }
 
-impl MateStarts {
+impl MateStartBases {
     /// Takes the first bases of the mates of a pair.
-    pub fn from_pair(pair: &ReadPair<'_>) -> MateStarts {
+    pub fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
             // A letter that is not a base counts as A, as one of the few differences that duplicates may have.
@@ -40,7 +40,7 @@ impl MateStarts {
             (bases, start.len() as u8)
         };
         let [one, two] = pair.mates.map(|mate| start(mate.seq));
-        MateStarts { bases: [one.0, two.0], lengths: [one.1, two.1] }
+        MateStartBases { bases: [one.0, two.0], lengths: [one.1, two.1] }
     }
 
     /// Hash that all duplicates of a molecule share unless their first bases have errors. It does not depend on the
@@ -65,7 +65,7 @@ pub struct MateStartLetters {
 impl MateStartLetters {
     /// Unpacks the first bases of a pair.
     pub fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
-        let MateStarts { bases, lengths } = evidence.starts;
+        let MateStartBases { bases, lengths } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; MATE_PREFIX_BP];
             let length = usize::from(lengths[i]);
@@ -96,7 +96,7 @@ pub struct PairEvidence {
     /// Number of the sample.
     pub sample: u8,
     /// Sequence of the first bases of both mates, which identifies the molecule.
-    pub starts: MateStarts,
+    pub starts: MateStartBases,
     /// Whether read 1 is oriented like the junction.
     pub first_forward: bool,
     /// Log-odds for the change in the left and right frame, in hundredths of a natural logarithm; 0 without evidence.
@@ -153,9 +153,9 @@ mod tests {
     use super::*;
     use genuma_reads::Mate;
 
-    fn starts(one: &[u8], two: &[u8]) -> MateStarts {
+    fn starts(one: &[u8], two: &[u8]) -> MateStartBases {
         let mate = |seq| Mate { seq, qual: seq };
-        MateStarts::from_pair(&ReadPair { name: b"x", mates: [mate(one), mate(two)] })
+        MateStartBases::from_pair(&ReadPair { name: b"x", mates: [mate(one), mate(two)] })
     }
 
     #[test]

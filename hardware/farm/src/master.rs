@@ -312,7 +312,7 @@ where
     /// workers had no more tasks than that one, they would be idle from then on. So the worker on the master's CPU
     /// gets half as many tasks as the others: it finishes first, and the master runs in time for the others.
     fn update_task_limits(&mut self) {
-        let stock = self.pace.max_queued_tasks();
+        let stock = self.pace.max_tasks_per_worker();
         let here = (self.spins == 0).then(|| pin::current_location().cpu);
         let shares = |lane: &WorkerConnection<'_, T, E>| here.is_some() && lane.cpu_slot.cpu == here;
         let alone = self.workers.iter().all(shares);

@@ -26,7 +26,7 @@ pub(crate) struct TaskGranularity {
     last_measurement: Instant,
     results_at_last_measurement: u64,
     tasks_per_handover: usize,
-    max_queued_tasks: usize,
+    max_tasks_per_worker: usize,
 }
 
 impl TaskGranularity {
@@ -40,7 +40,7 @@ impl TaskGranularity {
             last_measurement: Instant::now(),
             results_at_last_measurement: 0,
             tasks_per_handover: 1,
-            max_queued_tasks: MIN_TASKS_PER_WORKER,
+            max_tasks_per_worker: MIN_TASKS_PER_WORKER,
         }
     }
 
@@ -50,8 +50,8 @@ impl TaskGranularity {
     }
 
     /// Maximum number of tasks that a worker may hold.
-    pub(crate) fn max_queued_tasks(&self) -> usize {
-        self.max_queued_tasks
+    pub(crate) fn max_tasks_per_worker(&self) -> usize {
+        self.max_tasks_per_worker
     }
 
     /// Measures the time per task when enough results have arrived. `results` is the total number so far. Returns
@@ -72,7 +72,7 @@ impl TaskGranularity {
         let task = time * self.parallel_workers / results as u32;
         let tasks_in = |time: Duration| (time.as_nanos() / task.as_nanos().max(1)) as usize;
         self.tasks_per_handover = tasks_in(MIN_WORK_PER_WAKEUP).clamp(1, (self.tasks_per_worker / 2).max(1));
-        self.max_queued_tasks =
+        self.max_tasks_per_worker =
             tasks_in(MAX_QUEUED_WORK).clamp(MIN_TASKS_PER_WORKER, self.tasks_per_worker.max(MIN_TASKS_PER_WORKER));
     }
 }
@@ -84,16 +84,16 @@ mod tests {
     #[test]
     fn short_tasks_by_dozens_and_long_ones_singly() {
         let mut pace = TaskGranularity::new(2, 256);
-        assert_eq!((pace.tasks_per_handover(), pace.max_queued_tasks()), (1, 2), "nothing is known yet");
+        assert_eq!((pace.tasks_per_handover(), pace.max_tasks_per_worker()), (1, 2), "nothing is known yet");
         for (microseconds, grain, stock) in
             [(1, 50, 256), (4, 12, 256), (10, 5, 200), (30, 1, 66), (1000, 1, 2), (9000, 1, 2), (2, 25, 256)]
         {
             // Two workers: a hundred tasks take the time of fifty.
             pace.update_from_duration(Duration::from_micros(microseconds) * 50, 100);
-            assert_eq!((pace.tasks_per_handover(), pace.max_queued_tasks()), (grain, stock), "{microseconds} us");
+            assert_eq!((pace.tasks_per_handover(), pace.max_tasks_per_worker()), (grain, stock), "{microseconds} us");
         }
         pace.update_from_duration(Duration::ZERO, 100);
-        assert_eq!((pace.tasks_per_handover(), pace.max_queued_tasks()), (128, 256), "a clock that stands still");
+        assert_eq!((pace.tasks_per_handover(), pace.max_tasks_per_worker()), (128, 256), "a clock that stands still");
     }
 
     #[test]

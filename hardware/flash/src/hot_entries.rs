@@ -54,7 +54,7 @@ impl HotEntrySelector {
 
     /// Maximum memory of a selector in bytes. It holds up to twice the wanted number of entries before half of them
     /// are dropped.
-    pub fn max_memory_bytes(wanted: usize, value: usize) -> u64 {
+    pub fn compute_peak_bytes(wanted: usize, value: usize) -> u64 {
         2 * wanted as u64 * (size_of::<HotCandidate>() + value) as u64
     }
 

@@ -74,7 +74,7 @@ impl TableSpec {
 
     fn non_filter_bytes(&self) -> u64 {
         let index = self.shape().count_pages(self.max_entries) * KEY_BYTES as u64;
-        let chosen = HotEntrySelector::max_memory_bytes(self.hot_entries, self.shape().value_bytes);
+        let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
         index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + PAGES_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
     }

@@ -124,7 +124,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
         .filter(|program| program.files.iter().any(|file| is_program_name(name, file)))
         .collect();
     if known.is_empty() {
-        return template::parse_template(words);
+        return template::parse_unknown_program(words);
     }
     let verb = rest.first();
     let program = known.iter().find(|program| program.verb.is_none_or(|known| verb.is_some_and(|word| word == known)));

@@ -27,7 +27,7 @@ const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 ///
 /// # Errors
 /// `{reads2}` is given without `{reads1}`, or `{reads}` together with them.
-pub(super) fn parse_template(given: &[OsString]) -> Result<Invocation, Error> {
+pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
     let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     let aligner = program.to_string_lossy().into_owned();
     let has =

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::predict_run;
 use crate::strategy::Strategy;
-use crate::trial_race::{RaceCandidate, RaceRules, rank_strategies};
+use crate::trial_race::{RaceCandidate, RaceRules, rank_by_predicted_time};
 
 /// Number of simulated races per case, each with another seed.
 pub(crate) const RACES_PER_CASE: u64 = 1000;
@@ -67,7 +67,7 @@ pub struct ReplayReport {
 ///
 /// # Errors
 /// The table is invalid, has undescribed names, or does not have exactly two servers.
-pub fn replay_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
+pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
     let runs = published_runs::parse_runs(file, text)?;
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();
     servers.sort_unstable();
@@ -100,9 +100,9 @@ pub fn evaluate_cases(
         let app = lessons.get(&case.job).ok_or_else(unknown)?;
         let stranger = others.get(&case.job).ok_or_else(unknown)?;
         let strategies = case.strategies();
-        let ranked = rank_strategies(&machine, app, &strategies, case.threads);
+        let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
         let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
-        let stranger = first(&rank_strategies(&machine, stranger, &strategies, case.threads));
+        let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));
         Ok(EvaluatedCase {
             learnt_on: from.to_owned(),
             chosen: first(&ranked),

@@ -67,7 +67,7 @@ fn read_into_pages(mut from: impl Read, size: u64, start: usize) -> io::Result<M
 
 /// Byte ranges of consecutive arrays, each given as number of items and item size, and the total size; `None` if the
 /// total size overflows.
-pub(super) fn consecutive_ranges<const N: usize>(arrays: [(u64, u64); N]) -> Option<([Range<usize>; N], usize)> {
+pub(super) fn array_byte_ranges<const N: usize>(arrays: [(u64, u64); N]) -> Option<([Range<usize>; N], usize)> {
     let mut end = 0usize;
     let mut ranges = [const { 0..0 }; N];
     for (range, (items, size)) in ranges.iter_mut().zip(arrays) {
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn no_array_lies_beyond_memory() {
-        assert_eq!(consecutive_ranges([(2, 8), (3, 1)]), Some(([0..16, 16..19], 19)));
-        assert_eq!(consecutive_ranges([(u64::MAX, 8)]), None);
-        assert_eq!(consecutive_ranges([(u64::MAX - 7, 1), (8, 1)]), None);
+        assert_eq!(array_byte_ranges([(2, 8), (3, 1)]), Some(([0..16, 16..19], 19)));
+        assert_eq!(array_byte_ranges([(u64::MAX, 8)]), None);
+        assert_eq!(array_byte_ranges([(u64::MAX - 7, 1), (8, 1)]), None);
     }
 }

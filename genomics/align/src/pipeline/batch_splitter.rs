@@ -114,7 +114,7 @@ impl BatchSplitter {
 mod tests {
     use std::fs;
 
-    use genuma_reads::{BatchLimit as Ends, ReadLane, StreamOptions};
+    use genuma_reads::{BatchLimit as Ends, StreamLane, StreamOptions};
 
     use super::*;
 
@@ -126,9 +126,9 @@ mod tests {
             let path = folder.path().join(format!("{i}.fq"));
             let text: String = (0..2 * pairs).map(|r| format!("@{i}.{}\nACGTACGTAC\n+\nFFFFFFFFFF\n", r / 2)).collect();
             fs::write(&path, text).unwrap();
-            ReadLane::Interleaved(path)
+            StreamLane::Interleaved(path)
         };
-        let lanes: Vec<ReadLane> = lanes.iter().enumerate().map(lane).collect();
+        let lanes: Vec<StreamLane> = lanes.iter().enumerate().map(lane).collect();
         let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::by_bases(batch))).unwrap();
         let mut splitter = BatchSplitter::new(stream, ReadBatch::new(), block_rules);
         let (mut pieces, mut piece) = (Vec::new(), ReadBatch::new());

@@ -10,7 +10,7 @@ use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
 use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_farm::CpuSlot;
-use genuma_reads::{BatchLimit, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tempfile::TempDir;
 
 use crate::data::{Read, genome, write_fasta, write_fastq};
@@ -22,7 +22,7 @@ pub struct Bench {
 
 /// The files of a lane.
 pub struct Files {
-    pub lane: ReadLane,
+    pub lane: StreamLane,
     pub layout: ReadLayout,
 }
 
@@ -64,12 +64,12 @@ impl Bench {
                     write_fastq(path, reads.iter().skip(mate).step_by(2));
                 }
                 let [one, two] = paths;
-                ReadLane::Pair(one, two)
+                StreamLane::Pair(one, two)
             }
             _ => {
                 let path = path("");
                 write_fastq(&path, reads.iter());
-                if layout == ReadLayout::Single { ReadLane::Single(path) } else { ReadLane::Interleaved(path) }
+                if layout == ReadLayout::Single { StreamLane::Single(path) } else { StreamLane::Interleaved(path) }
             }
         };
         Files { lane, layout }
@@ -83,7 +83,7 @@ pub fn threads(n: usize) -> Vec<CpuSlot> {
 
 /// The reads of lanes, in batches of `piece` bases.
 pub fn open(lanes: &[&Files], piece: u64) -> Result<AlignInput, Error> {
-    let files: Vec<ReadLane> = lanes.iter().map(|files| files.lane.clone()).collect();
+    let files: Vec<StreamLane> = lanes.iter().map(|files| files.lane.clone()).collect();
     let stream = ReadStream::open(&files, StreamOptions::new(BatchLimit::by_bases(piece)))?;
     Ok(AlignInput { stream, first_batch: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use genuma_align::engine::ReadLayout;
 use genuma_align::pipeline::{AlignOutput, AlignWorkerPool, Error};
-use genuma_reads::ReadLane;
+use genuma_reads::StreamLane;
 
 use crate::bench::{Bench, Files, open, sam, text, threads};
 use crate::data::pairs;
@@ -54,7 +54,7 @@ fn faults_end_a_run_with_their_words() {
     // A read that is too long for strobealign.
     let long = "A".repeat(2 << 20);
     fs::write(bench.path("long.fq"), format!("@giant\n{long}\n+\n{long}\n")).unwrap();
-    let long = Files { lane: ReadLane::Single(bench.path("long.fq")), layout: ReadLayout::Single };
+    let long = Files { lane: StreamLane::Single(bench.path("long.fq")), layout: ReadLayout::Single };
     let error = sam(&bench.strobealign(), &[&long], 2, 20_000).unwrap_err();
     assert_eq!(error.to_string(), "read giant: longer than 1048576 bp");
     // A farm without CPU slots.

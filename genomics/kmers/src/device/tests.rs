@@ -55,7 +55,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
             let mut counts = [0; S];
             counts[record.sample] = 1;
             self.tally.add_keys(
-                keys.compute_keys_with_vectors(self.vectors, record.canonical_word(self.k), record.kmers, self.k),
+                keys.compute_keys_at_level(self.vectors, record.canonical_word(self.k), record.kmers, self.k),
                 counts,
             );
         }

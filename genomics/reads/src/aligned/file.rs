@@ -78,7 +78,7 @@ fn may_be_gzip(head: &[u8]) -> bool {
 
 /// A BAM, CRAM, CBQ, VBQ or BQ file, and the options for reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AlignedFile {
+pub struct AlignedInput {
     /// Path of the file.
     pub path: PathBuf,
     /// How to read the file.
@@ -118,10 +118,10 @@ impl PartialEq for SharedCounts {
 
 impl Eq for SharedCounts {}
 
-impl AlignedFile {
+impl AlignedInput {
     /// A file with options.
-    pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedFile {
-        AlignedFile { path: path.into(), options, counts: SharedCounts::default() }
+    pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
+        AlignedInput { path: path.into(), options, counts: SharedCounts::default() }
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file, recognised by its first bytes, or a pipe of BAM or CRAM; waits

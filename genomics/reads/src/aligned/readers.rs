@@ -18,7 +18,7 @@ use genuma_work::ProgressCounters;
 use super::bam::BamFile;
 use super::cbq::{self, CbqFile};
 use super::cram::{self, CramFile};
-use super::file::{AlignedFile, Format};
+use super::file::{AlignedInput, Format};
 use super::pairing::{MatePairing, Template};
 use super::record_buffer::RecordBuffer;
 use super::record_counts::RecordCounts;
@@ -116,7 +116,7 @@ enum AlignedRecordFile<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
-    fn open(of: &AlignedFile, progress: M, resources: &ReadResources) -> Result<Self, Error> {
+    fn open(of: &AlignedInput, progress: M, resources: &ReadResources) -> Result<Self, Error> {
         let pipes = resources.pipe_stop.clone();
         Ok(match Format::detect(&of.path) {
             Ok(Some(Format::Cram)) => {
@@ -178,7 +178,7 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     }
 }
 
-impl AlignedFile {
+impl AlignedInput {
     /// Sample names in the read groups of the header (`@RG`, `SM`); empty for a pipe, from which nothing may be
     /// removed before it is read.
     ///
@@ -198,13 +198,13 @@ impl AlignedFile {
 }
 
 /// Checks the end-of-file marker and the header of a file.
-pub(crate) fn check_file(file: &AlignedFile) -> Result<(), Error> {
+pub(crate) fn check_file(file: &AlignedInput) -> Result<(), Error> {
     AlignedRecordFile::open(file, &ProgressCounters::default(), &ReadResources::with_threads(0)).map(drop)
 }
 
 /// Counts reads, bases, bytes of the packed reads, and bytes of the file, in the first `max_bytes` bytes of the
 /// records of a file. `None` if the file cannot be read; the error is reported when the file is opened.
-pub(crate) fn estimate_contents(file: &AlignedFile, max_bytes: u64) -> Option<[u64; 4]> {
+pub(crate) fn estimate_contents(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
     let (path, progress) = (&file.path, ProgressCounters::default());
     let mut file = AlignedRecordFile::open(file, &progress, &ReadResources::with_threads(0)).ok()?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
@@ -229,7 +229,7 @@ pub(crate) fn estimate_contents(file: &AlignedFile, max_bytes: u64) -> Option<[u
     Some([reads, bases, packed_bytes, progress.bytes_done() - file.read_ahead_bytes()])
 }
 
-fn new_waiting_mates(of: &AlignedFile) -> Result<WaitingMates, Error> {
+fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
     let unreadable = |source| Error::Read { path: of.path.clone(), source };
     // The size of a pipe is unknown.
     let size = match is_regular_file(&of.path).map_err(unreadable)? {
@@ -242,7 +242,7 @@ fn new_waiting_mates(of: &AlignedFile) -> Result<WaitingMates, Error> {
 
 /// One file that several workers read.
 pub(crate) struct SharedReader<'a> {
-    aligned: &'a AlignedFile,
+    aligned: &'a AlignedInput,
     sample: u8,
     progress: &'a ProgressCounters,
     resources: ReadResources,
@@ -282,7 +282,7 @@ impl Drop for ActiveWorker<'_, '_> {
 impl<'a> SharedReader<'a> {
     /// A reader of a file of the given sample.
     pub(crate) fn new(
-        of: &'a AlignedFile,
+        of: &'a AlignedInput,
         sample: u8,
         progress: &'a ProgressCounters,
         resources: ReadResources,
@@ -388,7 +388,7 @@ fn append_template(template: Template<'_>, path: &Path, batch: &mut PairBatch) -
 /// Reads one file in the order of its records. Templates come in the order of their last reads; templates with a
 /// missing mate come at the end.
 pub(crate) struct OrderedReader<M> {
-    aligned: AlignedFile,
+    aligned: AlignedInput,
     file: Option<AlignedRecordFile<M>>,
     waiting_mates: Option<WaitingMates>,
     scratch: ReaderScratch,
@@ -397,7 +397,7 @@ pub(crate) struct OrderedReader<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
-    pub(crate) fn open(of: &AlignedFile, progress: M, resources: ReadResources) -> Result<Self, Error> {
+    pub(crate) fn open(of: &AlignedInput, progress: M, resources: ReadResources) -> Result<Self, Error> {
         let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
         let file = Some(AlignedRecordFile::open(of, progress, &resources)?);
         Ok(OrderedReader {

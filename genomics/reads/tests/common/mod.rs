@@ -9,7 +9,7 @@ use std::thread;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
-use genuma_reads::{BatchLimit, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tempfile::TempDir;
 
 /// A folder of test files that is removed when it is dropped.
@@ -100,7 +100,7 @@ fn owned(batch: &ReadBatch) -> Batch {
 }
 
 /// Reads all batches, up to an error; also checks properties of every stream.
-pub fn pull(lanes: &[ReadLane], options: StreamOptions) -> (Vec<Batch>, Option<Error>) {
+pub fn pull(lanes: &[StreamLane], options: StreamOptions) -> (Vec<Batch>, Option<Error>) {
     let meter = options.progress.clone();
     let mut stream = match ReadStream::open(lanes, options) {
         Ok(stream) => stream,
@@ -125,14 +125,14 @@ pub fn pull(lanes: &[ReadLane], options: StreamOptions) -> (Vec<Batch>, Option<E
     (batches, error)
 }
 
-pub fn reads(lanes: &[ReadLane]) -> Vec<Read> {
+pub fn reads(lanes: &[StreamLane]) -> Vec<Read> {
     let (batches, error) = pull(lanes, StreamOptions::new(BatchLimit::by_reads(1000)));
     assert!(error.is_none(), "{error:?}");
     batches.into_iter().flat_map(|(.., reads)| reads).collect()
 }
 
 /// Replaces files by named pipes: threads write the contents once, byte by byte at first.
-pub fn as_pipes(lane: ReadLane) -> ReadLane {
+pub fn as_pipes(lane: StreamLane) -> StreamLane {
     let pipe = |path: PathBuf| {
         let fifo = path.with_extension("fifo");
         make_fifo(&fifo);
@@ -148,10 +148,10 @@ pub fn as_pipes(lane: ReadLane) -> ReadLane {
         fifo
     };
     match lane {
-        ReadLane::Single(one) => ReadLane::Single(pipe(one)),
-        ReadLane::Pair(one, two) => ReadLane::Pair(pipe(one), pipe(two)),
-        ReadLane::Interleaved(one) => ReadLane::Interleaved(pipe(one)),
-        ReadLane::Aligned(_) => panic!("aligned reads come from files"),
+        StreamLane::Single(one) => StreamLane::Single(pipe(one)),
+        StreamLane::Pair(one, two) => StreamLane::Pair(pipe(one), pipe(two)),
+        StreamLane::Interleaved(one) => StreamLane::Interleaved(pipe(one)),
+        StreamLane::Aligned(_) => panic!("aligned reads come from files"),
     }
 }
 

@@ -78,7 +78,7 @@ impl<'a> CapturedTargets<'a> {
 
     /// Returns the mean number of target copies per cell, relative to a healthy cell. Efficiently captured targets
     /// count more.
-    pub fn relative_target_content(&self) -> f64 {
+    pub fn target_copies_relative_to_healthy(&self) -> f64 {
         self.relative_content
     }
 

@@ -52,7 +52,7 @@ impl InsertSizeDistribution {
     /// Creates the distribution. Without adapters no insert is shorter than a read.
     pub fn new(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
-        let shortest = if params.adapter_in_reach().is_some() { MIN_INSERT_BP.min(read) } else { read };
+        let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
         InsertSizeDistribution {
             mean: params.insert_mean,
             sd: params.insert_sd,
@@ -79,7 +79,7 @@ impl InsertSizeDistribution {
     }
 
     /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
-    pub fn long_insert_bp(&self) -> usize {
+    pub fn upper_insert_size_bp(&self) -> usize {
         (self.mean + 3.0 * self.sd) as usize
     }
 }

@@ -120,7 +120,7 @@ impl SequencingParams {
     }
 
     /// Returns the adapters of the library; `None` if the library names none and no read is long enough to reach one.
-    pub fn adapter_in_reach(&self) -> Option<Adapter> {
+    pub fn library_adapter(&self) -> Option<Adapter> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;

@@ -49,7 +49,7 @@ impl<'a> Sequencer<'a> {
         Sequencer {
             params,
             models: params.read_lengths().iter().map(model).collect(),
-            adapters: params.adapter_in_reach().map(|kind| SampleAdapters::new(kind, rng)),
+            adapters: params.library_adapter().map(|kind| SampleAdapters::new(kind, rng)),
             slippage: SlippageModel::new(SlippageStage::Sequencing, params.machine.sequencing_slippage),
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::super::Error;
-use super::super::file_image::{FileImage, consecutive_ranges};
+use super::super::file_image::{FileImage, array_byte_ranges};
 
 /// Unused bytes before the content of the sequence file, so that its 64-bit words are aligned.
 const SEQUENCES_FILE_OFFSET_BYTES: usize = 64;
@@ -36,7 +36,7 @@ impl PackedSequences {
         let [_, contigs, bases, ambiguous, masked, names, comments, packed] = image.header_numbers(b"L2B\x01")?;
         let arrays = [(8, 8), (contigs, 8), (ambiguous, 16), (masked, 16), (packed, 8), (names, 1), (comments, 1)];
         let ([_, lengths, ambiguous, _, words, names, comments], end) =
-            consecutive_ranges(arrays).ok_or_else(|| image.damaged_error())?;
+            array_byte_ranges(arrays).ok_or_else(|| image.damaged_error())?;
         // Each sequence has a name and a comment that end with NUL.
         let ended = |texts: &Range<usize>| {
             let texts = &image[texts.clone()];
@@ -134,7 +134,7 @@ impl BurrowsWheelerTransform {
         let samples = rows.div_ceil(1 << rate);
         let arrays = [(6, 8), (length.div_ceil(128), 64), (4, 8), (1, 8), (samples, 8)];
         let ([_, blocks, totals, number, sampled], size) =
-            consecutive_ranges(arrays).ok_or_else(|| image.damaged_error())?;
+            array_byte_ranges(arrays).ok_or_else(|| image.damaged_error())?;
         if size != image.len() || image[number] != samples.to_le_bytes() {
             return Err(image.damaged_error());
         }
