@@ -37,8 +37,8 @@ use crate::candidate_kmer::{
 };
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
-use crate::labelled_pair::PairPreprocessor;
 use crate::ledger::{Ledger, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
 use crate::tumour_alleles::TumourAlleles;

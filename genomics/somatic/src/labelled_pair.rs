@@ -3,9 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use genuma_kmers::PreparePair;
-use genuma_reads::packed_bases::PackedBases as Bases;
-use genuma_reads::{ReadPair, TrimCounts, Trimmer};
+use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 
 use crate::candidate_kmer::{
@@ -56,43 +54,6 @@ impl MatePair for MatePrefixes {
 
     fn seqs(&self) -> [&[u8]; 2] {
         [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
-    }
-}
-
-/// Prepares read pairs for counting: trims adapters and low-quality tails, and adds the artificial k-mers of tandem
-/// repeats.
-#[derive(Debug)]
-pub(crate) struct PairPreprocessor {
-    k: u32,
-    /// One trimmer for each sample.
-    trimmers: Vec<Trimmer>,
-}
-
-impl PairPreprocessor {
-    /// A preprocessor for `k`-mers of the given number of samples.
-    pub fn new(k: u32, samples: usize) -> PairPreprocessor {
-        PairPreprocessor { k, trimmers: (0..samples).map(|_| Trimmer::default()).collect() }
-    }
-
-    /// Counts of what was trimmed from the reads of each sample.
-    pub fn trim_counts(&self) -> impl Iterator<Item = TrimCounts> {
-        self.trimmers.iter().map(Trimmer::counts)
-    }
-
-    /// Packed bases of the last pair of a sample, including the trimmed tails.
-    pub fn packed_bases(&self, sample: u8) -> [Bases<'_>; 2] {
-        self.trimmers[usize::from(sample)].packed_mates()
-    }
-}
-
-impl PreparePair for PairPreprocessor {
-    fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
-        let trimmer = &mut self.trimmers[usize::from(sample)];
-        let pair = trimmer.trim(pair);
-        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_mates()) {
-            tandem_repeat::append_repeat_kmers(mate.seq, packed, self.k, added);
-        }
-        pair
     }
 }
 
