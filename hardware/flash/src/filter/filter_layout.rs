@@ -1,0 +1,76 @@
+//! Layout of the filter blocks of a table.
+
+use super::{BloomBlock, PAGES_PER_FILTER_GROUP};
+use crate::hash::map_hash_to_range;
+
+/// Layout of the filter: the blocks of each group, one group after the other. All groups but the last have the same
+/// number of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilterLayout {
+    /// Blocks per page; 0 for no filter.
+    pub blocks_per_page: u64,
+    /// Pages of the table.
+    pub pages: u64,
+}
+
+impl FilterLayout {
+    /// Creates a layout with `each` filter blocks per page for a table of `pages` pages.
+    pub fn new(each: u64, pages: u64) -> FilterLayout {
+        FilterLayout { blocks_per_page: each, pages }
+    }
+
+    /// Number of blocks per page that gives `bits` bits per entry.
+    pub fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
+        (per_page as u64 * u64::from(bits)).div_ceil(512)
+    }
+
+    /// Number of groups with blocks.
+    pub fn num_groups(&self) -> u64 {
+        if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
+    }
+
+    /// Number of groups whose blocks fit in `bytes` bytes.
+    pub(super) fn groups_in_memory(&self, bytes: u64) -> u64 {
+        bytes
+            .checked_div(self.blocks_per_full_group() * size_of::<BloomBlock>() as u64)
+            .unwrap_or(0)
+            .min(self.num_groups())
+    }
+
+    /// The pages of a group.
+    pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
+        group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
+    }
+
+    /// Blocks of a group with all its pages.
+    pub fn blocks_per_full_group(&self) -> u64 {
+        self.blocks_per_page * PAGES_PER_FILTER_GROUP
+    }
+
+    /// Blocks of a group. The last group has as many as for the next power of two of its pages, so that the blocks of
+    /// a full group can be folded to this number.
+    pub fn blocks_of_group(&self, group: u64) -> u64 {
+        let pages = self.pages_of_group(group);
+        self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
+    }
+
+    /// Total number of filter blocks of the table.
+    pub fn num_blocks(&self) -> u64 {
+        match self.num_groups().checked_sub(1) {
+            Some(last) => last * self.blocks_per_full_group() + self.blocks_of_group(last),
+            None => 0,
+        }
+    }
+
+    /// Index, among the blocks of all groups, of the filter block that a key with this hash uses in page group
+    /// `group`.
+    #[inline(always)]
+    pub fn block_index(&self, group: usize, hash: u64) -> usize {
+        let own = if group as u64 + 1 == self.num_groups() {
+            self.blocks_of_group(group as u64)
+        } else {
+            self.blocks_per_full_group()
+        };
+        group * self.blocks_per_full_group() as usize + map_hash_to_range(hash, own as usize)
+    }
+}
