@@ -1,14 +1,15 @@
 //! Reads from the kernel on which NUMA nodes the pages of a running instance are.
 
+mod index_files;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::MemoryPolicy;
 use serde::Serialize;
 
-use crate::invocation::AlignerIndex;
+pub(crate) use index_files::IndexFiles;
 
 /// A memory range counts as index if it has at least 1/16 of the index's bytes.
 const INDEX_RANGE_DIVISOR: u64 = 16;
@@ -28,28 +29,6 @@ pub struct PagePlacement {
     pub all: NodeBytes,
     /// Memory of the index, bytes by node: large ranges except for files that are not the index.
     pub index: NodeBytes,
-}
-
-/// Size and files of the index to look for.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct IndexFiles {
-    /// Total size of the files, bytes.
-    bytes: u64,
-    /// Paths of the files, escaped as the kernel does.
-    files: Vec<String>,
-}
-
-impl IndexFiles {
-    pub fn new(index: Option<&AlignerIndex>) -> Self {
-        let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
-        let written = |path: &PathBuf| {
-            let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
-            // Escapes as in seq_file_path() of fs/proc/task_mmu.c.
-            path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")
-        };
-        let bytes = index.and_then(|index| index.total_index_bytes().ok()).unwrap_or(0);
-        IndexFiles { bytes, files: files.iter().map(written).collect() }
-    }
 }
 
 /// Returns the memory of all processes of a group; `None` if they have ended or the kernel does not report it.
@@ -153,7 +132,7 @@ pub fn format_node_shares(on: &NodeBytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invocation::IndexLoading;
+    use crate::invocation::{AlignerIndex, IndexLoading};
 
     const MAPS: &str = "\
 5600 default file=/usr/bin/bwa mapped=30 N0=30 kernelpagesize_kB=4

@@ -1,0 +1,27 @@
+//! Size and files of an aligner's index.
+
+use std::path::PathBuf;
+
+use crate::invocation::AlignerIndex;
+
+/// Size and files of the index to look for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IndexFiles {
+    /// Total size of the files, bytes.
+    pub(super) bytes: u64,
+    /// Paths of the files, escaped as the kernel does.
+    pub(super) files: Vec<String>,
+}
+
+impl IndexFiles {
+    pub fn new(index: Option<&AlignerIndex>) -> Self {
+        let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
+        let written = |path: &PathBuf| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+            // Escapes as in seq_file_path() of fs/proc/task_mmu.c.
+            path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")
+        };
+        let bytes = index.and_then(|index| index.total_index_bytes().ok()).unwrap_or(0);
+        IndexFiles { bytes, files: files.iter().map(written).collect() }
+    }
+}
