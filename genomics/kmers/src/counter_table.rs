@@ -3,11 +3,15 @@
 //! The table uses linear probing, and the position depends on the root alone. So all k-mers of a root are in one run
 //! of used slots. Sorting each short run brings them together, and the bin itself is never sorted.
 
+mod count_totals;
+
 use genuma_machine::processor::prefetch;
 
 use crate::encode::mask;
 use crate::superkmer::MAX_KMERS_PER_RECORD;
 use crate::{Error, RootCounters, SPECTRUM_SLOTS};
+
+pub use count_totals::CountTotals;
 
 /// Minimum number of slots of a table.
 pub(crate) const MIN_SLOTS: usize = 1024;
@@ -328,32 +332,6 @@ impl<const S: usize> DeviceTableRows<'_, S> {
             }
             each(&counters);
             counts = rest;
-        }
-    }
-}
-
-/// Totals of what a thread or device counted.
-pub struct CountTotals<const S: usize> {
-    /// k-mer spectra.
-    pub spectra: KmerSpectra<S>,
-    /// Number of distinct k-mers.
-    pub distinct: u64,
-    /// Number of passes over bins.
-    pub passes: u64,
-}
-
-impl<const S: usize> CountTotals<S> {
-    /// Returns totals that are all zero.
-    pub fn zero() -> Self {
-        Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
-    }
-
-    /// Adds the totals of another thread or device.
-    pub fn add_totals(&mut self, other: &Self) {
-        self.distinct += other.distinct;
-        self.passes += other.passes;
-        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
-            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
         }
     }
 }

@@ -1,0 +1,29 @@
+//! Totals of a k-mer count.
+
+use super::KmerSpectra;
+
+/// Totals of what a thread or device counted.
+pub struct CountTotals<const S: usize> {
+    /// k-mer spectra.
+    pub spectra: KmerSpectra<S>,
+    /// Number of distinct k-mers.
+    pub distinct: u64,
+    /// Number of passes over bins.
+    pub passes: u64,
+}
+
+impl<const S: usize> CountTotals<S> {
+    /// Returns totals that are all zero.
+    pub fn zero() -> Self {
+        Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
+    }
+
+    /// Adds the totals of another thread or device.
+    pub fn add_totals(&mut self, other: &Self) {
+        self.distinct += other.distinct;
+        self.passes += other.passes;
+        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
+            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+    }
+}
