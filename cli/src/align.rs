@@ -138,11 +138,11 @@ pub(crate) struct Args {
     /// Threads that align [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Memory placement of the index on a machine with several NUMA nodes
+    /// NUMA nodes in whose memory the index is, on a machine with several nodes; the alignments are the same
     #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
     placement: IndexPlacement,
-    /// Profile of this machine for --placement auto, the machine.json that `genuma probe` wrote [default: the file
-    /// named by GENUMA_MACHINE]
+    /// Measured profile of this machine for --placement auto: the machine.json that `genuma probe` wrote [default: the
+    /// file that the environment variable GENUMA_MACHINE names]
     #[arg(long, value_name = "FILE", help_heading = "Resources")]
     machine: Option<PathBuf>,
     /// Memory for sorting, such as 8G or 512M (powers of 1024); records that do not fit are spilled to the work

@@ -65,9 +65,9 @@ enum TableCommand {
     Intersect(CombineArgs),
     /// Write the k-mers of the first table that are in no other table
     Subtract(CombineArgs),
-    /// Write the k-mers of a table whose counts are within limits
+    /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
-    /// Describe a table
+    /// Show the k-mer length, samples, minimum counts and size of a table
     Info(info::Args),
 }
 
@@ -84,13 +84,13 @@ struct CombineArgs {
     /// for union, min for intersect, first for subtract]
     #[arg(long, value_name = "MODE")]
     counts: Option<CountMode>,
-    /// Treat lower counts in the input tables as 0
+    /// Ignore counts below this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     min_input_count: u32,
-    /// Treat higher counts in the input tables as 0
+    /// Ignore counts above this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
     max_input_count: Option<u32>,
-    /// Names of the result's samples, in the order of the tables
+    /// Names of the result's samples, in the order of the tables, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     names: Vec<String>,
     #[command(flatten)]
@@ -108,7 +108,8 @@ struct FilterArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// Samples whose counts, summed, are compared with the limits [default: all samples]
+    /// Samples, separated by commas, whose counts are compared with --min and --max: their sum instead of that of all
+    /// samples. The counts of all samples are written
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sample: Vec<String>,
     #[command(flatten)]
@@ -120,10 +121,12 @@ struct FilterArgs {
 /// Limits of the counts of the k-mers that are written.
 #[derive(Debug, Clone, Copy, clap::Args)]
 struct CountLimits {
-    /// Minimum count of a k-mer that is written, summed over the samples of the result
+    /// Write only k-mers whose count in the result is at least this; if the result has several samples, the sum of
+    /// their counts is compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     min: u64,
-    /// Maximum count of a k-mer that is written, summed over the samples of the result
+    /// Write only k-mers whose count in the result is at most this; if the result has several samples, the sum of their
+    /// counts is compared
     #[arg(long, value_name = "N")]
     max: Option<u64>,
 }
