@@ -168,7 +168,10 @@ pub(crate) fn choose_strategy(
     match case.ask(invocation, topology, &strategies, budget) {
         Ok(advice) => Ok((advice.strategy, text::format_log_summary(&case, &advice))),
         Err(error) => {
-            warn!("a trial failed, so the plain run is chosen: {error:#}");
+            warn!(
+                "a trial of the aligner failed ({error:#}), so its command runs unchanged: the records are the same, but another \
+                 memory strategy may be faster; --strategy chooses one without trials"
+            );
             plain_run("a trial failed")
         }
     }

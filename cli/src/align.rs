@@ -399,14 +399,20 @@ impl AlignRun<'_> {
         let observed = engine.index_residence();
         if let Err(error) = &observed {
             // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
-            warn!("{error}: cannot check the memory placement of the index");
+            warn!(
+                "cannot check on which NUMA nodes the index is ({error}): alignments are the same, only this check is skipped; \
+                 in a container, allow the system call"
+            );
         }
         let residence_matches_placement =
             observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
         let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
         info!("{}", placed.format_placement_line());
         if placed.residence_matches_placement == Some(false) {
-            warn!("the index is not in the chosen memory: alignments are the same, but may take longer");
+            warn!(
+                "the index is not on the NUMA nodes that were chosen for it: alignments are the same, but may take longer; \
+                 check that these nodes have enough free memory (numastat -m)"
+            );
         }
         let load = loading.elapsed();
 

@@ -524,8 +524,8 @@ fn log_warnings(outcome: &CallSummary) {
                  sequence the normal deeper, or expect missed variants"
             ),
             OTHER_SPECIES_LEDGER_LINE => warn!(
-                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped: check that both samples \
-                 are of the same species"
+                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
+                 missed: check that both samples are of the same species"
             ),
             _ => {}
         }

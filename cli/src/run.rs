@@ -93,7 +93,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     RunPlan::check_strategy(&invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
     if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
-        warn!("records may differ from those of the plain run: {why}");
+        warn!(
+            "with several instances some records may differ from those of the command run alone: {why}; \
+             if they must be the same, use --strategy default"
+        );
     }
     let seats = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
     index_replicas::check_memory_fits(&invocation, &seats, invocation.depends.block_bases(threads).unwrap_or(0))?;
@@ -133,7 +136,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         aligned_files::log_record_counts_of_file(&file, tally);
         let with_mates = tally.records - tally.secondary - tally.supplementary - tally.unpaired;
         if matches!(plan.invocations[0].reads, ReadFiles::Single(_)) && with_mates > 0 {
-            warn!("{file}: {with_mates} reads have mates, and were aligned without them, as the command says");
+            warn!(
+                "{file}: {with_mates} reads have mates, and were aligned without them, as the command says; \
+                 to align pairs, add the aligner's option for interleaved pairs (-p of bwa mem)"
+            );
         }
     }
     if let Some(path) = &args.json {

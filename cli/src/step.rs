@@ -218,8 +218,17 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
 fn is_done(plan: &DistributedPlan, depot: &RunStore, step: Step) -> anyhow::Result<bool> {
     match plan.call.find_step_object(depot, step) {
         Ok(object) => Ok(object.is_some()),
-        Err(error @ (step_output::Error::Damaged { .. } | step_output::Error::OtherRun { .. })) => {
-            warn!("{error}; the task is done again");
+        Err(step_output::Error::Damaged { object, what }) => {
+            warn!(
+                "{object}: damaged ({what}), so the task is done again now and replaces it; nothing else needs to be done"
+            );
+            Ok(false)
+        }
+        Err(step_output::Error::OtherRun { object, difference }) => {
+            warn!(
+                "{object}: made for another plan ({difference}), so the task is done again now and replaces it; \
+                 if you need both plans, give each its own run store"
+            );
             Ok(false)
         }
         Err(error) => Err(error.into()),

@@ -432,19 +432,27 @@ fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) 
 fn warn_about_differences(tables: &[OpenTable]) {
     let first = &tables[0];
     type Setting = (&'static str, fn(&TableNote) -> u64);
-    let each: [Setting; 3] = [
-        ("minimum counts (--min-count)", |note| note.min_count.into()),
+    let limits: [Setting; 2] = [
+        ("minimum counts (--min-count, --min)", |note| note.min_count.into()),
         ("minimum base qualities (--min-base-quality)", |note| note.min_base_quality.into()),
-        ("kinds of counts (panel 0, other 1)", |note| u64::from(note.num_panel_samples().is_none())),
     ];
-    for (what, of) in each {
-        if let Some(other) = tables.iter().find(|table| of(&table.note) != of(&first.note)) {
+    for (what, limit) in limits {
+        if let Some(other) = tables.iter().find(|table| limit(&table.note) != limit(&first.note)) {
             let (a, b) = (first.scan.path().display(), other.scan.path().display());
-            let (of_a, of_b) = (of(&first.note), of(&other.note));
+            let (limit_a, limit_b) = (limit(&first.note), limit(&other.note));
             warn!(
-                "{a} and {b} have different {what}: {of_a} and {of_b}; k-mers may be missing in one table for this reason alone"
+                "{a} and {b} were made with different {what}, {limit_a} and {limit_b}: a sample may have k-mers that its table \
+                 lacks; for exact results make all tables with the same value"
             );
         }
+    }
+    let is_panel = |table: &&OpenTable| table.note.num_panel_samples().is_some();
+    if let (Some(panel), Some(other)) = (tables.iter().find(is_panel), tables.iter().find(|table| !is_panel(table))) {
+        let (panel, other) = (panel.scan.path().display(), other.scan.path().display());
+        warn!(
+            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: counts that combine \
+             both, and limits on these, have no meaning; --counts columns (with subtract: first) keeps them apart"
+        );
     }
 }
 
