@@ -33,33 +33,36 @@ use trials::{TrialRunner, TrialSettings};
 
 /// Recommend a memory strategy for an aligner on this machine.
 ///
-/// Give the aligner's own command, as for `genuma run`. A model of the machine's memory predicts the run time of each
-/// strategy, that is, of each number of aligner instances and each memory policy. The best few strategies and the
-/// plain run (the command unchanged) are then tried on the first reads, one after another, until the fastest is clear or the trials have
-/// used their share of the time (--pilot-budget). The records of the trials are discarded. The answer states the
-/// expected gain with its uncertainty. It may be to do nothing, that is, the plain run.
+/// Give the aligner's own command, as for `genuma run`. A memory strategy is a number of aligner instances that share
+/// the reads, and a memory policy: the NUMA nodes on which the memory of each instance is (--strategy in `genuma run
+/// --help`). A model of the machine's memory predicts the run time of each strategy. The best few strategies and the
+/// plain run (the command unchanged) are then tried on the first reads, one after another, until the fastest is clear
+/// or the trials have used their share of the time (--pilot-budget). The records of the trials are discarded. The
+/// answer states the expected gain with its uncertainty. The best strategy may be the plain run.
 ///
-/// With --replay the advisor is scored on a table of published run times of two servers: it is fitted to the
-/// aligners' times on one server and chooses strategies for the other, in both directions, with and without simulated
-/// trials, and is compared with simple rules. Regret is the time lost against the best strategy of the table.
+/// With --replay no aligner runs. Instead genuma tests how good its advice is, on a table of published run times of two
+/// servers: it is fitted to the times on one server and chooses strategies for the other, in both directions, with and
+/// without simulated trials. The result is the regret of its choices and of simple rules: the time lost relative to the
+/// best strategy in the table.
 #[derive(Debug, ClapArgs)]
 #[command(
-    about = "Recommend a memory strategy for an aligner",
+    about = "Recommend how to divide and place an aligner on the NUMA nodes of this machine",
     after_help = "Examples:\n  \
     genuma advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
     genuma advise --machine server7/machine.json --explain advice.html -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
     genuma advise --replay strategy/data/lenis2017.csv"
 )]
 pub(crate) struct Args {
-    /// Profile of this machine, the machine.json that `genuma probe` wrote [default: the file named by
-    /// GENUMA_MACHINE, else the node distances that the firmware reports]
+    /// Measured profile of this machine: the machine.json that `genuma probe` wrote [default: the file that the
+    /// environment variable GENUMA_MACHINE names, else an estimate from the node distances that the firmware reports]
     #[arg(long, value_name = "FILE", help_heading = "Method")]
     machine: Option<PathBuf>,
-    /// Maximum time of the trials, with the loading of indexes, as a share of the run's time; 0 runs no trials
+    /// Maximum time of the trials, including the loading of indexes, as a share of the predicted time of the whole run;
+    /// 0 runs no trials
     #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = parse_share, help_heading = "Method")]
     pilot_budget: f64,
-    /// Strategies to choose from, in addition to the plain run, such as bind or 4xbind [default: all that differ
-    /// on this machine, up to 8 instances]
+    /// Strategies to choose from, in addition to the plain run, such as bind or 4xbind (see --strategy in `genuma run
+    /// --help`) [default: all that differ on this machine, up to 8 instances]
     #[arg(long, value_name = "STRATEGY", num_args = 1.., help_heading = "Method")]
     strategies: Vec<Strategy>,
 
@@ -69,7 +72,7 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     read_args: ReadArgs,
-    /// Score the advisor on this table of run times instead (its columns are described in docs/internals/advisor.md)
+    /// Do not advise, but test the advisor on this table of run times; docs/internals/advisor.md describes its columns
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain"], help_heading = "Input")]
     replay: Option<PathBuf>,
 
@@ -165,7 +168,10 @@ pub(crate) fn choose_strategy(
     match case.ask(invocation, topology, &strategies, budget) {
         Ok(advice) => Ok((advice.strategy, text::format_log_summary(&case, &advice))),
         Err(error) => {
-            warn!("a trial failed, so the plain run is chosen: {error:#}");
+            warn!(
+                "a trial of the aligner failed ({error:#}), so its command runs unchanged: the records are the same, but another \
+                 memory strategy may be faster; --strategy chooses one without trials"
+            );
             plain_run("a trial failed")
         }
     }

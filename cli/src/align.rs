@@ -138,11 +138,11 @@ pub(crate) struct Args {
     /// Threads that align [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Memory placement of the index on a machine with several NUMA nodes
+    /// NUMA nodes in whose memory the index is, on a machine with several nodes; the alignments are the same
     #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
     placement: IndexPlacement,
-    /// Profile of this machine for --placement auto, the machine.json that `genuma probe` wrote [default: the file
-    /// named by GENUMA_MACHINE]
+    /// Measured profile of this machine for --placement auto: the machine.json that `genuma probe` wrote [default: the
+    /// file that the environment variable GENUMA_MACHINE names]
     #[arg(long, value_name = "FILE", help_heading = "Resources")]
     machine: Option<PathBuf>,
     /// Memory for sorting, such as 8G or 512M (powers of 1024); records that do not fit are spilled to the work
@@ -399,14 +399,20 @@ impl AlignRun<'_> {
         let observed = engine.index_residence();
         if let Err(error) = &observed {
             // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
-            warn!("{error}: cannot check the memory placement of the index");
+            warn!(
+                "cannot check on which NUMA nodes the index is ({error}): alignments are the same, only this check is skipped; \
+                 in a container, allow the system call"
+            );
         }
         let residence_matches_placement =
             observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
         let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
         info!("{}", placed.format_placement_line());
         if placed.residence_matches_placement == Some(false) {
-            warn!("the index is not in the chosen memory: alignments are the same, but may take longer");
+            warn!(
+                "the index is not on the NUMA nodes that were chosen for it: alignments are the same, but may take longer; \
+                 check that these nodes have enough free memory (numastat -m)"
+            );
         }
         let load = loading.elapsed();
 

@@ -24,7 +24,7 @@ pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
         "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
     );
     for (what, n) in tally.missing_data() {
-        warn!("{file}: {what}: {n}");
+        warn!("{file}: {what}: {n}; check that the file has all reads of the sample, with all their bases");
     }
 }
 

@@ -51,7 +51,7 @@ const MIN_TUMOUR_KMER_COUNT: u32 = 2;
 /// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzip'd,
 /// or BAM or CRAM in any order, whose alignments are ignored. Reads may have any length from k up, and
 /// the samples may differ in depth and read length. An input file may be a pipe, or `-` for standard
-/// input, if the work folder has room for packed reads.
+/// input, if the work folder has room for packed reads (a compact copy of the input).
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz     all calls, with index; FILTER is PASS, or the reasons why a call fails
@@ -102,8 +102,8 @@ pub(crate) struct Args {
     /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
-    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. Calls that
-    /// normals of other people have get the filter `panel`
+    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. A call whose
+    /// variant several of these normals have (see --panel-least) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
 
@@ -124,7 +124,7 @@ pub(crate) struct Args {
     /// Minimum somatic quality (Phred) of a call with FILTER PASS
     #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = parse_quality, help_heading = "Output")]
     min_quality: f64,
-    /// Minimum number of normals in the panel that have a variant for it to get the filter `panel` [default: 2]
+    /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
     #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     panel_least: Option<u32>,
 
@@ -141,18 +141,19 @@ pub(crate) struct Args {
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Work folder for data that does not fit in memory and for finished units, best on a fast disk; it is removed on
-    /// success [default: .work in the output folder]
+    /// Work folder for data that does not fit in memory and for the results of finished units (see --resume), best on a
+    /// fast disk; it is removed on success [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
-    /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads, such as 100G;
-    /// with too little space the input files are read more often [default: the free space there, less a twentieth and
-    /// at least 1G]
+    /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
+    /// of the input), such as 100G; with too little space the input files are read more often [default: the free space
+    /// there, less 5% or 1G, whichever is more]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
     gpu: gpu::GpuArgs,
-    /// Resume an interrupted run: units that it finished are not computed again. Inputs and parameters must be the same
+    /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
+    /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
 
@@ -161,11 +162,11 @@ pub(crate) struct Args {
     /// and --memory are those of one task [default: 4 threads or what this machine has, and at most 16G]
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "maf", "bedpe"], help_heading = "Distributed call")]
     plan: Option<String>,
-    /// Number of shards of the reads; a shard consists of lanes, or of stretches of plain or BGZF files [default: one
-    /// for each 25 Gbases]
+    /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of
+    /// plain or BGZF files [default: one for each 25 Gbases]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "Distributed call")]
     shards: Option<u32>,
-    /// Number of partitions in which the k-mers are counted [default: as many as shards]
+    /// Number of partitions of the k-mers; each is counted by a task of its own [default: the number of shards]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "Distributed call")]
     parts: Option<u32>,
     /// Also write submit.sh, a script that submits each step to Slurm as an array job
@@ -523,8 +524,8 @@ fn log_warnings(outcome: &CallSummary) {
                  sequence the normal deeper, or expect missed variants"
             ),
             OTHER_SPECIES_LEDGER_LINE => warn!(
-                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped: check that both samples \
-                 are of the same species"
+                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
+                 missed: check that both samples are of the same species"
             ),
             _ => {}
         }

@@ -25,15 +25,16 @@ use crate::call::sample_options::{SampleNameOptions, TumourReads};
 use crate::progress::UnitProgress;
 use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
 
-/// Check whether a tumour and a normal are a pair, before calling.
+/// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
-/// Reports whether the samples come from one person, the contamination of each sample with DNA of other people, purity and ploidy of the
-/// tumour, and for each library depth, evenness, duplicates and damage. All results are estimated from the reads alone, without alignment
-/// or reference, for any species. Shallow samples are enough to compare people; the other estimates need more depth, and are reported as
-/// unknown where the depth is too low. `genuma call` reports the same and more.
+/// Reports whether the samples come from one person, the contamination of each sample with DNA of other people, purity
+/// and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA damage. All results are
+/// estimated from the reads alone, without alignment or reference, for any species. Shallow samples are enough to
+/// compare people; the other estimates need more depth, and are reported as unknown where the depth is too low. `genuma
+/// call` reports the same and more.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Check whether a tumour and a normal are a pair, before calling",
+    about = "Check whether tumour and normal are from one person, and estimate contamination",
     after_help = "Examples:\n  \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
     With a reference, for better purity and ploidy, and with JSON output:\n    \
@@ -48,8 +49,8 @@ pub(crate) struct Args {
     /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
-    /// Reference genome, plain or gzip'd FASTA: neighbouring sites make purity and ploidy more accurate. It is held in
-    /// memory
+    /// Reference genome, plain or gzip'd FASTA. It shows which sites are neighbours in the genome and thus have the
+    /// same copy number, which makes purity and ploidy more accurate. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

@@ -61,9 +61,8 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub(crate) struct Args {
-    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is standard input. Pipes can be
-    /// read too, unless with
-    /// --resume
+    /// Reads, if there is only one sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is standard input. Pipes
+    /// can be read, too, but not with --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
     /// Reads of the tumour
@@ -115,8 +114,9 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
     #[command(flatten)]
     gpu: gpu::GpuArgs,
-    /// Keep finished stages on disk until all is done, and resume an interrupted run: repeat the same command until
-    /// it succeeds. The number of threads and the memory may change. Needs disk space for all k-mers
+    /// Keep the results of finished units (read, count) in the work folder until all is done, so that an interrupted
+    /// run can be resumed: repeat the same command until it succeeds. The number of threads and the memory may change.
+    /// Needs disk space for all k-mers
     #[arg(long, help_heading = "Resources")]
     resume: bool,
 }

@@ -8,38 +8,39 @@ use genuma_work::publish::FileSet;
 
 use crate::{json_file, logging};
 
-/// Score calls against the truth.
+/// Compare calls with the true variants, and report recall and precision.
 ///
-/// SNVs match by exact allele. Indels of 1-49 bp match if they change the length equally, within 25 bp after
-/// left-alignment. Complex replacements are split into substitutions and indels before they are compared, in truth
-/// and calls alike. With --reference, groups of nearby variants also match if they spell the same sequence.
+/// SNVs match if position and allele are the same. Indels of 1-49 bp match if they change the length equally, within 25
+/// bp after left-alignment. Complex replacements are split into substitutions and indels before they are compared, in
+/// truth and calls alike. With --reference, groups of nearby variants also match if they result in the same sequence.
 /// Structural variants, written as sequence, symbolic alleles or breakends, match if both ends of the adjacency are
-/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls with a
-/// FILTER other than PASS are ignored, but listed if they would have matched. Calls that were made without a
-/// reference are first placed on --reference by the sequence of their contigs; calls that cannot be placed are
-/// counted.
+/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls with a FILTER
+/// other than PASS are ignored, but listed if they would have matched. Calls that `genuma call` made without a
+/// reference are first placed on --reference by the sequence of their contigs; those that cannot be placed are counted
+/// separately.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
     genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
       --germline pair/germline.vcf --kinds pair/repeats.bed --json scores.json")]
 pub(crate) struct Args {
-    /// The truth: VCF as written by `genuma simulate`
+    /// True variants: truth.vcf of `genuma simulate`
     truth: PathBuf,
-    /// The calls: VCF of any caller, plain or gzip'd
+    /// Calls: VCF of any caller, plain or gzip'd
     calls: PathBuf,
     /// Reference genome, FASTA. It is used to left-align alleles, to distinguish false calls in repeats, and to place
     /// calls that were made without a reference by the sequence of their contigs
     #[arg(long, value_name = "FASTA")]
     reference: Option<PathBuf>,
-    /// Contigs of calls that were made without a reference, FASTA [default: contigs.fa in the folder of the calls]
+    /// Contigs of calls that `genuma call` made without a reference, FASTA [default: contigs.fa in the folder of the
+    /// calls]
     #[arg(long, value_name = "FASTA")]
     contigs: Option<PathBuf>,
-    /// Germline variants: false calls at these variants are marked
+    /// Germline variants, such as germline.vcf of `genuma simulate`: false calls at these variants are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
-    /// Named regions, BED (repeats.bed of a human-like genome): false calls and missed variants are counted by region
-    /// name
+    /// BED file with the class of each region in column 4, such as repeats.bed of `genuma simulate --genome-like`:
+    /// false calls and missed variants are also counted by region class
     #[arg(long, value_name = "BED")]
     kinds: Option<PathBuf>,
     /// Score all calls, not only those with FILTER PASS

@@ -128,7 +128,9 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
                 devices.extend(parts);
                 measured.extend(rates);
             }
-            Err(error) => warn!("{error}; the device is not used"),
+            Err(error) => warn!(
+                "{error}: this GPU is not used, and the result is the same, only slower; --gpu off skips the attempt"
+            ),
         }
     }
     if devices.is_empty() {

@@ -21,7 +21,10 @@ pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::
     let Some(path) = path.map(Path::to_path_buf).or_else(named) else { return Ok(None) };
     let profile = MachineProfile::read_file(&path)?;
     if let Some(differs) = describe_mismatch(&profile, topology) {
-        warn!("{}: {differs}: not used", path.display());
+        warn!(
+            "{}: {differs}, so it is not used: results are the same, but may take longer; run `genuma probe` here",
+            path.display()
+        );
         return Ok(None);
     }
     Ok(Some(profile))

@@ -25,15 +25,15 @@ use crate::{command_line, gpu, json_file, logging, size_format};
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
 ///
 /// Give the arguments of `genuma call`, or only the sizes of genome and samples. Prints CPU time,
-/// wall-clock time, memory, bytes read and bytes written for each unit of the call, the number of
-/// partitions of the k-mers, and advice if the call does not fit. Nothing is called, and nothing is
-/// written but the file of --json.
+/// wall-clock time, memory, bytes read and bytes written for each unit (stage) of the call, the number
+/// of partitions of the k-mers (the reads are read once for each partition), and advice if the call
+/// does not fit. No variants are called, and no file is written except that of --json.
 ///
-/// The number of partitions is that of `genuma call`. Times and memory are the bases times rates that
-/// were measured on the machine of genuma's authors or, more accurately, in earlier runs on your
-/// machine (--from).
+/// Times and memory are calculated from the number of bases and from rates, such as CPU seconds per
+/// Gbase. The rates were measured on the machine of genuma's authors or, more accurately, in earlier
+/// runs on your machine (--from).
 ///
-/// Exit code 0: the call fits. 1: it does not.
+/// Exit code 0: the call fits in memory and disk space. 1: it does not.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Predict the resources of a call",
@@ -59,7 +59,8 @@ pub(crate) struct Args {
     /// Reference genome, plain or gzip'd FASTA; if it has an index (.fai), only the index is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
-    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k
+    /// Panel of normals, if the call uses one: a k-mer table made by `genuma table union --counts samples`, with the
+    /// same k
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
@@ -86,11 +87,11 @@ pub(crate) struct Args {
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
-    /// Work folder of the call; only its free space is looked at [default: .work in the output folder]
+    /// Work folder of the call; only its free space is used in the prediction [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
-    /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads, such as 100G
-    /// [default: the free space there, less a twentieth and at least 1G]
+    /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
+    /// of the input), such as 100G [default: the free space there, less 5% or 1G, whichever is more]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]

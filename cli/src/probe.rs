@@ -25,12 +25,16 @@ use crate::{logging, report};
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
+/// The results describe how fast each NUMA node reaches the memory of each other node. `genuma align`
+/// and `genuma advise` (--machine), and `genuma run` (environment variable GENUMA_MACHINE), use them to
+/// choose where threads and memory are placed.
+///
 /// Measures the latency of the caches, the latency and bandwidth of each node's memory from each node's
-/// CPUs, the bandwidth of memory interleaved over the nodes, latency under load, and the bandwidth of
-/// each thread when many threads use one node's memory. Threads are pinned, and the kernel is asked for
-/// the placement of the buffers. OpenCL devices are measured last: copies to and from them, and updates
-/// at random addresses of their memory. Other programs disturb the measurements; the reported spread
-/// shows how much.
+/// CPUs, the bandwidth of memory interleaved over the nodes, the latency while other threads use the
+/// memory, and the bandwidth of each thread when many threads use one node's memory (contention).
+/// Threads are pinned to CPUs, and the kernel is asked to put the buffers on given nodes. OpenCL
+/// devices are measured last: copies to and from them, and updates at random addresses of their memory.
+/// Other programs disturb the measurements; the reported spread shows how much.
 ///
 /// Writes into the output folder, when all is done:
 ///   machine.json   all measurements with unit, repetitions, median and spread
@@ -51,16 +55,17 @@ use crate::{logging, report};
     Exit code of --placement: 1 if the kernel accepts a request but places memory or threads elsewhere."
 )]
 pub(crate) struct Args {
-    /// Measure less: fewer sizes, kernels and repetitions
+    /// Measure less, which is faster: fewer buffer sizes, kinds of access and repetitions
     #[arg(long)]
     quick: bool,
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Do not measure: write the page of an earlier machine.json
+    /// Do not measure: write machine.html from the machine.json of an earlier run
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     from: Option<PathBuf>,
-    /// Do not measure: request memory and threads with each placement, and show where the kernel put them
+    /// Do not measure: test whether memory and threads can be placed on this machine. Requests them with each memory
+    /// policy and CPU, and shows on which NUMA nodes and CPUs the kernel put them
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
     /// Print JSON instead of a summary

@@ -25,7 +25,7 @@ use crate::progress::UnitProgress;
 use crate::{advise, aligned_files, command_line, logging};
 use outcome::RunOutcome;
 
-/// Run an unmodified aligner with CPUs and memory placed for this machine.
+/// Run an unmodified aligner with its threads and memory placed on the NUMA nodes of this machine.
 ///
 /// Give the aligner's own command, as you would type it. Known aligners are bwa (mem, aln, samse, sampe), bwa-mem2,
 /// minibwa, bowtie2, minimap2, strobealign, SNAP and GEM3. genuma reads the reads once, distributes them to one or
@@ -40,7 +40,7 @@ use outcome::RunOutcome;
 /// its input files belong, or nothing if it reads standard input, and name the files with --reads.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Run any aligner with CPUs and memory placed for this machine",
+    about = "Run another aligner with threads and memory placed on the NUMA nodes",
     after_help = "Examples:\n  \
     bwa mem on all CPUs:\n    \
     genuma run -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz > out.sam\n  \
@@ -52,8 +52,11 @@ use outcome::RunOutcome;
     genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}"
 )]
 pub(crate) struct Args {
-    /// Number of instances and their memory policy: auto (choose for this machine), or default, local, interleave,
-    /// weighted or bind for one instance, or several instances such as 4xbind
+    /// Number of aligner instances, and the NUMA nodes of their memory. auto chooses a strategy for this machine. One
+    /// instance: default (the plain command), local (memory on the node of the thread that uses it first), interleave
+    /// (spread evenly over all nodes), weighted (spread by the kernel's weights of the nodes), bind (only on the nodes
+    /// that the instance may use). Several instances, each with its own CPUs and nodes, have their number in front:
+    /// 4xbind means four instances with bind
     #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Method")]
     strategy: String,
 
@@ -90,7 +93,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     RunPlan::check_strategy(&invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
     if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
-        warn!("records may differ from those of the plain run: {why}");
+        warn!(
+            "with several instances some records may differ from those of the command run alone: {why}; \
+             if they must be the same, use --strategy default"
+        );
     }
     let seats = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
     index_replicas::check_memory_fits(&invocation, &seats, invocation.depends.block_bases(threads).unwrap_or(0))?;
@@ -130,7 +136,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         aligned_files::log_record_counts_of_file(&file, tally);
         let with_mates = tally.records - tally.secondary - tally.supplementary - tally.unpaired;
         if matches!(plan.invocations[0].reads, ReadFiles::Single(_)) && with_mates > 0 {
-            warn!("{file}: {with_mates} reads have mates, and were aligned without them, as the command says");
+            warn!(
+                "{file}: {with_mates} reads have mates, and were aligned without them, as the command says; \
+                 to align pairs, add the aligner's option for interleaved pairs (-p of bwa mem)"
+            );
         }
     }
     if let Some(path) = &args.json {

@@ -45,24 +45,24 @@ pub(crate) struct Args {
     /// mates alternate
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Sample whose reads go to standard output
+    /// Sample whose reads go to standard output, with -o -
     #[arg(long, value_name = "SAMPLE")]
     sample: Option<StreamedSample>,
-    /// Reference genome, FASTA, plain or gzip'd; without it a genome is made
+    /// Reference genome, FASTA, plain or gzip'd; without it a random genome is generated
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
-    /// Bases of a made genome, such as 5000000, 300M or 3.1G (powers of 1000)
+    /// Length of the generated genome in bases, such as 5000000, 300M or 3.1G (powers of 1000)
     #[arg(long, value_name = "BP", default_value = "1000000", value_parser = size_format::parse_bases, conflicts_with = "genome")]
     genome_length: u64,
-    /// Make a genome of 24 chromosomes with repeats, satellites, duplications and gaps as frequent as in the genome
-    /// of this species; at least 1 Mbp, 3.1G is life-size
+    /// Generate a genome of 24 chromosomes with repeats, satellites, duplications and gaps as frequent as in the genome
+    /// of this species; its length (--genome-length) is at least 1 Mbp, and 3.1G is that of the human genome
     #[arg(long, value_name = "SPECIES", conflicts_with_all = ["genome", "contigs", "repeats"])]
     genome_like: Option<MadeGenomeSpecies>,
-    /// Contigs of a made genome
+    /// Number of contigs of the generated genome
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
     contigs: usize,
-    /// Share of a made genome that is inserted as repeats: families of diverged copies of all ages and, for a tenth
-    /// of it, recent duplications. Later copies overwrite some earlier ones [default: 0.33]
+    /// Share of the generated genome that is inserted as repeats: families of diverged copies of all ages and, for a
+    /// tenth of it, recent duplications. Later copies overwrite some earlier ones [default: 0.33]
     #[arg(long, value_name = "SHARE", conflicts_with = "genome")]
     repeats: Option<f64>,
     /// Seed of all random choices
@@ -133,10 +133,11 @@ pub(crate) struct Args {
     /// Mean depth of the normal sample
     #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
     depth_normal: f64,
-    /// Share of tumour cells in the tumour sample
+    /// Share of tumour cells in the tumour sample; the other cells are the patient's normal cells
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Samples")]
     purity: f64,
-    /// Share of tumour cells in the normal sample
+    /// Share of the patient's tumour cells in the normal sample (tumour in normal); for DNA of another person see
+    /// --foreign-tumor and --foreign-normal
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     contamination: f64,
 

@@ -20,18 +20,31 @@ use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
 
-/// Do one task of a distributed call, planned with `genuma call --plan`, on any machine that can access the run
-/// store.
+/// Run one task of a distributed call, planned with `genuma call --plan`, on any machine that can
+/// access the run store.
 ///
-/// The steps are, in this order: scatter (one task per shard), count (one per partition), pick, label (one per
-/// shard), assemble, place, recruit (one per shard), finish. All tasks of a step may run at once; a step needs all
-/// tasks of the steps before it. Each task but `finish` writes one object to the run store, atomically: a task may be
-/// killed and repeated, or done twice at once. A task that is already done is skipped.
+/// A distributed call is a call that many machines compute together. It has the steps below. Each step
+/// consists of tasks, and each task is one `genuma step`. Usually a program starts the tasks: the Slurm
+/// script of `genuma call --plan --sbatch`, or a workflow engine (Nextflow, Snakemake); see
+/// docs/guide/cluster.md. The steps are, in this order:
+///   scatter   one task per shard of the reads: divides the k-mers into partitions
+///   count     one task per partition: counts k-mers and selects those that only the tumour has
+///   pick      one task: merges these candidate k-mers and skips those that the reference contains
+///   label     one task per shard: collects tumour read pairs with candidate k-mers
+///   assemble  one task: assembles these pairs into contigs
+///   place     one task: places the contigs on the reference
+///   recruit   one task per shard: collects the reads of all samples that overlap a candidate change
+///   finish    one task: genotypes and filters the changes, and writes the results
+///
+/// All tasks of a step may run at once; a step needs all tasks of the steps before it. Each task but
+/// `finish` writes one object (file) to the run store, atomically: a task may be killed and repeated,
+/// or run twice at once. A task that is already done is skipped.
 ///
 /// Without a step, prints the progress of the call.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Do one task of a distributed call, on any machine",
+    about = "Run one task of a distributed call; a workflow engine or scheduler runs all",
+    verbatim_doc_comment,
     after_help = "Examples:\n  \
     Plan a call with 4 shards and 8 partitions, and do all its tasks on this machine:\n    \
     genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
@@ -48,10 +61,10 @@ use crate::{command_line, logging, size_format};
 pub(crate) struct Args {
     /// Run store: a folder, s3://bucket/prefix or gs://bucket/prefix
     run: String,
-    /// Step to do; without it the progress of the call is printed
+    /// Step that the task belongs to; without it the progress of the call is printed
     #[arg(value_parser = ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"])]
     step: Option<String>,
-    /// Number of the shard or partition, from 1 on; not needed for steps of one task
+    /// Number of the task, from 1 on: that of the shard or partition; not needed for steps that have one task
     #[arg(value_name = "NUMBER")]
     number: Option<u32>,
     /// Do the task again even if it is done
@@ -205,8 +218,17 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
 fn is_done(plan: &DistributedPlan, depot: &RunStore, step: Step) -> anyhow::Result<bool> {
     match plan.call.find_step_object(depot, step) {
         Ok(object) => Ok(object.is_some()),
-        Err(error @ (step_output::Error::Damaged { .. } | step_output::Error::OtherRun { .. })) => {
-            warn!("{error}; the task is done again");
+        Err(step_output::Error::Damaged { object, what }) => {
+            warn!(
+                "{object}: damaged ({what}), so the task is done again now and replaces it; nothing else needs to be done"
+            );
+            Ok(false)
+        }
+        Err(step_output::Error::OtherRun { object, difference }) => {
+            warn!(
+                "{object}: made for another plan ({difference}), so the task is done again now and replaces it; \
+                 if you need both plans, give each its own run store"
+            );
             Ok(false)
         }
         Err(error) => Err(error.into()),

@@ -65,9 +65,9 @@ enum TableCommand {
     Intersect(CombineArgs),
     /// Write the k-mers of the first table that are in no other table
     Subtract(CombineArgs),
-    /// Write the k-mers of a table whose counts are within limits
+    /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
-    /// Describe a table
+    /// Show the k-mer length, samples, minimum counts and size of a table
     Info(info::Args),
 }
 
@@ -84,13 +84,13 @@ struct CombineArgs {
     /// for union, min for intersect, first for subtract]
     #[arg(long, value_name = "MODE")]
     counts: Option<CountMode>,
-    /// Treat lower counts in the input tables as 0
+    /// Ignore counts below this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     min_input_count: u32,
-    /// Treat higher counts in the input tables as 0
+    /// Ignore counts above this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
     max_input_count: Option<u32>,
-    /// Names of the result's samples, in the order of the tables
+    /// Names of the result's samples, in the order of the tables, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     names: Vec<String>,
     #[command(flatten)]
@@ -108,7 +108,8 @@ struct FilterArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// Samples whose counts, summed, are compared with the limits [default: all samples]
+    /// Samples, separated by commas, whose counts are compared with --min and --max: their sum instead of that of all
+    /// samples. The counts of all samples are written
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sample: Vec<String>,
     #[command(flatten)]
@@ -120,10 +121,12 @@ struct FilterArgs {
 /// Limits of the counts of the k-mers that are written.
 #[derive(Debug, Clone, Copy, clap::Args)]
 struct CountLimits {
-    /// Minimum count of a k-mer that is written, summed over the samples of the result
+    /// Write only k-mers whose count in the result is at least this; if the result has several samples, the sum of
+    /// their counts is compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     min: u64,
-    /// Maximum count of a k-mer that is written, summed over the samples of the result
+    /// Write only k-mers whose count in the result is at most this; if the result has several samples, the sum of their
+    /// counts is compared
     #[arg(long, value_name = "N")]
     max: Option<u64>,
 }
@@ -429,19 +432,27 @@ fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) 
 fn warn_about_differences(tables: &[OpenTable]) {
     let first = &tables[0];
     type Setting = (&'static str, fn(&TableNote) -> u64);
-    let each: [Setting; 3] = [
-        ("minimum counts (--min-count)", |note| note.min_count.into()),
+    let limits: [Setting; 2] = [
+        ("minimum counts (--min-count, --min)", |note| note.min_count.into()),
         ("minimum base qualities (--min-base-quality)", |note| note.min_base_quality.into()),
-        ("kinds of counts (panel 0, other 1)", |note| u64::from(note.num_panel_samples().is_none())),
     ];
-    for (what, of) in each {
-        if let Some(other) = tables.iter().find(|table| of(&table.note) != of(&first.note)) {
+    for (what, limit) in limits {
+        if let Some(other) = tables.iter().find(|table| limit(&table.note) != limit(&first.note)) {
             let (a, b) = (first.scan.path().display(), other.scan.path().display());
-            let (of_a, of_b) = (of(&first.note), of(&other.note));
+            let (limit_a, limit_b) = (limit(&first.note), limit(&other.note));
             warn!(
-                "{a} and {b} have different {what}: {of_a} and {of_b}; k-mers may be missing in one table for this reason alone"
+                "{a} and {b} were made with different {what}, {limit_a} and {limit_b}: a sample may have k-mers that its table \
+                 lacks; for exact results make all tables with the same value"
             );
         }
+    }
+    let is_panel = |table: &&OpenTable| table.note.num_panel_samples().is_some();
+    if let (Some(panel), Some(other)) = (tables.iter().find(is_panel), tables.iter().find(|table| !is_panel(table))) {
+        let (panel, other) = (panel.scan.path().display(), other.scan.path().display());
+        warn!(
+            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: counts that combine \
+             both, and limits on these, have no meaning; --counts columns (with subtract: first) keeps them apart"
+        );
     }
 }
 

@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// Print JSON instead of a table; sizes are in bytes
     #[arg(long)]
     json: bool,
-    /// Show the machine of a recording instead of this one
+    /// Show the machine of a recording that --record wrote, instead of this one
     #[arg(long, value_name = "RECORDING", conflicts_with = "synthetic")]
     from: Option<PathBuf>,
-    /// Show a described machine, such as '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node'
+    /// Show the machine that this text describes, such as '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node'
     #[arg(long, value_name = "TEXT")]
     synthetic: Option<String>,
     /// Also record this machine in a text file; the recording has no names of hosts, users or control groups

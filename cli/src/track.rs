@@ -152,7 +152,7 @@ fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
     if !tracking.untracked.is_empty() {
         let total = tracking.untracked.len() + tracking.changes.len();
         warn!(
-            "{} of {total} variants cannot be tracked; the table gives the reason for each",
+            "{} of {total} variants cannot be tracked, so the results are those of the others; the output gives the reason for each",
             tracking.untracked.len()
         );
     }

@@ -317,7 +317,10 @@ impl Upload<'_> {
             attempts_left -= 1;
             match self.try_multipart(ranges) {
                 Err(Error::ObjectRemoved { .. }) if attempts_left > 0 => {
-                    tracing::warn!("the upload of {} was lost; sending it again", self.url);
+                    tracing::warn!(
+                        "the upload of {} was lost and is sent again, which only takes longer; nothing needs to be done",
+                        self.url
+                    );
                 }
                 Err(Error::ObjectRemoved { object }) => {
                     let reason = format!("its upload was lost {MAX_UPLOAD_ATTEMPTS} times");

@@ -59,7 +59,11 @@ pub(crate) fn retry<T>(
                 }
                 // A busy service rejects some requests: report only repeated failures.
                 if tries > SILENT_TRIES {
-                    tracing::warn!("cannot {action} {object}: {reason}; retrying");
+                    tracing::warn!(
+                        "cannot {action} {object}: {reason}; retrying for at most {} s, and nothing is lost so far; if this goes on, \
+                         check the network and the storage service",
+                        timeout.as_secs()
+                    );
                 }
             }
         }

@@ -76,7 +76,8 @@ impl WorkFolder {
             tracing::info!("{}: nothing to resume, so this run starts from the beginning", path.display());
         } else if !resume && has_units {
             tracing::warn!(
-                "{}: the results of an interrupted run are discarded; use --resume to keep them",
+                "{}: the results of an interrupted run are discarded, and this run starts from the beginning; to continue an \
+                 interrupted run, start it again with --resume",
                 path.display()
             );
         }
@@ -135,7 +136,10 @@ pub fn remove_unfinished_files(path: &Path) -> bool {
 
 /// Message for the user: which folder keeps the results of finished units and how to resume from there.
 pub fn resume_hint(path: &Path) -> String {
-    format!("finished steps are kept in {}: run the same command with --resume to continue", path.display())
+    format!(
+        "the results of finished units are kept in {}: run the same command with --resume to continue",
+        path.display()
+    )
 }
 
 /// Removes the work folder that an interrupted run left, if it exists.
@@ -178,7 +182,10 @@ fn remove_work_folder(path: &Path) {
     // A mount point, or a folder reached through a symbolic link, cannot be removed: it stays empty.
     let gone = cleared.is_ok() && (fs::remove_dir(path).is_ok() || file_names(path).is_ok_and(|n| n.is_empty()));
     if !gone && path.exists() {
-        tracing::warn!("{}: cannot remove the work folder completely", path.display());
+        tracing::warn!(
+            "{}: cannot remove the work folder completely; its files are not needed any more: remove them yourself",
+            path.display()
+        );
     }
 }
 

@@ -11,7 +11,12 @@ use std::thread::{self, ScopedJoinHandle};
 /// Warns once that the system cannot start all requested threads.
 fn warn_fewer_threads(started: usize, threads: usize, reason: &io::Error) {
     static WARNED: Once = Once::new();
-    WARNED.call_once(|| tracing::warn!("only {started} of {threads} threads can be started: {reason}"));
+    WARNED.call_once(|| {
+        tracing::warn!(
+            "only {started} of {threads} threads can be started ({reason}): the result is the same, but takes longer; raise the \
+             limit on threads (ulimit -u, pids of the container) or lower --threads"
+        );
+    });
 }
 
 /// Calls `worker` with the numbers 0, 1, … on up to `threads` threads (at least one) and returns the results by

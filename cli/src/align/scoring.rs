@@ -24,24 +24,24 @@ impl FromStr for NumberPair {
 
 /// Alignment scores, and which alignments are reported.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Engine genuma (letters as in bwa mem)")]
+#[command(next_help_heading = "Only for --engine genuma (letters as in bwa mem)")]
 pub(crate) struct ScoringArgs {
-    /// Score of a matching base; scales the defaults of -B -O -E -L -U -T [default: 1]
+    /// Score of a matching base; the defaults of -B, -O, -E, -L, -U and -T are multiplied by it [default: 1]
     #[arg(short = 'A', long = "match", value_name = "N")]
     match_score: Option<u8>,
     /// Penalty of a mismatch [default: 4]
     #[arg(short = 'B', long = "mismatch", value_name = "N")]
     mismatch_penalty: Option<u16>,
-    /// Penalty of opening a deletion, an insertion [default: 6,6]
+    /// Penalty of opening a gap; two numbers are for deletions and insertions [default: 6,6]
     #[arg(short = 'O', long = "gap-open", value_name = "N[,N]")]
     gap_open_penalty: Option<NumberPair>,
-    /// Penalty of each base of a deletion, an insertion [default: 1,1]
+    /// Penalty of each base of a gap; two numbers are for deletions and insertions [default: 1,1]
     #[arg(short = 'E', long = "gap-extend", value_name = "N[,N]")]
     gap_extend_penalty: Option<NumberPair>,
-    /// Penalty of clipping the 5' end, the 3' end [default: 5,5]
+    /// Penalty of clipping an end of a read; two numbers are for the 5' and the 3' end [default: 5,5]
     #[arg(short = 'L', long = "clip", value_name = "N[,N]")]
     clip_penalty: Option<NumberPair>,
-    /// Penalty of a pair that is not properly paired [default: 17]
+    /// Penalty of placing the mates of a pair independently instead of as a proper pair [default: 17]
     #[arg(short = 'U', long = "unpaired", value_name = "N")]
     unpaired_penalty: Option<u16>,
     /// Minimum score of a reported alignment [default: 30]
@@ -62,8 +62,8 @@ pub(crate) struct ScoringArgs {
     /// Treat ALT contigs, which ref.fa.alt lists, like any other sequence
     #[arg(short = 'j', long = "ignore-alt")]
     ignore_alt: bool,
-    /// Report other positions in the tag XA if there are at most this many, or at most the second number with ALT
-    /// contigs (-h of bwa mem) [default: 5,200]
+    /// Write the tag XA, which lists the other positions of a read, only if there are at most this many; the second
+    /// number is for reads with positions on ALT contigs (-h of bwa mem) [default: 5,200]
     #[arg(long = "named-places", value_name = "N[,N]")]
     max_xa_placements: Option<NumberPair>,
 }

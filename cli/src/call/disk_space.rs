@@ -44,7 +44,8 @@ pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> any
     if let Some(asked) = requested.filter(|&asked| asked > max_bytes) {
         let (asked, folder) = (size_format::format_bytes(asked), folder.display());
         warn!(
-            "--scratch: {asked} are more than what is free in {folder}; {} are used",
+            "--scratch: {asked} are more than what is free in {folder}, so at most {} are used: the calls are the same, but the \
+             input may be read more often; for more space choose another folder with --work",
             size_format::format_bytes(max_bytes)
         );
     }

@@ -39,7 +39,10 @@ pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
     let total = read_meminfo_bytes(Path::new("/"), "MemTotal:").unwrap_or(requested);
     if requested > total {
         let (asked, all) = (size_format::format_bytes(requested), size_format::format_bytes(total));
-        tracing::warn!("--memory: {asked} are more than the {all} of this machine; {all} are used");
+        tracing::warn!(
+            "--memory: {asked} are more than the {all} of this machine, so the limit is {all}: the result is the same, but other \
+             programs may run out of memory; give less"
+        );
     }
     requested.min(total)
 }

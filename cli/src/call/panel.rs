@@ -41,7 +41,8 @@ pub(crate) fn open_panel(table: &Path, k: u32, least: Option<u32>) -> anyhow::Re
     if note.min_count > least {
         let min_normals = note.min_count;
         tracing::warn!(
-            "{path}: contains only k-mers of {min_normals} or more normals, so --panel-least {least} has the effect of {min_normals}"
+            "{path}: contains only k-mers of {min_normals} or more normals, so --panel-least {least} has the effect of {min_normals}: \
+             variants of fewer normals are not filtered; to filter them, create the panel with --min {least}"
         );
     }
     Ok(PanelOfNormals { table: table.to_path_buf(), min_normals: least })

@@ -65,7 +65,8 @@ fn choose_sample_names(lanes: &[Lane], given: SampleNameOptions<'_>, tumours: &[
     let mut seen = BTreeSet::new();
     if let Some(twice) = from_read_groups.iter().flatten().find(|name| !seen.insert(*name)) {
         warn!(
-            "read groups of two samples have the same name {twice} (SM tag): default names are used; give names with NAME= or --normal-name"
+            "read groups of two samples have the same name {twice} (SM tag), so the output has default sample names: check that the \
+             files are of different samples, and name these with NAME= before a tumour's files or, in `genuma call`, --normal-name"
         );
         from_read_groups.fill(None);
     }

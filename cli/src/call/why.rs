@@ -32,7 +32,10 @@ pub(crate) fn parse_questions(asked: &[String], reference: Option<&Path>) -> any
                 let VcfRecord { chrom, pos, alternate, .. } = &record;
                 // A VCF file can contain records without sequence. They are skipped with a warning.
                 if alternate == "<INS>" {
-                    warn!("{asked}: {chrom}:{pos}: skipped, because the insertion has no sequence");
+                    warn!(
+                        "{asked}: {chrom}:{pos}: not explained, because the insertion has no sequence; calls are the same. \
+                         Write its sequence in ALT to have it explained"
+                    );
                     continue;
                 }
                 questions

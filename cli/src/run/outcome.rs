@@ -24,7 +24,8 @@ impl RunOutcome<'_> {
         for (i, (instance, seat)) in self.summary.instances.iter().zip(seats).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
                 warn!(
-                    "instance {}: memory policy {policy} was requested, but the index is on {}",
+                    "instance {}: memory policy {policy} was requested, but the index is on {}: the records are the same, but may \
+                     have taken longer; check that the requested nodes have enough free memory (numastat -m)",
                     i + 1,
                     format_node_shares(&pages.index)
                 );
@@ -33,7 +34,8 @@ impl RunOutcome<'_> {
                 && !found.may_run_on.is_subset(&seat.cpus)
             {
                 warn!(
-                    "instance {}: was assigned CPUs {}, but its threads may run on {}",
+                    "instance {}: was assigned CPUs {}, but its threads may run on {}: the records are the same, but may have taken \
+                     longer; if the aligner binds threads to CPUs itself, switch that off",
                     i + 1,
                     seat.cpus,
                     found.may_run_on

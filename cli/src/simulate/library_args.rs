@@ -123,11 +123,11 @@ pub(crate) struct LibraryArgs {
     /// Coefficient of variation of the depth along the genome, in waves of 1-5 kb that the samples mostly share
     #[arg(long, value_name = "CV", help_heading = "Coverage")]
     unevenness: Option<f64>,
-    /// Capture targets that are made at random. Depths are those of the targets, and somatic variants are placed in
-    /// the targets
+    /// Sequence mainly capture targets, which are chosen at random. Depths are those of the targets, and somatic
+    /// variants are placed in the targets
     #[arg(long, value_name = "KIND", help_heading = "Coverage", conflicts_with = "targets")]
     capture: Option<CaptureKind>,
-    /// Capture the targets of this file
+    /// Sequence mainly the regions of this file, as --capture does
     #[arg(long, value_name = "BED", help_heading = "Coverage")]
     targets: Option<PathBuf>,
     /// Depth outside the targets relative to the depth of the targets [default: 0.01]
@@ -185,8 +185,8 @@ pub(crate) struct LibraryArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
     subclonal_aneuploidy: f64,
 
-    /// Mean depth, in both samples, of a made mitochondrial genome: circular, with somatic variants in 3-60% of the
-    /// copies; 2000 is usual [default: 0; with --genome-like human 1000]
+    /// Mean depth, in both samples, of a generated mitochondrial genome: circular, with somatic variants in 3-60% of
+    /// the copies; 2000 is usual [default: 0; with --genome-like human 1000]
     #[arg(long, value_name = "X", help_heading = "Samples")]
     mitochondrion: Option<f64>,
     /// Share of the tumour sample's reads that come from another person
@@ -198,14 +198,14 @@ pub(crate) struct LibraryArgs {
     /// Relationship of the other person to the patient
     #[arg(long, value_name = "KIN", default_value = "unrelated", help_heading = "Samples")]
     foreign_kin: RelativeName,
-    /// Genome of the foreign reads instead, such as another species'
+    /// Genome of the foreign reads, such as that of another species, instead of another person's
     #[arg(long, value_name = "FASTA", help_heading = "Samples")]
     foreign_genome: Option<PathBuf>,
-    /// Sequences, such as viruses; random pieces of 500-5000 bp of these are integrated into the tumour's genome, in
-    /// addition to other variants
+    /// FASTA file with sequences, such as viruses: random pieces of 500-5000 bp of these are integrated into the
+    /// tumour's genome, in addition to other variants
     #[arg(long, value_name = "FASTA", help_heading = "Somatic variants")]
     integrate: Option<PathBuf>,
-    /// Number of integrated pieces
+    /// Number of pieces that --integrate adds
     #[arg(long, value_name = "N", default_value_t = 10, requires = "integrate", help_heading = "Somatic variants")]
     integrations: usize,
 }

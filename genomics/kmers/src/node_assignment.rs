@@ -20,7 +20,10 @@ impl NodeAssignment {
         match Sysfs::new().topology() {
             Ok(topology) => Self::for_topology(&topology, threads),
             Err(error) => {
-                tracing::warn!("cannot read the NUMA topology, so threads and memory are not bound to nodes: {error}");
+                tracing::warn!(
+                    "cannot read the NUMA topology ({error}), so threads and memory are not bound to nodes: results are the same, \
+                     but may take longer; check that /sys is readable"
+                );
                 Self::single_node(threads)
             }
         }

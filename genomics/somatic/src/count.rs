@@ -504,7 +504,10 @@ impl CountingUnit<'_> {
     ) -> Result<(PartitionCountResult, PackedReadsOutcome), Error> {
         let path = packed_reads_path(store);
         let refused = |error: spill::Error| {
-            tracing::warn!("{error}; later passes read the input files again");
+            tracing::warn!(
+                "packed reads cannot be written ({error}), so later passes read the input files again: the calls are the same, but \
+                 take longer; check the disk of the work folder (--work)"
+            );
             PackedReadsOutcome::WriteFailed(budget_bytes)
         };
         let packed_writer = match PackedReadsWriter::create(&path, budget_bytes) {

@@ -183,7 +183,8 @@ impl CallJob {
         let wanted = !self.traced_variants.is_empty() || !self.store.finished_units().contains(&"recruit".to_owned());
         if copy.is_none() && wanted {
             tracing::warn!(
-                "{}: the packed reads are missing or incomplete; the input files are read again",
+                "{}: the packed reads are missing or incomplete; the input files are read again: the calls are the same, but take \
+                 longer; nothing needs to be done",
                 path.display()
             );
         }

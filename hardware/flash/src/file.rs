@@ -18,7 +18,8 @@ fn open_with_direct_io(options: &mut OpenOptions, path: &Path) -> io::Result<Fil
             static WARN_ONCE: Once = Once::new();
             WARN_ONCE.call_once(|| {
                 tracing::warn!(
-                    "{}: the file system does not support direct I/O: tables use the page cache",
+                    "{}: the file system does not support direct I/O, so tables use the page cache: results are the same, but may \
+                     take longer; a table on a local disk is faster",
                     path.display()
                 );
             });

@@ -219,7 +219,8 @@ fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageAccess, Box<
                     static WARN_ONCE: Once = Once::new();
                     WARN_ONCE.call_once(|| {
                         tracing::warn!(
-                            "{} is not permitted here ({error}): tables are read with {}",
+                            "{} is not permitted here ({error}), so tables are read with {}: results are the same, but may take \
+                             longer; allow it in the container or the kernel settings for full speed",
                             PageAccess::name(before),
                             way.name()
                         );

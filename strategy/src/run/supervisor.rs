@@ -164,7 +164,11 @@ impl InstanceSupervisor<'_> {
             self.broker.fail_run(Error::Died { who: self.instance_name(), how, words });
             return false;
         }
-        tracing::warn!("{} {how}: its unfinished reads go to a new process", self.instance_name());
+        tracing::warn!(
+            "{} {how}: its unfinished reads go to a new process, so no record is lost; if this happens again, check that the \
+             machine has enough memory",
+            self.instance_name()
+        );
         true
     }
 }

@@ -158,11 +158,16 @@ fn load_index(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, 
             verify::check_sequences(&sequences, &Reference::read(reference)?, threads)?;
         } else {
             verify::check_ambiguous_ranges(&sequences)?;
-            tracing::warn!("{} does not exist: the index is not compared with the reference", reference.display());
+            tracing::warn!(
+                "{} does not exist, so the index is used without comparing it with the reference: check that it is the index of \
+                 your reference",
+                reference.display()
+            );
         }
         verify::check_transform(&transform, &sequences, threads)?;
         tracing::warn!(
-            "{} is missing: the index was verified base by base, which took {:.1} s; an index built by `genuma index` has this file",
+            "{} is missing: the index was verified base by base, which took {:.1} s, and is right; an index built by `genuma index` \
+             has this file and needs no such check",
             seal::seal_path(&l2b).display(),
             start.elapsed().as_secs_f64()
         );

@@ -253,7 +253,11 @@ impl Strobealign {
             let (built_index, _) = make_index(&sequences, seeding, bits, FREQUENT_SEED_SHARE, threads.max(1));
             check_entries(&path, &built_index, bits)?;
             let seal = seal::seal_path(&path);
-            tracing::warn!("{} is missing: the index was built again and compared with the file", seal.display());
+            tracing::warn!(
+                "{} is missing, so the index was built again in memory to check the index file, which is right: alignments are the \
+                 same, but starting takes longer; an index built by `genuma index` has this file",
+                seal.display()
+            );
             built_index
         };
         let lengths = (0..sequences.names.len()).map(|i| sequences.contig(i).len() as u64);

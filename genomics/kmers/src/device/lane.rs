@@ -114,7 +114,10 @@ impl DeviceLane {
             genuma_gpu::Error::DeviceLost { .. } => {}
             // All lanes find the same; only the first one logs it.
             genuma_gpu::Error::UnsuitableDevice { .. } if !self.number.is_multiple_of(super::LANES) => {}
-            _ => tracing::warn!("{error}; the CPU threads count its remaining bins"),
+            _ => tracing::warn!(
+                "{error}: this GPU is not used any more and the CPU threads count the rest: the result is the same, only slower; \
+                 --gpu off avoids the GPU"
+            ),
         }
     }
 }

@@ -189,7 +189,13 @@ fn fill_from_huge_page_pool(
 /// Warns, once per process, that another page size than requested is used.
 fn warn_page_fallback(asked: &MemoryPlacement, instead: PageSize, why: &str) {
     static WARN_ONCE: Once = Once::new();
-    WARN_ONCE.call_once(|| tracing::warn!("{} are not available, {instead} are used instead: {why}", asked.page_size));
+    WARN_ONCE.call_once(|| {
+        tracing::warn!(
+            "{} are not available ({why}), so {instead} are used: results are the same, but may take longer; an administrator can \
+             provide huge pages (/sys/kernel/mm)",
+            asked.page_size
+        );
+    });
 }
 
 /// Faults in the whole region under `policy`. Returns the policy that the kernel applied.

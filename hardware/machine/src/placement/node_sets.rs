@@ -135,12 +135,17 @@ pub(super) fn count_free_pool_pages(nodes: &IdSet, bytes: usize) -> Option<u64> 
 
 /// Log message: what happens when memory cannot be placed.
 pub(super) const LOCAL_FALLBACK_MESSAGE: &str =
-    "memory is not placed on the requested nodes, local memory is used instead";
+    "memory is not placed on the requested NUMA nodes, local memory is used instead";
 
 /// Warns, once per process, that placement is degraded. `what` names the consequence, `why` the reason.
 pub(super) fn warn_placement_degraded(what: &str, why: &str) {
     static WARN_ONCE: Once = Once::new();
-    WARN_ONCE.call_once(|| tracing::warn!("{what}: {why}"));
+    WARN_ONCE.call_once(|| {
+        tracing::warn!(
+            "{what} ({why}): results are the same, but may take longer; check the limits of the container or batch job on CPUs, \
+             memory nodes and system calls"
+        );
+    });
 }
 
 #[cfg(test)]

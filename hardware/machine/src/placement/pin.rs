@@ -60,7 +60,10 @@ pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
     match before {
         Ok(before) => Ok(pinned(Some(before), cpus.clone())),
         Err(error) if sys::is_forbidden(&error) => {
-            node_sets::warn_placement_degraded("threads are not pinned", &format!("sched_setaffinity: {error}"));
+            node_sets::warn_placement_degraded(
+                "threads are not pinned to CPUs",
+                &format!("sched_setaffinity: {error}"),
+            );
             Ok(pinned(None, usable))
         }
         Err(error) if sys::is_invalid_argument(&error) => Err(Error::CpuNotAllowed { cpus: cpus.clone(), usable }),
@@ -110,7 +113,11 @@ impl Drop for PinnedThread {
         if let Some(before) = &self.previous_affinity
             && let Err(error) = sys::set_thread_affinity(before)
         {
-            tracing::warn!("the thread stays on CPU {}: {error}", self.cpus);
+            tracing::warn!(
+                "a thread stays restricted to CPUs {}, because its earlier CPUs cannot be restored ({error}): results are the same, \
+                 but may take longer; nothing needs to be done",
+                self.cpus
+            );
         }
     }
 }

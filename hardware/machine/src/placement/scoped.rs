@@ -79,7 +79,11 @@ impl Drop for ScopedMemoryPolicy {
         if let Some(before) = &self.previous
             && let Err(error) = sys::set_thread_mempolicy(before)
         {
-            tracing::warn!("the thread keeps its memory policy {}: {error}", self.policy);
+            tracing::warn!(
+                "a thread keeps its memory policy {}, because the earlier one cannot be restored ({error}): results are the same, \
+                 but may take longer; nothing needs to be done",
+                self.policy
+            );
         }
     }
 }

@@ -108,6 +108,6 @@ fn wrong() {
 
 fn one_warning() {
     let said = logged::warnings();
-    assert!(said.len() == 1 && said[0].starts_with("memory is not placed, local memory is used"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("memory is not placed on the requested NUMA nodes"), "{said:?}");
     assert!(said[0].contains("(os error 1)"), "{said:?}");
 }

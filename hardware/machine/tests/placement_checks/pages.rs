@@ -109,7 +109,7 @@ fn pool_too_small() {
     let (placed, _) = place(&MemoryPolicy::Local, PageSize::Huge(64 << 10), HUGE);
     assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
     let said = logged::warnings();
-    assert!(said.len() == 1 && said[0].starts_with("huge pages of 2 MiB cannot be had"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("huge pages of 2 MiB are not available"), "{said:?}");
 }
 
 fn no_size() {

@@ -139,7 +139,10 @@ impl MeasurementBuffers {
         };
         let placed: PlacedSlice<T> = PlacedSlice::new_zeroed(elements, &asked)?;
         if placed.actual_placement().page_size != asked.page_size {
-            self.add_warning(format!("{asked}: in {} instead", placed.actual_placement().page_size));
+            self.add_warning(format!(
+                "memory with {asked} was given in {} instead: its results are for this page size",
+                placed.actual_placement().page_size
+            ));
         }
         let bytes = size_of_val(&placed[..]) as u64;
         let (mut found, mut as_asked) = (BTreeMap::new(), None);
@@ -156,7 +159,9 @@ impl MeasurementBuffers {
                     self.add_warning(format!("{verdict}"));
                 }
             }
-            Err(error) => self.add_warning(format!("cannot query the location of {asked}: {error}")),
+            Err(error) => self.add_warning(format!(
+                "cannot query on which nodes memory with {asked} is, so its results may be those of another node: {error}"
+            )),
         }
         self.add_check(BufferCheck {
             requested_policy: asked.policy.to_string(),

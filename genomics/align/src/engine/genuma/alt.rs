@@ -29,7 +29,8 @@ pub(super) fn read_alt_names(path: &Path, contigs: &Contigs) -> Result<Option<Ha
     unknown.sort_unstable();
     if let Some(first) = unknown.first() {
         tracing::warn!(
-            "{}: the reference has no sequence for {} of {} names, for example {first}",
+            "{}: {} of {} names, such as {first}, are not in the reference and are ignored, so ALT contigs that have other names \
+             there are treated like primary sequences; check that the file belongs to this reference",
             path.display(),
             unknown.len(),
             names.len()
