@@ -33,6 +33,7 @@ use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
+use crate::kmer_length::choose_kmer_length;
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
@@ -128,9 +129,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     panel_least: Option<u32>,
 
-    /// Length of k-mers in bases, 24 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
-    #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
-    k: u32,
+    /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
+    /// [default: 31, or less for reads under 52 bases]
+    #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
+    k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
     min_base_quality: u8,
@@ -285,7 +287,7 @@ impl Args {
             lanes.iter_mut().try_for_each(make_lane_paths_absolute)?;
         }
         let params = CallParams {
-            k: self.k,
+            k: choose_kmer_length(self.k, &lanes),
             min_base_quality: self.min_base_quality,
             min_tumour_count: MIN_TUMOUR_KMER_COUNT,
             min_quality: self.min_quality,
@@ -302,7 +304,7 @@ impl Args {
             },
             None => {
                 let means = build_resources(self.threads, self.memory, self.scratch)?;
-                let devices = self.gpu.choose_counting_devices(&lanes, self.k, means.threads, means.memory)?;
+                let devices = self.gpu.choose_counting_devices(&lanes, params.k, means.threads, means.memory)?;
                 Resources { devices, ..means }
             }
         };
@@ -318,7 +320,7 @@ impl Args {
             check_lanes(&lanes)?
         }
         let panel =
-            self.panel.as_deref().map(|table| panel::open_panel(table, self.k, self.panel_least)).transpose()?;
+            self.panel.as_deref().map(|table| panel::open_panel(table, params.k, self.panel_least)).transpose()?;
         let store = UnitStore {
             work_folder: work,
             fingerprint: fingerprint_inputs(

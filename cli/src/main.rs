@@ -17,6 +17,7 @@ mod forecast;
 mod gpu;
 mod index;
 mod json_file;
+mod kmer_length;
 mod machine_profile;
 mod man;
 mod allocator;

@@ -20,6 +20,7 @@ use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
 use crate::forecast::input;
 use crate::forecast::model::{CallForecast, CallInput};
 use crate::forecast::rates::{MEASURED_RATES, Rates};
+use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::{command_line, gpu, json_file, logging, size_format};
 
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
@@ -73,9 +74,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BASES", default_value_t = 150, value_parser = value_parser!(u32).range(24..=1_000_000), requires = "genome", help_heading = "Input")]
     read_length: u32,
 
-    /// Length of k-mers in bases, 24 to 32
-    #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
-    k: u32,
+    /// Length of k-mers in bases, 17 to 32 [default: 31, or less for reads under 52 bases]
+    #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
+    k: Option<u32>,
     /// summary.json of earlier runs on this machine; times and memory are then predicted from the medians of these
     /// runs
     #[arg(long, value_name = "SUMMARY", num_args = 1.., help_heading = "Method")]
@@ -197,11 +198,12 @@ impl Args {
             devices: Default::default(),
         };
         let read_length = u64::from(self.read_length);
-        let panel = match &self.panel {
-            Some(table) => Some(input::measure_panel_size(panel::open_panel(table, self.k, None)?.table_path())?),
-            None => None,
+        let panel_bytes = |k: u32| -> anyhow::Result<_> {
+            let open = |table| Ok(input::measure_panel_size(panel::open_panel(table, k, None)?.table_path())?);
+            self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
+            let k = self.k.unwrap_or_else(|| kmer_length_for_reads(read_length as f64));
             let [tumour, normal] = depths.map(|depth| (genome as f64 * depth) as u64);
             let bases = [normal, tumour];
             let bytes = bases.map(|n| (n as f64 * MEASURED_RATES.gzip_bytes_per_base) as u64);
@@ -214,9 +216,9 @@ impl Args {
                 read_length,
                 num_files: 4,
                 num_aligned_files: 0,
-                panel,
+                panel: panel_bytes(k)?,
                 reference_bases: Some(genome),
-                k: self.k,
+                k,
                 resources,
             });
         }
@@ -226,7 +228,8 @@ impl Args {
             self.tumor.samples_and_lanes(&self.normal, SampleNameOptions::default(), self.interleaved, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
-        Ok(input::measure_call_input(&lanes, reference, panel, self.k, resources))
+        let k = choose_kmer_length(self.k, &lanes);
+        Ok(input::measure_call_input(&lanes, reference, panel_bytes(k)?, k, resources))
     }
 
     /// Free disk space that k-mers and packed reads may use in the work folder, or in the folder in which it would be

@@ -161,8 +161,8 @@ fn samples_of_different_read_length_are_called_with_a_warning() {
 fn options_out_of_range() {
     let out = scratch("options").join("out");
     let refused = |options: &[&str], parts: &[&str]| refused(&data().call_with(&out, options), 2, parts);
-    refused(&["-k", "23"], &["23 is not in 24..=32"]);
-    refused(&["-k", "33"], &["33 is not in 24..=32"]);
+    refused(&["-k", "16"], &["16 is not in 17..=32"]);
+    refused(&["-k", "33"], &["33 is not in 17..=32"]);
     refused(&["--threads", "0"], &["0 is not in 1.."]);
     refused(&["--memory", "lots"], &["'lots' is not a size", "such as 8G"]);
     refused(&["--memory", "100k"], &["of memory is too little", "raise --memory or lower --threads"]);

@@ -43,7 +43,7 @@ fn filter_position(minimizer: u32, shift: u32) -> (usize, u64) {
 }
 
 impl MinimizerFilter {
-    /// Builds the filter for canonical or other `kmers` of `k` bases (24 to 32); either strand of each passes.
+    /// Builds the filter for canonical or other `kmers` of `k` bases (17 to 32); either strand of each passes.
     pub fn new(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
         let mut sifter = FilterScratch::new(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);

@@ -26,8 +26,8 @@ use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePa
 /// ([`crate::count_in_partitions`]) each root is counted once.
 ///
 /// Each thread passes its pairs through its own `prepare`, which is returned. After all reads are read, `select` is
-/// created from the total number of k-mers of each sample. It receives each root once with all its counters, and
-/// pushes the items to keep. The items are returned sorted, so the result does not depend on bins and threads.
+/// created from the total number of k-mers of each sample and from all `prepare`, which have seen all pairs. It
+/// receives each root once with all its counters, and pushes the items to keep. The items are returned sorted, so the result does not depend on bins and threads.
 ///
 /// # Errors
 /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file fails;
@@ -37,7 +37,7 @@ pub fn count<P: Ord + Send, const S: usize, R, F>(
     params: &CountParams,
     meter: &ProgressCounters,
     prepare: impl Fn() -> R + Sync,
-    select: impl FnOnce(&[u64; S]) -> F,
+    select: impl FnOnce(&[u64; S], &mut [R]) -> F,
 ) -> Result<(CountResult<P, S>, Vec<R>), Error>
 where
     R: PreparePair,
@@ -47,8 +47,8 @@ where
     let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
     let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::new(&demand, params.memory_for_threads());
-    let (scattered, prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
-    let select = select(&scattered.totals.kmers);
+    let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
+    let select = select(&scattered.totals.kmers, &mut prepared);
     Ok((scattered.select_roots(select)?, prepared))
 }
 

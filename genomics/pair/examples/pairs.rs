@@ -41,7 +41,7 @@ impl Set {
             Ok::<(), genuma_reads::Error>(())
         })
         .expect("reads");
-        let sampled = sampling.into_sketch();
+        let sampled = sampling.take_sketch();
         assert!(sampled.sampled_root_share() == 1.0, "{name}: a smaller genome, so that all k-mers have room");
         let of = |root: RootCounters| {
             let slots = root.counts.into_iter().enumerate().filter(|(_, count)| count[0] > 0);

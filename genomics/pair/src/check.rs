@@ -76,5 +76,5 @@ pub fn check_lanes(
         let bases = [tallies[0].bases(), tallies[tumour].bases()];
         PairCheck { evidence: PairEvidence::from_sketch(&sampled), libraries, bases }
     };
-    Ok((1..).zip(samplings.into_sketches()).map(of).collect())
+    Ok((1..).zip(samplings.take_sketches()).map(of).collect())
 }

@@ -143,6 +143,11 @@ impl LibraryTally {
         self.bases
     }
 
+    /// Median over all pairs of the number of pairs with the same two ends; 0 without pairs.
+    pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
+        self.duplicate_keys.median_pairs_per_key()
+    }
+
     /// Adds the tally of another thread.
     pub fn add_tally(&mut self, other: &LibraryTally) {
         self.pairs += other.pairs;
@@ -179,7 +184,6 @@ impl LibraryObserver {
     /// pairs that are dropped later. If there are far fewer pairs than expected, fewer are sampled.
     pub fn with_expected_pairs(pairs: &[u64]) -> LibraryObserver {
         let of = |pairs: &u64| LibraryTally {
-            duplicate_keys: DuplicateKeys::with_expected_pairs(*pairs),
             details: SampledDetails::with_expected_pairs(*pairs),
             ..LibraryTally::default()
         };
@@ -219,6 +223,11 @@ impl LibraryObserver {
                 detail.cycles.compare_mates([one, two], cut.mates, fragment, &self.error_probabilities);
             }
         }
+    }
+
+    /// The tallies of all samples.
+    pub fn tallies(&self) -> &[LibraryTally] {
+        &self.samples
     }
 
     /// Returns the tallies of all samples.

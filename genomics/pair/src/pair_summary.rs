@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::contamination::{self, Contamination, ContaminationInput, estimate_contamination};
 use crate::coverage::CoverageMetrics;
 use crate::identity::Identity;
+use crate::interval::Estimate;
 use crate::modal_depth::estimate_modal_depth;
 use crate::non_somatic::PairContext;
 use crate::purity::{self, PurityEstimate};
@@ -60,6 +61,10 @@ pub struct PairEvidence {
     /// Depth of both samples at roots with one copy in the genome.
     root_depths: Vec<RootDepth>,
 }
+
+/// Lower end of the interval of the share of another person's DNA from which the tumour is treated as contaminated.
+/// Chosen: a lower share shows too few molecules of an allele for a call.
+const MIN_FOREIGN_SHARE: f64 = 0.005;
 
 /// Minimum mean depth, in molecules, for error rates: from this depth on, one molecule that deviates from all others
 /// is an error. Chosen; a higher value leaves more shallow samples without error rates.
@@ -154,6 +159,14 @@ impl PairEvidence {
             heterozygosity: tally.heterozygosity(modal_depths[0]),
             root_depths: select_single_copy_roots(sampled, modal_depths[0]),
         }
+    }
+
+    /// Share of the tumour's molecules that come from another person, and the share of positions at which that person
+    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or it is unknown.
+    pub fn foreign_dna(&self) -> Option<(Estimate, f64)> {
+        let share = self.summary.contamination[1]?.share;
+        // An unrelated person has such an allele about as often as the patient has two alleles at a position.
+        (share.low >= MIN_FOREIGN_SHARE && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
     }
 
     /// Roots whose positions on the reference are needed by [`Self::summarise`]: those of the heterozygous sites, of

@@ -355,13 +355,13 @@ impl SketchBuilder {
         }
     }
 
-    /// Returns the finished sketch. All writers must have been dropped.
-    pub fn into_sketch(self) -> KmerSketch {
+    /// Takes the finished sketch out of the builder, which is empty afterwards. All writers must have been dropped.
+    pub fn take_sketch(&self) -> KmerSketch {
         self.raise_level_while_full();
         let level = self.level.load(Relaxed);
-        let mut counts = Vec::with_capacity(self.num_kmers.load(Relaxed));
-        for shard in self.shards {
-            let own = shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut counts = Vec::with_capacity(self.num_kmers.swap(0, Relaxed));
+        for shard in &self.shards {
+            let own = std::mem::take(&mut *lock(shard));
             counts.extend(own.slots.into_iter().filter(|(key, _)| *key != EMPTY_KEY));
         }
         counts.sort_unstable_by_key(|count| count.0);
@@ -778,6 +778,25 @@ impl KmerSketch {
         })
     }
 
+    /// Returns each root with its counters, in read pairs.
+    pub fn pair_counters(&self) -> impl Iterator<Item = RootCounters> + '_ {
+        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(|own| {
+            let mut counts = [[0; 2]; 16];
+            own.iter().for_each(|(key, seen)| counts[(key & 15) as usize] = seen.map(|of_sample| of_sample.pairs));
+            RootCounters { root: own[0].0 >> 4, counts }
+        })
+    }
+
+    /// Counts each read pair of a sample as a molecule of its own, for a library whose fragments have fixed ends.
+    pub fn count_pairs_as_molecules(&mut self, sample: usize) {
+        for (_, seen) in &mut self.counts {
+            seen[sample].start_bits = u32::MAX >> (32 - seen[sample].pairs.min(32)).min(31);
+            if seen[sample].pairs == 0 {
+                seen[sample].start_bits = 0;
+            }
+        }
+    }
+
     /// Returns each root with its counters, in molecules.
     pub fn root_counters(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.root_counters_with_shared_starts().map(|(root, _)| root)
@@ -874,7 +893,7 @@ mod tests {
             sampler.add_pair(pair, codes.each_ref().map(BaseCodes::packed), (i % 2) as u8);
         }
         drop(sampler);
-        sampling.into_sketch()
+        sampling.take_sketch()
     }
 
     #[test]
@@ -931,7 +950,7 @@ mod tests {
                 for shard in [&pairs[..100], &pairs[100..]] {
                     together.add_sketch(&sampled(shard, &[70; 100], params));
                 }
-                assert_eq!(together.into_sketch(), part);
+                assert_eq!(together.take_sketch(), part);
             }
         }
     }

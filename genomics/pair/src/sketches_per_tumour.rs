@@ -26,9 +26,9 @@ impl SketchBuilders {
         self.0.iter().zip(others).for_each(|(own, other)| own.add_sketch(other));
     }
 
-    /// Returns the finished sketches, one per tumour. All writers must have been dropped.
-    pub fn into_sketches(self) -> Vec<KmerSketch> {
-        self.0.into_iter().map(SketchBuilder::into_sketch).collect()
+    /// Takes the finished sketches, one per tumour. All writers must have been dropped.
+    pub fn take_sketches(&self) -> Vec<KmerSketch> {
+        self.0.iter().map(SketchBuilder::take_sketch).collect()
     }
 }
 

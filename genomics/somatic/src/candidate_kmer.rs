@@ -12,13 +12,14 @@ use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{mask, reverse_complement_kmer};
 pub use genuma_pair::error_threshold::min_count_above_errors_at_depth;
 use genuma_pair::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
+use genuma_pair::library_model::LibraryModel;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_have_two_alleles};
 
 /// A candidate k-mer: a k-mer that the tumour has and the normal lacks. Its root consists of its k-2 middle bases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct CandidateKmer {
     /// The canonical k-mer (the smaller of the two strands).
     pub kmer: u64,
@@ -33,6 +34,9 @@ pub struct CandidateKmer {
     /// The selector that chose the k-mer: the number of a tumour, or [`POOLED_SELECTOR_NUMBER`] for all tumours pooled.
     /// Counts and root depth are those that the selector saw. Several selectors may choose the same k-mer.
     pub selector: u8,
+    /// Smallest ratio, in percent, of the allele's fraction in the normal to that in the tumour that explains the
+    /// count in the normal; 0 if the slight contamination does that every normal may have.
+    pub tumour_in_normal_percent: u8,
 }
 
 /// Number of the selector that pools the counts of all tumours.
@@ -77,11 +81,67 @@ pub const HIGH_BASE_QUALITY: u8 = 30;
 const MIN_HIGH_QUALITY_COUNT: f64 = 4.0;
 
 /// Minimum number of occurrences with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors do not
-/// explain, where the tumour has `depth` occurrences of the root. In repeats it is lower than
-/// [`min_count_above_errors`].
-pub(crate) fn min_high_quality_count_above_errors(depth: f64) -> f64 {
-    min_count_above_expected_errors(depth * MAX_HIGH_QUALITY_ERROR_RATE).max(MIN_HIGH_QUALITY_COUNT)
+/// explain, where the tumour has `depth` occurrences of the root. `error_rate` is the measured probability of one given wrong
+/// base of good quality, if the tumour is deep enough to measure it.
+pub(crate) fn min_high_quality_count_above_errors(depth: f64, error_rate: Option<f64>) -> f64 {
+    match error_rate {
+        Some(rate) => min_count_above_expected_errors(depth * rate * ERROR_RATE_MARGIN),
+        None => min_count_above_expected_errors(depth * MAX_HIGH_QUALITY_ERROR_RATE).max(MIN_HIGH_QUALITY_COUNT),
+    }
 }
+
+/// Factor by which the error rate of some positions exceeds the mean rate of their substitution. Empirical.
+const ERROR_RATE_MARGIN: f64 = 1.5;
+
+/// Counts of a k-mer and of its root in the normal and in the tumour.
+#[derive(Clone, Copy)]
+struct JointCounts {
+    /// Occurrences of the k-mer.
+    kmer: [u32; 2],
+    /// Expected occurrences in the normal for each occurrence in the tumour, if both have the same share of the
+    /// allele.
+    normal_per_tumour: f64,
+    /// Maximum number of occurrences in the normal in a normal without tumour cells.
+    max_normal_count: f64,
+    /// Occurrences of the root in the normal, if the normal has it with another extension.
+    normal_root: Option<u32>,
+}
+
+impl JointCounts {
+    /// Smallest ratio in percent of the allele fractions that explains the count in the normal; `None` if none does
+    /// up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`].
+    fn tumour_in_normal_percent(&self) -> Option<u8> {
+        let [normal, tumour] = self.kmer.map(f64::from);
+        if normal <= self.max_normal_count {
+            return Some(0);
+        }
+        // A germline allele has the same fraction in both samples.
+        let germline = tumour * self.normal_per_tumour;
+        let most = MAX_GERMLINE_COUNT_SHARE * germline;
+        let most = self.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
+        if normal > most {
+            return None;
+        }
+        let explains = |percent: &u8| {
+            let expected = germline * f64::from(*percent) / 100.0;
+            normal <= 1.0 + expected + TUMOUR_IN_NORMAL_DEVIATIONS * expected.sqrt()
+        };
+        (1..=MAX_TUMOUR_IN_NORMAL_PERCENT).find(explains)
+    }
+}
+
+/// Largest ratio, in percent, of the allele fractions in normal and tumour at which somatic alleles are selected.
+/// Chosen: above it they cannot be told from germline alleles at usual depth.
+const MAX_TUMOUR_IN_NORMAL_PERCENT: u8 = 40;
+/// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that the tumour in
+/// the normal predicts. Chosen: one allele in a hundred has more.
+const TUMOUR_IN_NORMAL_DEVIATIONS: f64 = 2.5;
+/// Maximum count in the normal, as a share of that of a germline allele. Chosen: at a depth of 30, one germline allele in
+/// a hundred has fewer.
+const MAX_GERMLINE_COUNT_SHARE: f64 = 0.5;
+/// Maximum count in the normal of an allele from tumour cells in it, as a share of the count of the root. Chosen as
+/// [`MAX_GERMLINE_COUNT_SHARE`].
+const MAX_TUMOUR_IN_NORMAL_ROOT_SHARE: f64 = 0.2;
 
 /// Selects the candidate k-mers of one tumour, or of all tumours pooled, root by root. Also collects totals over all
 /// roots.
@@ -95,6 +155,10 @@ pub struct CandidateSelector {
     /// Maximum number of occurrences in the normal of a novel k-mer, whatever its count in the tumour. It limits
     /// k-mers with many copies in the tumour.
     max_normal_count: f64,
+    /// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer.
+    min_normal_root_count: u32,
+    /// Measured probability of one given wrong base of good quality in the tumour; `None` if it is unknown.
+    error_rate: Option<f64>,
     mismatched_roots: AtomicU64,
     /// Alleles that the tumour clearly has, collected by the selectors of single tumours only.
     tumour_alleles: TumourAlleleCollector,
@@ -110,9 +174,13 @@ const MAX_CONTAMINATION_SHARE: f64 = 1.0 / 6.0;
 /// Minimum share of a root's depth in the normal from which a k-mer is germline, whatever its count in the tumour.
 /// Empirical.
 const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
-/// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer. With fewer
-/// reads a change cannot be judged, and all tumour sequence would look new where the normal has few reads.
+/// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer, in a normal of
+/// usual depth. With fewer reads a change cannot be judged, and all tumour sequence would look new where the normal has
+/// few reads.
 const MIN_NORMAL_ROOT_COUNT: u32 = 4;
+/// The minimum is 1 for each of this number of read pairs of the normal's depth. Chosen: a root of a normal of 5x has
+/// one occurrence or more, one of a normal of 20x and more has [`MIN_NORMAL_ROOT_COUNT`].
+const NORMAL_DEPTH_PER_ROOT_COUNT: f64 = 4.0;
 /// Minimum number of occurrences in the tumour from which one occurrence in the normal is taken for an error.
 const MIN_CLEAR_TUMOUR_COUNT: u32 = 4;
 /// Minimum ratio of tumour depth to normal depth, normalised by the sizes of the samples, in an amplified region.
@@ -122,14 +190,32 @@ const MIN_COMPARED_ROOT_COUNT: u32 = 8;
 
 impl CandidateSelector {
     /// A selector for a tumour with `depth` occurrences of a single-copy k-mer (0: unknown). `kmers` has the total
-    /// numbers of k-mers of the normal and the tumour; `min_tumour_count` is the minimum number of occurrences in the tumour.
-    pub fn new(k: u32, min_tumour_count: u32, kmers: [u64; 2], depth: f64) -> CandidateSelector {
+    /// numbers of k-mers of the normal and the tumour; `min_tumour_count` is the minimum number of occurrences in the
+    /// tumour.
+    pub fn new(
+        k: u32,
+        min_tumour_count: u32,
+        kmers: [u64; 2],
+        depth: f64,
+        libraries: &LibraryModel,
+    ) -> CandidateSelector {
         let ratio = kmers[NORMAL_SAMPLE as usize] as f64 / kmers[TUMOUR_SAMPLE as usize].max(1) as f64;
+        let error_rate = libraries.tumour.error_rate;
+        // Where an error rate is measured, the minimum at each root is lower.
+        let any_rate = min_count_above_errors_at_depth(depth);
+        let above_errors =
+            error_rate.map_or(any_rate, |_| any_rate.min(min_high_quality_count_above_errors(depth, error_rate)));
+        let normal_root_count = match libraries.normal.depth {
+            0.0 => MIN_NORMAL_ROOT_COUNT,
+            depth => ((depth / NORMAL_DEPTH_PER_ROOT_COUNT) as u32).clamp(1, MIN_NORMAL_ROOT_COUNT),
+        };
         CandidateSelector {
             k,
-            min_tumour_count: min_tumour_count.max(min_count_above_errors_at_depth(depth).ceil() as u32),
+            min_tumour_count: min_tumour_count.max(above_errors.ceil() as u32),
             normal_depth_ratio: ratio,
             max_normal_count: if depth > 0.0 { 1.0 + depth * ratio * MIN_GERMLINE_SHARE } else { f64::INFINITY },
+            min_normal_root_count: normal_root_count,
+            error_rate,
             mismatched_roots: AtomicU64::new(0),
             tumour_alleles: TumourAlleleCollector::default(),
             novel_candidates: AtomicU64::new(0),
@@ -194,14 +280,17 @@ impl CandidateSelector {
         let min_branching_count = if amplified {
             min_count
         } else {
-            min_count.min(min_high_quality_count_above_errors(f64::from(root_in_tumour)))
+            min_count.min(min_high_quality_count_above_errors(f64::from(root_in_tumour), self.error_rate))
         };
         for (slot, counts) in root.counts.iter().enumerate() {
             let [normal, tumour] = view(counts);
             if tumour < self.min_tumour_count {
                 continue;
             }
-            let branching = root_in_normal >= normal + MIN_NORMAL_ROOT_COUNT;
+            let branching = root_in_normal >= normal + self.min_normal_root_count;
+            if f64::from(tumour) < if branching { min_branching_count } else { min_count } {
+                continue;
+            }
             // Where the normal has the root, its own depth predicts the count of a germline allele.
             let ratio =
                 if branching { f64::from(root_in_normal) / f64::from(root_in_tumour) } else { self.normal_depth_ratio };
@@ -214,9 +303,13 @@ impl CandidateSelector {
             // One read of the normal may be an error.
             let most =
                 if tumour >= MIN_CLEAR_TUMOUR_COUNT.max(2 * self.min_tumour_count) { most.max(1.0) } else { most };
-            if f64::from(normal) > most || f64::from(tumour) < if branching { min_branching_count } else { min_count } {
-                continue;
-            }
+            let joint = JointCounts {
+                kmer: [normal, tumour],
+                normal_per_tumour: ratio,
+                max_normal_count: most,
+                normal_root: branching.then_some(root_in_normal),
+            };
+            let Some(tumour_in_normal_percent) = joint.tumour_in_normal_percent() else { continue };
             let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
             let kmer = (first << (2 * (self.k - 1)) | root.root << 2 | last) & mask(self.k);
             let reverse = reverse_complement_kmer(kmer, self.k);
@@ -231,6 +324,7 @@ impl CandidateSelector {
                     normal_count: normal,
                     root_depth: depth,
                     selector: self.number,
+                    tumour_in_normal_percent,
                 });
             }
         }

@@ -5,6 +5,7 @@
 //! that are expected at this depth.
 
 use genuma_kmers::RootCounters;
+use genuma_pair::library_model::LibraryModel;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 use crate::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
@@ -22,17 +23,21 @@ pub struct CandidateSelectors {
 impl CandidateSelectors {
     /// Creates the selectors. `kmers` are the numbers of k-mers of each sample, the normal first. `genome_bases` is
     /// the size of the genome, if known. Each selector outputs about `max_novel_candidates` novel k-mers at most.
+    /// `libraries` describes each tumour with the normal.
     pub fn new(
         k: u32,
         min_tumour_count: u32,
         kmers: &[u64],
         genome_bases: Option<u64>,
         max_novel_candidates: u64,
+        libraries: &[LibraryModel],
     ) -> CandidateSelectors {
         let (normal, tumours) = (kmers[usize::from(NORMAL_SAMPLE)], &kmers[usize::from(TUMOUR_SAMPLE)..]);
         let selector = |number: u8, tumour: u64| {
             let depth = genome_bases.map_or(0.0, |bases| tumour as f64 / bases.max(1) as f64);
-            CandidateSelector::new(k, min_tumour_count, [normal, tumour], depth)
+            let own = usize::from(number).checked_sub(usize::from(TUMOUR_SAMPLE)).and_then(|own| libraries.get(own));
+            let libraries = own.copied().unwrap_or_else(|| LibraryModel::pool_tumours(libraries));
+            CandidateSelector::new(k, min_tumour_count, [normal, tumour], depth, &libraries)
                 .with_novel_kmer_limit(max_novel_candidates)
                 .with_selector_number(number)
         };

@@ -19,13 +19,14 @@ use genuma_kmers::{
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
+use genuma_pair::library_model::{FragmentEnds, LibraryModel};
 use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequences, ReadTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::PairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
 use genuma_reads::packed_reads::{self, PackedReadsIndex, PackedReadsWriter, PairRecorder};
-use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
+use genuma_reads::{Lane, NORMAL_SAMPLE, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
 use genuma_work::spill::{self, LocalObjectRange};
 use genuma_work::unit::{self, UnitStore};
 use genuma_work::{ProgressCounters, ProgressListener};
@@ -42,6 +43,7 @@ use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
 use crate::tumour_alleles::TumourAlleles;
+use crate::tumour_in_normal;
 
 /// Why counting failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,8 @@ pub struct CallCounts {
     /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
     /// taken.
     pub pair_evidence: Vec<PairEvidence>,
+    /// For each tumour, properties of its library and that of the normal.
+    pub library_models: Vec<LibraryModel>,
     /// Index of the packed reads, if there are any.
     pub packed_reads: Option<PackedReadsIndex>,
     /// Counts of what was produced and skipped.
@@ -229,6 +233,14 @@ struct ReadStats {
 }
 
 impl CallCounts {
+    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0 if the tumours'
+    /// alleles show none or too few.
+    pub(crate) fn max_tumour_in_normal_ratio(&self) -> f64 {
+        let modal_depth = median_kmer_depth(&self.spectra[usize::from(NORMAL_SAMPLE)]);
+        let percents = tumour_in_normal_by_selector(&self.tumour_alleles, modal_depth);
+        f64::from(percents[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0
+    }
+
     /// Median depth of a k-mer in the first tumour, of k-mers that are not errors.
     pub(crate) fn median_depth_of_first_tumour(&self) -> f64 {
         median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
@@ -341,6 +353,8 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Evidence of the k-mer sketch of each tumour. Only the result of the first partition has it.
     pair_evidence: Vec<PairEvidence>,
+    /// For each tumour, properties of its library and that of the normal, equal for all partitions.
+    library_models: Vec<LibraryModel>,
     /// Totals over all reads, equal for all partitions.
     totals: SampleTotals,
 }
@@ -433,9 +447,10 @@ impl CountingUnit<'_> {
         let context = CountContext { marker_kmers: marks.as_ref(), expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
             .iter()
-            .map(|&partition| self.load_or_count_partition(store, partition, 0, context))
+            .map(|&partition| self.load_or_count_partition(store, partition, 0, None, context))
             .collect::<Result<_, _>>()?;
         let mut novel: u64 = loaded.iter().map(|result| result.novel_candidates).sum();
+        let mut models = loaded.first().map(|result| result.library_models.clone());
         let estimate = each.into_iter().sum();
         let expected = ExpectedInput::from_read_estimate(&estimate, self.params.k);
         let piped = self.lanes.iter().any(Lane::has_pipe);
@@ -447,7 +462,7 @@ impl CountingUnit<'_> {
         let mut packed_outcome = PackedReadsOutcome::NoRoom(estimate.packed_bytes);
         let mut whole = || {
             let Some(budget_bytes) = budget_bytes else {
-                return Ok(self.count_partition(Partition::WHOLE, 0, None, context)?.0);
+                return Ok(self.count_partition(Partition::WHOLE, 0, None, None, context)?.0);
             };
             let (result, packed_reads) = self.count_whole(store, budget_bytes, context)?;
             packed_outcome = packed_reads;
@@ -456,10 +471,11 @@ impl CountingUnit<'_> {
         let one = |partition| match if partition == Partition::WHOLE {
             whole()
         } else {
-            self.load_or_count_partition(store, partition, novel, context)
+            self.load_or_count_partition(store, partition, novel, models.as_deref(), context)
         } {
             Ok(result) => {
                 novel += result.novel_candidates;
+                models.get_or_insert_with(|| result.library_models.clone());
                 Ok(PartitionOutcome::Counted(result))
             }
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(pipe_scratch_error(None)),
@@ -512,9 +528,9 @@ impl CountingUnit<'_> {
         };
         let packed_writer = match PackedReadsWriter::create(&path, budget_bytes) {
             Ok(packed_writer) => packed_writer,
-            Err(error) => return Ok((self.count_partition(Partition::WHOLE, 0, None, context)?.0, refused(error))),
+            Err(error) => return Ok((self.count_partition(Partition::WHOLE, 0, None, None, context)?.0, refused(error))),
         };
-        let counted = self.count_partition(Partition::WHOLE, 0, Some((&packed_writer, budget_bytes)), context);
+        let counted = self.count_partition(Partition::WHOLE, 0, None, Some((&packed_writer, budget_bytes)), context);
         let counted = counted.map(|(result, recorders)| (result, packed_writer.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
             // The space is needed for other files. If the file cannot be removed it goes with the work folder.
@@ -537,11 +553,12 @@ impl CountingUnit<'_> {
         store: &UnitStore,
         partition: Partition,
         novel: u64,
+        models: Option<&[LibraryModel]>,
         context: CountContext<'_>,
     ) -> Result<PartitionCountResult, Error> {
         let name = partition_unit_name(partition);
         let result: PartitionCountResult = store.run_or_load(&name, &mut Vec::new(), || {
-            Ok::<_, Error>(self.count_partition(partition, novel, None, context)?.0)
+            Ok::<_, Error>(self.count_partition(partition, novel, models, None, context)?.0)
         })?;
         if result.partition != partition {
             let path = store.unit_path(&name);
@@ -557,19 +574,21 @@ impl CountingUnit<'_> {
         of_one * self.samples.tumours().len() as u64
     }
 
-    /// Counts a partition. `novel` is the number of novel k-mers in the partitions counted before. `packed_reads` is the
-    /// writer of packed reads with the bytes of scratch space that they may take.
+    /// Counts a partition. `novel` is the number of novel k-mers in the partitions counted before, `models` describes the
+    /// libraries, if a partition was counted before. `packed_reads` is the writer of packed reads with the bytes of scratch
+    /// space that they may take.
     fn count_partition<'a>(
         &self,
         partition: Partition,
         novel: u64,
+        models: Option<&[LibraryModel]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
         match self.samples.len() {
-            0..=2 => self.count_partition_with::<2>(partition, novel, packed_reads, context),
-            3 | 4 => self.count_partition_with::<4>(partition, novel, packed_reads, context),
-            _ => self.count_partition_with::<MAX_SAMPLES>(partition, novel, packed_reads, context),
+            0..=2 => self.count_partition_with::<2>(partition, novel, models, packed_reads, context),
+            3 | 4 => self.count_partition_with::<4>(partition, novel, models, packed_reads, context),
+            _ => self.count_partition_with::<MAX_SAMPLES>(partition, novel, models, packed_reads, context),
         }
     }
 
@@ -578,6 +597,7 @@ impl CountingUnit<'_> {
         &self,
         partition: Partition,
         novel: u64,
+        models: Option<&[LibraryModel]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
@@ -588,7 +608,8 @@ impl CountingUnit<'_> {
         let params = CountParams { partition, max_scratch_bytes: scratch, ..self.params.clone() };
         let selectors = OnceLock::new();
         // Every pass would make the same sketch, so only the first partition makes it.
-        let sketches = (partition.number() == 0).then(|| self.new_sketches());
+        let sketches = (partition.number() == 0 || models.is_none()).then(|| self.new_sketches());
+        let mut library = models.map_or_else(LibrarySketches::default, LibrarySketches::from_models);
         let (counted, recorders_by_thread) = genuma_kmers::count(
             self.lanes,
             &params,
@@ -597,23 +618,34 @@ impl CountingUnit<'_> {
                 let packed_writer = packed_reads.map(|(packed_writer, _)| packed_writer);
                 PairPreparer::new(params.k, context.expected_pairs, packed_writer, sketches.as_ref())
             },
-            |kmers: &[u64; S]| {
-                visit_root(selectors.get_or_init(|| self.new_selectors(kmers, novel)), context.marker_kmers)
+            |kmers: &[u64; S], preparers| {
+                if let Some(sketches) = &sketches {
+                    preparers.iter_mut().for_each(|preparer: &mut PairPreparer<'_, '_>| preparer.sketch_writers = None);
+                    let mut tallies = vec![LibraryTally::default(); self.samples.len()];
+                    for preparer in preparers.iter() {
+                        let own = preparer.observer.tallies();
+                        tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.add_tally(own));
+                    }
+                    library = LibrarySketches::new(&tallies, sketches);
+                }
+                let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
+                visit_root(selectors, context.marker_kmers)
             },
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.marker_kmers)?;
-        result.pair_evidence = sketches.map_or_else(Vec::new, collect_pair_evidence);
+        result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
+        result.library_models = library.models;
         self.drop_reference_kmers(&mut result)?;
         Ok((result, recorders))
     }
 
     /// Selectors of candidate k-mers. `kmers` are the numbers of k-mers of each sample, `novel` is the number of
     /// novel k-mers in the partitions counted before.
-    fn new_selectors(&self, kmers: &[u64], novel: u64) -> CandidateSelectors {
+    fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.len()];
-        CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel)
+        CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
     }
 
     /// Empty k-mer sketches, one for each tumour.
@@ -655,6 +687,7 @@ impl CountingUnit<'_> {
             spill_peak_bytes: stats.peak_spill_bytes,
             marker_tally: marker_kmers.map(MarkerKmers::take_counts),
             pair_evidence: Vec::new(),
+            library_models: Vec::new(),
             totals: SampleTotals { bases, kmers, stats: read_stats },
         })
     }
@@ -676,7 +709,7 @@ impl CountingUnit<'_> {
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
         let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = ShardIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
-        Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.into_sketches() })
+        Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
     }
 
     /// Counts the partition given in the parameters from the results of all shards.
@@ -692,18 +725,20 @@ impl CountingUnit<'_> {
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let (selectors, marks) = (OnceLock::new(), self.choose_marker_kmers()?);
         let marks = marks.as_ref();
-        let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0)), marks)
-        })?;
-        drop(shards);
         let mut stats = ReadStats::with_samples(self.samples.len());
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
+        let sketches = self.new_sketches();
+        scattered.iter().for_each(|(one, _)| sketches.add_sketches(&one.sketches));
+        let library = LibrarySketches::new(&stats.libraries, &sketches);
+        let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
+            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), marks)
+        })?;
+        drop(shards);
         let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), marks)?;
         if self.params.partition.number() == 0 {
-            let all = self.new_sketches();
-            scattered.iter().for_each(|(one, _)| all.add_sketches(&one.sketches));
-            result.pair_evidence = collect_pair_evidence(all);
+            result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
         }
+        result.library_models = library.models;
         Ok(result)
     }
 
@@ -776,6 +811,7 @@ impl CountingUnit<'_> {
             spill_peak_bytes,
             marker_tally: marks,
             pair_evidence,
+            library_models,
             totals: SampleTotals { bases, stats: ReadStats { trimmed, libraries, aligned }, .. },
             ..
         } = all;
@@ -815,8 +851,19 @@ impl CountingUnit<'_> {
             left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
         }
         // The depths are known only after all partitions are counted.
-        let median_depths = values_by_selector(spectra.iter().map(|spectrum| median_kmer_depth(spectrum)));
-        candidates.retain(|p| !p.needs_high_quality() || p.is_in_repeat(median_depths[usize::from(p.selector)]));
+        let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
+        let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
+        let pooled = LibraryModel::pool_tumours(&library_models);
+        let has_error_rate: Vec<bool> =
+            std::iter::once(&pooled).chain(&library_models).map(|model| model.tumour.error_rate.is_some()).collect();
+        candidates.retain(|p| {
+            let selector = usize::from(p.selector);
+            !p.needs_high_quality()
+                || has_error_rate.get(selector) == Some(&true)
+                || p.is_in_repeat(median_depths[selector])
+        });
+        let in_normal = tumour_in_normal_by_selector(&tumour_alleles, median_depths_of_samples[0]);
+        candidates.retain(|p| p.tumour_in_normal_percent <= in_normal[usize::from(p.selector)]);
         if self.genome_bases.is_none() {
             let depth = values_by_selector(KmerDepths::from_spectra(&spectra).kmer);
             candidates.retain(|p| {
@@ -871,11 +918,31 @@ impl CountingUnit<'_> {
             libraries,
             known_sequences: known,
             pair_evidence,
+            library_models,
             packed_reads: copied,
             ledger,
         })
     }
 }
+
+/// Largest ratio of the allele fractions in normal and tumour, in percent, that tumour cells in the normal make, by
+/// selector; 0 where the tumour's alleles show none or too few.
+fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
+    let percent = |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio(alleles, modal_depth, MIN_TUMOUR_ALLELES) {
+        Ok(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
+        _ => 0,
+    };
+    let of_tumours: Vec<u8> = alleles.iter().map(percent).collect();
+    let pooled = of_tumours.iter().copied().max().unwrap_or(0);
+    std::iter::once(pooled).chain(of_tumours).collect()
+}
+
+/// Minimum number of alleles that only the tumour has to estimate the tumour in the normal before calling. Chosen: fewer
+/// than a reported estimate needs, as only the limits of the interval are used.
+const MIN_TUMOUR_ALLELES: u64 = 5;
+/// Lower end of the interval of the ratio of the allele fractions in normal and tumour from which the normal is treated
+/// as one with tumour cells. Chosen: selection allows for less in every normal.
+const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
 
 /// The function that the counter calls for each root: selects candidates and counts marker k-mers.
 fn visit_root<'a, const S: usize>(
@@ -898,9 +965,35 @@ fn values_by_selector(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
     by_rule
 }
 
-/// Evaluates the k-mer sketch of each tumour and the normal.
-fn collect_pair_evidence(sketches: SketchBuilders) -> Vec<PairEvidence> {
-    sketches.into_sketches().iter().map(PairEvidence::from_sketch).collect()
+/// The k-mer sketch of each tumour and the normal, and what it shows about their libraries.
+#[derive(Default)]
+struct LibrarySketches {
+    /// One sketch for each tumour; empty if an earlier pass made them.
+    sketches: Vec<KmerSketch>,
+    /// One model for each tumour.
+    models: Vec<LibraryModel>,
+}
+
+impl LibrarySketches {
+    /// Takes the sketches. `tallies` are those of all samples.
+    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders) -> LibrarySketches {
+        let mut sketches = sketches.take_sketches();
+        let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| LibraryModel::from_reads([&tallies[0], tumour], sketch);
+        let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
+        for (sketch, model) in sketches.iter_mut().zip(&models) {
+            for (sample, library) in [model.normal, model.tumour].into_iter().enumerate() {
+                if library.fragment_ends == FragmentEnds::Fixed {
+                    sketch.count_pairs_as_molecules(sample);
+                }
+            }
+        }
+        LibrarySketches { sketches, models }
+    }
+
+    /// The models of an earlier pass, without sketches.
+    fn from_models(models: &[LibraryModel]) -> LibrarySketches {
+        LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
+    }
 }
 
 /// Merges the results of all partitions.
@@ -940,6 +1033,11 @@ impl PartitionCountResult {
             .for_each(|(all, partition)| all.add_alleles(partition));
         if self.pair_evidence.is_empty() {
             self.pair_evidence = other.pair_evidence;
+        }
+        if self.library_models != other.library_models {
+            return Err(Error::Input(
+                "the partitions describe the libraries differently: start again without --resume".into(),
+            ));
         }
         self.novel_candidates += other.novel_candidates;
         self.reference_kmers += other.reference_kmers;

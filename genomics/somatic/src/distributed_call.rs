@@ -421,6 +421,7 @@ impl StepRunner<'_> {
                 memory_bytes: memory,
                 work_dir: self.work_dir,
                 traced_kmers: &[],
+                libraries: &counts.library_models,
             };
             let mut assembler = GroupAssembler::new(params);
             let mut fetched = Vec::new();
@@ -433,10 +434,8 @@ impl StepRunner<'_> {
                 }
                 fetched.push(opened.fetched);
             }
-            Ok(AssembleStepResult {
-                counts,
-                contigs: ContigAssemblyResult::from_assembly(assembler.assemble_all_groups()?),
-            })
+            let contigs = ContigAssemblyResult::from_assembly(assembler.assemble_all_groups()?);
+            Ok(AssembleStepResult { counts, contigs })
         })
     }
 

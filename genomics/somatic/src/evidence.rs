@@ -53,7 +53,7 @@ impl<'a> LocusEvidence<'a> {
         let likelihoods = compute_read_likelihoods(&haplotypes, placed_reads, pairs, errors);
         let mut members: Vec<u32> = placed_reads.iter().map(|r| r.pair).collect();
         members.dedup();
-        let molecules = MoleculeAssignment::from_pairs(&members, pairs);
+        let molecules = MoleculeAssignment::from_pairs(&members, pairs, &errors.fragment_ends);
         LocusEvidence {
             contig,
             reads: placed_reads,
@@ -132,6 +132,16 @@ impl<'a> LocusEvidence<'a> {
         error_frequency(self.contig, f)
     }
 
+    /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
+    pub(crate) fn error_probability(&self, f: usize) -> f64 {
+        match self.error_frequency_of_change(f) {
+            ErrorFrequency::Common => self.errors.common_error_probability,
+            ErrorFrequency::Rare => {
+                sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability.min(self.errors.common_error_probability)
+            }
+        }
+    }
+
     /// Votes of the molecules on change `f`, for each sample, sorted by pair.
     pub fn molecule_votes(&self, f: usize) -> Vec<Vec<MoleculeVote>> {
         self.votes_and_slippage(f).0
@@ -143,10 +153,7 @@ impl<'a> LocusEvidence<'a> {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
         let slips = length.as_ref().map_or(SlippageRate::default(), |change| change.slippage_rate(self.errors));
-        let error_probability = match self.error_frequency_of_change(f) {
-            ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
-            ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
-        };
+        let error_probability = self.error_probability(f);
         let mut votes = vec![Vec::new(); self.errors.num_samples()];
         for likelihoods in &self.read_likelihoods {
             let log_odds = self.log_odds(likelihoods, f, length.as_ref());

@@ -85,6 +85,8 @@ pub enum Filter {
     Repeat,
     /// The contig has so many differences from its locus that it comes from another locus.
     Divergent,
+    /// The allele is as frequent as alleles of another person, whose DNA is in the tumour.
+    Contamination,
     /// The sequence near the change is a fold-back artefact of the library.
     FoldBack,
     /// Normals of the panel have the allele too.
@@ -93,7 +95,7 @@ pub enum Filter {
 
 impl Filter {
     /// All filters with their ID and the description for the VCF header.
-    pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 13] = [
+    pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 14] = [
         (Filter::LowQuality, "low_quality", "Quality below the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
         (Filter::Germline, "germline", "The normal has the allele as often as a germline variant"),
@@ -116,6 +118,11 @@ impl Filter {
             Filter::Divergent,
             "divergent",
             "The tumour sequence has so many differences that it comes from another position of the genome",
+        ),
+        (
+            Filter::Contamination,
+            "contamination",
+            "The allele is as frequent as those of another person, whose DNA is in the tumour sample",
         ),
         (
             Filter::FoldBack,
@@ -191,6 +198,40 @@ pub struct GenotypingParams {
     pub prior_log_odds: f64,
     /// Mapping quality of the contig.
     pub mapq: u8,
+    /// Probability that a molecule without the change shows it although its bases are good.
+    pub error_probability: f64,
+    /// What other cells the samples contain.
+    pub admixture: Admixture,
+}
+
+/// What the samples contain besides the cells that they should have.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Admixture {
+    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are
+    /// known.
+    pub tumour_in_normal_ratio: f64,
+    /// DNA of another person in the tumour.
+    pub foreign_dna: Option<ForeignDna>,
+}
+
+/// DNA of another person in the tumour.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ForeignDna {
+    /// Smallest and largest plausible share of the molecules.
+    pub share: [f64; 2],
+    /// Share of the positions at which the other person has an allele that the patient lacks.
+    pub allele_frequency: f64,
+}
+
+impl ForeignDna {
+    /// Log-likelihood ratio of the votes of a tumour for an allele of the other person over no allele, at the
+    /// best-fitting fraction: from half of the share for one copy to the whole share for two.
+    fn log_likelihood(&self, votes: &[MoleculeVote]) -> f64 {
+        let [low, high] = [self.share[0] / 2.0, self.share[1]];
+        let steps = GENOTYPE_MODEL_PARAMS.num_foreign_fractions;
+        let fraction = |step: usize| low + (high - low) * step as f64 / (steps - 1) as f64;
+        (0..steps).map(|step| log_likelihood(votes, fraction(step))).fold(f64::NEG_INFINITY, f64::max)
+    }
 }
 
 impl Default for GenotypingParams {
@@ -202,6 +243,8 @@ impl Default for GenotypingParams {
             min_quality: GENOTYPE_MODEL_PARAMS.min_quality,
             prior_log_odds: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds,
             mapq: 60,
+            error_probability: sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
+            admixture: Admixture::default(),
         }
     }
 }
@@ -401,10 +444,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let (n, t) = (AlleleSupport::count(normal), AlleleSupport::count(tumour));
     let over = |of: &dyn Fn(&[MoleculeVote]) -> f64| ordered_sum(tumours.iter().map(|votes| of(votes)).collect());
     let present = presence_log_likelihood(tumours);
-    let error_probability = match params.error_frequency {
-        ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
-        ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
-    };
+    let error_probability = params.error_probability;
     // Slippage has the same rate in all tumours.
     let absent = error_log_likelihood(tumour, error_probability, params.slippage_rate);
     // The fraction of a tumour with few molecules is uncertain.
@@ -413,10 +453,14 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         .map(|votes| AlleleSupport::count(votes))
         .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
     let most = own.map(|own| own.allele_fraction()).fold(t.allele_fraction(), f64::max);
-    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.max(most * GENOTYPE_MODEL_PARAMS.contamination_ratio);
+    let in_normal = params.admixture.tumour_in_normal_ratio;
+    let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
+    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.max(most * ratio);
     let clean = fitted_log_likelihood(normal, contaminated);
-    // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds.
-    let pure = log_likelihood(normal, 0.0).max(clean - GENOTYPE_MODEL_PARAMS.pure_normal_log_odds);
+    // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds, unless it is
+    // known.
+    let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
+    let pure = log_likelihood(normal, 0.0).max(clean - pure_odds);
     // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
     let heterozygous =
         log_likelihood(normal, 0.5) + over(&|votes| averaged_log_likelihood(votes, germline_fraction_density));
@@ -474,9 +518,22 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let has_more =
         |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).allele_fraction() > n.allele_fraction();
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
+    // Tumour cells in the normal may make as many molecules by chance.
+    let of_tumour_cells = if in_normal > 0.0 {
+        let deviation = (contaminated * (1.0 - contaminated) / f64::from(n.depth().max(1))).sqrt();
+        contaminated + GENOTYPE_MODEL_PARAMS.tumour_in_normal_deviations * deviation
+    } else {
+        0.0
+    };
     let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
-        && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction;
+        && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells);
     filter(germline_like, Filter::Germline);
+    let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
+        // docs/model/genotype.md (13)
+        let other_person = log_likelihood(normal, 0.0) + over(&|votes| foreign.log_likelihood(votes));
+        somatic - other_person < foreign.allele_frequency.ln() + params.prior_log_odds
+    });
+    filter(is_foreign, Filter::Contamination);
     filter(alike && !germline_like, Filter::TumourInNormal);
     // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);

@@ -50,6 +50,13 @@ pub(crate) struct GenotypeModelParams {
     /// contamination with tumour (7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with reads in
     /// the normal pass.
     pub(crate) contamination_ratio: f64,
+    /// Number of standard deviations by which the allele fraction in a normal with tumour cells may exceed the expected
+    /// one before the allele counts as germline (10). Unit: standard deviations. Source: chosen (one allele in 40 has more).
+    /// If higher: fewer calls get the filter `germline`.
+    pub(crate) tumour_in_normal_deviations: f64,
+    /// Number of allele fractions at which the likelihood of an allele of another person is computed (13). Unit:
+    /// fractions. Source: chosen. If higher: finer and slower.
+    pub(crate) num_foreign_fractions: usize,
     /// Minimum number of molecules of the normal with the allele of a germline variant (10). Unit: molecules. Source:
     /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_molecules: u32,
@@ -126,6 +133,8 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     min_forgiving_quality: 20.0,
     min_contamination: 0.02,
     contamination_ratio: 0.1,
+    tumour_in_normal_deviations: 2.0,
+    num_foreign_fractions: 9,
     min_germline_molecules: 3,
     min_germline_fraction: 0.1,
     min_bias_log_ratio: 8.0,

@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library_model::LibraryModel;
 use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
+use genuma_pair::pair_summary::PairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_work::cost::{CostTimer, UnitCost};
@@ -17,6 +19,7 @@ use crate::candidate_kmer::KmerDepths;
 use crate::count::{CallCounts, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
+use crate::genotype::{Admixture, ForeignDna};
 use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairs};
@@ -153,9 +156,11 @@ impl GenotypingUnit<'_> {
             "contigs with too many changes to compare reads with each change separately",
             crowded,
         );
-        let errors = passes.learn_errors(&mut ranges)?;
+        let mut errors = passes.learn_errors(&mut ranges)?;
+        errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
-        let mut calls = passes.genotype_loci(&mut ranges, &errors)?;
+        let admixture = known_admixture(&counts);
+        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture)?;
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
             panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
@@ -262,18 +267,36 @@ impl GenotypingPasses<'_> {
     }
 
     /// Genotypes the changes of all loci; calls in the order of the loci.
-    fn genotype_loci(&self, ranges: &mut LocusRanges, errors: &ErrorModel) -> Result<Vec<VariantCall>, Error> {
+    fn genotype_loci(
+        &self,
+        ranges: &mut LocusRanges,
+        errors: &ErrorModel,
+        admixture: Admixture,
+    ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
-                loci[l].genotype_changes(l, &loci[l].compute_evidence(loci, pairs, errors), self.params.min_quality)
+                let evidence = loci[l].compute_evidence(loci, pairs, errors);
+                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture)
             };
             let found = map_in_order(contigs.len(), self.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
             Ok::<(), Error>(())
         })?;
         Ok(calls.into_iter().flatten().collect())
+    }
+}
+
+/// What the samples contain besides the cells that they should have, from the counts of all tumours.
+fn known_admixture(counts: &CallCounts) -> Admixture {
+    let foreign = |evidence: &PairEvidence| evidence.foreign_dna();
+    // With several tumours, the largest share counts for all.
+    let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
+    Admixture {
+        tumour_in_normal_ratio: counts.max_tumour_in_normal_ratio(),
+        foreign_dna: foreign
+            .map(|(share, allele_frequency)| ForeignDna { share: [share.low, share.high], allele_frequency }),
     }
 }
 

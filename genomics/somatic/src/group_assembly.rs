@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use genuma_pair::library_model::LibraryModel;
 use genuma_work::disk_buckets::{DiskBucket, DiskBuckets};
 use genuma_work::parallel::try_map_in_order;
 use genuma_work::spill::{Error, LocalObjectRange};
@@ -47,6 +48,8 @@ pub struct GroupAssemblyParams<'a> {
     pub work_dir: &'a Path,
     /// For each traced variant, the ranks of its k-mers.
     pub traced_kmers: &'a [HashSet<u32>],
+    /// For each tumour, properties of its library and that of the normal.
+    pub libraries: &'a [LibraryModel],
 }
 
 /// Collects labelled pairs, groups and assembles them.
@@ -193,8 +196,12 @@ impl<'a> GroupAssembler<'a> {
     /// The work folder cannot be written to or read.
     pub fn assemble_all_groups(mut self) -> Result<GroupAssemblyResult, Error> {
         let candidates = std::mem::take(&mut self.params.candidates);
-        let GroupAssemblyParams { num_tumours: tumours, k, threads, work_dir: work, traced_kmers: traced, .. } =
+        let GroupAssemblyParams { num_tumours: tumours, k, threads, work_dir: work, traced_kmers: traced, libraries, .. } =
             self.params;
+        let fragment_ends = LibraryModel::fragment_ends_by_sample(libraries);
+        let pooled = LibraryModel::pool_tumours(libraries);
+        let error_rates: Vec<Option<f64>> =
+            std::iter::once(&pooled).chain(libraries).map(|model| model.tumour.error_rate).collect();
         let pairs = self.num_pairs.load(Relaxed);
         let put_back = |pairs: Vec<LabelledPair>, bucket: usize| {
             pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))
@@ -207,7 +214,7 @@ impl<'a> GroupAssembler<'a> {
                 all.append(&mut shard.read(bucket)?);
             }
             let before = count_by_selector(&all, tumours);
-            let molecules = remove_duplicates(all);
+            let molecules = remove_duplicates(all, &fragment_ends);
             molecule_counts.count_kmers_of_pairs(&molecules);
             let after = count_by_selector(&molecules, tumours);
             put_back(molecules, bucket).map(|()| [before, after])
@@ -215,7 +222,7 @@ impl<'a> GroupAssembler<'a> {
         let sum = |at: usize, rule: usize| counts.iter().map(|bucket| bucket[at][rule]).sum::<u64>();
         let shares: Vec<f64> = (0..=tumours).map(|rule| sum(1, rule) as f64 / sum(0, rule).max(1) as f64).collect();
         let molecules = sum(1, POOLED_SELECTOR_NUMBER.into());
-        let branching = molecule_counts.find_branching_kmers(&candidates, &shares);
+        let branching = molecule_counts.find_branching_kmers(&candidates, &shares, &error_rates);
 
         let sets = DisjointSets::new(kmers);
         // For a large genome the candidates take about 1 GB, which the contigs will need.

@@ -58,7 +58,7 @@ impl LookupScratch {
 }
 
 impl KmerLookup {
-    /// Prepares the search for `kmers`, which must be distinct, canonical and of `k` bases (24 to 32).
+    /// Prepares the search for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
     pub fn new(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
         KmerLookup { k, sieve: MinimizerFilter::new(k, kmers.clone()), map: KmerMap::new(kmers) }
     }

@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 
@@ -169,17 +170,23 @@ impl KmerMoleculeCounts {
     }
 
     /// For each k-mer, by rank, whether molecules confirm it as a branching k-mer. `shares` are, for each selector,
-    /// the numbers of molecules divided by the numbers of pairs.
+    /// the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the measured error
+    /// rates of bases of good quality.
     ///
     /// In a repeat, a k-mer with too few molecules is confirmed if enough of them have high base quality.
-    pub fn find_branching_kmers(&self, candidates: &[CandidateKmer], shares: &[f64]) -> Vec<bool> {
+    pub fn find_branching_kmers(
+        &self,
+        candidates: &[CandidateKmer],
+        shares: &[f64],
+        error_rates: &[Option<f64>],
+    ) -> Vec<bool> {
         let parts = |rank: usize, candidate: &CandidateKmer| {
             let here = f64::from(candidate.root_depth) * shares[usize::from(candidate.selector)];
             let beyond = f64::from(self.count_for_selector(&self.molecules, rank, candidate.selector))
                 >= min_count_above_errors_at_depth(here);
             let good = || {
                 f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
-                    >= min_high_quality_count_above_errors(here)
+                    >= min_high_quality_count_above_errors(here, error_rates[usize::from(candidate.selector)])
             };
             candidate.is_branching() && (beyond || (candidate.needs_high_quality() && good()))
         };
@@ -249,15 +256,15 @@ pub fn remove_recurrent_errors(
     errors
 }
 
-/// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of equals. The
-/// result is sorted by name and bases.
-pub fn remove_duplicates(mut labelled: Vec<LabelledPair>) -> Vec<LabelledPair> {
+/// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of equals. In samples
+/// with fixed fragment ends (`fragment_ends`, by sample) each pair is a molecule. The result is sorted by name and bases.
+pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[FragmentEnds]) -> Vec<LabelledPair> {
     labelled.sort_unstable_by(LabelledPair::compare_by_name);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
     let quality = |pair: &LabelledPair| pair.mates.iter().flat_map(PackedRead::qualities).map(u64::from).sum::<u64>();
     let mut stays = vec![false; labelled.len()];
     let starts: Vec<MatePrefixes> = labelled.iter().map(MatePrefixes::from_pair).collect();
-    for copies in MoleculeAssignment::from_pairs(&members, &starts).pairs_by_molecule() {
+    for copies in MoleculeAssignment::from_pairs(&members, &starts, fragment_ends).pairs_by_molecule() {
         if let [one] = copies[..] {
             stays[one as usize] = true;
             continue;

@@ -6,7 +6,7 @@ use crate::aligned_contig::AlignedContig;
 use crate::change::{self, Change, is_small_variant};
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
-use crate::genotype::{self, ErrorFrequency, Filter, Genotype};
+use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
@@ -192,12 +192,14 @@ impl Locus {
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on), slips)
     }
 
-    /// Genotypes the contig's changes. `number` is the index of the locus.
+    /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
+    /// contain.
     pub fn genotype_changes(
         &self,
         number: usize,
         evidence: &LocusEvidence<'_>,
         least_quality: f64,
+        admixture: Admixture,
     ) -> Vec<VariantCall> {
         let small = self.contig.changes.iter().filter(|f| is_small_variant(&f.change)).count();
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
@@ -210,6 +212,8 @@ impl Locus {
                 num_molecules: evidence.count_molecules(f),
                 min_quality: least_quality,
                 mapq: contig_change.mapq,
+                error_probability: evidence.error_probability(f),
+                admixture,
                 ..genotype::GenotypingParams::default()
             };
             let mut genotype = genotype::genotype_change(&normal, &tumours, params);

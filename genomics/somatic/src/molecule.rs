@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use genuma_pair::library_model::FragmentEnds;
+
 /// Number of bases at the start of each mate that are compared.
 pub const MATE_PREFIX_BP: usize = 32;
 /// Number of bases at the start of a mate by which possible duplicates are found. An error in them hides a duplicate.
@@ -102,12 +104,21 @@ pub struct MoleculeAssignment {
 
 impl MoleculeAssignment {
     /// Finds the duplicates among `members`, which are ascending indices into `pairs`. The first pair of a molecule
-    /// is its representative.
-    pub fn from_pairs<'a>(members: &[u32], pairs: &'a [impl MatePair]) -> MoleculeAssignment {
+    /// is its representative. `fragment_ends` says of each sample where its fragments end; samples without an entry
+    /// have random ends. Pairs with fixed ends are molecules of their own.
+    pub fn from_pairs<'a>(
+        members: &[u32],
+        pairs: &'a [impl MatePair],
+        fragment_ends: &[FragmentEnds],
+    ) -> MoleculeAssignment {
         let mut heads = RepresentativeIndex::default();
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
+            if fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEnds::Fixed) {
+                of.push((member, member));
+                continue;
+            }
             let [one, two] = pair.seqs();
             let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), start));
             let starts = [(start(one), two), (start(two), one)];
@@ -171,12 +182,15 @@ mod tests {
             pair(1, [one, other]),
             pair(0, [one, two]),
         ];
-        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3, 4], &pairs);
+        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3, 4], &pairs, &[]);
         assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_pair(p)), [0, 0, 0, 3, 4]);
         assert!(molecules.is_duplicate(2) && !molecules.is_duplicate(4));
         assert_eq!(molecules.pairs_by_molecule(), [vec![0, 1, 2], vec![3], vec![4]]);
+        // Pairs of a sample with fixed fragment ends.
+        let own = MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEnds::Random, FragmentEnds::Fixed]);
+        assert_eq!([0, 1, 4].map(|p| own.representative_pair(p)), [0, 1, 4]);
         // Only some of the pairs.
-        let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs);
+        let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs, &[]);
         assert_eq!([1, 2, 4].map(|p| some.representative_pair(p)), [1, 1, 4]);
     }
 
@@ -213,7 +227,7 @@ mod tests {
             heads.extend(representative.is_none().then_some(p));
             expected.push(representative.unwrap_or(p));
         }
-        let molecules = MoleculeAssignment::from_pairs(&members, &pairs);
+        let molecules = MoleculeAssignment::from_pairs(&members, &pairs, &[]);
         assert!(members.iter().all(|&p| molecules.representative_pair(p) == expected[p as usize]));
         assert!(heads.len() > 2 * MAX_LINEAR_PAIRS && heads.len() < 2000, "{}", heads.len());
     }
@@ -222,7 +236,7 @@ mod tests {
     fn short_and_empty_mates_are_copies_of_nothing() {
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let pairs = [pair(1, [b"", b""]), pair(1, [b"", b""]), pair(1, [b"ACGT", one]), pair(1, [b"ACGT", one])];
-        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs);
+        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[]);
         assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_pair(p)), [0, 1, 2, 2]);
     }
 }

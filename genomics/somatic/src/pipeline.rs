@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use genuma_pair::library_model::LibraryModel;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_reads::{PackedReads, PackedReadsIndex};
@@ -85,7 +86,9 @@ impl CallJob {
         let candidates = std::mem::take(&mut counts.candidates);
         let mut assembled = self
             .store
-            .run_or_load("assemble", &mut costs, || self.assemble(&passes, candidates, tracer.as_mut(), watch))?;
+            .run_or_load("assemble", &mut costs, || {
+                self.assemble(&passes, candidates, &counts.library_models, tracer.as_mut(), watch)
+            })?;
         ledger.append(&assembled.ledger);
         if let Some(tracer) = &mut tracer {
             tracer.record_contigs(&assembled.contigs);
@@ -196,6 +199,7 @@ impl CallJob {
         &self,
         passes: &ReadPasses<'_>,
         candidates: Vec<CandidateKmer>,
+        libraries: &[LibraryModel],
         tracer: Option<&mut VariantTracer>,
         watch: &dyn ProgressListener,
     ) -> Result<ContigAssemblyResult, Error> {
@@ -216,6 +220,7 @@ impl CallJob {
             memory_bytes: memory,
             work_dir: work,
             traced_kmers: &traced,
+            libraries,
         });
         passes.label_pairs(&lookup, &meter, |pair| Ok(assembler.add_pair(pair)?))?;
         drop(lookup);

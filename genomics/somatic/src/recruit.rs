@@ -36,6 +36,10 @@ const FAR_STRIDE: usize = 16;
 const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;
 /// Number of pairs of a sample with one k-mer from which a locus is downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;
+/// Maximum number of contigs that a k-mer recruits pairs for. At extreme depth recurrent errors make thousands of
+/// contigs at one position, and each would be compared with all pairs there. Chosen: more changes than a position
+/// has.
+const MAX_CONTIGS_PER_KMER: usize = 64;
 /// Number of contigs in one unit of parallel work.
 const CONTIGS_PER_BLOCK: usize = 256;
 /// Maximum number of copies in the genome of a recruiting k-mer. A contig whose k-mers have more copies is left out:
@@ -67,6 +71,8 @@ pub struct RecruitingKmers {
     /// Indices (in the list given to [`RecruitingKmers::select_recruiting_kmers`]) of the contigs left out, ascending: contigs in
     /// repeats with so many copies that all of their k-mers are frequent.
     pub omitted_repeat_contigs: Vec<u32>,
+    /// Number of contigs without recruiting k-mers because too many deeper contigs are at the same position.
+    pub(crate) num_crowded_contigs: u64,
 }
 
 /// Lookup index of the recruiting k-mers.
@@ -342,6 +348,7 @@ impl RecruitingKmers {
         });
         entries.sort_unstable();
         entries.dedup();
+        let crowded = drop_crowded_contigs(&mut entries, contigs);
         let (mut kmers, mut sites, mut starts) = (Vec::new(), Vec::with_capacity(entries.len()), Vec::new());
         for (kmer, contig) in entries {
             if kmers.last() != Some(&kmer) {
@@ -359,8 +366,22 @@ impl RecruitingKmers {
             are_unique: genome.is_some(),
             contigs_without_unique_kmer: nowhere_unique,
             omitted_repeat_contigs: families,
+            num_crowded_contigs: crowded,
         }
     }
+}
+
+/// Removes the recruiting k-mers (pairs of k-mer and contig, sorted) of the contigs that share a k-mer with
+/// [`MAX_CONTIGS_PER_KMER`] deeper contigs, and returns the number of these contigs.
+fn drop_crowded_contigs(entries: &mut Vec<(u64, u32)>, contigs: &[AlignedContig]) -> u64 {
+    let mut is_crowded = vec![false; contigs.len()];
+    for of_kmer in entries.chunk_by(|a, b| a.0 == b.0).filter(|of_kmer| of_kmer.len() > MAX_CONTIGS_PER_KMER) {
+        let mut deepest_first: Vec<u32> = of_kmer.iter().map(|&(_, contig)| contig).collect();
+        deepest_first.sort_unstable_by_key(|&c| (std::cmp::Reverse(contigs[c as usize].num_reads), c));
+        deepest_first[MAX_CONTIGS_PER_KMER..].iter().for_each(|&c| is_crowded[c as usize] = true);
+    }
+    entries.retain(|&(_, contig)| !is_crowded[contig as usize]);
+    is_crowded.into_iter().filter(|&crowded| crowded).count() as u64
 }
 
 impl RecruitingIndex {

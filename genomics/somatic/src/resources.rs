@@ -11,7 +11,7 @@ use crate::count;
 /// Parameters that determine the result of a call, in addition to the reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallParams {
-    /// k-mer length in bp, 24 to 32.
+    /// k-mer length in bp, 17 to 32.
     pub k: u32,
     /// Minimum Phred quality: k-mers with a base below it are not counted.
     pub min_base_quality: u8,

@@ -5,6 +5,7 @@
 //! strand (oxidised guanine reads as T, deaminated cytosine too) from sequencing errors; and the slippage of tandem
 //! repeats ([`crate::slippage`]).
 
+use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::dna::encode_base;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,12 @@ pub(crate) struct ErrorModelParams {
     /// Minimum probability of a wrong base at any quality: damage, PCR errors (1). Unit: probability. Source:
     /// empirical; not fitted. If higher: bases of high quality weigh less.
     pub(crate) min_error_probability: f64,
+    /// Minimum probability of a wrong base where the reads show fewer, as consensus reads do (7). Unit: probability.
+    /// Source: chosen (errors before the first PCR cycle are not rarer). If higher: bases of consensus reads weigh less.
+    pub(crate) min_measured_error_probability: f64,
+    /// Number of wrong bases added to those found, so that few bases do not show a low rate (7). Unit: bases. Source:
+    /// definition (upper 95 % limit of none found). If higher: more bases are needed to lower the rate.
+    pub(crate) unseen_errors: f64,
     /// Maximum probability of a wrong base (1). Unit: probability. Source: chosen (below the 0.75 of a random base).
     /// If higher: bases of quality 0 and 1 weigh less.
     pub(crate) max_error_probability: f64,
@@ -59,6 +66,8 @@ pub(crate) struct ErrorModelParams {
 /// Values of the parameters of the error model.
 pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
     min_error_probability: 1e-4,
+    min_measured_error_probability: 1e-6,
+    unseen_errors: 3.0,
     max_error_probability: 0.7,
     num_wrong_bases: 3.0,
     min_bases_per_quality: 5_000,
@@ -172,6 +181,18 @@ impl BaseErrorCounts {
         (all >= ERROR_MODEL_PARAMS.min_bases_per_substitution).then(|| by[usize::from(to)] as f64 / all as f64)
     }
 
+    /// Probability that a molecule shows an allele that it does not have although its bases are good: the assumed one,
+    /// or less where the high-quality bases of each sample show fewer wrong bases.
+    fn common_error_probability(&self) -> f64 {
+        let of_sample = |counts: &SubstitutionCounts| {
+            let all = || counts.iter().flatten().enumerate();
+            let bases: u64 = all().map(|(_, row)| row.iter().sum::<u64>()).sum();
+            let correct: u64 = all().map(|(from, row)| row[from % 4]).sum();
+            min_error_probability(bases - correct, bases)
+        };
+        self.substitutions.iter().map(of_sample).fold(0.0, f64::max)
+    }
+
     /// Adds counts of as many samples or fewer.
     pub fn merge_counts(&mut self, other: &BaseErrorCounts) {
         let add = |to: &mut u64, n: &u64| *to += n;
@@ -181,6 +202,14 @@ impl BaseErrorCounts {
             mine.as_flattened_mut().iter_mut().zip(others.as_flattened()).for_each(|(a, b)| add(a, b));
         }
     }
+}
+
+/// Lower bound of the probability of a wrong base, where `mismatches` of `bases` bases were wrong: the assumed bound, or
+/// less if the bases show it.
+fn min_error_probability(mismatches: u64, bases: u64) -> f64 {
+    // docs/model/error_model.md (7)
+    let upper = (mismatches as f64 + ERROR_MODEL_PARAMS.unseen_errors) / bases.max(1) as f64;
+    upper.clamp(ERROR_MODEL_PARAMS.min_measured_error_probability, ERROR_MODEL_PARAMS.min_error_probability)
 }
 
 /// Measured error rate of one base quality.
@@ -251,6 +280,11 @@ pub struct ErrorModel {
     log_damage: Vec<[[[f64; 4]; 4]; 2]>,
     /// Slippage rates of tandem repeats.
     pub slippage: SlippageModel,
+    /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
+    /// and length changes of repeats.
+    pub(crate) common_error_probability: f64,
+    /// For each sample where its fragments end, which decides what pairs are of one molecule. Empty: anywhere.
+    pub fragment_ends: Vec<FragmentEnds>,
     /// The estimated rates, for the report.
     pub estimated_rates: EstimatedErrorRates,
 }
@@ -262,9 +296,10 @@ impl ErrorModel {
         let error = |q: usize| {
             // docs/model/error_model.md (1)
             let reported = 10f64.powf(-(q as f64) / 10.0);
+            let [bases, mismatches] = error_counts.by_quality[q];
             reported
                 .max(error_counts.error_rate(q).unwrap_or(0.0))
-                .clamp(ERROR_MODEL_PARAMS.min_error_probability, ERROR_MODEL_PARAMS.max_error_probability)
+                .clamp(min_error_probability(mismatches, bases), ERROR_MODEL_PARAMS.max_error_probability)
         };
         // docs/model/error_model.md (3)
         let damage = |sample: u8, first_forward: bool, from: u8, to: u8| {
@@ -283,6 +318,8 @@ impl ErrorModel {
                     [false, true].map(|f| [0, 1, 2, 3].map(|from| damage(f, from)))
                 })
                 .collect(),
+            common_error_probability: error_counts.common_error_probability(),
+            fragment_ends: Vec::new(),
             estimated_rates: EstimatedErrorRates::from_counts(error_counts, &slippage),
             slippage,
         }

@@ -152,7 +152,7 @@ pub fn estimate_tumour_in_normal(
     modal_depth: f64,
     purity_estimate: Option<&PurityEstimate>,
 ) -> Result<Estimate, NotEstimatedReason> {
-    let ratio = estimate_fraction_ratio(alleles, modal_depth)?;
+    let ratio = estimate_fraction_ratio(alleles, modal_depth, TUMOUR_IN_NORMAL_MODEL_PARAMS.min_alleles)?;
     let Some(purity) = purity_estimate.and_then(|purity_estimate| purity_estimate.purity) else {
         return Err(NotEstimatedReason::UnknownPurity);
     };
@@ -172,8 +172,12 @@ pub fn estimate_tumour_in_normal(
     Ok(Estimate { value, low: low.max(0.0), high: high.min(1.0) })
 }
 
-/// Ratio of the allele fraction in the normal to that in the tumour.
-fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<Estimate, NotEstimatedReason> {
+/// Ratio of the allele fraction in the normal to that in the tumour, from at least `min_alleles` alleles.
+pub(crate) fn estimate_fraction_ratio(
+    alleles: &TumourAlleles,
+    modal_depth: f64,
+    min_alleles: u64,
+) -> Result<Estimate, NotEstimatedReason> {
     let overdispersion = estimate_overdispersion(alleles, modal_depth);
     // Counts of single molecules, of which a few count twice, are used as they are; only the interval is widened.
     let molecule = if overdispersion < TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_molecule_overdispersion {
@@ -184,7 +188,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
     // docs/model/tumor_in_normal.md (4)
     let says = overdispersion / molecule * TUMOUR_IN_NORMAL_MODEL_PARAMS.roots_per_observation;
     let cells = group_alleles(alleles, modal_depth, molecule);
-    if cells.iter().map(|cell| cell.num_roots).sum::<f64>() < (2 * TUMOUR_IN_NORMAL_MODEL_PARAMS.min_alleles) as f64 {
+    if cells.iter().map(|cell| cell.num_roots).sum::<f64>() < (2 * min_alleles) as f64 {
         return Err(NotEstimatedReason::TooFewAlleles);
     }
     let deepest = cells.iter().map(|cell| cell.bound[1]).max().unwrap_or(0);

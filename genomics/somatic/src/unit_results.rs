@@ -124,7 +124,16 @@ impl ContigPlacementResult {
             "contigs in repeats with too many copies to assign changes to one of them",
             families,
         );
-        ledger.add_produced("recruit", "contigs for which reads were recruited", contigs.len() as u64);
+        ledger.add_skipped(
+            "recruit",
+            "contigs at positions with 64 deeper contigs, most of which recurrent errors make",
+            wanted.num_crowded_contigs,
+        );
+        ledger.add_produced(
+            "recruit",
+            "contigs for which reads were recruited",
+            contigs.len() as u64 - wanted.num_crowded_contigs,
+        );
         ledger.add_produced(
             "recruit",
             "contigs for which reads were recruited without a unique k-mer",

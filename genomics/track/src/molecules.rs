@@ -101,7 +101,7 @@ pub fn count_molecules(
     let mut votes = MoleculeCounts::default();
     let mut base_counts = junction.is_substitution().then(|| FlankBaseCounts::new(junction));
     let clear = if junction.is_substitution() { MIN_MOLECULE_LOG_ODDS } else { MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE };
-    for molecule in MoleculeAssignment::from_pairs(&members, &letters).pairs_by_molecule() {
+    for molecule in MoleculeAssignment::from_pairs(&members, &letters, &[]).pairs_by_molecule() {
         let pairs: Vec<&PairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
         votes.duplicates += pairs.len() as u32 - 1;
         let side = usize::from(pairs[0].first_forward);

@@ -35,7 +35,7 @@ pub struct TrackingJob {
     pub samples: Vec<String>,
     /// Index of the patient's normal sample, if there is one.
     pub normal: Option<usize>,
-    /// Length of the k-mers, 24 to 32.
+    /// Length of the k-mers, 17 to 32.
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,

@@ -52,16 +52,6 @@ pub fn hash_two_words(a: u64, b: u64) -> u64 {
 }
 
 impl DuplicateKeys {
-    /// Starts with the bound that about `pairs` pairs will end at. Up to a quarter of the pairs may be duplicates;
-    /// with more, fewer keys are kept.
-    pub fn with_expected_pairs(pairs: u64) -> DuplicateKeys {
-        let keys = pairs - pairs / 4;
-        DuplicateKeys {
-            halvings: (0..64).take_while(|halved| keys >> halved > MAX_KEYS as u64).count() as u32,
-            ..DuplicateKeys::default()
-        }
-    }
-
     /// Adds a pair by the first [`KEY_BASES_PER_MATE`] bases of its mates, in either order. Both mates must have as many.
     #[inline]
     pub fn add_pair(&mut self, mates: [PackedBases<'_>; 2]) {
@@ -103,6 +93,19 @@ impl DuplicateKeys {
     /// Number of keys of which one is kept.
     pub fn sampling_factor(&self) -> f64 {
         f64::from(self.halvings).exp2()
+    }
+
+    /// Median over all pairs of the number of pairs with the same key; 0 without pairs.
+    pub fn median_pairs_per_key(&self) -> u32 {
+        let mut counts: Vec<u32> = self.keys.values().copied().collect();
+        counts.sort_unstable();
+        let all: u64 = counts.iter().map(|&n| u64::from(n)).sum();
+        let mut sum = 0;
+        let middle = counts.into_iter().find(|&n| {
+            sum += u64::from(n);
+            2 * sum >= all
+        });
+        middle.unwrap_or(0)
     }
 
     /// Counts the pairs and keys.

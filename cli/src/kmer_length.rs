@@ -1,0 +1,47 @@
+//! The length of k-mers for a set of reads: the one that the user gives, or one that fits the length of the reads.
+
+use genuma_reads::{Lane, ReadEstimate};
+
+/// Length of k-mers for reads of usual length.
+const DEFAULT_KMER_LENGTH: u32 = 31;
+/// Shortest length of k-mers. Chosen: shorter ones are not unique in a large genome.
+const MIN_KMER_LENGTH: u32 = 17;
+/// Largest length of a k-mer as a share of that of the reads. Chosen: two fifths of the k-mers of a read are then at
+/// least as many as of reads of 75 bases with 31-mers; shorter reads would lose most of their depth.
+const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
+
+/// The length of k-mers: `given`, or the longest odd one of 17 to 31 bases that leaves short reads enough k-mers. Reads
+/// from pipes count as reads of usual length.
+pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
+    given.unwrap_or_else(|| {
+        let ReadEstimate { bases, reads, .. } = ReadEstimate::from_lanes(lanes);
+        let k = if reads == 0 { DEFAULT_KMER_LENGTH } else { kmer_length_for_reads(bases as f64 / reads as f64) };
+        if k < DEFAULT_KMER_LENGTH {
+            tracing::warn!(
+                "the reads have {} bases on average: uses k-mers of {k} bases instead of {DEFAULT_KMER_LENGTH}; changes in \
+                 repeats of {k} bases and more may be missed; give -k to choose another length",
+                bases / reads
+            );
+        }
+        k
+    })
+}
+
+/// Length of k-mers for reads of this mean length in bases.
+pub(crate) fn kmer_length_for_reads(read_bases: f64) -> u32 {
+    let most = (read_bases * MAX_KMER_SHARE_OF_READ) as u32;
+    let odd = if most.is_multiple_of(2) { most.saturating_sub(1) } else { most };
+    odd.clamp(MIN_KMER_LENGTH, DEFAULT_KMER_LENGTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kmer_length_for_reads;
+
+    #[test]
+    fn short_reads_get_short_odd_kmers() {
+        for (read, k) in [(20.0, 17), (28.0, 17), (36.0, 21), (50.0, 29), (52.0, 31), (75.0, 31), (150.0, 31)] {
+            assert_eq!(kmer_length_for_reads(read), k, "{read}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What the reads of a normal and a tumour show about their libraries as soon as all reads are read, before k-mers
+//! are selected: the depth of a typical base, whether fragments end at fixed positions, and how often a base of good
+//! quality is wrong.
+
+use genuma_kmers::RootCounters;
+use serde::{Deserialize, Serialize};
+
+use crate::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
+use crate::library::LibraryTally;
+use crate::site_tally::substitution_class;
+use crate::sketch::KmerSketch;
+
+/// Where the fragments of a library end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FragmentEnds {
+    /// Anywhere: two pairs with the same ends come from one molecule.
+    #[default]
+    Random,
+    /// At primers: pairs of different molecules have the same ends.
+    Fixed,
+}
+
+/// Properties of the library of one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct SampleLibrary {
+    /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
+    pub depth: f64,
+    /// Median over all read pairs of the number of pairs with the same two ends.
+    pub pairs_per_fragment: u32,
+    /// Where the fragments end.
+    pub fragment_ends: FragmentEnds,
+    /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one given wrong base, of the most
+    /// frequent substitution. `None` if the sample is too shallow to tell errors from alleles.
+    pub error_rate: Option<f64>,
+}
+
+/// Properties of the libraries of a normal and a tumour.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct LibraryModel {
+    /// Library of the normal.
+    pub normal: SampleLibrary,
+    /// Library of the tumour.
+    pub tumour: SampleLibrary,
+}
+
+/// Minimum number of pairs with the same two ends in a library with fixed fragment ends. Chosen: PCR duplicates of a
+/// usual library are fewer; a higher value misses shallow amplicons.
+const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
+/// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
+/// amplicons. Chosen: random fragments have as many only where next to all pairs are duplicates of a few molecules.
+const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
+/// Minimum depth, in read pairs, at which error rates are measured. Chosen: at lower depth a wrong base seldom recurs,
+/// so that the upper bound of the error rate suffices.
+const MIN_ERROR_RATE_DEPTH: u32 = 100;
+/// Minimum number of bases of one kind to measure the rate of a substitution. Chosen; a higher value needs larger
+/// panels.
+const MIN_BASES_PER_SUBSTITUTION: u64 = 20_000;
+/// Number of rounds in which alleles that errors do not explain are left out. Empirical; the rate changes little after
+/// three.
+const NUM_TRIM_ROUNDS: usize = 5;
+/// Lowest error rate that is assumed, whatever the reads show. Chosen: errors before sequencing are not rarer.
+const MIN_ERROR_RATE: f64 = 1e-6;
+
+impl LibraryModel {
+    /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch.
+    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch) -> LibraryModel {
+        let [normal, tumour] = [0, 1].map(|sample| {
+            let depth = median_depth(sketch, sample);
+            let pairs_per_fragment = tallies[sample].median_pairs_per_fragment();
+            let fragments_per_base = depth / f64::from(pairs_per_fragment.max(1));
+            let is_fixed = pairs_per_fragment >= MIN_PAIRS_PER_FIXED_FRAGMENT
+                && fragments_per_base <= MAX_FIXED_FRAGMENTS_PER_BASE;
+            SampleLibrary {
+                depth,
+                pairs_per_fragment,
+                fragment_ends: if is_fixed { FragmentEnds::Fixed } else { FragmentEnds::Random },
+                error_rate: (depth >= f64::from(MIN_ERROR_RATE_DEPTH)).then(|| error_rate(sketch, sample)).flatten(),
+            }
+        });
+        LibraryModel { normal, tumour }
+    }
+
+    /// For each sample, the normal first, where its fragments end.
+    pub fn fragment_ends_by_sample(models: &[LibraryModel]) -> Vec<FragmentEnds> {
+        let normal = models.first().map(|model| model.normal.fragment_ends);
+        normal.into_iter().chain(models.iter().map(|model| model.tumour.fragment_ends)).collect()
+    }
+
+    /// Describes several tumours of one person as one library, with the highest of their error rates.
+    pub fn pool_tumours(models: &[LibraryModel]) -> LibraryModel {
+        let pool = |a: LibraryModel, b: LibraryModel| {
+            let rates = a.tumour.error_rate.zip(b.tumour.error_rate);
+            let tumour = SampleLibrary {
+                depth: a.tumour.depth + b.tumour.depth,
+                error_rate: rates.map(|(a, b)| a.max(b)),
+                ..a.tumour
+            };
+            LibraryModel { tumour, ..a }
+        };
+        models.iter().copied().reduce(pool).unwrap_or_default()
+    }
+}
+
+/// Number of read pairs at each root of a sample.
+fn root_depth(root: &RootCounters, sample: usize) -> u32 {
+    root.counts.iter().fold(0, |sum: u32, counts| sum.saturating_add(counts[sample]))
+}
+
+/// Median number of read pairs that cover a base of a sample, over all its bases. Roots with one pair do not count:
+/// most are errors.
+fn median_depth(sketch: &KmerSketch, sample: usize) -> f64 {
+    let mut depths: Vec<u32> = sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1).collect();
+    depths.sort_unstable();
+    let all: u64 = depths.iter().map(|&depth| u64::from(depth)).sum();
+    let mut sum = 0;
+    let middle = depths.iter().find(|&&depth| {
+        sum += u64::from(depth);
+        2 * sum >= all
+    });
+    middle.map_or(0.0, |&depth| f64::from(depth))
+}
+
+/// Depth of a site and the count of one base other than the most frequent one, with its substitution class.
+struct MinorBase {
+    class: usize,
+    depth: u32,
+    count: u32,
+}
+
+/// Probability of one given wrong base, of the substitution class with the highest rate. Bases that are too frequent
+/// for errors are alleles and are left out.
+fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
+    let minors: Vec<MinorBase> = sketch.pair_counters().flat_map(|root| minor_bases(&root, sample)).collect();
+    let rate_of_class = |class: usize| {
+        let own = || minors.iter().filter(move |minor| minor.class == class);
+        if own().map(|minor| u64::from(minor.depth)).sum::<u64>() < MIN_BASES_PER_SUBSTITUTION {
+            return None;
+        }
+        let mut rate = MAX_ERROR_RATE;
+        for _ in 0..NUM_TRIM_ROUNDS {
+            let is_error = |minor: &&MinorBase| {
+                f64::from(minor.count) <= min_count_above_expected_errors(f64::from(minor.depth) * rate)
+            };
+            let [errors, bases] = own().filter(is_error).fold([0.0, 0.0], |[errors, bases], minor| {
+                [errors + f64::from(minor.count), bases + f64::from(minor.depth)]
+            });
+            rate = f64::max(errors / f64::max(bases, 1.0), MIN_ERROR_RATE);
+        }
+        Some(rate)
+    };
+    (0..6).filter_map(rate_of_class).reduce(f64::max)
+}
+
+/// The bases other than the most frequent one on both sides of a deep root.
+fn minor_bases(root: &RootCounters, sample: usize) -> Vec<MinorBase> {
+    let depth = root_depth(root, sample);
+    if depth < MIN_ERROR_RATE_DEPTH {
+        return Vec::new();
+    }
+    let mut sides = [[0u32; 4]; 2];
+    for (slot, counts) in root.counts.iter().enumerate() {
+        sides[0][slot >> 2] += counts[sample];
+        sides[1][slot & 3] += counts[sample];
+    }
+    let of_side = |bases: [u32; 4]| {
+        let major = (0..4).max_by_key(|&base| bases[base]).unwrap_or(0);
+        (0..4).filter(move |&base| base != major).map(move |base| MinorBase {
+            class: substitution_class(major, base),
+            depth,
+            count: bases[base],
+        })
+    };
+    sides.into_iter().flat_map(of_side).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sketch::{SketchBuilder, SketchParams};
+    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::{Mate, ReadPair};
+
+    const PARAMS: SketchParams =
+        SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 640_000, max_kmers: 3_000_000 };
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    /// The model of `pairs` pairs of reads of 100 bases of a random genome of 600 bases, in both samples. `start`
+    /// returns the positions of the mates; one base in `bases_per_error` is wrong.
+    fn model(pairs: usize, bases_per_error: u64, mut start: impl FnMut(&mut Random) -> [usize; 2]) -> LibraryModel {
+        let mut random = Random(7);
+        let genome: Vec<u8> = (0..600).map(|_| b"ACGT"[random.below(4) as usize]).collect();
+        let builder = SketchBuilder::new(PARAMS);
+        let mut observer = crate::library::LibraryObserver::with_expected_pairs(&[0, 0]);
+        let mut writer = builder.new_writer();
+        for pair in 0..2 * pairs {
+            let starts = start(&mut random);
+            let mut mates = starts.map(|from| genome[from..from + 100].to_vec());
+            mates[1] = genuma_reads::dna::reverse_complement(&mates[1]);
+            for base in mates.iter_mut().flatten() {
+                if random.below(bases_per_error) == 0 {
+                    *base = b"ACGT"[random.below(4) as usize];
+                }
+            }
+            let (qual, name) = ([40; 100], format!("r{pair}"));
+            let mut codes = <[BaseCodes; 2]>::default();
+            codes.iter_mut().zip(&mates).for_each(|(codes, seq)| codes.encode_bases(seq, &qual, 0));
+            let packed = [codes[0].packed(), codes[1].packed()];
+            let pair_of = ReadPair {
+                name: name.as_bytes(),
+                mates: [Mate { seq: &mates[0], qual: &qual }, Mate { seq: &mates[1], qual: &qual }],
+            };
+            let sample = (pair % 2) as u8;
+            writer.add_pair(pair_of, packed, sample);
+            observer.add_pair(&crate::library::TrimmedPair { raw: pair_of, trimmed: pair_of, packed }, sample);
+        }
+        drop(writer);
+        let tallies = observer.into_tallies();
+        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch())
+    }
+
+    #[test]
+    fn fragments_of_two_amplicons_have_fixed_ends_and_sheared_ones_do_not() {
+        let amplicons = model(1000, 300, |random| if random.below(2) == 0 { [20, 180] } else { [250, 400] });
+        assert_eq!(amplicons.tumour.fragment_ends, FragmentEnds::Fixed);
+        assert!(amplicons.normal.pairs_per_fragment > 100, "{amplicons:?}");
+        let sheared = model(1000, 300, |random| {
+            let from = random.below(350) as usize;
+            [from, from + 100 + random.below(50) as usize]
+        });
+        assert_eq!(sheared.tumour.fragment_ends, FragmentEnds::Random);
+        // Each molecule of a shallow library twelve times.
+        let mut at = [0; 2];
+        let mut times = 0;
+        let amplified = model(240, 300, |random| {
+            times += 1;
+            if times % 24 == 1 {
+                let from = random.below(350) as usize;
+                at = [from, from + 100 + random.below(50) as usize];
+            }
+            at
+        });
+        assert_eq!(amplified.tumour.fragment_ends, FragmentEnds::Random, "{amplified:?}");
+    }
+
+    #[test]
+    fn error_rates_are_measured_in_deep_samples_only() {
+        let random_start = |random: &mut Random| {
+            let from = random.below(350) as usize;
+            [from, from + 100 + random.below(50) as usize]
+        };
+        for (bases_per_error, rate) in [(100, 1.0 / 400.0), (1000, 1.0 / 4000.0), (1_000_000, 1e-6)] {
+            let own = model(3000, bases_per_error, random_start).tumour;
+            let measured = own.error_rate.expect("deep enough");
+            assert!(measured > 0.5 * rate && measured < 2.0 * rate + 2e-6, "{bases_per_error}: {own:?}");
+        }
+        assert_eq!(model(60, 100, random_start).tumour.error_rate, None);
+    }
+}
