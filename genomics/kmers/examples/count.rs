@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let start = Instant::now();
-    let (counted, _) = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_| select)?;
+    let (counted, _) = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_, _| select)?;
     let seconds = start.elapsed().as_secs_f64();
     let kmers: u64 = counted.stats.kmers.iter().sum();
     println!("{:#?}", counted.stats);

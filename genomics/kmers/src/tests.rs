@@ -120,7 +120,7 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
 }
 
 fn count_all(lanes: &[Lane], params: &CountParams) -> Result<CountResult<(u64, Counters)>, Error> {
-    Ok(count(lanes, params, &ProgressCounters::default(), || UnchangedPairs, |_| all)?.0)
+    Ok(count(lanes, params, &ProgressCounters::default(), || UnchangedPairs, |_, _| all)?.0)
 }
 
 /// Counts with `plan` or the default one, and compares selections, spectra and stats with `roots`.
@@ -284,7 +284,7 @@ fn pairs_are_counted_as_they_were_prepared() {
             &files.params(k),
             &ProgressCounters::default(),
             || Halves { k: k as usize, pairs: 0 },
-            |_| all,
+            |_, _| all,
         )
         .expect("counted");
         let found: Roots = counted.selected.into_iter().collect();

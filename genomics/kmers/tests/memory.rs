@@ -96,7 +96,7 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             mapped.get_or_init(slabs);
         };
         let counting = peak(|| {
-            let counted = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_| none);
+            let counted = count(&lanes, &params, &ProgressCounters::default(), || UnchangedPairs, |_, _| none);
             let stats = counted.expect("counted").0.stats;
             assert_eq!(stats.kmers, [20_000 * 120; 2]);
         });

@@ -224,7 +224,7 @@ fn root_counters_equal_those_of_kmc() {
             &params(k, 2, 16 << 20, dir.path()),
             &ProgressCounters::default(),
             || UnchangedPairs,
-            |_| kmers,
+            |_, _| kmers,
         );
         let picks = counted.expect("counted").0.selected;
         assert!(picks.len() > 20_000);

@@ -110,7 +110,8 @@ fn root_depth(root: &RootCounters, sample: usize) -> u32 {
 /// Median number of read pairs that cover a base of a sample, over all its bases. Roots with one pair do not count:
 /// most are errors.
 fn median_depth(sketch: &KmerSketch, sample: usize) -> f64 {
-    let mut depths: Vec<u32> = sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1).collect();
+    let mut depths: Vec<u32> =
+        sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1).collect();
     depths.sort_unstable();
     let all: u64 = depths.iter().map(|&depth| u64::from(depth)).sum();
     let mut sum = 0;

@@ -118,7 +118,8 @@ impl JointCounts {
         // A germline allele has the same fraction in both samples.
         let germline = tumour * self.normal_per_tumour;
         let most = MAX_GERMLINE_COUNT_SHARE * germline;
-        let most = self.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
+        let most =
+            self.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
         if normal > most {
             return None;
         }

@@ -528,7 +528,9 @@ impl CountingUnit<'_> {
         };
         let packed_writer = match PackedReadsWriter::create(&path, budget_bytes) {
             Ok(packed_writer) => packed_writer,
-            Err(error) => return Ok((self.count_partition(Partition::WHOLE, 0, None, None, context)?.0, refused(error))),
+            Err(error) => {
+                return Ok((self.count_partition(Partition::WHOLE, 0, None, None, context)?.0, refused(error)));
+            }
         };
         let counted = self.count_partition(Partition::WHOLE, 0, None, Some((&packed_writer, budget_bytes)), context);
         let counted = counted.map(|(result, recorders)| (result, packed_writer.finish(recorders)));
@@ -928,8 +930,8 @@ impl CountingUnit<'_> {
 /// Largest ratio of the allele fractions in normal and tumour, in percent, that tumour cells in the normal make, by
 /// selector; 0 where the tumour's alleles show none or too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
-    let percent = |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio(alleles, modal_depth, MIN_TUMOUR_ALLELES) {
-        Ok(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
+    let percent = |alleles: &TumourAlleles| match tumour_in_normal::plausible_fraction_ratio(alleles, modal_depth) {
+        Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
         _ => 0,
     };
     let of_tumours: Vec<u8> = alleles.iter().map(percent).collect();
@@ -937,9 +939,6 @@ fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> 
     std::iter::once(pooled).chain(of_tumours).collect()
 }
 
-/// Minimum number of alleles that only the tumour has to estimate the tumour in the normal before calling. Chosen: fewer
-/// than a reported estimate needs, as only the limits of the interval are used.
-const MIN_TUMOUR_ALLELES: u64 = 5;
 /// Lower end of the interval of the ratio of the allele fractions in normal and tumour from which the normal is treated
 /// as one with tumour cells. Chosen: selection allows for less in every normal.
 const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
@@ -978,7 +977,8 @@ impl LibrarySketches {
     /// Takes the sketches. `tallies` are those of all samples.
     fn new(tallies: &[LibraryTally], sketches: &SketchBuilders) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
-        let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| LibraryModel::from_reads([&tallies[0], tumour], sketch);
+        let model =
+            |(sketch, tumour): (&KmerSketch, &LibraryTally)| LibraryModel::from_reads([&tallies[0], tumour], sketch);
         let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
         for (sketch, model) in sketches.iter_mut().zip(&models) {
             for (sample, library) in [model.normal, model.tumour].into_iter().enumerate() {
@@ -1091,9 +1091,9 @@ mod tests {
             let candidate = |kmer, depth| CandidateKmer {
                 kmer,
                 tumour_count: 9,
-                normal_count: 0,
                 root_depth: depth,
                 selector: TUMOUR_SAMPLE,
+                ..CandidateKmer::default()
             };
             let candidates =
                 (0..given).map(|i| candidate(first + i, 0)).chain((0..10).map(|i| candidate(first + 1000 + i, 20)));
@@ -1112,6 +1112,7 @@ mod tests {
                 spill_peak_bytes: 0,
                 marker_tally: None,
                 pair_evidence: Vec::new(),
+                library_models: Vec::new(),
                 totals: read,
             }
         };

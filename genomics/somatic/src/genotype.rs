@@ -236,14 +236,24 @@ impl ForeignDna {
 
 impl Default for GenotypingParams {
     fn default() -> GenotypingParams {
+        GenotypingParams::for_error_frequency(ErrorFrequency::Common)
+    }
+}
+
+impl GenotypingParams {
+    /// Parameters for a change that looks like errors of this frequency, with the assumed error probability.
+    pub fn for_error_frequency(error_frequency: ErrorFrequency) -> GenotypingParams {
         GenotypingParams {
-            error_frequency: ErrorFrequency::Common,
+            error_frequency,
             slippage_rate: SlippageRate::default(),
             num_molecules: [0; 2],
             min_quality: GENOTYPE_MODEL_PARAMS.min_quality,
             prior_log_odds: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds,
             mapq: 60,
-            error_probability: sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
+            error_probability: match error_frequency {
+                ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
+                ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
+            },
             admixture: Admixture::default(),
         }
     }

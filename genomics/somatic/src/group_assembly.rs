@@ -196,8 +196,15 @@ impl<'a> GroupAssembler<'a> {
     /// The work folder cannot be written to or read.
     pub fn assemble_all_groups(mut self) -> Result<GroupAssemblyResult, Error> {
         let candidates = std::mem::take(&mut self.params.candidates);
-        let GroupAssemblyParams { num_tumours: tumours, k, threads, work_dir: work, traced_kmers: traced, libraries, .. } =
-            self.params;
+        let GroupAssemblyParams {
+            num_tumours: tumours,
+            k,
+            threads,
+            work_dir: work,
+            traced_kmers: traced,
+            libraries,
+            ..
+        } = self.params;
         let fragment_ends = LibraryModel::fragment_ends_by_sample(libraries);
         let pooled = LibraryModel::pool_tumours(libraries);
         let error_rates: Vec<Option<f64>> =

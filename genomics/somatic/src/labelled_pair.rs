@@ -112,6 +112,12 @@ impl LabelledPair {
 /// Maximum length of a run of candidate k-mers, minus k, that one wrong base explains. A longer run is novel
 /// sequence.
 const MAX_ERROR_RUN_BEYOND_K: u32 = 5;
+/// Number of bases at each end of a long read in which a k-mer does not count as inside the read. Chosen: molecular
+/// barcodes with their spacers are 3 to 8 bases at usual panels.
+const MAX_END_MARGIN_BP: usize = 8;
+/// Of short reads the margin is the number of positions of a k-mer divided by this number. Chosen: half of the
+/// positions remain.
+const END_MARGIN_DIVISOR: usize = 4;
 /// Minimum number of molecules that must contain a k-mer.
 const MIN_CARRIER_MOLECULES: u32 = 2;
 /// Number of bases at the start of a mate that form the duplicate key.
@@ -141,13 +147,15 @@ pub struct KmerMoleculeCounts {
     molecules: Vec<AtomicU32>,
     /// The same counts, of molecules with high base quality at the first and last base of the k-mer only.
     high_quality_molecules: Vec<AtomicU32>,
+    /// The same counts, of molecules whose reads continue on both sides of the k-mer only.
+    inner_molecules: Vec<AtomicU32>,
 }
 
 impl KmerMoleculeCounts {
     /// Zero counts for the given numbers of k-mers and tumours.
     pub fn new(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
-        KmerMoleculeCounts { tumours, molecules: none(), high_quality_molecules: none() }
+        KmerMoleculeCounts { tumours, molecules: none(), high_quality_molecules: none(), inner_molecules: none() }
     }
 
     /// Counts the k-mers of pairs, each of which is a molecule of its own.
@@ -157,6 +165,11 @@ impl KmerMoleculeCounts {
         count_carriers(&self.high_quality_molecules, self.tumours, pairs, |read, hit| {
             let last = hit.start + hit.span - 1;
             [hit.start, last].iter().all(|&at| read.quality_at(at as usize) >= HIGH_BASE_QUALITY)
+        });
+        count_carriers(&self.inner_molecules, self.tumours, pairs, |read, hit| {
+            let beyond = read.len().saturating_sub((hit.start + hit.span) as usize);
+            let margin = MAX_END_MARGIN_BP.min(read.len().saturating_sub(hit.span as usize) / END_MARGIN_DIVISOR);
+            hit.start as usize >= margin && beyond >= margin
         });
     }
 
@@ -173,7 +186,8 @@ impl KmerMoleculeCounts {
     /// the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the measured error
     /// rates of bases of good quality.
     ///
-    /// In a repeat, a k-mer with too few molecules is confirmed if enough of them have high base quality.
+    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. A k-mer that only ends of
+    /// reads have is not confirmed: it contains a molecular barcode or the rest of a primer or adapter.
     pub fn find_branching_kmers(
         &self,
         candidates: &[CandidateKmer],
@@ -188,7 +202,8 @@ impl KmerMoleculeCounts {
                 f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
                     >= min_high_quality_count_above_errors(here, error_rates[usize::from(candidate.selector)])
             };
-            candidate.is_branching() && (beyond || (candidate.needs_high_quality() && good()))
+            let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
+            candidate.is_branching() && (beyond || (candidate.needs_high_quality() && good())) && inner()
         };
         group_by_kmer(candidates)
             .enumerate()

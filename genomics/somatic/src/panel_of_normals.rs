@@ -385,9 +385,8 @@ mod tests {
         let candidate = |kmer: u64| CandidateKmer {
             kmer,
             tumour_count: 5,
-            normal_count: 0,
-            root_depth: 0,
             selector: genuma_reads::TUMOUR_SAMPLE,
+            ..CandidateKmer::default()
         };
         let candidates: Vec<CandidateKmer> = (0..9000u64).map(|i| candidate(i * 613)).chain([candidate(977)]).collect();
         let candidates = {

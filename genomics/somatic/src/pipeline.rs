@@ -84,11 +84,9 @@ impl CallJob {
         }
         let panel = self.look_up_panel(&counts, &mut costs, &mut ledger, watch)?;
         let candidates = std::mem::take(&mut counts.candidates);
-        let mut assembled = self
-            .store
-            .run_or_load("assemble", &mut costs, || {
-                self.assemble(&passes, candidates, &counts.library_models, tracer.as_mut(), watch)
-            })?;
+        let mut assembled = self.store.run_or_load("assemble", &mut costs, || {
+            self.assemble(&passes, candidates, &counts.library_models, tracer.as_mut(), watch)
+        })?;
         ledger.append(&assembled.ledger);
         if let Some(tracer) = &mut tracer {
             tracer.record_contigs(&assembled.contigs);

@@ -103,6 +103,18 @@ pub(crate) struct TumourInNormalModelParams {
     /// Number of rounds that estimate the overdispersion (5). Unit: rounds. Source: empirical; not fitted. If higher:
     /// slower.
     pub(crate) num_overdispersion_rounds: usize,
+    /// Minimum number of roots for the ratio of the sums (7). Unit: roots. Source: chosen (four alleles). If higher: fewer
+    /// small samples get a ratio.
+    pub(crate) min_few_roots: f64,
+    /// Share of the inherited alleles at the depth of usual normals that look like the tumour's own (7). Unit: share of
+    /// alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get a ratio.
+    pub(crate) inherited_leak: f64,
+    /// Share of the alleles that may be inherited ones for the ratio of the sums (7). Unit: share of alleles. Source:
+    /// chosen. If higher: more samples get a ratio, with more bias.
+    pub(crate) max_inherited_share_of_few: f64,
+    /// Width of the interval of the ratio of the sums (7). Unit: standard deviations. Source: definition (95 %). If
+    /// higher: wider interval.
+    pub(crate) few_alleles_deviations: f64,
     /// Share of the observed alleles that may be inherited alleles with few reads in the normal by chance. Unit:
     /// share of alleles. Source: empirical; not fitted. If higher: more alleles of low depth are used.
     pub(crate) max_inherited_share: f64,
@@ -130,6 +142,10 @@ pub(crate) const TUMOUR_IN_NORMAL_MODEL_PARAMS: TumourInNormalModelParams = Tumo
     max_observed_fraction: 0.9,
     min_error_rate: 1e-6,
     num_overdispersion_rounds: 12,
+    min_few_roots: 8.0,
+    inherited_leak: 0.02,
+    max_inherited_share_of_few: 0.1,
+    few_alleles_deviations: 2.0,
     max_inherited_share: 0.002,
 };
 
@@ -152,7 +168,7 @@ pub fn estimate_tumour_in_normal(
     modal_depth: f64,
     purity_estimate: Option<&PurityEstimate>,
 ) -> Result<Estimate, NotEstimatedReason> {
-    let ratio = estimate_fraction_ratio(alleles, modal_depth, TUMOUR_IN_NORMAL_MODEL_PARAMS.min_alleles)?;
+    let ratio = estimate_fraction_ratio(alleles, modal_depth)?;
     let Some(purity) = purity_estimate.and_then(|purity_estimate| purity_estimate.purity) else {
         return Err(NotEstimatedReason::UnknownPurity);
     };
@@ -172,12 +188,41 @@ pub fn estimate_tumour_in_normal(
     Ok(Estimate { value, low: low.max(0.0), high: high.min(1.0) })
 }
 
-/// Ratio of the allele fraction in the normal to that in the tumour, from at least `min_alleles` alleles.
-pub(crate) fn estimate_fraction_ratio(
-    alleles: &TumourAlleles,
-    modal_depth: f64,
-    min_alleles: u64,
-) -> Result<Estimate, NotEstimatedReason> {
+/// Ratio of the allele fraction in the normal to that in the tumour before calls are made. With too few alleles for the
+/// model it is the ratio of the sums of counts, unless inherited alleles may be among them.
+pub(crate) fn plausible_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
+    match estimate_fraction_ratio(alleles, modal_depth) {
+        Ok(ratio) => return Some(ratio),
+        Err(NotEstimatedReason::TooFewAlleles) => {}
+        Err(_) => return None,
+    }
+    let params = &TUMOUR_IN_NORMAL_MODEL_PARAMS;
+    let single = |(seen, _): &&(TumourAlleleCounts, u64)| {
+        f64::from(seen.normal[1]) <= params.max_single_copy_depth_ratio * modal_depth
+    };
+    let mut roots = 0.0;
+    let (mut found, mut if_alike) = (0.0, 0.0);
+    for (seen, n) in alleles.alleles.iter().filter(single) {
+        let fraction = f64::from(seen.tumour[0]) / f64::from(seen.tumour[1]);
+        roots += *n as f64;
+        found += *n as f64 * f64::from(seen.normal[0]);
+        if_alike += *n as f64 * f64::from(seen.normal[1]) * fraction;
+    }
+    let inherited: u64 = inherited_allele_balance(alleles, modal_depth).map(|(_, of)| of[0]).sum();
+    if roots < params.min_few_roots
+        || roots * params.max_inherited_share_of_few < params.inherited_leak * inherited as f64
+    {
+        return None;
+    }
+    // docs/model/tumor_in_normal.md (7)
+    let deviation = (params.roots_per_observation * f64::max(found, 1.0)).sqrt() / if_alike;
+    let value = found / if_alike;
+    let [low, high] = [-1.0, 1.0].map(|side| value + side * params.few_alleles_deviations * deviation);
+    (high < params.ratio_grid.1).then_some(Estimate { value, low: low.max(0.0), high })
+}
+
+/// Ratio of the allele fraction in the normal to that in the tumour.
+fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<Estimate, NotEstimatedReason> {
     let overdispersion = estimate_overdispersion(alleles, modal_depth);
     // Counts of single molecules, of which a few count twice, are used as they are; only the interval is widened.
     let molecule = if overdispersion < TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_molecule_overdispersion {
@@ -188,7 +233,7 @@ pub(crate) fn estimate_fraction_ratio(
     // docs/model/tumor_in_normal.md (4)
     let says = overdispersion / molecule * TUMOUR_IN_NORMAL_MODEL_PARAMS.roots_per_observation;
     let cells = group_alleles(alleles, modal_depth, molecule);
-    if cells.iter().map(|cell| cell.num_roots).sum::<f64>() < (2 * min_alleles) as f64 {
+    if cells.iter().map(|cell| cell.num_roots).sum::<f64>() < (2 * TUMOUR_IN_NORMAL_MODEL_PARAMS.min_alleles) as f64 {
         return Err(NotEstimatedReason::TooFewAlleles);
     }
     let deepest = cells.iter().map(|cell| cell.bound[1]).max().unwrap_or(0);

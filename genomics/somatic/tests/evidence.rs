@@ -11,7 +11,7 @@ use genuma_somatic::adjacent_substitutions::{count_change_pair_support, merge_ad
 use genuma_somatic::aligned_contig::{AlignedContig, align_contig};
 use genuma_somatic::change::Change;
 use genuma_somatic::genotype::{
-    ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
+    Admixture, ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
     genotype_change,
 };
 use genuma_somatic::kmer_lookup::LookupScratch;
@@ -142,11 +142,8 @@ impl Weighed {
     }
 
     fn judged(&self) -> Genotype {
-        let params = GenotypingParams {
-            error_frequency: self.kind,
-            num_molecules: self.molecules,
-            ..GenotypingParams::default()
-        };
+        let params =
+            GenotypingParams { num_molecules: self.molecules, ..GenotypingParams::for_error_frequency(self.kind) };
         genotype_change(&self.votes[0], &self.votes[1..], params)
     }
 }
@@ -359,7 +356,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
     let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
     let neighbours = count_change_pair_support(0, &loci, &pairs, &errors);
     merge_adjacent_substitutions(&mut loci, neighbours);
-    loci[0].genotype_changes(0, &loci[0].compute_evidence(&loci, &pairs, &errors), 8.0)
+    loci[0].genotype_changes(0, &loci[0].compute_evidence(&loci, &pairs, &errors), 8.0, Admixture::default())
 }
 
 /// Position, length and filters of each call, and the number of calls in phase with it.
@@ -485,12 +482,7 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
     let reasons = |kind, molecules| {
         let mut tumour = ballot(10, molecules);
         tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
-        genotype_change(
-            &ballot(30, 0),
-            &[tumour],
-            GenotypingParams { error_frequency: kind, ..GenotypingParams::default() },
-        )
-        .filters
+        genotype_change(&ballot(30, 0), &[tumour], GenotypingParams::for_error_frequency(kind)).filters
     };
     assert!(reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES - 1).contains(&Filter::FewReads));
     assert!(!reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES).contains(&Filter::FewReads));
@@ -678,7 +670,7 @@ fn a_normal_that_cannot_tell_at_a_tandem_copy_speaks_by_its_depth() {
         genotype_change(
             &[],
             &[ballot(0, 12)],
-            GenotypingParams { error_frequency: kind, num_molecules: molecules, ..GenotypingParams::default() },
+            GenotypingParams { num_molecules: molecules, ..GenotypingParams::for_error_frequency(kind) },
         )
         .filters
     };

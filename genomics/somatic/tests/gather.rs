@@ -49,12 +49,19 @@ impl World {
         let work = tempfile::tempdir().unwrap();
         let pick = |(&kmer, &rank): (&u64, &u32)| {
             let depth = if self.interesting.parting[rank as usize] { 20 } else { 0 };
-            CandidateKmer { kmer, tumour_count: 20, normal_count: 0, root_depth: depth, selector: TUMOUR_SAMPLE }
+            CandidateKmer {
+                kmer,
+                tumour_count: 20,
+                root_depth: depth,
+                selector: TUMOUR_SAMPLE,
+                ..CandidateKmer::default()
+            }
         };
         let picks = self.interesting.ranks.iter().map(pick).collect();
         let with = GroupAssemblyParams {
             candidates: picks,
             num_tumours: 1,
+            libraries: &[],
             k: K,
             threads,
             memory_bytes: memory,

@@ -42,9 +42,9 @@ impl Changed {
                 CandidateKmer {
                     kmer,
                     tumour_count: 8,
-                    normal_count: 0,
                     root_depth: if parts { depth } else { 0 },
                     selector: TUMOUR_SAMPLE,
+                    ..CandidateKmer::default()
                 }
             })
             .collect()
@@ -61,11 +61,11 @@ struct Believed {
 
 fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Believed {
     let all = labelled.len();
-    let mut pairs = labelled_pair::remove_duplicates(labelled);
+    let mut pairs = labelled_pair::remove_duplicates(labelled, &[]);
     let copies = all - pairs.len();
     let carriers = KmerMoleculeCounts::new(picks.len(), 1);
     carriers.count_kmers_of_pairs(&pairs);
-    let parting = carriers.find_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2]);
+    let parting = carriers.find_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2], &[None; 2]);
     let errors = labelled_pair::remove_recurrent_errors(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
@@ -130,7 +130,7 @@ fn a_row_longer_than_a_wrong_base_makes_is_novel_sequence() {
     let picks: Vec<CandidateKmer> = interesting
         .ranks
         .keys()
-        .map(|&kmer| CandidateKmer { kmer, tumour_count: 8, normal_count: 0, root_depth: 0, selector: TUMOUR_SAMPLE })
+        .map(|&kmer| CandidateKmer { kmer, tumour_count: 8, selector: TUMOUR_SAMPLE, ..CandidateKmer::default() })
         .collect();
     let believed = believe(pairs.clone(), &picks, K);
     // Only k-mers with a single molecule are removed.
@@ -171,8 +171,13 @@ fn a_spelled_repeat_stands_for_itself() {
         for p in &mut pairs {
             p.hits = [vec![KmerHit { start: 20, span: 80, rank: 0, forward: true }], Vec::new()];
         }
-        let picks =
-            [CandidateKmer { kmer: 1, tumour_count: 8, normal_count: 0, root_depth: depth, selector: TUMOUR_SAMPLE }];
+        let picks = [CandidateKmer {
+            kmer: 1,
+            tumour_count: 8,
+            root_depth: depth,
+            selector: TUMOUR_SAMPLE,
+            ..CandidateKmer::default()
+        }];
         let believed = believe(pairs, &picks, K);
         (hits(&believed.pairs), believed.parting)
     };
@@ -226,12 +231,12 @@ fn each_tumour_is_held_to_its_own_errors() {
         let pick = |&(rule, depth)| CandidateKmer {
             kmer: 1,
             tumour_count: 9,
-            normal_count: 0,
             root_depth: depth,
             selector: rule,
+            ..CandidateKmer::default()
         };
         let picks: Vec<CandidateKmer> = picks.iter().map(pick).collect();
-        let parting = carriers.find_branching_kmers(&picks, &[1.0; 3]);
+        let parting = carriers.find_branching_kmers(&picks, &[1.0; 3], &[None; 3]);
         assert_eq!(parting.len(), 1, "one k-mer");
         parting[0]
     };

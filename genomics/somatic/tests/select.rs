@@ -3,6 +3,7 @@
 use crate::common::{K, Rng};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{pack, reverse_complement_kmer};
+use genuma_pair::library_model::LibraryModel;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_somatic::candidate_kmer::{
     CandidateKmer, CandidateSelector, KmerDepths, median_kmer_depth, min_count_above_errors_at_depth,
@@ -93,7 +94,7 @@ fn root(stem: &[u8], counts: &[(u8, u8, [u32; 2])]) -> RootCounters {
 
 /// A selector for samples whose tumour has `ratio` times as many k-mers as the normal.
 fn rule(k: u32, ratio: u64) -> CandidateSelector {
-    CandidateSelector::new(k, 3, [1_000_000, 1_000_000 * ratio], 30.0)
+    CandidateSelector::new(k, 3, [1_000_000, 1_000_000 * ratio], 30.0, &LibraryModel::default())
 }
 
 /// Counts in the tumour and in the normal, and whether it is a branching k-mer.
@@ -188,13 +189,13 @@ fn errors_raise_the_bar_with_depth() {
     assert_eq!(picks(&repeat(4)), [(4, 0, true)]);
     assert_eq!(picks(&repeat(3)), []);
     // Whether the root is in a repeat is known once the depths are known.
-    let few = CandidateKmer { kmer: 0, tumour_count: 4, normal_count: 0, root_depth: 1300, selector: TUMOUR_SAMPLE };
+    let few = CandidateKmer { tumour_count: 4, root_depth: 1300, selector: TUMOUR_SAMPLE, ..CandidateKmer::default() };
     assert!(few.needs_high_quality() && few.is_in_repeat(100.0) && !few.is_in_repeat(500.0));
     assert!(!CandidateKmer { tumour_count: 9, ..few }.needs_high_quality());
     // Where only the tumour is deep, the root is not in a repeat.
     assert_eq!(picks(&[(b'A', b'C', [30, 1300]), (b'A', b'G', [0, 4])]), []);
     // The same for a whole sample: at a depth of 2,000 three occurrences are not enough.
-    let deep = CandidateSelector::new(K, 3, [1_000_000; 2], 2000.0);
+    let deep = CandidateSelector::new(K, 3, [1_000_000; 2], 2000.0, &LibraryModel::default());
     let mut found = Vec::new();
     deep.select_from_root(&root(&Rng(44).sequence(K as usize - 2), &[(b'A', b'G', [0, 4])]), &mut found);
     assert_eq!(found, []);
