@@ -18,8 +18,8 @@ use crate::{command_line, logging, size_format};
 ///
 /// Writes into the output folder: genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz,
 /// normal_2.fq.gz, truth.vcf (somatic variants), germline.vcf, truth.bedpe (breakpoints) and simulate.json. Some
-/// options add repeats.bed (--genome-like), targets.bed (capture), foreign.vcf (reads of another person) and
-/// recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
+/// options add repeats.bed (--genome-like), targets.bed (capture), primers.bed (amplicons), foreign.vcf (reads of
+/// another person) and recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
 ///
 /// By default reads have only sequencing errors that agree with their base qualities. --library adds the artefacts of
 /// a kind of real library; each artefact also has an option of its own, which overrides the preset.
@@ -262,11 +262,15 @@ enum StreamedSample {
 /// Simulates the pair and logs a summary.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.to_params();
-    if args.library_args.has_off_target() && params.capture.is_none() {
+    let off_target = args.library_args.has_off_target();
+    if off_target && params.capture.is_none() {
         return Err(UsageError(
             "--off-target needs targets: give --capture, --targets or a --library with them".into(),
         )
         .into());
+    }
+    if off_target && params.sequencing.library.amplicons.is_some() {
+        return Err(UsageError("--off-target is for capture: amplicons have no reads outside of them".into()).into());
     }
     let threads = command_line::threads_or_all_cpus(args.threads);
     let start = Instant::now();

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{Adapter, CaptureParams, LibraryPreset, Relationship, SimulationParams, TargetSource};
+use genuma_simulate::{
+    Adapter, AmpliconParams, CaptureParams, LibraryPreset, Relationship, SimulationParams, TargetSource,
+};
 
 /// Default depth outside the targets relative to the depth of the targets.
 const OFF_TARGET_COVERAGE: f64 = 0.01;
@@ -23,6 +25,8 @@ enum LibraryKind {
     Panel,
     /// Capture of all exons
     Exome,
+    /// Multiplex PCR: --amplicons, many duplicates; meant for depths of hundreds
+    Amplicon,
 }
 
 impl From<LibraryKind> for LibraryPreset {
@@ -34,6 +38,7 @@ impl From<LibraryKind> for LibraryPreset {
             LibraryKind::Old => LibraryPreset::Old,
             LibraryKind::Panel => LibraryPreset::Panel,
             LibraryKind::Exome => LibraryPreset::Exome,
+            LibraryKind::Amplicon => LibraryPreset::Amplicon,
         }
     }
 }
@@ -115,6 +120,11 @@ pub(crate) struct LibraryArgs {
     /// usual for PCR: 1.2% of homopolymers of 10 bases, 12% of homopolymers of 15
     #[arg(long, value_name = "FACTOR", help_heading = "Library")]
     pcr_slippage: Option<f64>,
+    /// Amplify the targets, or the genome without targets, with primer pairs: amplicons of 120-250 bp that overlap.
+    /// Reads begin with primers of 18-25 bases, which show the reference. Depths are those of the amplicons and differ
+    /// between them (coefficient of variation 0.4). Primers are written to primers.bed
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Library")]
+    amplicons: Option<bool>,
 
     /// Strength of GC bias: loss of depth where the GC content is far from 45%; at 1, fragments of 25% or 70% GC have
     /// a third of the depth
@@ -244,6 +254,9 @@ impl LibraryArgs {
         override_if_given(&mut library.deamination, self.deamination);
         override_if_given(&mut library.pcr_errors, self.pcr_errors);
         override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
+        if let Some(amplicons) = self.amplicons {
+            library.amplicons = amplicons.then(AmpliconParams::default);
+        }
 
         let coverage = &mut params.sequencing.coverage;
         override_if_given(&mut coverage.gc_bias, self.gc_bias);
@@ -257,6 +270,9 @@ impl LibraryArgs {
         }
         if let Some(capture) = &mut params.capture {
             override_if_given(&mut capture.off_target, self.off_target);
+            if params.sequencing.library.amplicons.is_some() {
+                capture.off_target = 0.0;
+            }
         }
 
         let machine = &mut params.sequencing.machine;
@@ -276,6 +292,9 @@ impl LibraryArgs {
         params.copies.losses = self.losses;
         params.copies.doubled = self.doubled;
         params.copies.subclonal = self.subclonal_aneuploidy;
+        if params.sequencing.library.amplicons.is_some() {
+            params.samples.mitochondrion = 0.0;
+        }
         override_if_given(&mut params.samples.mitochondrion, self.mitochondrion);
         params.foreign.tumor = self.foreign_tumor;
         params.foreign.normal = self.foreign_normal;

@@ -20,6 +20,7 @@ mod chromosome_sequence;
 mod karyotype;
 mod variant;
 mod targets;
+mod amplicons;
 
 mod tumour;
 mod variant_placer;
@@ -43,6 +44,7 @@ mod pipeline;
 
 pub mod evaluate;
 
+pub use amplicons::AmpliconParams;
 pub use copy_numbers::{AneuploidContig, CopyNumberParams};
 pub use error::{Error, Result};
 pub use foreign_person::{ForeignParams, Relationship};

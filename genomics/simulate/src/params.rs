@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::amplicons::AmpliconParams;
 use crate::copy_numbers::CopyNumberParams;
 use crate::error::{Error, Result};
 use crate::foreign_person::{ForeignParams, Relationship};
@@ -237,6 +238,15 @@ impl SimulationParams {
         ];
         if !factors.into_iter().all(|f| (0.0..=10.0).contains(&f)) {
             return wrong("slippage, GC bias and unevenness of coverage must be between 0 and 10");
+        }
+        if let Some(AmpliconParams { length_bp, primer_bp, .. }) = library.amplicons {
+            let ordered = primer_bp.0 <= primer_bp.1 && length_bp.0 <= length_bp.1;
+            if !ordered || primer_bp.0 == 0 || length_bp.0 <= 3 * primer_bp.1 {
+                return wrong("amplicons must be longer than three primers, and primers must have at least one base");
+            }
+            if self.samples.mitochondrion > 0.0 {
+                return wrong("there are no amplicons of the mitochondrial genome; set its depth to 0");
+            }
         }
         if self.copies.amplifications > 0 && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n)) {
             return wrong("amplified copies must be between 3 and 1000");

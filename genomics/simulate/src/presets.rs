@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::amplicons::AmpliconParams;
 use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 use crate::targets::{CaptureParams, TargetSource};
 
@@ -21,17 +22,20 @@ pub enum LibraryPreset {
     Panel,
     /// Exome capture.
     Exome,
+    /// Multiplex PCR of the targets, or of the whole genome without targets: reads begin with primers.
+    Amplicon,
 }
 
 impl LibraryPreset {
     /// All presets.
-    pub const ALL_PRESETS: [LibraryPreset; 6] = [
+    pub const ALL_PRESETS: [LibraryPreset; 7] = [
         LibraryPreset::Wgs,
         LibraryPreset::Ffpe,
         LibraryPreset::Transposase,
         LibraryPreset::Old,
         LibraryPreset::Panel,
         LibraryPreset::Exome,
+        LibraryPreset::Amplicon,
     ];
 
     /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
@@ -134,6 +138,16 @@ impl LibraryPreset {
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
                 reads.machine = modern;
                 *captured = Some(capture(TargetSource::Exome));
+            }
+            LibraryPreset::Amplicon => {
+                reads.duplicates = 0.5;
+                reads.library = LibraryParams {
+                    oxidation: 2e-5,
+                    pcr_errors: 1e-5,
+                    amplicons: Some(AmpliconParams::default()),
+                    ..truseq
+                };
+                reads.machine = modern;
             }
         }
     }

@@ -45,6 +45,8 @@ pub enum RandomStream {
     Integrations,
     /// Somatic length changes of tandem repeats.
     Microsatellites,
+    /// Primers and efficiencies of amplicons.
+    Amplicons,
 }
 
 impl Rng {

@@ -111,7 +111,8 @@ impl<'a> Library<'a> {
             counts.adapter_dimers += 1;
             return Molecule::adapter_dimer();
         }
-        let DrawnFragment { fragment, dna_source: kind, captured } = self.tube.draw_fragment(insert.length_bp(), rng);
+        let DrawnFragment { fragment, dna_source: kind, captured, primers } =
+            self.tube.draw_fragment(insert.length_bp(), rng);
         let reverse = rng.draw_bernoulli(0.5);
         let mut molecule = Molecule::new(fragment, reverse, kind);
         molecule.captured = captured;
@@ -120,6 +121,9 @@ impl<'a> Library<'a> {
             && kind == DnaSource::Patient
         {
             recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
+        }
+        if let Some([first, last]) = primers {
+            molecule.replace_ends(if reverse { [last, first] } else { [first, last] });
         }
         self.add_fold_back_or_chimera(&mut molecule, rng, counts);
         self.apply_pcr(&mut molecule, rng, counts);

@@ -4,6 +4,7 @@ mod params;
 
 mod fragments;
 mod capture;
+mod amplicon_products;
 mod coverage;
 mod dna_pool;
 
@@ -22,6 +23,7 @@ mod sequencer;
 mod read_counts;
 mod fastq;
 
+pub use amplicon_products::AmpliconProducts;
 pub use capture::CapturedTargets;
 pub use coverage::CoverageModel;
 pub use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};

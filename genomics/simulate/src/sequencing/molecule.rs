@@ -2,6 +2,7 @@
 
 use genuma_reads::dna;
 
+use super::amplicon_products::PrimerPair;
 use super::dna_pool::DnaSource;
 use super::fragments::Fragment;
 use crate::reference_origins::ReferencePlacement;
@@ -105,6 +106,14 @@ impl<'a> Molecule<'a> {
             self.reverse = false;
         }
         &mut self.bases
+    }
+
+    /// Replaces the bases at both ends by primers: those that read 1 and read 2 begin with.
+    pub fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
+        let strand = self.read1_strand_mut();
+        let behind = strand.len() - last.len();
+        strand[..first.len()].copy_from_slice(first);
+        strand[behind..].copy_from_slice(&dna::reverse_complement(last));
     }
 
     /// Replaces bases and parts.

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::amplicons::AmpliconParams;
+
 /// Parameters of the library and the sequencer.
 #[derive(Debug, Clone, Serialize)]
 pub struct SequencingParams {
@@ -74,6 +76,9 @@ pub struct LibraryParams {
     pub pcr_errors: f64,
     /// Factor for length changes of tandem repeats by PCR; 1 matches PCR-amplified libraries.
     pub pcr_slippage: f64,
+    /// Amplicons whose products are sequenced. `None` sequences random fragments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amplicons: Option<AmpliconParams>,
 }
 
 /// Parameters of uneven coverage.
@@ -123,7 +128,7 @@ impl SequencingParams {
     pub fn adapter_in_reach(&self) -> Option<Adapter> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
-        let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;
+        let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0 || library.amplicons.is_some();
         library.adapter.or(reached.then_some(Adapter::Truseq))
     }
 }
