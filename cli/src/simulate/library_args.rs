@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
-    Adapter, AmpliconParams, CaptureParams, LibraryPreset, Relationship, SimulationParams, TargetSource,
+    Adapter, AmpliconParams, CaptureParams, LibraryPreset, ReadStructures, Relationship, SimulationParams,
+    TargetSource, UmiParams,
 };
 
 /// Default depth outside the targets relative to the depth of the targets.
@@ -125,6 +126,21 @@ pub(crate) struct LibraryArgs {
     /// between them (coefficient of variation 0.4). Primers are written to primers.bed
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Library")]
     amplicons: Option<bool>,
+    /// Give molecules random UMIs. The structure of a read in the notation of fgbio: UMI (M) and skipped bases (S)
+    /// before the template, such as 3M1S+T for both reads, or 8M+T,+T for read 1 and read 2. Molecules are listed in
+    /// tumor_molecules.tsv.gz and normal_molecules.tsv.gz: position, UMI, read pairs of each strand, variants
+    #[arg(long, value_name = "STRUCTURE", conflicts_with = "duplicates", help_heading = "Library")]
+    umi: Option<ReadStructures>,
+    /// Amplify both strands of the molecules with UMIs; the UMIs of the second strand are swapped between the reads
+    #[arg(long, requires = "umi", help_heading = "Library")]
+    duplex: bool,
+    /// Mean number of read pairs of a strand of the molecules with UMIs; replaces the share of duplicates
+    #[arg(long, value_name = "MEAN", default_value_t = 3.0, requires = "umi", help_heading = "Library")]
+    family_size: f64,
+    /// Write the consensus of each molecule with UMIs instead of its reads: one pair without UMIs, with qualities of
+    /// up to 90, as by fgbio. Depths are those of the consensus
+    #[arg(long, requires = "umi", help_heading = "Library")]
+    consensus: bool,
 
     /// Strength of GC bias: loss of depth where the GC content is far from 45%; at 1, fragments of 25% or 70% GC have
     /// a third of the depth
@@ -256,6 +272,15 @@ impl LibraryArgs {
         override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
         if let Some(amplicons) = self.amplicons {
             library.amplicons = amplicons.then(AmpliconParams::default);
+        }
+        if let Some(structures) = &self.umi {
+            library.umi = Some(UmiParams {
+                structures: structures.clone(),
+                duplex: self.duplex,
+                mean_family_size: self.family_size,
+                consensus: self.consensus,
+            });
+            params.sequencing.duplicates = 0.0;
         }
 
         let coverage = &mut params.sequencing.coverage;

@@ -57,6 +57,8 @@ pub use params::{GenomeSource, SampleParams, SimulationParams};
 pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
-pub use sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, ReadCounts, SequencingParams};
+pub use sequencing::{
+    Adapter, CoverageParams, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams, UmiParams,
+};
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

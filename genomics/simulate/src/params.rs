@@ -16,7 +16,7 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{MIN_INSERT_BP, SequencingParams, is_default};
+use crate::sequencing::{FAMILY_SIZES, MIN_INSERT_BP, ReadStructures, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 
@@ -134,6 +134,9 @@ impl Default for SimulationParams {
     }
 }
 
+/// Fewest template bases of a read with a UMI.
+const MIN_TEMPLATE_BP: usize = 20;
+
 fn is_share(x: f64) -> bool {
     (0.0..=1.0).contains(&x)
 }
@@ -238,6 +241,20 @@ impl SimulationParams {
         ];
         if !factors.into_iter().all(|f| (0.0..=10.0).contains(&f)) {
             return wrong("slippage, GC bias and unevenness of coverage must be between 0 and 10");
+        }
+        if let Some(umi) = &library.umi {
+            let (low, high) = FAMILY_SIZES;
+            if !(low..=high).contains(&umi.mean_family_size) || self.sequencing.duplicates > 0.0 {
+                return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
+            }
+            let ReadStructures([first, second]) = &umi.structures;
+            if umi.duplex && first != second {
+                return wrong("duplex sequencing needs the same structure for both reads");
+            }
+            let shortest = self.sequencing.read_lengths().iter().min().copied().unwrap_or(0);
+            if first.prefix_bp().max(second.prefix_bp()) + MIN_TEMPLATE_BP > shortest {
+                return wrong("reads must have at least 20 bases behind the UMI");
+            }
         }
         if let Some(AmpliconParams { length_bp, primer_bp, .. }) = library.amplicons {
             let ordered = primer_bp.0 <= primer_bp.1 && length_bp.0 <= length_bp.1;

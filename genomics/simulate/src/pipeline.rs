@@ -88,8 +88,8 @@ struct SimulatedVariants {
 ///
 /// The files are `genome.fa` with its index, `tumor_{1,2}.fq.gz`, `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`,
 /// `truth.bedpe` and `simulate.json`; with a human-like genome also `repeats.bed`, with capture `targets.bed`, with
-/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`. All
-/// files appear together when all are complete.
+/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`, with
+/// UMIs `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
 pub fn simulate(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
     run_simulation(params, OutputTarget::Folder(out), threads)
 }
@@ -206,6 +206,11 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
+    if params.sequencing.library.umi.is_some() {
+        let small = tumour.small.iter().chain(&tumour.amplicon_deletions).map(|p| &p.variant);
+        let inherited = germline.iter().chain(foreign.iter().flatten()).map(|g| &g.edit);
+        cells.note_carried_variants(&nuclear, &small.chain(inherited).collect::<Vec<_>>());
+    }
     let bench = SequencingInputs {
         genome: &nuclear,
         cells: &cells,
@@ -221,7 +226,13 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         let name = if sample == SampleRole::Tumor { "tumor" } else { "normal" };
         let sink = match &mut to {
             OutputTarget::Folder(out) => {
-                FastqSink::Files([1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))), &mut set)
+                let mut paths = [1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))).to_vec();
+                let molecules = out.join(format!("{name}_molecules.tsv.gz"));
+                match params.sequencing.library.umi {
+                    Some(_) => paths.push(molecules),
+                    None => set.remove_on_publish(molecules),
+                }
+                FastqSink::Files(paths, &mut set)
             }
             OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
             OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
@@ -229,7 +240,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         let output = FastqOptions {
             interleaved: matches!(sink, FastqSink::Stream(_)),
             sample: name,
-            contigs: params.sequencing.true_positions.then_some(genome.names.as_slice()),
+            contigs: &genome.names,
+            true_positions: params.sequencing.true_positions,
+            umi: params.sequencing.library.umi.as_ref(),
             pairs: prepared.pairs,
             duplicates: params.sequencing.duplicates,
             seed: prepared.seed,

@@ -1,8 +1,9 @@
 //! Multiplex PCR: finds the products of primer pairs on the chromosomes of a mixture, and draws them.
 
 use super::fragments::{CellChromosome, Fragment, GenomeMixture};
-use crate::amplicons::AmpliconPanel;
+use crate::amplicons::{Amplicon, AmpliconPanel};
 use crate::rng::Rng;
+use crate::variant::GenomePosition;
 
 /// Longest product, bp. The polymerase does not complete longer ones.
 const MAX_PRODUCT_BP: usize = 600;
@@ -45,10 +46,11 @@ impl<'a> AmpliconProducts<'a> {
     /// other.
     pub fn new(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
         let ends = sorted_primer_ends(panel);
+        let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();
         let (mut products, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {
             for chromosome in genome.iter().filter(|c| c.copies > 0) {
-                let sites = primer_sites(chromosome, &ends);
+                let sites = primer_sites(chromosome, &positions, &ends);
                 for product in sites.chunk_by(|a, b| a.amplicon == b.amplicon).flat_map(|sites| sites.windows(2)) {
                     if let Some(product) = find_product(chromosome, panel, [product[0], product[1]]) {
                         let efficiency = panel.amplicons[product.amplicon].relative_efficiency;
@@ -77,11 +79,10 @@ impl<'a> AmpliconProducts<'a> {
     }
 }
 
-/// Contig and position of the 3' base of each primer, its amplicon and its side, sorted.
-fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(usize, usize, usize, usize)> {
-    let of_amplicon = |(i, a): (usize, &crate::amplicons::Amplicon)| {
-        let [left, right] = a.primer_ends();
-        [(a.span.contig, left, i, 0), (a.span.contig, right, i, 1)]
+/// Lists the 3' base of each primer by position, with its amplicon and its side.
+fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usize)> {
+    let of_amplicon = |(i, a): (usize, &Amplicon)| {
+        [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_ends()[side] }, i, side))
     };
     let mut ends: Vec<_> = panel.amplicons.iter().enumerate().flat_map(of_amplicon).collect();
     ends.sort_unstable();
@@ -89,20 +90,16 @@ fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(usize, usize, usize, usize)
 }
 
 /// Lists the primer sites of a chromosome by amplicon and position.
-fn primer_sites(chromosome: &CellChromosome, ends: &[(usize, usize, usize, usize)]) -> Vec<PrimerSite> {
+fn primer_sites(
+    chromosome: &CellChromosome,
+    positions: &[GenomePosition],
+    ends: &[(GenomePosition, usize, usize)],
+) -> Vec<PrimerSite> {
     let mut sites = vec![];
-    for segment in chromosome.origins.all_segments() {
-        let span = segment.span;
-        let first = ends.partition_point(|e| (e.0, e.1) < (span.contig, span.start));
-        for &(contig, pos, amplicon, side) in &ends[first..] {
-            if (contig, pos) >= (span.contig, span.end) {
-                break;
-            }
-            let base = crate::variant::Span { contig, start: pos, end: pos + 1 };
-            let at = segment.chromosome_range(base).start;
-            sites.push(PrimerSite { amplicon, at, side, reverse: segment.reverse });
-        }
-    }
+    chromosome.origins.for_each_occurrence(positions, |i, at, reverse| {
+        let (_, amplicon, side) = ends[i];
+        sites.push(PrimerSite { amplicon, at, side, reverse });
+    });
     sites.sort_unstable();
     sites
 }

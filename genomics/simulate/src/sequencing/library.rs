@@ -105,20 +105,57 @@ impl<'a> Library<'a> {
     /// Draws a molecule with all artefacts of library preparation.
     pub fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
+        let Some(drawn) = self.draw_source(rng, counts) else { return Molecule::adapter_dimer() };
+        let reverse = rng.draw_bernoulli(0.5);
+        self.prepare_strand(Some(&drawn), reverse, None, rng, counts)
+    }
+
+    /// Draws an insert length and a fragment; `None` for an adapter dimer.
+    pub(crate) fn draw_source(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
         let insert = self.inserts.draw_insert(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
         if insert == InsertSize::Dimer {
             counts.adapter_dimers += 1;
-            return Molecule::adapter_dimer();
+            return None;
         }
-        let DrawnFragment { fragment, dna_source: kind, captured, primers } =
-            self.tube.draw_fragment(insert.length_bp(), rng);
-        let reverse = rng.draw_bernoulli(0.5);
-        let mut molecule = Molecule::new(fragment, reverse, kind);
+        Some(self.tube.draw_fragment(insert.length_bp(), rng))
+    }
+
+    /// Makes a molecule of one strand of a fragment, with all artefacts of library preparation. `reverse`: read 1 reads
+    /// the reverse complement. `prefixes` are ligated to the ends that read 1 and read 2 begin with.
+    pub(crate) fn prepare_strand(
+        &self,
+        drawn: Option<&DrawnFragment<'a>>,
+        reverse: bool,
+        prefixes: Option<&[Vec<u8>; 2]>,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) -> Molecule<'a> {
+        let mut molecule = match drawn {
+            Some(drawn) => self.damage_strand(drawn, reverse, rng, counts),
+            None => Molecule::adapter_dimer(),
+        };
+        if let Some(prefixes) = prefixes {
+            molecule.ligate_prefixes(prefixes);
+        }
+        self.apply_pcr(&mut molecule, rng, counts);
+        molecule
+    }
+
+    /// Makes a molecule with the artefacts that precede the ligation of adapters.
+    fn damage_strand(
+        &self,
+        drawn: &DrawnFragment<'a>,
+        reverse: bool,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) -> Molecule<'a> {
+        let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
+        let mut molecule = Molecule::new(fragment, reverse, dna_source);
         molecule.captured = captured;
         damage::add_damage(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
-            && kind == DnaSource::Patient
+            && dna_source == DnaSource::Patient
         {
             recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
         }
@@ -126,7 +163,6 @@ impl<'a> Library<'a> {
             molecule.replace_ends(if reverse { [last, first] } else { [first, last] });
         }
         self.add_fold_back_or_chimera(&mut molecule, rng, counts);
-        self.apply_pcr(&mut molecule, rng, counts);
         molecule
     }
 

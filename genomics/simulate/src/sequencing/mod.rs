@@ -9,6 +9,8 @@ mod coverage;
 mod dna_pool;
 
 mod molecule;
+mod read_structure;
+mod umi;
 mod damage;
 mod recurrent_errors;
 mod fold_back;
@@ -20,6 +22,7 @@ mod adapter;
 mod quality;
 mod sequencer;
 
+mod consensus;
 mod read_counts;
 mod fastq;
 
@@ -28,10 +31,14 @@ pub use capture::CapturedTargets;
 pub use coverage::CoverageModel;
 pub use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};
 pub use fastq::{FastqOptions, FastqSink, sequence_library};
+pub(crate) use fragments::CarriedVariant;
 pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
 pub use params::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 pub use read_counts::ReadCounts;
+pub use read_structure::ReadStructures;
 pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub use sequencer::Sequencer;
+pub(crate) use umi::FAMILY_SIZES;
+pub use umi::UmiParams;

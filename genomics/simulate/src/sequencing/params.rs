@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::umi::UmiParams;
 use crate::amplicons::AmpliconParams;
 
 /// Parameters of the library and the sequencer.
@@ -79,6 +80,9 @@ pub struct LibraryParams {
     /// Amplicons whose products are sequenced. `None` sequences random fragments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amplicons: Option<AmpliconParams>,
+    /// UMIs of the molecules. `None` gives no UMIs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub umi: Option<UmiParams>,
 }
 
 /// Parameters of uneven coverage.

@@ -6,6 +6,7 @@ use super::molecule::Molecule;
 use super::params::SequencingParams;
 use super::quality::QualityModel;
 use super::read_counts::ReadCounts;
+use super::read_structure::ReadStructure;
 use super::slippage::{SlippageModel, SlippageStage, TractSlip, reverse_strand_tract};
 use crate::rng::Rng;
 
@@ -56,13 +57,20 @@ impl<'a> Sequencer<'a> {
 
     /// Returns whether all mates read the same number of molecule bases.
     pub(crate) fn has_uniform_read_length(&self) -> bool {
-        self.models.len() == 1 && self.adapters.is_none() && self.params.machine.trimmed == 0.0
+        let whole = self.adapters.is_none() && self.params.machine.trimmed == 0.0;
+        self.models.len() == 1 && whole && self.params.library.umi.is_none()
     }
 
-    /// Draws the lengths of both mates of a pair, after trimming.
+    /// Draws the number of template bases that both mates of a pair can have, after trimming.
     pub fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
-        [length, length].map(|length| self.draw_trimmed_length(length, rng))
+        let prefixes = self
+            .params
+            .library
+            .umi
+            .as_ref()
+            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::prefix_bp));
+        prefixes.map(|prefix| self.draw_trimmed_length(length, rng).saturating_sub(prefix))
     }
 
     /// Reads a molecule from both ends into `mates`.

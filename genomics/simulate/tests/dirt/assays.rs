@@ -1,9 +1,10 @@
-//! Tests libraries of assays: amplicons.
+//! Tests libraries of assays: amplicons, UMIs, consensus reads.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 
-use genuma_simulate::{AmpliconParams, CaptureParams, GermlineParams, SimulationParams, TargetSource};
+use genuma_simulate::{AmpliconParams, CaptureParams, GermlineParams, SimulationParams, TargetSource, UmiParams};
 
 use crate::common::{Made, Mate, clean, close, made, of_genome, revcomp, write_fasta};
 
@@ -112,4 +113,174 @@ fn amplicons_tile_the_targets_on_both_strands() {
     let (left, right) = (primer(left), revcomp(&primer(right)));
     let begins = |mate: &Mate| mate.bases.starts_with(&left) || mate.bases.starts_with(&right);
     assert!(made.pairs("tumor").iter().filter(|[a, b]| begins(a) && begins(b)).count() > 50);
+}
+
+fn with_umis(structure: &str, duplex: bool, consensus: bool) -> SimulationParams {
+    let mut params = clean(20_000, 1, 60.0);
+    let structures = structure.parse().unwrap();
+    params.sequencing.library.umi = Some(UmiParams { structures, duplex, mean_family_size: 4.0, consensus });
+    params.sequencing.machine.two_colour = true;
+    params
+}
+
+/// A line of the table of molecules.
+#[derive(Debug)]
+struct Molecule {
+    contig: String,
+    /// First base, 0-based.
+    start: usize,
+    end: usize,
+    umis: Vec<String>,
+    /// Number of pairs whose read 1 is on the forward and on the reverse strand.
+    pairs: [usize; 2],
+    variants: Vec<String>,
+}
+
+fn decompress(made: &Made, file: &str) -> String {
+    let file = fs::File::open(made.folder.path().join(file)).unwrap();
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Returns the molecules of the tumour sample by name.
+fn molecules(made: &Made) -> BTreeMap<String, Molecule> {
+    let text = decompress(made, "tumor_molecules.tsv.gz");
+    let (header, lines) = text.split_once('\n').unwrap();
+    assert_eq!(header, "name\tcontig\tstart\tend\tumi\tforward_pairs\treverse_pairs\tvariants");
+    let molecule = |line: &str| {
+        let f: Vec<&str> = line.split('\t').collect();
+        let number = |i: usize| f[i].parse::<usize>().unwrap();
+        let variants = f[7].split(',').filter(|v| *v != ".").map(str::to_owned).collect();
+        let (umis, pairs) = (f[4].split('-').map(str::to_owned).collect(), [number(5), number(6)]);
+        let (contig, start, end) = (f[1].to_owned(), number(2).max(1) - 1, number(3));
+        (f[0].to_owned(), Molecule { contig, start, end, umis, pairs, variants })
+    };
+    lines.lines().map(molecule).collect()
+}
+
+/// Returns the pairs of the tumour sample with their names up to the true positions.
+fn named_pairs(made: &Made) -> Vec<(String, [Mate; 2])> {
+    let text = decompress(made, "tumor_1.fq.gz");
+    let names = text.lines().step_by(4).map(|line| line[1..].split(',').next().unwrap().to_owned());
+    names.zip(made.pairs("tumor")).collect()
+}
+
+#[test]
+fn strands_of_duplex_molecules_have_swapped_umis() {
+    let made = made(&with_umis("3M1S+T", true, false));
+    let molecules = molecules(&made);
+    let (mut found, mut clean, mut total): (BTreeMap<String, [usize; 2]>, usize, usize) = Default::default();
+    for (name, pair) in named_pairs(&made) {
+        let molecule = &molecules[name.rsplit_once(':').unwrap().0];
+        let [first, second] = pair.each_ref().map(|mate| mate.place.as_ref().unwrap());
+        found.entry(name.rsplit_once(':').unwrap().0.to_owned()).or_default()[usize::from(first.reverse)] += 1;
+        let (left, right) = if first.reverse { (second, first) } else { (first, second) };
+        assert_eq!((&left.contig, left.start, right.end), (&molecule.contig, molecule.start, molecule.end));
+        assert_eq!(left.end - left.start, 146);
+        for mate in &pair {
+            let place = mate.place.as_ref().unwrap();
+            let umi = &molecule.umis[usize::from(place.reverse)];
+            assert_eq!((umi.len(), mate.bases.len()), (3, 150));
+            total += 1;
+            let differing = mate.bases[4..].iter().zip(made.expected(place)).filter(|(a, b)| **a != *b).count();
+            clean += usize::from(mate.bases[..4] == *format!("{umi}T").as_bytes() && differing < 6);
+        }
+    }
+    assert!(clean > total * 97 / 100, "{clean} of {total}");
+    assert_eq!(found.len(), molecules.len());
+    assert!(molecules.iter().all(|(name, molecule)| found[name] == molecule.pairs));
+    let sizes: Vec<f64> = molecules.values().flat_map(|m| m.pairs).map(|n| n as f64).collect();
+    close(sizes.iter().sum::<f64>() / sizes.len() as f64, 4.0, 0.06);
+    let depth = &made.depth("tumor")["chr1"];
+    close(depth.iter().sum::<f64>() / depth.len() as f64, 60.0, 0.03);
+}
+
+#[test]
+fn one_strand_is_amplified_without_duplex() {
+    let made = made(&with_umis("8M+T,+T", false, false));
+    let molecules = molecules(&made);
+    assert!(molecules.values().all(|m| m.pairs.contains(&0) && m.umis.len() == 1 && m.umis[0].len() == 8));
+    let forward = molecules.values().filter(|m| m.pairs[0] > 0).count() as f64;
+    close(forward, molecules.len() as f64 / 2.0, 0.1);
+    let pairs = named_pairs(&made);
+    let begins = pairs.iter().filter(|(name, [first, _])| {
+        first.bases.starts_with(molecules[name.rsplit_once(':').unwrap().0].umis[0].as_bytes())
+    });
+    assert!(begins.count() > pairs.len() * 95 / 100);
+    assert!(pairs.iter().all(|(_, [_, second])| second.place.as_ref().is_some_and(|p| p.end - p.start == 150)));
+}
+
+#[test]
+fn molecules_list_the_variants_that_their_reads_show() {
+    let mut params = with_umis("3M1S+T", true, true);
+    params.germline = GermlineParams { snv_rate: 2e-3, indel_rate: 5e-4, ..params.germline };
+    (params.somatic.snvs, params.somatic.indels, params.somatic.spacing) = (10, 6, 150);
+    let made = made(&params);
+    let pairs: BTreeMap<String, [Mate; 2]> = named_pairs(&made).into_iter().collect();
+    let molecules = molecules(&made);
+    assert_eq!(pairs.len(), molecules.len());
+    let (mut carriers, mut covering) = (0, 0);
+    for variant in made.vcf("truth.vcf").iter().chain(&made.vcf("germline.vcf")) {
+        let name = format!("{}:{}:{}:{}", variant.contig, variant.pos, variant.reference, variant.alternate);
+        let is_snv = variant.reference.len() == 1 && variant.alternate.len() == 1;
+        let mut carried = 0;
+        for (molecule_name, molecule) in &molecules {
+            let carries = molecule.variants.contains(&name);
+            carried += usize::from(carries);
+            for mate in &pairs[molecule_name] {
+                let Some(place) = &mate.place else { continue };
+                let inside = place.start + 5 < variant.pos && variant.pos + 5 < place.end;
+                if is_snv && inside && mate.bases.len() == place.end - place.start {
+                    let bases = if place.reverse { revcomp(&mate.bases) } else { mate.bases.clone() };
+                    let shows = bases[variant.pos - 1 - place.start] == variant.alternate.as_bytes()[0];
+                    covering += 1;
+                    carriers += usize::from(shows == carries);
+                }
+            }
+        }
+        assert!(carried > 0, "{name}");
+    }
+    assert!(covering > 500 && carriers > covering * 98 / 100, "{carriers} of {covering}");
+}
+
+#[test]
+fn consensus_reads_have_fewer_errors_and_high_qualities() {
+    let mut raw = with_umis("3M1S+T", true, false);
+    raw.sequencing.error_rate = 0.005;
+    let mut consensus = raw.clone();
+    consensus.sequencing.library.umi.as_mut().unwrap().consensus = true;
+    let rate = |made: &Made, skipped: usize, min_quality: u8| {
+        let (mut wrong, mut bases) = (0, 0);
+        for mate in made.pairs("tumor").into_iter().flatten() {
+            let expected = made.expected(mate.place.as_ref().unwrap());
+            assert_eq!(mate.bases.len() - skipped, expected.len());
+            let shown = mate.bases[skipped..].iter().zip(&expected).zip(&mate.quals[skipped..]);
+            for ((base, expected), _) in shown.filter(|((base, _), q)| **base != b'N' && **q >= min_quality) {
+                bases += 1;
+                wrong += usize::from(base != expected);
+            }
+        }
+        wrong as f64 / bases as f64
+    };
+    let (raw, consensus) = (made(&raw), made(&consensus));
+    close(rate(&raw, 4, 0), 0.005, 0.2);
+    let rates = [0, 60].map(|min_quality| rate(&consensus, 0, min_quality));
+    assert!(rates[0] < 1e-3 && rates[1] < 2e-5, "{rates:?}");
+    let quals: Vec<u8> = consensus.pairs("tumor").into_iter().flatten().flat_map(|m| m.quals).collect();
+    assert_eq!(quals.iter().max(), Some(&90));
+    assert!(quals.iter().filter(|q| **q > 60).count() > quals.len() * 8 / 10);
+    close(consensus.pairs("tumor").len() as f64, molecules(&consensus).len() as f64, 0.0);
+}
+
+#[test]
+fn families_share_errors_of_pcr() {
+    let mut params = with_umis("3M1S+T", false, true);
+    params.sequencing.library.pcr_errors = 2e-3;
+    let made = made(&params);
+    let mates: Vec<Mate> = made.pairs("tumor").into_iter().flatten().collect();
+    let differing = mates.iter().map(|m| {
+        m.bases.iter().zip(made.expected(m.place.as_ref().unwrap())).filter(|(a, b)| **a != b'N' && **a != *b).count()
+    });
+    close(differing.sum::<usize>() as f64 / (146 * mates.len()) as f64, 2e-3, 0.25);
 }

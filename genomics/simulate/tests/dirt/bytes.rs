@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genuma_simulate::{
     CopyNumberParams, ForeignParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams, SampleParams,
-    SequencingParams, SimulationParams, SomaticParams, simulate,
+    SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate,
 };
 
 /// Returns the output files by name, decompressed.
@@ -137,6 +137,19 @@ fn dirty(preset: LibraryPreset, depth: f64) -> SimulationParams {
         params.samples.mitochondrion = 0.0;
     }
     params
+}
+
+#[test]
+fn umi_libraries_give_the_same_bytes_whatever_the_threads() {
+    for consensus in [false, true] {
+        let mut params = dirty(LibraryPreset::Panel, 200.0);
+        params.sequencing.duplicates = 0.0;
+        let structures = "3M1S+T".parse().unwrap();
+        params.sequencing.library.umi = Some(UmiParams { structures, duplex: true, mean_family_size: 2.0, consensus });
+        let one = files(&params, 1);
+        assert!(one == files(&params, 3));
+        assert!(one.contains_key("tumor_molecules.tsv.gz") && one.contains_key("normal_molecules.tsv.gz"));
+    }
 }
 
 #[test]
