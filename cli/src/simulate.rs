@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
-    Error, GenomeSource, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate, stream_reads,
+    Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate,
+    stream_reads,
 };
 
 use crate::errors::UsageError;
@@ -224,6 +225,9 @@ impl Args {
         reads.read_length = self.read_length.unwrap_or(reads.read_length);
         reads.insert_mean = self.insert_mean.unwrap_or(reads.insert_mean);
         reads.insert_sd = self.insert_sd.unwrap_or(reads.insert_sd);
+        if self.insert_mean.or(self.insert_sd).is_some() {
+            reads.library.insert_model = InsertModel::Normal;
+        }
         reads.duplicates = self.duplicates.unwrap_or(reads.duplicates);
         reads.error_rate = self.error_rate.unwrap_or(reads.error_rate);
         reads.true_positions = self.true_positions;

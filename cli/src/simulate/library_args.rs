@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
-    Adapter, AmpliconParams, CaptureParams, LibraryPreset, ReadStructures, Relationship, SimulationParams,
+    Adapter, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, ReadStructures, Relationship, SimulationParams,
     TargetSource, UmiParams,
 };
 
@@ -28,6 +28,10 @@ enum LibraryKind {
     Exome,
     /// Multiplex PCR: --amplicons, many duplicates; meant for depths of hundreds
     Amplicon,
+    /// Cell-free DNA of plasma: fragments of nucleosomes, many duplicates; meant for depths of thousands
+    Cfdna,
+    /// Ion Torrent: --homopolymer-errors, reads of 200 bases; written as pairs
+    Ion,
 }
 
 impl From<LibraryKind> for LibraryPreset {
@@ -40,6 +44,8 @@ impl From<LibraryKind> for LibraryPreset {
             LibraryKind::Panel => LibraryPreset::Panel,
             LibraryKind::Exome => LibraryPreset::Exome,
             LibraryKind::Amplicon => LibraryPreset::Amplicon,
+            LibraryKind::Cfdna => LibraryPreset::Cfdna,
+            LibraryKind::Ion => LibraryPreset::Ion,
         }
     }
 }
@@ -51,6 +57,15 @@ enum AdapterKind {
     Truseq,
     /// Nextera: adapters inserted by a transposase
     Nextera,
+}
+
+/// Distributions of the fragment length.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InsertModelName {
+    /// Normal distribution with --insert-mean and --insert-sd
+    Normal,
+    /// Cell-free DNA: a peak of one nucleosome at 167 bp, sub-peaks every 10 bp below, two nucleosomes at 330 bp
+    Cfdna,
 }
 
 /// Kinds of made capture targets.
@@ -98,6 +113,9 @@ pub(crate) struct LibraryArgs {
     /// [default: truseq if an option needs adapters]
     #[arg(long, value_name = "KIND", help_heading = "Library")]
     adapter: Option<AdapterKind>,
+    /// Distribution of the fragment length [default: normal]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["insert_mean", "insert_sd"], help_heading = "Library")]
+    insert_model: Option<InsertModelName>,
     /// Share of the molecules with lengths of 30 bp up to the read length; one in fifty of these is an adapter dimer
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
     short_inserts: Option<f64>,
@@ -189,6 +207,10 @@ pub(crate) struct LibraryArgs {
     /// usual: a quarter as frequent as PCR slippage of strength 1
     #[arg(long, value_name = "FACTOR", help_heading = "Sequencer")]
     sequencing_slippage: Option<f64>,
+    /// Homopolymers of at least two bases that a read shows one base too short or too long, per base of the
+    /// homopolymer; 0.007 is usual for Ion Torrent
+    #[arg(long, value_name = "RATE", help_heading = "Sequencer")]
+    homopolymer_errors: Option<f64>,
 
     /// Probability that a contig's haplotype is lost or gained in all tumour cells; one of the two haplotypes always
     /// stays
@@ -263,6 +285,12 @@ impl LibraryArgs {
                 AdapterKind::Nextera => Adapter::Nextera,
             });
         }
+        if let Some(model) = self.insert_model {
+            library.insert_model = match model {
+                InsertModelName::Normal => InsertModel::Normal,
+                InsertModelName::Cfdna => InsertModel::Cfdna,
+            };
+        }
         override_if_given(&mut library.short_inserts, self.short_inserts);
         override_if_given(&mut library.fold_backs, self.fold_backs);
         override_if_given(&mut library.chimeras, self.chimeras);
@@ -310,6 +338,7 @@ impl LibraryArgs {
         override_if_given(&mut machine.quality_tails, self.quality_tails);
         override_if_given(&mut machine.n_rate, self.n_rate);
         override_if_given(&mut machine.sequencing_slippage, self.sequencing_slippage);
+        override_if_given(&mut machine.homopolymer_errors, self.homopolymer_errors);
 
         params.copies.aneuploidy = self.aneuploidy;
         params.copies.amplifications = self.amplifications;

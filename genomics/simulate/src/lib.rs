@@ -58,7 +58,8 @@ pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    Adapter, CoverageParams, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams, UmiParams,
+    Adapter, CoverageParams, InsertModel, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams,
+    UmiParams,
 };
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

@@ -229,9 +229,10 @@ impl SimulationParams {
                 "shares of molecules and mates must be between 0 and 1, also the sum of fold-backs and chimeras",
             );
         }
-        let rates = [library.oxidation, library.deamination, library.pcr_errors, machine.n_rate];
+        let rates =
+            [library.oxidation, library.deamination, library.pcr_errors, machine.n_rate, machine.homopolymer_errors];
         if !rates.into_iter().all(|r| (0.0..=0.5).contains(&r)) {
-            return wrong("rates of DNA damage, PCR errors and N must be between 0 and 0.5");
+            return wrong("rates of DNA damage, PCR errors, homopolymer errors and N must be between 0 and 0.5");
         }
         let factors = [
             library.pcr_slippage,

@@ -1,11 +1,12 @@
 //! Library preparation: makes molecules from fragments. Steps are in the order in which they happen.
 
+use super::cfdna;
 use super::chimera;
 use super::damage;
 use super::dna_pool::{DnaPool, DnaSource, DrawnFragment};
 use super::fold_back::fold_back;
 use super::molecule::Molecule;
-use super::params::SequencingParams;
+use super::params::{InsertModel, SequencingParams};
 use super::read_counts::ReadCounts;
 use super::recurrent_errors::LibraryRecurrentErrors;
 use super::slippage::{SlippageModel, SlippageStage};
@@ -20,6 +21,7 @@ const DIMER_SHARE: f64 = 0.02;
 /// Distribution of insert lengths.
 #[derive(Debug, Clone)]
 pub struct InsertSizeDistribution {
+    model: InsertModel,
     mean: f64,
     sd: f64,
     min_bp: f64,
@@ -30,7 +32,7 @@ pub struct InsertSizeDistribution {
 /// Length class and length of an insert, bp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertSize {
-    /// Drawn from the normal distribution of the library.
+    /// Drawn from the distribution of the library.
     Regular(usize),
     /// Not longer than a read.
     Short(usize),
@@ -54,6 +56,7 @@ impl InsertSizeDistribution {
         let read = params.longest_read_bp();
         let shortest = if params.adapter_in_reach().is_some() { MIN_INSERT_BP.min(read) } else { read };
         InsertSizeDistribution {
+            model: params.library.insert_model,
             mean: params.insert_mean,
             sd: params.insert_sd,
             min_bp: shortest as f64,
@@ -72,15 +75,22 @@ impl InsertSizeDistribution {
         InsertSize::Regular(self.draw_regular_length(rng))
     }
 
-    /// Draws a length from the normal distribution, bp.
+    /// Draws a length from the distribution of the library, bp.
     pub fn draw_regular_length(&self, rng: &mut Rng) -> usize {
-        let length = (0..100).map(|_| rng.draw_normal(self.mean, self.sd)).find(|&l| l >= self.min_bp);
+        let draw = |rng: &mut Rng| match self.model {
+            InsertModel::Normal => rng.draw_normal(self.mean, self.sd),
+            InsertModel::Cfdna => cfdna::draw_length(rng),
+        };
+        let length = (0..100).map(|_| draw(rng)).find(|&l| l >= self.min_bp);
         length.unwrap_or(self.min_bp) as usize
     }
 
     /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
     pub fn long_insert_bp(&self) -> usize {
-        (self.mean + 3.0 * self.sd) as usize
+        match self.model {
+            InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
+            InsertModel::Cfdna => cfdna::LONG_FRAGMENT_BP,
+        }
     }
 }
 

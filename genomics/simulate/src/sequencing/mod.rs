@@ -16,9 +16,11 @@ mod recurrent_errors;
 mod fold_back;
 mod chimera;
 mod slippage;
+mod cfdna;
 mod library;
 
 mod adapter;
+mod homopolymers;
 mod quality;
 mod sequencer;
 
@@ -35,7 +37,9 @@ pub(crate) use fragments::CarriedVariant;
 pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
-pub use params::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
+pub use params::{
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+};
 pub use read_counts::ReadCounts;
 pub use read_structure::ReadStructures;
 pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};

@@ -1,6 +1,7 @@
 //! Simulates the sequencer: reads both mates of a molecule and adds sequencing artefacts.
 
 use super::adapter::SampleAdapters;
+use super::homopolymers::draw_homopolymer_errors;
 use super::library::MIN_INSERT_BP;
 use super::molecule::Molecule;
 use super::params::SequencingParams;
@@ -103,11 +104,21 @@ impl<'a> Sequencer<'a> {
         let length = model.mate_length();
         mate.bases.clear();
         mate.slips.clear();
+        let homopolymer_errors = self.params.machine.homopolymer_errors;
+        // Read further, so that lost bases are replaced by the following ones.
+        let reserve = if homopolymer_errors > 0.0 { length / 2 } else { 0 };
         match &self.slippage {
-            None => molecule.append_mate_bases(number, length, &mut mate.bases),
-            Some(slippage) => self.read_with_slips(molecule, number, length, slippage, mate, rng),
+            None => molecule.append_mate_bases(number, length + reserve, &mut mate.bases),
+            Some(slippage) => self.read_with_slips(molecule, number, length + reserve, slippage, mate, rng),
         }
         counts.sequencing_slips += mate.slips.len() as u64;
+        if homopolymer_errors > 0.0 {
+            let errors = draw_homopolymer_errors(&mate.bases[..length.min(mate.bases.len())], homopolymer_errors, rng);
+            counts.homopolymer_errors += errors.len() as u64;
+            errors.iter().rev().for_each(|error| error.apply_to_bases(&mut mate.bases));
+            mate.slips.extend(errors);
+            mate.bases.truncate(length);
+        }
         let own = mate.bases.len();
         let mut lit = own;
         if own < length

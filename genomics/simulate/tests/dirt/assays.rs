@@ -1,10 +1,12 @@
-//! Tests libraries of assays: amplicons, UMIs, consensus reads.
+//! Tests libraries of assays: amplicons, UMIs, consensus reads, cell-free DNA, homopolymer errors.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 
-use genuma_simulate::{AmpliconParams, CaptureParams, GermlineParams, SimulationParams, TargetSource, UmiParams};
+use genuma_simulate::{
+    AmpliconParams, CaptureParams, GermlineParams, InsertModel, SimulationParams, TargetSource, UmiParams,
+};
 
 use crate::common::{Made, Mate, clean, close, made, of_genome, revcomp, write_fasta};
 
@@ -283,4 +285,70 @@ fn families_share_errors_of_pcr() {
         m.bases.iter().zip(made.expected(m.place.as_ref().unwrap())).filter(|(a, b)| **a != b'N' && **a != *b).count()
     });
     close(differing.sum::<usize>() as f64 / (146 * mates.len()) as f64, 2e-3, 0.25);
+}
+
+#[test]
+fn cell_free_fragments_have_the_lengths_of_nucleosomes() {
+    let mut params = clean(400_000, 1, 40.0);
+    params.sequencing.library.insert_model = InsertModel::Cfdna;
+    let made = made(&params);
+    let mut fragments = [0.0; 500];
+    for [first, second] in made.pairs("tumor") {
+        let (Some(first), Some(second)) = (first.place, second.place) else { continue };
+        fragments[first.end.max(second.end) - first.start.min(second.start)] += 1.0;
+    }
+    let all: f64 = fragments.iter().sum();
+    let peak = |from: usize, to: usize| (from..to).max_by(|a, b| fragments[*a].total_cmp(&fragments[*b])).unwrap();
+    assert!((164..=169).contains(&peak(30, 250)), "{}", peak(30, 250));
+    let mean = |from: usize, to: usize| {
+        let weighted: f64 = (from..to).map(|bp| bp as f64 * fragments[bp]).sum();
+        weighted / fragments[from..to].iter().sum::<f64>()
+    };
+    close(mean(260, 400), 330.0, 0.005);
+    close(fragments[260..400].iter().sum::<f64>() / all, 0.12, 0.05);
+    for sub_peak in [97, 107, 117, 127, 137] {
+        let around = |at: usize| fragments[at - 1..=at + 1].iter().sum::<f64>();
+        assert!(around(sub_peak) > 1.5 * around(sub_peak - 5).max(around(sub_peak + 5)), "{sub_peak}");
+    }
+    let depth = &made.depth("tumor")["chr1"];
+    close(depth.iter().sum::<f64>() / depth.len() as f64, 40.0, 0.02);
+}
+
+#[test]
+fn homopolymer_errors_grow_with_the_length() {
+    let folder = tempfile::tempdir().unwrap();
+    // Homopolymers of 2, 4 and 8 bases between unique flanks.
+    let mut bases = made(&clean(60_000, 1, 1.0)).genome["chr1"].clone();
+    let runs: Vec<(usize, usize)> = (0..140).map(|i| (300 + 400 * i, [2, 4, 8][i % 3])).collect();
+    for &(at, n) in &runs {
+        bases[at - 12..at].copy_from_slice(b"CATGACTGCTAC");
+        bases[at..at + n].fill(b'A');
+        bases[at + n..at + n + 12].copy_from_slice(b"GTCAGATCGTGC");
+    }
+    let mut params = of_genome(&write_fasta(folder.path(), &[("a", bases.clone())]), 60.0);
+    params.sequencing.machine.homopolymer_errors = 0.007;
+    let made = made(&params);
+    let mut crossing = BTreeMap::new();
+    for mate in made.pairs("tumor").into_iter().flatten() {
+        let Some(place) = &mate.place else { continue };
+        let read = if place.reverse { revcomp(&mate.bases) } else { mate.bases.clone() };
+        let find = |word: &[u8]| read.windows(12).position(|w| w == word);
+        let inside = |run: &&(usize, usize)| place.start + 20 < run.0 && run.0 + 30 < place.end;
+        let (Some(&(_, n)), Some(left), Some(right)) =
+            (runs.iter().find(inside), find(b"CATGACTGCTAC"), find(b"GTCAGATCGTGC"))
+        else {
+            continue;
+        };
+        let [all, changed, lost]: &mut [f64; 3] = crossing.entry(n).or_default();
+        let length = right.saturating_sub(left + 12);
+        *all += 1.0;
+        *changed += f64::from(u8::from(length != n));
+        *lost += f64::from(u8::from(length < n));
+    }
+    for (n, [all, changed, lost]) in crossing {
+        assert!(all > 800.0, "{all}");
+        close(changed / all, 0.007 * n as f64, 0.4);
+        assert!((0.3..0.9).contains(&(lost / changed)), "{lost} of {changed}");
+    }
+    assert!(made.count("tumor", "homopolymer_errors") > 1000.0);
 }
