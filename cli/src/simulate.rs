@@ -355,6 +355,23 @@ mod tests {
     }
 
     #[test]
+    fn options_of_assays_replace_those_of_presets() {
+        let umi = parse_params("--library panel --umi 3M1S+T --duplex");
+        assert_eq!(umi.sequencing.duplicates, 0.0);
+        assert!(umi.sequencing.library.umi.is_some_and(|u| u.duplex && u.mean_family_size == 3.0 && !u.consensus));
+        let model = |options: &str| parse_params(options).sequencing.library.insert_model;
+        assert_eq!(model("--library cfdna"), InsertModel::Cfdna);
+        assert_eq!(model("--library cfdna --insert-mean 200"), InsertModel::Normal);
+        let human = parse_params("--library amplicon --genome-like human");
+        assert!(human.sequencing.library.amplicons.is_some() && human.samples.mitochondrion == 0.0);
+        assert!(parse_params("--library amplicon --amplicons=false").sequencing.library.amplicons.is_none());
+        for refused in ["--umi 3M1S", "--duplex", "--umi 3M+T --duplicates 0.1", "--insert-model cfdna --insert-sd 9"] {
+            let words = ["simulate", "-o", "x"].into_iter().chain(refused.split(' '));
+            assert!(TestCli::try_parse_from(words).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
     fn genomes_like_the_human_one_have_a_mitochondrion() {
         let human = parse_params("--genome-like human --genome-length 3.1G");
         assert!(matches!(human.genome, GenomeSource::Human { length: 3_100_000_000 }));

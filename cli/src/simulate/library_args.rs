@@ -278,39 +278,7 @@ impl LibraryArgs {
 
     /// Applies the options that were given.
     pub(crate) fn apply_options(&self, params: &mut SimulationParams) {
-        let library = &mut params.sequencing.library;
-        if let Some(adapter) = self.adapter {
-            library.adapter = Some(match adapter {
-                AdapterKind::Truseq => Adapter::Truseq,
-                AdapterKind::Nextera => Adapter::Nextera,
-            });
-        }
-        if let Some(model) = self.insert_model {
-            library.insert_model = match model {
-                InsertModelName::Normal => InsertModel::Normal,
-                InsertModelName::Cfdna => InsertModel::Cfdna,
-            };
-        }
-        override_if_given(&mut library.short_inserts, self.short_inserts);
-        override_if_given(&mut library.fold_backs, self.fold_backs);
-        override_if_given(&mut library.chimeras, self.chimeras);
-        override_if_given(&mut library.oxidation, self.oxidation);
-        override_if_given(&mut library.deamination, self.deamination);
-        override_if_given(&mut library.pcr_errors, self.pcr_errors);
-        override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
-        if let Some(amplicons) = self.amplicons {
-            library.amplicons = amplicons.then(AmpliconParams::default);
-        }
-        if let Some(structures) = &self.umi {
-            library.umi = Some(UmiParams {
-                structures: structures.clone(),
-                duplex: self.duplex,
-                mean_family_size: self.family_size,
-                consensus: self.consensus,
-            });
-            params.sequencing.duplicates = 0.0;
-        }
-
+        self.apply_library_options(params);
         let coverage = &mut params.sequencing.coverage;
         override_if_given(&mut coverage.gc_bias, self.gc_bias);
         override_if_given(&mut coverage.unevenness, self.unevenness);
@@ -356,5 +324,41 @@ impl LibraryArgs {
         params.integrated.genome.clone_from(&self.integrate);
         params.integrated.pieces = if self.integrate.is_some() { self.integrations } else { 0 };
         params.foreign.kin = self.foreign_kin.into();
+    }
+
+    /// Applies the options of library preparation.
+    fn apply_library_options(&self, params: &mut SimulationParams) {
+        let library = &mut params.sequencing.library;
+        if let Some(adapter) = self.adapter {
+            library.adapter = Some(match adapter {
+                AdapterKind::Truseq => Adapter::Truseq,
+                AdapterKind::Nextera => Adapter::Nextera,
+            });
+        }
+        if let Some(model) = self.insert_model {
+            library.insert_model = match model {
+                InsertModelName::Normal => InsertModel::Normal,
+                InsertModelName::Cfdna => InsertModel::Cfdna,
+            };
+        }
+        override_if_given(&mut library.short_inserts, self.short_inserts);
+        override_if_given(&mut library.fold_backs, self.fold_backs);
+        override_if_given(&mut library.chimeras, self.chimeras);
+        override_if_given(&mut library.oxidation, self.oxidation);
+        override_if_given(&mut library.deamination, self.deamination);
+        override_if_given(&mut library.pcr_errors, self.pcr_errors);
+        override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
+        if let Some(amplicons) = self.amplicons {
+            library.amplicons = amplicons.then(AmpliconParams::default);
+        }
+        if let Some(structures) = &self.umi {
+            library.umi = Some(UmiParams {
+                structures: structures.clone(),
+                duplex: self.duplex,
+                mean_family_size: self.family_size,
+                consensus: self.consensus,
+            });
+            params.sequencing.duplicates = 0.0;
+        }
     }
 }

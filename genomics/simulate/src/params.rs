@@ -243,6 +243,27 @@ impl SimulationParams {
         if !factors.into_iter().all(|f| (0.0..=10.0).contains(&f)) {
             return wrong("slippage, GC bias and unevenness of coverage must be between 0 and 10");
         }
+        if self.copies.amplifications > 0 && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n)) {
+            return wrong("amplified copies must be between 3 and 1000");
+        }
+        if self.copies.amplifications > 0 && self.copies.amplified_copies.is_empty() {
+            return wrong("amplifications need numbers of copies, such as 10,30,100");
+        }
+        if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
+            return wrong("a foreign genome needs a share of foreign reads in a sample");
+        }
+        if self.foreign.kin != Relationship::Unrelated
+            && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
+        {
+            return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
+        }
+        self.validate_assays()
+    }
+
+    /// Checks the parameters of amplicons and UMIs.
+    fn validate_assays(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::Parameters(what.into()));
+        let library = &self.sequencing.library;
         if let Some(umi) = &library.umi {
             let (low, high) = FAMILY_SIZES;
             if !(low..=high).contains(&umi.mean_family_size) || self.sequencing.duplicates > 0.0 {
@@ -265,20 +286,6 @@ impl SimulationParams {
             if self.samples.mitochondrion > 0.0 {
                 return wrong("there are no amplicons of the mitochondrial genome; set its depth to 0");
             }
-        }
-        if self.copies.amplifications > 0 && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n)) {
-            return wrong("amplified copies must be between 3 and 1000");
-        }
-        if self.copies.amplifications > 0 && self.copies.amplified_copies.is_empty() {
-            return wrong("amplifications need numbers of copies, such as 10,30,100");
-        }
-        if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
-            return wrong("a foreign genome needs a share of foreign reads in a sample");
-        }
-        if self.foreign.kin != Relationship::Unrelated
-            && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
-        {
-            return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
         }
         Ok(())
     }

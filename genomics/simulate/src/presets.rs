@@ -147,15 +147,25 @@ impl LibraryPreset {
                 reads.machine = modern;
                 *captured = Some(capture(TargetSource::Exome));
             }
+            LibraryPreset::Amplicon | LibraryPreset::Cfdna | LibraryPreset::Ion => {
+                self.apply_assay(reads, truseq, modern)
+            }
+        }
+    }
+
+    /// Sets the parameters of the presets that are neither shotgun nor capture. `library` and `machine` are those of
+    /// current libraries.
+    fn apply_assay(self, reads: &mut SequencingParams, library: LibraryParams, machine: MachineParams) {
+        match self {
             LibraryPreset::Amplicon => {
                 reads.duplicates = 0.5;
                 reads.library = LibraryParams {
                     oxidation: 2e-5,
                     pcr_errors: 1e-5,
                     amplicons: Some(AmpliconParams::default()),
-                    ..truseq
+                    ..library
                 };
-                reads.machine = modern;
+                reads.machine = machine;
             }
             LibraryPreset::Cfdna => {
                 (reads.insert_mean, reads.insert_sd) = (167.0, 9.0);
@@ -165,16 +175,16 @@ impl LibraryPreset {
                     chimeras: 0.002,
                     oxidation: 2e-5,
                     pcr_errors: 1e-5,
-                    ..truseq
+                    ..library
                 };
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.15 };
-                reads.machine = modern;
+                reads.machine = machine;
             }
             LibraryPreset::Ion => {
                 reads.read_length = 200;
                 (reads.insert_mean, reads.insert_sd) = (200.0, 40.0);
                 reads.duplicates = 0.2;
-                reads.library = LibraryParams { short_inserts: 0.01, oxidation: 2e-5, pcr_errors: 1e-5, ..truseq };
+                reads.library = LibraryParams { short_inserts: 0.01, oxidation: 2e-5, pcr_errors: 1e-5, ..library };
                 reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.2 };
                 reads.machine = MachineParams {
                     homopolymer_errors: ION_HOMOPOLYMER_ERRORS,
@@ -183,6 +193,7 @@ impl LibraryPreset {
                     ..Default::default()
                 };
             }
+            _ => {}
         }
     }
 }

@@ -263,7 +263,7 @@ impl<'a> BlockGenerator<'a> {
         let Some(source) = &molecule.strands[strand] else { return };
         count_source(source, counts);
         let mut places = String::new();
-        for mate in 0..2 {
+        for mate in [0, 1] {
             let strands = [0, 1].map(|strand| consensus[strand][mate].call_bases());
             let [one, other] = strands;
             let called = combine_strands(one, other);
