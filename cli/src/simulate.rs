@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
-    Error, GenomeSource, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate, stream_reads,
+    Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate,
+    stream_reads,
 };
 
 use crate::errors::UsageError;
@@ -18,8 +19,8 @@ use crate::{command_line, logging, size_format};
 ///
 /// Writes into the output folder: genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz,
 /// normal_2.fq.gz, truth.vcf (somatic variants), germline.vcf, truth.bedpe (breakpoints) and simulate.json. Some
-/// options add repeats.bed (--genome-like), targets.bed (capture), foreign.vcf (reads of another person) and
-/// recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
+/// options add repeats.bed (--genome-like), targets.bed (capture), primers.bed (amplicons), tables of molecules (--umi), foreign.vcf (reads of
+/// another person) and recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
 ///
 /// By default reads have only sequencing errors that agree with their base qualities. --library adds the artefacts of
 /// a kind of real library; each artefact also has an option of its own, which overrides the preset.
@@ -225,6 +226,9 @@ impl Args {
         reads.read_length = self.read_length.unwrap_or(reads.read_length);
         reads.insert_mean = self.insert_mean.unwrap_or(reads.insert_mean);
         reads.insert_sd = self.insert_sd.unwrap_or(reads.insert_sd);
+        if self.insert_mean.or(self.insert_sd).is_some() {
+            reads.library.insert_model = InsertModel::Normal;
+        }
         reads.duplicates = self.duplicates.unwrap_or(reads.duplicates);
         reads.error_rate = self.error_rate.unwrap_or(reads.error_rate);
         reads.true_positions = self.true_positions;
@@ -263,11 +267,15 @@ enum StreamedSample {
 /// Simulates the pair and logs a summary.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.to_params();
-    if args.library_args.has_off_target() && params.capture.is_none() {
+    let off_target = args.library_args.has_off_target();
+    if off_target && params.capture.is_none() {
         return Err(UsageError(
             "--off-target needs targets: give --capture, --targets or a --library with them".into(),
         )
         .into());
+    }
+    if off_target && params.sequencing.library.amplicons.is_some() {
+        return Err(UsageError("--off-target is for capture: amplicons have no reads outside of them".into()).into());
     }
     let threads = command_line::threads_or_all_cpus(args.threads);
     let start = Instant::now();
@@ -345,6 +353,23 @@ mod tests {
         let wgs = parse_params("--library wgs --binned-qualities=false --adapter nextera");
         assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
         assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
+    }
+
+    #[test]
+    fn options_of_assays_replace_those_of_presets() {
+        let umi = parse_params("--library panel --umi 3M1S+T --duplex");
+        assert_eq!(umi.sequencing.duplicates, 0.0);
+        assert!(umi.sequencing.library.umi.is_some_and(|u| u.duplex && u.mean_family_size == 3.0 && !u.consensus));
+        let model = |options: &str| parse_params(options).sequencing.library.insert_model;
+        assert_eq!(model("--library cfdna"), InsertModel::Cfdna);
+        assert_eq!(model("--library cfdna --insert-mean 200"), InsertModel::Normal);
+        let human = parse_params("--library amplicon --genome-like human");
+        assert!(human.sequencing.library.amplicons.is_some() && human.samples.mitochondrion == 0.0);
+        assert!(parse_params("--library amplicon --amplicons=false").sequencing.library.amplicons.is_none());
+        for refused in ["--umi 3M1S", "--duplex", "--umi 3M+T --duplicates 0.1", "--insert-model cfdna --insert-sd 9"] {
+            let words = ["simulate", "-o", "x"].into_iter().chain(refused.split(' '));
+            assert!(TestCli::try_parse_from(words).is_err(), "{refused}");
+        }
     }
 
     #[test]

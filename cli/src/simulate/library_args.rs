@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{Adapter, CaptureParams, LibraryPreset, Relationship, SimulationParams, TargetSource};
+use genuma_simulate::{
+    Adapter, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, ReadStructures, Relationship, SimulationParams,
+    TargetSource, UmiParams,
+};
 
 /// Default depth outside the targets relative to the depth of the targets.
 const OFF_TARGET_COVERAGE: f64 = 0.01;
@@ -23,6 +26,12 @@ enum LibraryKind {
     Panel,
     /// Capture of all exons
     Exome,
+    /// Multiplex PCR: --amplicons, many duplicates; meant for depths of hundreds
+    Amplicon,
+    /// Cell-free DNA of plasma: fragments of nucleosomes, many duplicates; meant for depths of thousands
+    Cfdna,
+    /// Ion Torrent: --homopolymer-errors, reads of 200 bases; written as pairs
+    Ion,
 }
 
 impl From<LibraryKind> for LibraryPreset {
@@ -34,6 +43,9 @@ impl From<LibraryKind> for LibraryPreset {
             LibraryKind::Old => LibraryPreset::Old,
             LibraryKind::Panel => LibraryPreset::Panel,
             LibraryKind::Exome => LibraryPreset::Exome,
+            LibraryKind::Amplicon => LibraryPreset::Amplicon,
+            LibraryKind::Cfdna => LibraryPreset::Cfdna,
+            LibraryKind::Ion => LibraryPreset::Ion,
         }
     }
 }
@@ -45,6 +57,15 @@ enum AdapterKind {
     Truseq,
     /// Nextera: adapters inserted by a transposase
     Nextera,
+}
+
+/// Distributions of the fragment length.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InsertModelName {
+    /// Normal distribution with --insert-mean and --insert-sd
+    Normal,
+    /// Cell-free DNA: a peak of one nucleosome at 167 bp, sub-peaks every 10 bp below, two nucleosomes at 330 bp
+    Cfdna,
 }
 
 /// Kinds of made capture targets.
@@ -92,6 +113,9 @@ pub(crate) struct LibraryArgs {
     /// [default: truseq if an option needs adapters]
     #[arg(long, value_name = "KIND", help_heading = "Library")]
     adapter: Option<AdapterKind>,
+    /// Distribution of the fragment length [default: normal]
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["insert_mean", "insert_sd"], help_heading = "Library")]
+    insert_model: Option<InsertModelName>,
     /// Share of the molecules with lengths of 30 bp up to the read length; one in fifty of these is an adapter dimer
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
     short_inserts: Option<f64>,
@@ -115,6 +139,26 @@ pub(crate) struct LibraryArgs {
     /// usual for PCR: 1.2% of homopolymers of 10 bases, 12% of homopolymers of 15
     #[arg(long, value_name = "FACTOR", help_heading = "Library")]
     pcr_slippage: Option<f64>,
+    /// Amplify the targets, or the genome without targets, with primer pairs: amplicons of 120-250 bp that overlap.
+    /// Reads begin with primers of 18-25 bases, which show the reference. Depths are those of the amplicons and differ
+    /// between them (coefficient of variation 0.4). Primers are written to primers.bed
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Library")]
+    amplicons: Option<bool>,
+    /// Give molecules random UMIs. The structure of a read in the notation of fgbio: UMI (M) and skipped bases (S)
+    /// before the template, such as 3M1S+T for both reads, or 8M+T,+T for read 1 and read 2. Molecules are listed in
+    /// tumor_molecules.tsv.gz and normal_molecules.tsv.gz: position, UMI, read pairs of each strand, variants
+    #[arg(long, value_name = "STRUCTURE", conflicts_with = "duplicates", help_heading = "Library")]
+    umi: Option<ReadStructures>,
+    /// Amplify both strands of the molecules with UMIs; the UMIs of the second strand are swapped between the reads
+    #[arg(long, requires = "umi", help_heading = "Library")]
+    duplex: bool,
+    /// Mean number of read pairs of a strand of the molecules with UMIs; replaces the share of duplicates
+    #[arg(long, value_name = "MEAN", default_value_t = 3.0, requires = "umi", help_heading = "Library")]
+    family_size: f64,
+    /// Write the consensus of each molecule with UMIs instead of its reads: one pair without UMIs, with qualities of
+    /// up to 90, as by fgbio. Depths are those of the consensus
+    #[arg(long, requires = "umi", help_heading = "Library")]
+    consensus: bool,
 
     /// Strength of GC bias: loss of depth where the GC content is far from 45%; at 1, fragments of 25% or 70% GC have
     /// a third of the depth
@@ -163,6 +207,10 @@ pub(crate) struct LibraryArgs {
     /// usual: a quarter as frequent as PCR slippage of strength 1
     #[arg(long, value_name = "FACTOR", help_heading = "Sequencer")]
     sequencing_slippage: Option<f64>,
+    /// Homopolymers of at least two bases that a read shows one base too short or too long, per base of the
+    /// homopolymer; 0.007 is usual for Ion Torrent
+    #[arg(long, value_name = "RATE", help_heading = "Sequencer")]
+    homopolymer_errors: Option<f64>,
 
     /// Probability that a contig's haplotype is lost or gained in all tumour cells; one of the two haplotypes always
     /// stays
@@ -230,21 +278,7 @@ impl LibraryArgs {
 
     /// Applies the options that were given.
     pub(crate) fn apply_options(&self, params: &mut SimulationParams) {
-        let library = &mut params.sequencing.library;
-        if let Some(adapter) = self.adapter {
-            library.adapter = Some(match adapter {
-                AdapterKind::Truseq => Adapter::Truseq,
-                AdapterKind::Nextera => Adapter::Nextera,
-            });
-        }
-        override_if_given(&mut library.short_inserts, self.short_inserts);
-        override_if_given(&mut library.fold_backs, self.fold_backs);
-        override_if_given(&mut library.chimeras, self.chimeras);
-        override_if_given(&mut library.oxidation, self.oxidation);
-        override_if_given(&mut library.deamination, self.deamination);
-        override_if_given(&mut library.pcr_errors, self.pcr_errors);
-        override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
-
+        self.apply_library_options(params);
         let coverage = &mut params.sequencing.coverage;
         override_if_given(&mut coverage.gc_bias, self.gc_bias);
         override_if_given(&mut coverage.unevenness, self.unevenness);
@@ -257,6 +291,9 @@ impl LibraryArgs {
         }
         if let Some(capture) = &mut params.capture {
             override_if_given(&mut capture.off_target, self.off_target);
+            if params.sequencing.library.amplicons.is_some() {
+                capture.off_target = 0.0;
+            }
         }
 
         let machine = &mut params.sequencing.machine;
@@ -269,6 +306,7 @@ impl LibraryArgs {
         override_if_given(&mut machine.quality_tails, self.quality_tails);
         override_if_given(&mut machine.n_rate, self.n_rate);
         override_if_given(&mut machine.sequencing_slippage, self.sequencing_slippage);
+        override_if_given(&mut machine.homopolymer_errors, self.homopolymer_errors);
 
         params.copies.aneuploidy = self.aneuploidy;
         params.copies.amplifications = self.amplifications;
@@ -276,6 +314,9 @@ impl LibraryArgs {
         params.copies.losses = self.losses;
         params.copies.doubled = self.doubled;
         params.copies.subclonal = self.subclonal_aneuploidy;
+        if params.sequencing.library.amplicons.is_some() {
+            params.samples.mitochondrion = 0.0;
+        }
         override_if_given(&mut params.samples.mitochondrion, self.mitochondrion);
         params.foreign.tumor = self.foreign_tumor;
         params.foreign.normal = self.foreign_normal;
@@ -283,5 +324,41 @@ impl LibraryArgs {
         params.integrated.genome.clone_from(&self.integrate);
         params.integrated.pieces = if self.integrate.is_some() { self.integrations } else { 0 };
         params.foreign.kin = self.foreign_kin.into();
+    }
+
+    /// Applies the options of library preparation.
+    fn apply_library_options(&self, params: &mut SimulationParams) {
+        let library = &mut params.sequencing.library;
+        if let Some(adapter) = self.adapter {
+            library.adapter = Some(match adapter {
+                AdapterKind::Truseq => Adapter::Truseq,
+                AdapterKind::Nextera => Adapter::Nextera,
+            });
+        }
+        if let Some(model) = self.insert_model {
+            library.insert_model = match model {
+                InsertModelName::Normal => InsertModel::Normal,
+                InsertModelName::Cfdna => InsertModel::Cfdna,
+            };
+        }
+        override_if_given(&mut library.short_inserts, self.short_inserts);
+        override_if_given(&mut library.fold_backs, self.fold_backs);
+        override_if_given(&mut library.chimeras, self.chimeras);
+        override_if_given(&mut library.oxidation, self.oxidation);
+        override_if_given(&mut library.deamination, self.deamination);
+        override_if_given(&mut library.pcr_errors, self.pcr_errors);
+        override_if_given(&mut library.pcr_slippage, self.pcr_slippage);
+        if let Some(amplicons) = self.amplicons {
+            library.amplicons = amplicons.then(AmpliconParams::default);
+        }
+        if let Some(structures) = &self.umi {
+            library.umi = Some(UmiParams {
+                structures: structures.clone(),
+                duplex: self.duplex,
+                mean_family_size: self.family_size,
+                consensus: self.consensus,
+            });
+            params.sequencing.duplicates = 0.0;
+        }
     }
 }

@@ -1,14 +1,20 @@
 //! Spells the chromosomes of every kind of cell in the samples.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use genuma_reads::dna;
+
 use crate::chromosome_sequence::ChromosomeSequence;
 use crate::genome::Genome;
 use crate::germline::GermlineVariant;
 use crate::karyotype::{HaplotypeEdits, Karyotype};
 use crate::mitochondrial_variants::MitochondrialVariants;
 use crate::reference_origins::ReferenceOrigins;
-use crate::sequencing::{CellChromosome, GenomeMixture};
+use crate::sequencing::{CarriedVariant, CellChromosome, GenomeMixture};
+use crate::truth;
 use crate::tumour::{CarrierCopies, PlacedVariant, Tumour};
-use crate::variant::SequenceEdit;
+use crate::variant::{GenomePosition, SequenceEdit};
 
 /// Chromosomes of the patient's normal and tumour cells, and of a foreign person or species.
 #[derive(Debug)]
@@ -70,7 +76,13 @@ impl<'a> CellGenomes<'a> {
             let mut origins = ReferenceOrigins::default();
             origins.push_novel(bases.len());
             let sequence = ChromosomeSequence::from_bases(bases);
-            self.foreign.push(CellChromosome { sequence, origins, copies: 1, circular: false });
+            self.foreign.push(CellChromosome {
+                sequence,
+                origins,
+                copies: 1,
+                circular: false,
+                carried_variants: vec![],
+            });
         }
     }
 
@@ -86,6 +98,29 @@ impl<'a> CellGenomes<'a> {
             tumour: patient.tumour_genomes(genome),
             foreign: other.map_or(vec![], |other| other.normal_genomes(genome)),
         });
+    }
+
+    /// Notes on each chromosome which of the nuclear variants it has, so that molecules can list them.
+    pub(crate) fn note_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
+        // An indel at the first base has no base before it.
+        let mut variants: Vec<&SequenceEdit> = variants.iter().copied().filter(|v| v.position.pos > 0).collect();
+        variants.sort_by_key(|variant| variant.position);
+        let before = |v: &&SequenceEdit| GenomePosition { pos: v.position.pos - 1, ..v.position };
+        let anchors: Vec<GenomePosition> = variants.iter().map(before).collect();
+        let name = |v: &&SequenceEdit| {
+            let (pos, reference, alternate) = truth::vcf_alleles(genome, v);
+            Arc::from(format!("{}:{pos}:{reference}:{alternate}", genome.names[v.position.contig]))
+        };
+        let names: Vec<Arc<str>> = variants.iter().map(name).collect();
+        for chromosome in self.normal.iter_mut().chain(self.tumour.iter_mut().flatten()).chain(&mut self.foreign) {
+            let mut carried = vec![];
+            chromosome.origins.for_each_occurrence(&anchors, |i, at, reverse| {
+                let bases = carried_bases(chromosome, variants[i], at, reverse);
+                carried.extend(bases.map(|bases| CarriedVariant { bases, name: names[i].clone() }));
+            });
+            carried.sort_by_key(|variant| variant.bases.start);
+            chromosome.carried_variants = carried;
+        }
     }
 
     /// Returns the patient's chromosomes as a mixture in which `tumour_share` of the cells are tumour cells.
@@ -118,6 +153,26 @@ impl<'a> CellGenomes<'a> {
     }
 }
 
+/// Returns the bases of a chromosome that show a variant, with one base on either side, if it has the variant there.
+/// `at` is the position of the base before the variant on the chromosome, `reverse` its strand.
+fn carried_bases(
+    chromosome: &CellChromosome,
+    variant: &SequenceEdit,
+    at: usize,
+    reverse: bool,
+) -> Option<Range<usize>> {
+    let onwards = |n: usize| if reverse { at.checked_sub(n) } else { Some(at + n) };
+    let behind = onwards(variant.added.len() + 1)?;
+    let next = GenomePosition { pos: variant.reference_end(), ..variant.position };
+    if chromosome.origins.reference_position(behind) != Some(next) {
+        return None;
+    }
+    let bases = at.min(behind)..at.max(behind) + 1;
+    let spelled = chromosome.sequence.spell_bases(bases.start + 1..bases.end - 1);
+    let spelled = if reverse { dna::reverse_complement(&spelled) } else { spelled };
+    (spelled == variant.added).then_some(bases)
+}
+
 /// Returns each mitochondrial genome as a mixture component of its own.
 fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> GenomeMixture<'a> {
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
@@ -131,7 +186,13 @@ fn spell_chromosomes<'a>(
     let spelled = karyotype.spell_chromosomes(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
     spelled
         .zip(karyotype.chromosome_copies())
-        .map(|((sequence, origins), &copies)| CellChromosome { sequence, origins, copies, circular: false })
+        .map(|((sequence, origins), &copies)| CellChromosome {
+            sequence,
+            origins,
+            copies,
+            circular: false,
+            carried_variants: vec![],
+        })
         .collect()
 }
 

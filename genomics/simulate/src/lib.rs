@@ -20,6 +20,7 @@ mod chromosome_sequence;
 mod karyotype;
 mod variant;
 mod targets;
+mod amplicons;
 
 mod tumour;
 mod variant_placer;
@@ -43,6 +44,7 @@ mod pipeline;
 
 pub mod evaluate;
 
+pub use amplicons::AmpliconParams;
 pub use copy_numbers::{AneuploidContig, CopyNumberParams};
 pub use error::{Error, Result};
 pub use foreign_person::{ForeignParams, Relationship};
@@ -55,6 +57,9 @@ pub use params::{GenomeSource, SampleParams, SimulationParams};
 pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
-pub use sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, ReadCounts, SequencingParams};
+pub use sequencing::{
+    Adapter, CoverageParams, InsertModel, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams,
+    UmiParams,
+};
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

@@ -121,7 +121,7 @@ impl MitochondrialVariants {
             sequence.push_span(seq, whole, edits, false);
             origins.push_reference(whole, &[], false);
         }
-        CellChromosome { sequence, origins, copies: 1, circular: true }
+        CellChromosome { sequence, origins, copies: 1, circular: true, carried_variants: vec![] }
     }
 }
 

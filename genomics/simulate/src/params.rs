@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::amplicons::AmpliconParams;
 use crate::copy_numbers::CopyNumberParams;
 use crate::error::{Error, Result};
 use crate::foreign_person::{ForeignParams, Relationship};
@@ -15,7 +16,7 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{MIN_INSERT_BP, SequencingParams, is_default};
+use crate::sequencing::{FAMILY_SIZES, MIN_INSERT_BP, ReadStructures, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 
@@ -133,6 +134,9 @@ impl Default for SimulationParams {
     }
 }
 
+/// Fewest template bases of a read with a UMI.
+const MIN_TEMPLATE_BP: usize = 20;
+
 fn is_share(x: f64) -> bool {
     (0.0..=1.0).contains(&x)
 }
@@ -225,9 +229,10 @@ impl SimulationParams {
                 "shares of molecules and mates must be between 0 and 1, also the sum of fold-backs and chimeras",
             );
         }
-        let rates = [library.oxidation, library.deamination, library.pcr_errors, machine.n_rate];
+        let rates =
+            [library.oxidation, library.deamination, library.pcr_errors, machine.n_rate, machine.homopolymer_errors];
         if !rates.into_iter().all(|r| (0.0..=0.5).contains(&r)) {
-            return wrong("rates of DNA damage, PCR errors and N must be between 0 and 0.5");
+            return wrong("rates of DNA damage, PCR errors, homopolymer errors and N must be between 0 and 0.5");
         }
         let factors = [
             library.pcr_slippage,
@@ -251,6 +256,36 @@ impl SimulationParams {
             && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
         {
             return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
+        }
+        self.validate_assays()
+    }
+
+    /// Checks the parameters of amplicons and UMIs.
+    fn validate_assays(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::Parameters(what.into()));
+        let library = &self.sequencing.library;
+        if let Some(umi) = &library.umi {
+            let (low, high) = FAMILY_SIZES;
+            if !(low..=high).contains(&umi.mean_family_size) || self.sequencing.duplicates > 0.0 {
+                return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
+            }
+            let ReadStructures([first, second]) = &umi.structures;
+            if umi.duplex && first != second {
+                return wrong("duplex sequencing needs the same structure for both reads");
+            }
+            let shortest = self.sequencing.read_lengths().iter().min().copied().unwrap_or(0);
+            if first.prefix_bp().max(second.prefix_bp()) + MIN_TEMPLATE_BP > shortest {
+                return wrong("reads must have at least 20 bases behind the UMI");
+            }
+        }
+        if let Some(AmpliconParams { length_bp, primer_bp, .. }) = library.amplicons {
+            let ordered = primer_bp.0 <= primer_bp.1 && length_bp.0 <= length_bp.1;
+            if !ordered || primer_bp.0 == 0 || length_bp.0 <= 3 * primer_bp.1 {
+                return wrong("amplicons must be longer than three primers, and primers must have at least one base");
+            }
+            if self.samples.mitochondrion > 0.0 {
+                return wrong("there are no amplicons of the mitochondrial genome; set its depth to 0");
+            }
         }
         Ok(())
     }

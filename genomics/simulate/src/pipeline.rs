@@ -6,6 +6,7 @@ use std::path::Path;
 use genuma_work::publish::{AtomicFile, FileSet};
 use serde::Serialize;
 
+use crate::amplicons::AmpliconPanel;
 use crate::cell_genomes::CellGenomes;
 use crate::copy_number_summary::CopyNumberSummary;
 use crate::copy_numbers::{self, AneuploidContig};
@@ -87,8 +88,8 @@ struct SimulatedVariants {
 ///
 /// The files are `genome.fa` with its index, `tumor_{1,2}.fq.gz`, `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`,
 /// `truth.bedpe` and `simulate.json`; with a human-like genome also `repeats.bed`, with capture `targets.bed`, with
-/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`. All files appear together when all
-/// are complete.
+/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`, with
+/// UMIs `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
 pub fn simulate(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
     run_simulation(params, OutputTarget::Folder(out), threads)
 }
@@ -163,6 +164,12 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let targets = capture
         .map(|c| Targets::new(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
         .transpose()?;
+    let amplicons = params.sequencing.library.amplicons.as_ref();
+    let amplicons = amplicons.map(|a| {
+        let rng = &mut params.rng_for_stream(RandomStream::Amplicons);
+        AmpliconPanel::design(a, &nuclear, targets.as_ref().map(|t| t.spans.as_slice()), rng)
+    });
+    let amplicons = amplicons.transpose()?;
     let variants = place_all_variants(&nuclear, genome, params, targets.as_ref())?;
     let SimulatedVariants { tumour, germline, foreign, mitochondria, unstable } = &variants;
 
@@ -179,12 +186,10 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
             write_repeats_bed(&nuclear, &laid, &repeats, &mut set)?;
         }
         write_truth(genome, params, &variants, threads, out, &mut set)?;
-        let at_places = out.join("recurrent.vcf");
-        if recurrent.is_empty() {
-            set.remove_on_publish(at_places);
-        } else {
-            write_file_into_set(&at_places, truth::format_recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
-        }
+        let recurrent = (!recurrent.is_empty()).then(|| truth::format_recurrent_vcf(genome, &recurrent));
+        write_or_remove_file(&out.join("recurrent.vcf"), recurrent, &mut set)?;
+        let primers = amplicons.as_ref().map(|panel| panel.to_primer_bed(genome));
+        write_or_remove_file(&out.join("primers.bed"), primers, &mut set)?;
         if let Some(targets) = &targets {
             write_file_into_set(&out.join("targets.bed"), targets.to_bed(genome).as_bytes(), &mut set)?;
         }
@@ -201,11 +206,17 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
+    if params.sequencing.library.umi.is_some() {
+        let small = tumour.small.iter().chain(&tumour.amplicon_deletions).map(|p| &p.variant);
+        let inherited = germline.iter().chain(foreign.iter().flatten()).map(|g| &g.edit);
+        cells.note_carried_variants(&nuclear, &small.chain(inherited).collect::<Vec<_>>());
+    }
     let bench = SequencingInputs {
         genome: &nuclear,
         cells: &cells,
         ploidy: &tumour.ploidy,
         targets: targets.as_ref(),
+        amplicons: amplicons.as_ref(),
         recurrent: &recurrent,
         params,
     };
@@ -215,7 +226,13 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         let name = if sample == SampleRole::Tumor { "tumor" } else { "normal" };
         let sink = match &mut to {
             OutputTarget::Folder(out) => {
-                FastqSink::Files([1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))), &mut set)
+                let mut paths = [1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))).to_vec();
+                let molecules = out.join(format!("{name}_molecules.tsv.gz"));
+                match params.sequencing.library.umi {
+                    Some(_) => paths.push(molecules),
+                    None => set.remove_on_publish(molecules),
+                }
+                FastqSink::Files(paths, &mut set)
             }
             OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
             OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
@@ -223,7 +240,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         let output = FastqOptions {
             interleaved: matches!(sink, FastqSink::Stream(_)),
             sample: name,
-            contigs: params.sequencing.true_positions.then_some(genome.names.as_slice()),
+            contigs: &genome.names,
+            true_positions: params.sequencing.true_positions,
+            umi: params.sequencing.library.umi.as_ref(),
             pairs: prepared.pairs,
             duplicates: params.sequencing.duplicates,
             seed: prepared.seed,
@@ -354,6 +373,17 @@ fn place_all_variants(
             .map(|stream| MitochondrialVariants::new(genome, &mut params.rng_for_stream(stream)))
     });
     Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
+}
+
+/// Writes a file, or removes that of an earlier run if there is no text.
+fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut FileSet) -> Result<()> {
+    match text {
+        Some(text) => write_file_into_set(path, text.as_bytes(), set),
+        None => {
+            set.remove_on_publish(path.to_owned());
+            Ok(())
+        }
+    }
 }
 
 fn write_repeats_bed(genome: &Genome, laid: &[ElementTrack], path: &Path, set: &mut FileSet) -> Result<()> {

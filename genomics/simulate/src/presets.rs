@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
+use crate::amplicons::AmpliconParams;
+use crate::sequencing::{
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+};
 use crate::targets::{CaptureParams, TargetSource};
 
 /// A library preset.
@@ -21,17 +24,26 @@ pub enum LibraryPreset {
     Panel,
     /// Exome capture.
     Exome,
+    /// Multiplex PCR of the targets, or of the whole genome without targets: reads begin with primers.
+    Amplicon,
+    /// Cell-free DNA of plasma: short fragments of nucleosomes, few molecules, many duplicates.
+    Cfdna,
+    /// Semiconductor sequencing (Ion Torrent): insertions and deletions in homopolymers.
+    Ion,
 }
 
 impl LibraryPreset {
     /// All presets.
-    pub const ALL_PRESETS: [LibraryPreset; 6] = [
+    pub const ALL_PRESETS: [LibraryPreset; 9] = [
         LibraryPreset::Wgs,
         LibraryPreset::Ffpe,
         LibraryPreset::Transposase,
         LibraryPreset::Old,
         LibraryPreset::Panel,
         LibraryPreset::Exome,
+        LibraryPreset::Amplicon,
+        LibraryPreset::Cfdna,
+        LibraryPreset::Ion,
     ];
 
     /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
@@ -135,6 +147,53 @@ impl LibraryPreset {
                 reads.machine = modern;
                 *captured = Some(capture(TargetSource::Exome));
             }
+            LibraryPreset::Amplicon | LibraryPreset::Cfdna | LibraryPreset::Ion => {
+                self.apply_assay(reads, truseq, modern)
+            }
+        }
+    }
+
+    /// Sets the parameters of the presets that are neither shotgun nor capture. `library` and `machine` are those of
+    /// current libraries.
+    fn apply_assay(self, reads: &mut SequencingParams, library: LibraryParams, machine: MachineParams) {
+        match self {
+            LibraryPreset::Amplicon => {
+                reads.duplicates = 0.5;
+                reads.library = LibraryParams {
+                    oxidation: 2e-5,
+                    pcr_errors: 1e-5,
+                    amplicons: Some(AmpliconParams::default()),
+                    ..library
+                };
+                reads.machine = machine;
+            }
+            LibraryPreset::Cfdna => {
+                (reads.insert_mean, reads.insert_sd) = (167.0, 9.0);
+                reads.duplicates = 0.7;
+                reads.library = LibraryParams {
+                    insert_model: InsertModel::Cfdna,
+                    chimeras: 0.002,
+                    oxidation: 2e-5,
+                    pcr_errors: 1e-5,
+                    ..library
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.15 };
+                reads.machine = machine;
+            }
+            LibraryPreset::Ion => {
+                reads.read_length = 200;
+                (reads.insert_mean, reads.insert_sd) = (200.0, 40.0);
+                reads.duplicates = 0.2;
+                reads.library = LibraryParams { short_inserts: 0.01, oxidation: 2e-5, pcr_errors: 1e-5, ..library };
+                reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.2 };
+                reads.machine = MachineParams {
+                    homopolymer_errors: ION_HOMOPOLYMER_ERRORS,
+                    trimmed: 0.1,
+                    sequencing_slippage: 1.0,
+                    ..Default::default()
+                };
+            }
+            _ => {}
         }
     }
 }

@@ -96,6 +96,21 @@ impl ReferenceOrigins {
         self.segments[first..].iter().take_while(move |s| s.start < bases.end)
     }
 
+    /// Finds bases of the reference on the chromosome: calls `each` with the index of the base, its position on the
+    /// chromosome, and whether the chromosome has the reverse complement; again for each copy. `sorted` are positions
+    /// to the left of the bases.
+    pub fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
+        for segment in &self.segments {
+            let Span { contig, start, end } = segment.span;
+            let first = sorted.partition_point(|at| *at < GenomePosition { contig, pos: start });
+            let inside = sorted[first..].iter().take_while(|at| **at < GenomePosition { contig, pos: end });
+            for (i, at) in inside.enumerate() {
+                let base = Span { contig, start: at.pos, end: at.pos + 1 };
+                each(first + i, segment.chromosome_range(base).start, segment.reverse);
+            }
+        }
+    }
+
     /// Returns the index of the first segment that ends beyond a base.
     fn find_segment(&self, base: usize) -> usize {
         self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length())

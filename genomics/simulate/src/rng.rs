@@ -45,6 +45,8 @@ pub enum RandomStream {
     Integrations,
     /// Somatic length changes of tandem repeats.
     Microsatellites,
+    /// Primers and efficiencies of amplicons.
+    Amplicons,
 }
 
 impl Rng {
@@ -95,6 +97,16 @@ impl Rng {
         mean + sd * radius * (std::f64::consts::TAU * self.draw_unit_interval()).cos()
     }
 
+    /// Draws from the Poisson distribution (Knuth's multiplication); `mean` must be below 700.
+    pub(crate) fn draw_poisson(&mut self, mean: f64) -> usize {
+        let (limit, mut product, mut count) = ((-mean).exp(), self.draw_unit_interval(), 0);
+        while product > limit {
+            product *= self.draw_unit_interval();
+            count += 1;
+        }
+        count
+    }
+
     /// Draws an integer in `low..=high` whose logarithm is uniform: as many in 50–500 as in 500–5000.
     pub(crate) fn draw_log_uniform(&mut self, low: usize, high: usize) -> usize {
         let (a, b) = ((low as f64).ln(), (high as f64 + 1.0).ln());
@@ -104,6 +116,13 @@ impl Rng {
     /// Chooses one of `items` uniformly.
     pub fn choose_item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.draw_below(items.len())]
+    }
+
+    /// Puts items into a random order (Fisher-Yates).
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.draw_below(last + 1));
+        }
     }
 
     /// Draws a base: G or C with probability `gc`.
@@ -141,6 +160,8 @@ mod tests {
         assert!((ones - 0.25).abs() < 0.01, "{ones}");
         let skipped = (0..n).map(|_| rng.draw_geometric(0.01) as f64).sum::<f64>() / f64::from(n);
         assert!((skipped - 99.0).abs() < 1.5, "{skipped}");
+        let events = (0..n).map(|_| rng.draw_poisson(3.0) as f64).sum::<f64>() / f64::from(n);
+        assert!((events - 3.0).abs() < 0.03, "{events}");
         assert_eq!((rng.draw_geometric(0.0), rng.draw_geometric(1.0)), (usize::MAX, 0));
         assert!((0..n).all(|_| (1..=50).contains(&rng.draw_log_uniform(1, 50))));
     }

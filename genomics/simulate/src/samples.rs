@@ -1,5 +1,6 @@
 //! Prepares each sample: mixes its DNA sources and computes how many read pairs its depth needs.
 
+use crate::amplicons::AmpliconPanel;
 use crate::cell_genomes::CellGenomes;
 use crate::error::{Error, Result};
 use crate::genome::Genome;
@@ -8,8 +9,9 @@ use crate::mitochondrial_variants;
 use crate::params::SimulationParams;
 use crate::rng::{RandomStream, Rng};
 use crate::sequencing::{
-    CapturedTargets, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource, FragmentSampling, GenomeMixture,
-    InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError, Sequencer, draw_kept_fragment,
+    AmpliconProducts, CapturedTargets, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource,
+    FragmentSampling, GenomeMixture, InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError,
+    Sequencer, draw_kept_fragment,
 };
 use crate::targets::Targets;
 
@@ -27,6 +29,8 @@ pub struct SequencingInputs<'a> {
     pub ploidy: &'a HealthyPloidy,
     /// Capture targets, if any.
     pub targets: Option<&'a Targets>,
+    /// Amplicons, if their products are sequenced.
+    pub amplicons: Option<&'a AmpliconPanel>,
     /// Sites at which every library shows the same wrong base.
     pub recurrent: &'a [RecurrentError],
     /// Simulation parameters.
@@ -77,8 +81,29 @@ impl<'a> SequencingInputs<'a> {
         let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
         let shared = self.params.rng_for_stream(RandomStream::Coverage);
         let coverage = CoverageModel::new(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
-        let inserts = InsertSizeDistribution::new(reads);
+        let pilot = &mut random(SampleStream::PilotPairs);
+        let sources = match self.amplicons {
+            Some(panel) => self.amplified_components(sample, panel, &machine, pilot)?,
+            None => self.sheared_components(sample, coverage.as_ref(), &machine, pilot)?,
+        };
+        let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
+        let shown = || LibraryRecurrentErrors::new(self.recurrent, &mut random(SampleStream::RecurrentErrors));
+        let recurrent = (!self.recurrent.is_empty()).then(shown);
+        let library = Library::new(DnaPool::new(sources, coverage), reads, recurrent);
+        Ok(PreparedSample { library, machine, pairs, seed })
+    }
 
+    /// Lists the DNA sources of a sample whose fragments are random, each with its number of read pairs. `pilot` draws
+    /// pairs to measure their bases.
+    fn sheared_components(
+        &self,
+        sample: &SampleSpec,
+        coverage: Option<&CoverageModel>,
+        machine: &Sequencer,
+        pilot: &mut Rng,
+    ) -> Result<Vec<DnaComponent<'a>>> {
+        let reads = &self.params.sequencing;
+        let inserts = InsertSizeDistribution::new(reads);
         let patient = self.cells.patient_mixture(sample.tumour_share);
         let shortest = reads.longest_read_bp();
         let pool = ChromosomePool::new(&patient, shortest);
@@ -93,7 +118,7 @@ impl<'a> SequencingInputs<'a> {
         let per_pair = if machine.has_uniform_read_length() {
             (2 * reads.read_length) as f64
         } else {
-            mean_bases_per_pair(&inserts, &machine, &mut random(SampleStream::PilotPairs))
+            mean_bases_per_pair(&inserts, machine, &mut pilot.clone())
         };
 
         let mut sources = vec![];
@@ -110,13 +135,7 @@ impl<'a> SequencingInputs<'a> {
             if caught.is_empty() {
                 return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
-            let on_target = mean_on_target_bases_per_pair(
-                &caught,
-                coverage.as_ref(),
-                &inserts,
-                &machine,
-                &mut random(SampleStream::PilotPairs),
-            );
+            let on_target = mean_on_target_bases_per_pair(&caught, coverage, &inserts, machine, pilot);
             let content = if amplified { caught.target_copies_relative_to_healthy() } else { 1.0 };
             let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
@@ -138,16 +157,46 @@ impl<'a> SequencingInputs<'a> {
             let mixture = self.cells.mitochondrial_mixture(sample.tumour_share, foreign);
             add(pairs, DnaSource::Mitochondrion, genome_wide_sampling(&mixture, shortest));
         }
-        let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
-        let shown = || LibraryRecurrentErrors::new(self.recurrent, &mut random(SampleStream::RecurrentErrors));
-        let recurrent = (!self.recurrent.is_empty()).then(shown);
-        let library = Library::new(DnaPool::new(sources, coverage), reads, recurrent);
-        Ok(PreparedSample { library, machine, pairs, seed })
+        Ok(sources)
+    }
+
+    /// Lists the DNA sources of a sample whose amplicons are sequenced, each with its number of read pairs. The number
+    /// of products depends on the primers, not on copy numbers: laboratories bring all libraries to one concentration.
+    fn amplified_components(
+        &self,
+        sample: &SampleSpec,
+        panel: &'a AmpliconPanel,
+        machine: &Sequencer,
+        pilot: &mut Rng,
+    ) -> Result<Vec<DnaComponent<'a>>> {
+        let patient = AmpliconProducts::new(&self.cells.patient_mixture(sample.tumour_share), panel);
+        if patient.is_empty() {
+            return Err(Error::Parameters("the tumour has no copy of any amplicon; choose other targets".into()));
+        }
+        let bases: usize = (0..PILOT_PAIRS).map(|_| draw_product_bases(&patient, machine, pilot)).sum();
+        let pairs = sample.depth * (panel.count_covered_bases() * PILOT_PAIRS) as f64 / bases as f64;
+        let foreign = AmpliconProducts::new(&self.cells.foreign_mixture(), panel);
+        // Primers do not bind to another species.
+        let foreign_share = if foreign.is_empty() { 0.0 } else { sample.foreign };
+        let component = |share: f64, dna_source: DnaSource, products: AmpliconProducts<'a>| DnaComponent {
+            share: pairs * share,
+            dna_source,
+            sampling: FragmentSampling::Amplicons(products),
+        };
+        let own = component(1.0 - sample.foreign, DnaSource::Patient, patient);
+        let other = component(foreign_share, DnaSource::Foreign, foreign);
+        Ok([own, other].into_iter().filter(|source| source.share > 0.0).collect())
     }
 }
 
 fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> FragmentSampling<'a> {
     FragmentSampling::GenomeWide(ChromosomePool::new(mixture, shortest))
+}
+
+/// Draws a product and returns the number of its bases that both mates of a pair read.
+fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mut Rng) -> usize {
+    let product_bp = products.draw_product(rng).0.len();
+    machine.draw_mate_lengths(rng).map(|length| length.min(product_bp)).iter().sum()
 }
 
 /// Returns the mean number of molecule bases that both mates of a pair read.

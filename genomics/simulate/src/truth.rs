@@ -74,7 +74,7 @@ fn bases_to_string(bases: &[u8]) -> String {
 }
 
 /// Returns POS (1-based), REF and ALT of a small variant, with the preceding base for an indel.
-fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
+pub(crate) fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
     if edit.is_substitution() {
         return (edit.position.pos + 1, bases_to_string(&edit.removed), bases_to_string(&edit.added));
     }

@@ -1,5 +1,6 @@
 //! The DNA sources of a sample: nuclear DNA of the patient, mitochondrial DNA, foreign DNA.
 
+use super::amplicon_products::{AmpliconProducts, PrimerPair};
 use super::capture::CapturedTargets;
 use super::coverage::CoverageModel;
 use super::fragments::{ChromosomePool, Fragment};
@@ -26,6 +27,8 @@ pub enum FragmentSampling<'a> {
     GenomeWide(ChromosomePool<'a>),
     /// At capture targets.
     Targets(CapturedTargets<'a>),
+    /// Products of primer pairs.
+    Amplicons(AmpliconProducts<'a>),
 }
 
 /// One DNA source of a sample with its sampling method.
@@ -55,6 +58,8 @@ pub(crate) struct DrawnFragment<'a> {
     pub dna_source: DnaSource,
     /// Whether a target captured the fragment.
     pub(crate) captured: bool,
+    /// Primers that replace the bases at both ends.
+    pub(crate) primers: Option<PrimerPair<'a>>,
 }
 
 impl<'a> DnaComponent<'a> {
@@ -62,6 +67,7 @@ impl<'a> DnaComponent<'a> {
         match &self.sampling {
             FragmentSampling::GenomeWide(pool) => pool.draw_fragment(length, rng),
             FragmentSampling::Targets(captured) => captured.draw_fragment(length, rng),
+            FragmentSampling::Amplicons(products) => products.draw_product(rng).0,
         }
     }
 }
@@ -72,15 +78,17 @@ impl<'a> DnaPool<'a> {
         DnaPool { sources, coverage }
     }
 
-    /// Draws a fragment of about `length` bases.
+    /// Draws a fragment of about `length` bases, or a product of any length.
     pub fn draw_fragment(&self, length: usize, rng: &mut Rng) -> DrawnFragment<'a> {
         let source = self.choose_source(rng);
-        let captured = matches!(source.sampling, FragmentSampling::Targets(_));
-        DrawnFragment {
-            fragment: self.draw_thinned_fragment(source, length, rng),
-            dna_source: source.dna_source,
-            captured,
+        let dna_source = source.dna_source;
+        if let FragmentSampling::Amplicons(products) = &source.sampling {
+            let (fragment, primers) = products.draw_product(rng);
+            return DrawnFragment { fragment, dna_source, captured: false, primers: Some(primers) };
         }
+        let captured = matches!(source.sampling, FragmentSampling::Targets(_));
+        let fragment = self.draw_thinned_fragment(source, length, rng);
+        DrawnFragment { fragment, dna_source, captured, primers: None }
     }
 
     /// Draws a genome-wide fragment from one DNA source.

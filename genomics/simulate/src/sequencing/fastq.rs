@@ -9,11 +9,13 @@ use std::sync::mpsc;
 use genuma_work::publish::{AtomicFile, FileSet};
 use libdeflater::{CompressionLvl, Compressor};
 
+use super::consensus::{BaseLikelihoods, combine_strands};
 use super::dna_pool::DnaSource;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
 use super::sequencer::{MateRead, Sequencer};
+use super::umi::{MOLECULES_HEADER, UmiMolecule, UmiParams};
 use crate::error::{Error, Result};
 use crate::reference_origins::ReferencePlacement;
 use crate::rng::Rng;
@@ -30,8 +32,12 @@ pub struct FastqOptions<'a> {
     pub interleaved: bool,
     /// Sample name, used in read names.
     pub sample: &'a str,
-    /// Contig names, if read names are to report the true origin of both mates.
-    pub contigs: Option<&'a [String]>,
+    /// Contig names.
+    pub contigs: &'a [String],
+    /// Whether read names report the true origin of both mates.
+    pub true_positions: bool,
+    /// UMIs of the molecules, if any.
+    pub umi: Option<&'a UmiParams>,
     /// Number of read pairs.
     pub pairs: usize,
     /// Share of the pairs that are duplicates of another pair, 0 to 1.
@@ -44,8 +50,8 @@ pub struct FastqOptions<'a> {
 
 /// Destination of the reads.
 pub enum FastqSink<'a> {
-    /// One file per mate, added to the file set.
-    Files([PathBuf; 2], &'a mut FileSet),
+    /// One file per mate, and one for the table of molecules of a UMI library, added to the file set.
+    Files(Vec<PathBuf>, &'a mut FileSet),
     /// One interleaved stream.
     Stream(&'a mut dyn Write),
 }
@@ -85,19 +91,20 @@ pub fn sequence_library(
     })
 }
 
-/// The gzip members of both mates of a block (for a stream: the interleaved text and an empty vector), and its
-/// counts.
-type FastqBlock = ([Vec<u8>; 2], ReadCounts);
+/// The gzip members of both mates of a block (for a stream: the interleaved text and an empty vector) and of its
+/// molecules, and its counts.
+type FastqBlock = ([Vec<u8>; 3], ReadCounts);
 
 fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'_>) -> Result<ReadCounts> {
     match sink {
         FastqSink::Stream(out) => {
-            let counts = for_each_in_order(receiver, |[text, _]| out.write_all(text))?;
+            let counts = for_each_in_order(receiver, |[text, ..]| out.write_all(text))?;
             out.flush()?;
             Ok(counts)
         }
         FastqSink::Files(paths, set) => {
-            let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
+            let files = paths.iter().map(|path| Ok(AtomicFile::create(path)?));
+            let mut files = files.collect::<Result<Vec<_>>>()?;
             let counts = for_each_in_order(receiver, |members| {
                 files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
             })?;
@@ -112,7 +119,7 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
 /// Calls `each` with the blocks in their order.
 fn for_each_in_order(
     receiver: mpsc::Receiver<(usize, FastqBlock)>,
-    mut each: impl FnMut(&[Vec<u8>; 2]) -> std::io::Result<()>,
+    mut each: impl FnMut(&[Vec<u8>; 3]) -> std::io::Result<()>,
 ) -> Result<ReadCounts> {
     let mut counts = ReadCounts::default();
     let (mut early, mut due) = (BTreeMap::new(), 0);
@@ -138,6 +145,13 @@ fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> 
     )
 }
 
+/// Counts a pair by the DNA source of its molecule.
+fn count_source(molecule: &Molecule, counts: &mut ReadCounts) {
+    counts.foreign_pairs += u64::from(molecule.source == DnaSource::Foreign);
+    counts.mitochondrial_pairs += u64::from(molecule.source == DnaSource::Mitochondrion);
+    counts.captured_pairs += u64::from(molecule.captured);
+}
+
 /// Generates blocks in one thread, with reused buffers.
 struct BlockGenerator<'a> {
     library: &'a Library<'a>,
@@ -145,7 +159,8 @@ struct BlockGenerator<'a> {
     output: &'a FastqOptions<'a>,
     compressor: Compressor,
     mates: [MateRead; 2],
-    texts: [Vec<u8>; 2],
+    /// FASTQ of both mates, and the table of molecules.
+    texts: [Vec<u8>; 3],
 }
 
 impl<'a> BlockGenerator<'a> {
@@ -162,6 +177,19 @@ impl<'a> BlockGenerator<'a> {
         let first = block * PAIRS_PER_BLOCK;
         let pairs = PAIRS_PER_BLOCK.min(self.output.pairs - first);
         self.texts.iter_mut().for_each(Vec::clear);
+        match self.output.umi {
+            None => self.append_molecules(first, pairs, &mut rng, &mut counts),
+            Some(umi) => self.append_families(umi, first, pairs, &mut rng, &mut counts),
+        }
+        let members = match self.output.interleaved {
+            true => [std::mem::take(&mut self.texts[0]), Vec::new(), Vec::new()],
+            false => [0, 1, 2].map(|file| self.compress_text(file)),
+        };
+        (members, counts)
+    }
+
+    /// Appends pairs of molecules without UMIs.
+    fn append_molecules(&mut self, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
         let mut molecules: Vec<Molecule> = Vec::with_capacity(pairs);
         // Index of the molecule of each pair.
         let mut sequenced: Vec<usize> = Vec::with_capacity(pairs);
@@ -170,32 +198,103 @@ impl<'a> BlockGenerator<'a> {
                 counts.duplicate_pairs += 1;
                 *rng.choose_item(&sequenced)
             } else {
-                molecules.push(self.library.draw_molecule(&mut rng, &mut counts));
+                molecules.push(self.library.draw_molecule(rng, counts));
                 molecules.len() - 1
             };
             sequenced.push(molecule);
-            self.append_pair(first + i, &molecules[molecule], &mut rng, &mut counts);
+            self.append_pair(&(first + i + 1).to_string(), &molecules[molecule], rng, counts);
         }
-        let members = match self.output.interleaved {
-            true => [std::mem::take(&mut self.texts[0]), Vec::new()],
-            false => [0, 1].map(|mate| self.compress_mate(mate)),
-        };
-        (members, counts)
     }
 
-    fn append_pair(&mut self, number: usize, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
-        counts.foreign_pairs += u64::from(molecule.source == DnaSource::Foreign);
-        counts.mitochondrial_pairs += u64::from(molecule.source == DnaSource::Mitochondrion);
-        counts.captured_pairs += u64::from(molecule.captured);
+    /// Appends pairs of molecules with UMIs, and the molecules. The pairs of the families are in random order.
+    fn append_families(&mut self, umi: &UmiParams, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
+        if first == 0 {
+            self.texts[2].extend_from_slice(MOLECULES_HEADER.as_bytes());
+        }
+        let mut families: Vec<(String, UmiMolecule)> = vec![];
+        // Family, strand and number within the family of each pair.
+        let mut members: Vec<(usize, usize, usize)> = vec![];
+        let mut written = 0;
+        while written < pairs {
+            let mut molecule = UmiMolecule::draw(self.library, umi, rng, counts);
+            let name = (first + written + 1).to_string();
+            if umi.consensus {
+                self.append_consensus(&name, &molecule, rng, counts);
+                written += 1;
+            } else {
+                molecule.truncate_pairs(pairs - written);
+                written += molecule.num_pairs();
+                let strand = |k| usize::from(k >= molecule.pairs[0]);
+                members.extend((0..molecule.num_pairs()).map(|k| (families.len(), strand(k), k + 1)));
+            }
+            counts.duplicate_pairs += molecule.num_pairs() as u64 - 1;
+            let row_name = format!("sim:{}:{name}", self.output.sample);
+            molecule.append_row(&row_name, self.output.contigs, &mut self.texts[2]);
+            if !umi.consensus {
+                families.push((name, molecule));
+            }
+        }
+        rng.shuffle(&mut members);
+        for (family, strand, k) in members {
+            let (name, molecule) = &families[family];
+            if let Some(molecule) = &molecule.strands[strand] {
+                self.append_pair(&format!("{name}:{k}"), molecule, rng, counts);
+            }
+        }
+    }
+
+    /// Reads the families of a molecule and appends their consensus.
+    fn append_consensus(&mut self, number: &str, molecule: &UmiMolecule, rng: &mut Rng, counts: &mut ReadCounts) {
+        let lead = molecule.consensus_strand();
+        // Consensus of each strand for both reads of the leading strand.
+        let mut consensus: [[BaseLikelihoods; 2]; 2] = Default::default();
+        for (strand, molecule_strand) in molecule.strands.iter().enumerate() {
+            let Some(molecule_strand) = molecule_strand else { continue };
+            for _ in 0..molecule.pairs[strand] {
+                self.machine.sequence_both_mates(molecule_strand, &mut self.mates, rng, counts);
+                for (number, mate) in self.mates.iter().enumerate() {
+                    let template = molecule_strand.prefix_bp[number].min(mate.bases.len());
+                    let end = number ^ strand ^ lead;
+                    consensus[strand][end].add_read(&mate.bases[template..], &mate.quals[template..]);
+                }
+            }
+        }
+        let strand = if molecule.pairs[lead] > 0 { lead } else { 1 - lead };
+        let Some(source) = &molecule.strands[strand] else { return };
+        count_source(source, counts);
+        let mut places = String::new();
+        for mate in [0, 1] {
+            let strands = [0, 1].map(|strand| consensus[strand][mate].call_bases());
+            let [one, other] = strands;
+            let called = combine_strands(one, other);
+            self.mates[mate].bases = called.iter().map(|c| c.0).collect();
+            self.mates[mate].quals = called.iter().map(|c| c.1 + 33).collect();
+            let mate_of_source = mate ^ strand ^ lead;
+            let read_bp = source.prefix_bp[mate_of_source] + called.len();
+            places += &self.format_place(source, mate_of_source, read_bp);
+        }
+        self.write_mates(number, &places);
+    }
+
+    fn append_pair(&mut self, name: &str, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+        count_source(molecule, counts);
         self.machine.sequence_both_mates(molecule, &mut self.mates, rng, counts);
-        let places = self.output.contigs.map_or_else(String::new, |contigs| {
-            [0, 1]
-                .map(|mate| format_read_origin(molecule.mate_placement(mate, self.mates[mate].molecule_bases), contigs))
-                .concat()
-        });
+        let places = [0, 1].map(|mate| self.format_place(molecule, mate, self.mates[mate].molecule_bases));
+        self.write_mates(name, &places.concat());
+    }
+
+    /// Formats the origin of a mate that read `length` bases of a molecule, if read names report it.
+    fn format_place(&self, molecule: &Molecule, mate: usize, length: usize) -> String {
+        if !self.output.true_positions {
+            return String::new();
+        }
+        format_read_origin(molecule.mate_placement(mate, length), self.output.contigs)
+    }
+
+    fn write_mates(&mut self, name: &str, places: &str) {
         for mate in 0..2 {
             let text = &mut self.texts[if self.output.interleaved { 0 } else { mate }];
-            let _ = writeln!(text, "@sim:{}:{}{places}/{}", self.output.sample, number + 1, mate + 1);
+            let _ = writeln!(text, "@sim:{}:{name}{places}/{}", self.output.sample, mate + 1);
             text.extend_from_slice(&self.mates[mate].bases);
             text.extend_from_slice(b"\n+\n");
             text.extend_from_slice(&self.mates[mate].quals);
@@ -203,8 +302,8 @@ impl<'a> BlockGenerator<'a> {
         }
     }
 
-    fn compress_mate(&mut self, mate: usize) -> Vec<u8> {
-        let text = &self.texts[mate];
+    fn compress_text(&mut self, file: usize) -> Vec<u8> {
+        let text = &self.texts[file];
         let mut member = vec![0; self.compressor.gzip_compress_bound(text.len())];
         let size = self
             .compressor

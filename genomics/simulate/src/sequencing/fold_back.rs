@@ -161,8 +161,13 @@ mod tests {
         bases.splice(945..960, stem);
         let mut origins = ReferenceOrigins::default();
         origins.push_reference(Span { contig: 0, start: 0, end: 2000 }, &[], false);
-        let chromosome =
-            CellChromosome { sequence: ChromosomeSequence::from_bases(&bases), origins, copies: 1, circular: false };
+        let chromosome = CellChromosome {
+            sequence: ChromosomeSequence::from_bases(&bases),
+            origins,
+            copies: 1,
+            circular: false,
+            carried_variants: vec![],
+        };
         let mut at_repeat = [0; 2];
         for round in 0..400 {
             let reverse = round % 2 == 0;
@@ -189,8 +194,13 @@ mod tests {
         let mut origins = ReferenceOrigins::default();
         origins.push_reference(Span { contig: 0, start: 0, end: 500 }, &[], false);
         let bases = b"AC".repeat(250);
-        let chromosome =
-            CellChromosome { sequence: ChromosomeSequence::from_bases(&bases), origins, copies: 1, circular: false };
+        let chromosome = CellChromosome {
+            sequence: ChromosomeSequence::from_bases(&bases),
+            origins,
+            copies: 1,
+            circular: false,
+            carried_variants: vec![],
+        };
         let mut molecule = Molecule::new(Fragment::new(&chromosome, 50, 400), false, DnaSource::Patient);
         assert!(!fold_back(&mut molecule, 400, &mut Rng::from_labels(1, &[])));
         assert_eq!(molecule.len(), 350);

@@ -1,5 +1,8 @@
 //! Draws fragments from the chromosomes of a mixture of genomes.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::chromosome_sequence::ChromosomeSequence;
 use crate::reference_origins::{ReferenceOrigins, ReferencePlacement};
 use crate::rng::Rng;
@@ -19,6 +22,17 @@ pub struct CellChromosome<'a> {
     pub copies: usize,
     /// Whether the chromosome is circular.
     pub(crate) circular: bool,
+    /// Variants of the chromosome by position, if molecules are to list them.
+    pub(crate) carried_variants: Vec<CarriedVariant>,
+}
+
+/// A variant on a chromosome.
+#[derive(Debug, Clone)]
+pub(crate) struct CarriedVariant {
+    /// Bases of the chromosome that show the variant, with one base on either side.
+    pub bases: Range<usize>,
+    /// `CONTIG:POS:REF:ALT` of the VCF record.
+    pub name: Arc<str>,
 }
 
 /// Genomes, each with the share of cells that have it.
@@ -66,6 +80,14 @@ impl<'a> Fragment<'a> {
     /// Returns the part `start..end` of the fragment.
     pub fn subfragment(&self, start: usize, end: usize) -> Self {
         Fragment::new(self.chromosome, self.start + start, self.start + end)
+    }
+
+    /// Lists the names of the variants that the fragment shows.
+    pub(crate) fn carried_variants(&self) -> Vec<&'a str> {
+        let variants = &self.chromosome.carried_variants;
+        let first = variants.partition_point(|v| v.bases.start < self.start);
+        let near = variants[first..].iter().take_while(|v| v.bases.start < self.end);
+        near.filter(|v| v.bases.end <= self.end).map(|v| &*v.name).collect()
     }
 
     /// Returns the chromosome of the fragment.

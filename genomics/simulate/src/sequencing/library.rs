@@ -1,11 +1,12 @@
 //! Library preparation: makes molecules from fragments. Steps are in the order in which they happen.
 
+use super::cfdna;
 use super::chimera;
 use super::damage;
 use super::dna_pool::{DnaPool, DnaSource, DrawnFragment};
 use super::fold_back::fold_back;
 use super::molecule::Molecule;
-use super::params::SequencingParams;
+use super::params::{InsertModel, SequencingParams};
 use super::read_counts::ReadCounts;
 use super::recurrent_errors::LibraryRecurrentErrors;
 use super::slippage::{SlippageModel, SlippageStage};
@@ -20,6 +21,7 @@ const DIMER_SHARE: f64 = 0.02;
 /// Distribution of insert lengths.
 #[derive(Debug, Clone)]
 pub struct InsertSizeDistribution {
+    model: InsertModel,
     mean: f64,
     sd: f64,
     min_bp: f64,
@@ -30,7 +32,7 @@ pub struct InsertSizeDistribution {
 /// Length class and length of an insert, bp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsertSize {
-    /// Drawn from the normal distribution of the library.
+    /// Drawn from the distribution of the library.
     Regular(usize),
     /// Not longer than a read.
     Short(usize),
@@ -54,6 +56,7 @@ impl InsertSizeDistribution {
         let read = params.longest_read_bp();
         let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
         InsertSizeDistribution {
+            model: params.library.insert_model,
             mean: params.insert_mean,
             sd: params.insert_sd,
             min_bp: shortest as f64,
@@ -72,15 +75,22 @@ impl InsertSizeDistribution {
         InsertSize::Regular(self.draw_regular_length(rng))
     }
 
-    /// Draws a length from the normal distribution, bp.
+    /// Draws a length from the distribution of the library, bp.
     pub fn draw_regular_length(&self, rng: &mut Rng) -> usize {
-        let length = (0..100).map(|_| rng.draw_normal(self.mean, self.sd)).find(|&l| l >= self.min_bp);
+        let draw = |rng: &mut Rng| match self.model {
+            InsertModel::Normal => rng.draw_normal(self.mean, self.sd),
+            InsertModel::Cfdna => cfdna::draw_length(rng),
+        };
+        let length = (0..100).map(|_| draw(rng)).find(|&l| l >= self.min_bp);
         length.unwrap_or(self.min_bp) as usize
     }
 
     /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
     pub fn upper_insert_size_bp(&self) -> usize {
-        (self.mean + 3.0 * self.sd) as usize
+        match self.model {
+            InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
+            InsertModel::Cfdna => cfdna::LONG_FRAGMENT_BP,
+        }
     }
 }
 
@@ -105,24 +115,64 @@ impl<'a> Library<'a> {
     /// Draws a molecule with all artefacts of library preparation.
     pub fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
+        let Some(drawn) = self.draw_source(rng, counts) else { return Molecule::adapter_dimer() };
+        let reverse = rng.draw_bernoulli(0.5);
+        self.prepare_strand(Some(&drawn), reverse, None, rng, counts)
+    }
+
+    /// Draws an insert length and a fragment; `None` for an adapter dimer.
+    pub(crate) fn draw_source(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
         let insert = self.inserts.draw_insert(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
         if insert == InsertSize::Dimer {
             counts.adapter_dimers += 1;
-            return Molecule::adapter_dimer();
+            return None;
         }
-        let DrawnFragment { fragment, dna_source: kind, captured } = self.tube.draw_fragment(insert.length_bp(), rng);
-        let reverse = rng.draw_bernoulli(0.5);
-        let mut molecule = Molecule::new(fragment, reverse, kind);
+        Some(self.tube.draw_fragment(insert.length_bp(), rng))
+    }
+
+    /// Makes a molecule of one strand of a fragment, with all artefacts of library preparation. `reverse`: read 1 reads
+    /// the reverse complement. `prefixes` are ligated to the ends that read 1 and read 2 begin with.
+    pub(crate) fn prepare_strand(
+        &self,
+        drawn: Option<&DrawnFragment<'a>>,
+        reverse: bool,
+        prefixes: Option<&[Vec<u8>; 2]>,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) -> Molecule<'a> {
+        let mut molecule = match drawn {
+            Some(drawn) => self.damage_strand(drawn, reverse, rng, counts),
+            None => Molecule::adapter_dimer(),
+        };
+        if let Some(prefixes) = prefixes {
+            molecule.ligate_prefixes(prefixes);
+        }
+        self.apply_pcr(&mut molecule, rng, counts);
+        molecule
+    }
+
+    /// Makes a molecule with the artefacts that precede the ligation of adapters.
+    fn damage_strand(
+        &self,
+        drawn: &DrawnFragment<'a>,
+        reverse: bool,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) -> Molecule<'a> {
+        let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
+        let mut molecule = Molecule::new(fragment, reverse, dna_source);
         molecule.captured = captured;
         damage::add_damage(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
-            && kind == DnaSource::Patient
+            && dna_source == DnaSource::Patient
         {
             recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
         }
+        if let Some([first, last]) = primers {
+            molecule.replace_ends(if reverse { [last, first] } else { [first, last] });
+        }
         self.add_fold_back_or_chimera(&mut molecule, rng, counts);
-        self.apply_pcr(&mut molecule, rng, counts);
         molecule
     }
 

@@ -4,32 +4,45 @@ mod params;
 
 mod fragments;
 mod capture;
+mod amplicon_products;
 mod coverage;
 mod dna_pool;
 
 mod molecule;
+mod read_structure;
+mod umi;
 mod damage;
 mod recurrent_errors;
 mod fold_back;
 mod chimera;
 mod slippage;
+mod cfdna;
 mod library;
 
 mod adapter;
+mod homopolymers;
 mod quality;
 mod sequencer;
 
+mod consensus;
 mod read_counts;
 mod fastq;
 
+pub use amplicon_products::AmpliconProducts;
 pub use capture::CapturedTargets;
 pub use coverage::CoverageModel;
 pub use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};
 pub use fastq::{FastqOptions, FastqSink, sequence_library};
+pub(crate) use fragments::CarriedVariant;
 pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
-pub use params::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
+pub use params::{
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+};
 pub use read_counts::ReadCounts;
+pub use read_structure::ReadStructures;
 pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub use sequencer::Sequencer;
+pub(crate) use umi::FAMILY_SIZES;
+pub use umi::UmiParams;

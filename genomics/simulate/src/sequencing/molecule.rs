@@ -2,6 +2,7 @@
 
 use genuma_reads::dna;
 
+use super::amplicon_products::PrimerPair;
 use super::dna_pool::DnaSource;
 use super::fragments::Fragment;
 use crate::reference_origins::ReferencePlacement;
@@ -42,6 +43,8 @@ pub(crate) struct Molecule<'a> {
     parts: [Option<MoleculePart<'a>>; 2],
     /// Position of each slip and the bases that it gained (negative: lost).
     slips: Vec<(usize, isize)>,
+    /// Number of bases before the template in read 1 and read 2: UMI and skipped bases.
+    pub(crate) prefix_bp: [usize; 2],
     /// Tandem repeats of `bases`, if slippage is simulated.
     pub tracts: Vec<TandemRepeat>,
     /// DNA source of the molecule.
@@ -59,6 +62,7 @@ impl<'a> Molecule<'a> {
             reverse,
             parts,
             slips: vec![],
+            prefix_bp: [0; 2],
             tracts: vec![],
             source: kind,
             captured: false,
@@ -72,6 +76,7 @@ impl<'a> Molecule<'a> {
             reverse: false,
             parts: [None; 2],
             slips: vec![],
+            prefix_bp: [0; 2],
             tracts: vec![],
             source: DnaSource::Patient,
             captured: false,
@@ -107,6 +112,22 @@ impl<'a> Molecule<'a> {
         &mut self.bases
     }
 
+    /// Replaces the bases at both ends by primers: those that read 1 and read 2 begin with.
+    pub fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
+        let strand = self.read1_strand_mut();
+        let behind = strand.len() - last.len();
+        strand[..first.len()].copy_from_slice(first);
+        strand[behind..].copy_from_slice(&dna::reverse_complement(last));
+    }
+
+    /// Ligates the bases that read 1 and read 2 show before the template.
+    pub fn ligate_prefixes(&mut self, [first, second]: &[Vec<u8>; 2]) {
+        let strand = self.read1_strand_mut();
+        strand.splice(0..0, first.iter().copied());
+        strand.extend(dna::reverse_complement(second));
+        self.prefix_bp = [first.len(), second.len()];
+    }
+
     /// Replaces bases and parts.
     pub fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
@@ -139,6 +160,10 @@ impl<'a> Molecule<'a> {
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);
         let gained: isize = passed.map(|(_, gained)| gained).sum();
         let length = length.saturating_add_signed(-gained);
+        let length = match self.prefix_bp[mate] {
+            0 => length,
+            prefix => length.checked_sub(prefix).filter(|template| *template > 0)?,
+        };
         let part = if mate == 0 { self.parts[0] } else { self.parts[1].or(self.parts[0]) }?;
         // Beyond the junction of two parts there is another placement; beyond the ends there is none.
         let joined = self.parts[1].is_some();

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::umi::UmiParams;
+use crate::amplicons::AmpliconParams;
+
 /// Parameters of the library and the sequencer.
 #[derive(Debug, Clone, Serialize)]
 pub struct SequencingParams {
@@ -55,11 +58,26 @@ pub enum Adapter {
     Nextera,
 }
 
+/// Distribution of the insert lengths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InsertModel {
+    /// Normal distribution with the mean and the standard deviation of the parameters.
+    #[default]
+    Normal,
+    /// Cell-free DNA: nucleosomes with their linker (167 bp), shorter fragments in steps of a turn of the helix, and
+    /// pairs of nucleosomes.
+    Cfdna,
+}
+
 /// Parameters of library preparation. All effects are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
     /// Adapters that mates of short molecules read into. Without adapters no fragment is shorter than a read.
     pub adapter: Option<Adapter>,
+    /// Distribution of the insert lengths.
+    #[serde(skip_serializing_if = "is_default")]
+    pub insert_model: InsertModel,
     /// Share of the fragments that are not longer than a read.
     pub short_inserts: f64,
     /// Share of fold-back molecules.
@@ -74,6 +92,12 @@ pub struct LibraryParams {
     pub pcr_errors: f64,
     /// Factor for length changes of tandem repeats by PCR; 1 matches PCR-amplified libraries.
     pub pcr_slippage: f64,
+    /// Amplicons whose products are sequenced. `None` sequences random fragments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amplicons: Option<AmpliconParams>,
+    /// UMIs of the molecules. `None` gives no UMIs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub umi: Option<UmiParams>,
 }
 
 /// Parameters of uneven coverage.
@@ -84,6 +108,10 @@ pub struct CoverageParams {
     /// Coefficient of variation of the coverage over distances of a few kb.
     pub unevenness: f64,
 }
+
+/// Homopolymer errors of Ion Torrent sequencers, per base of the homopolymer (chosen: of the order of the indel rates in
+/// Bragg et al., PLOS Computational Biology 2013).
+pub const ION_HOMOPOLYMER_ERRORS: f64 = 0.007;
 
 /// Sequencer artefacts other than substitutions. All are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -102,6 +130,9 @@ pub struct MachineParams {
     pub n_rate: f64,
     /// Factor for length changes of tandem repeats by sequencing; 1 is usual.
     pub sequencing_slippage: f64,
+    /// Probability of an insertion or deletion in a homopolymer of at least two bases, for each of its bases.
+    #[serde(skip_serializing_if = "is_default")]
+    pub homopolymer_errors: f64,
 }
 
 impl SequencingParams {
@@ -124,6 +155,7 @@ impl SequencingParams {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;
+        let reached = reached || library.amplicons.is_some() || library.insert_model == InsertModel::Cfdna;
         library.adapter.or(reached.then_some(Adapter::Truseq))
     }
 }

@@ -36,6 +36,9 @@ pub struct ReadCounts {
     pub pcr_slips: u64,
     /// Tandem repeats whose length sequencing changed, in mates.
     pub(crate) sequencing_slips: u64,
+    /// Homopolymers that mates show one base too short or too long.
+    #[serde(skip_serializing_if = "super::params::is_default")]
+    pub homopolymer_errors: u64,
     /// Mates that read into an adapter.
     pub adapter_mates: u64,
     /// Mates trimmed at their 3' end.
@@ -64,6 +67,7 @@ impl std::ops::AddAssign for ReadCounts {
             pcr_errors,
             pcr_slips,
             sequencing_slips,
+            homopolymer_errors,
             adapter_mates,
             trimmed_mates,
             quality_tails,
@@ -84,6 +88,7 @@ impl std::ops::AddAssign for ReadCounts {
         self.pcr_errors += pcr_errors;
         self.pcr_slips += pcr_slips;
         self.sequencing_slips += sequencing_slips;
+        self.homopolymer_errors += homopolymer_errors;
         self.adapter_mates += adapter_mates;
         self.trimmed_mates += trimmed_mates;
         self.quality_tails += quality_tails;

@@ -1,11 +1,13 @@
 //! Simulates the sequencer: reads both mates of a molecule and adds sequencing artefacts.
 
 use super::adapter::SampleAdapters;
+use super::homopolymers::draw_homopolymer_errors;
 use super::library::MIN_INSERT_BP;
 use super::molecule::Molecule;
 use super::params::SequencingParams;
 use super::quality::QualityModel;
 use super::read_counts::ReadCounts;
+use super::read_structure::ReadStructure;
 use super::slippage::{SlippageModel, SlippageStage, TractSlip, reverse_strand_tract};
 use crate::rng::Rng;
 
@@ -56,13 +58,20 @@ impl<'a> Sequencer<'a> {
 
     /// Returns whether all mates read the same number of molecule bases.
     pub(crate) fn has_uniform_read_length(&self) -> bool {
-        self.models.len() == 1 && self.adapters.is_none() && self.params.machine.trimmed == 0.0
+        let whole = self.adapters.is_none() && self.params.machine.trimmed == 0.0;
+        self.models.len() == 1 && whole && self.params.library.umi.is_none()
     }
 
-    /// Draws the lengths of both mates of a pair, after trimming.
+    /// Draws the number of template bases that both mates of a pair can have, after trimming.
     pub fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
-        [length, length].map(|length| self.draw_trimmed_length(length, rng))
+        let prefixes = self
+            .params
+            .library
+            .umi
+            .as_ref()
+            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::prefix_bp));
+        prefixes.map(|prefix| self.draw_trimmed_length(length, rng).saturating_sub(prefix))
     }
 
     /// Reads a molecule from both ends into `mates`.
@@ -95,11 +104,21 @@ impl<'a> Sequencer<'a> {
         let length = model.mate_length();
         mate.bases.clear();
         mate.slips.clear();
+        let homopolymer_errors = self.params.machine.homopolymer_errors;
+        // Read further, so that lost bases are replaced by the following ones.
+        let reserve = if homopolymer_errors > 0.0 { length / 2 } else { 0 };
         match &self.slippage {
-            None => molecule.append_mate_bases(number, length, &mut mate.bases),
-            Some(slippage) => self.read_with_slips(molecule, number, length, slippage, mate, rng),
+            None => molecule.append_mate_bases(number, length + reserve, &mut mate.bases),
+            Some(slippage) => self.read_with_slips(molecule, number, length + reserve, slippage, mate, rng),
         }
         counts.sequencing_slips += mate.slips.len() as u64;
+        if homopolymer_errors > 0.0 {
+            let errors = draw_homopolymer_errors(&mate.bases[..length.min(mate.bases.len())], homopolymer_errors, rng);
+            counts.homopolymer_errors += errors.len() as u64;
+            errors.iter().rev().for_each(|error| error.apply_to_bases(&mut mate.bases));
+            mate.slips.extend(errors);
+            mate.bases.truncate(length);
+        }
         let own = mate.bases.len();
         let mut lit = own;
         if own < length

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genuma_simulate::{
     CopyNumberParams, ForeignParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams, SampleParams,
-    SequencingParams, SimulationParams, SomaticParams, simulate,
+    SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate,
 };
 
 /// Returns the output files by name, decompressed.
@@ -133,7 +133,23 @@ fn dirty(preset: LibraryPreset, depth: f64) -> SimulationParams {
         ..Default::default()
     };
     params.apply_library_preset(preset);
+    if params.sequencing.library.amplicons.is_some() {
+        params.samples.mitochondrion = 0.0;
+    }
     params
+}
+
+#[test]
+fn umi_libraries_give_the_same_bytes_whatever_the_threads() {
+    for consensus in [false, true] {
+        let mut params = dirty(LibraryPreset::Panel, 200.0);
+        params.sequencing.duplicates = 0.0;
+        let structures = "3M1S+T".parse().unwrap();
+        params.sequencing.library.umi = Some(UmiParams { structures, duplex: true, mean_family_size: 2.0, consensus });
+        let one = files(&params, 1);
+        assert!(one == files(&params, 3));
+        assert!(one.contains_key("tumor_molecules.tsv.gz") && one.contains_key("normal_molecules.tsv.gz"));
+    }
 }
 
 #[test]
@@ -144,6 +160,7 @@ fn every_preset_gives_the_same_bytes_whatever_the_threads() {
         assert!(one == files(&params, 3), "{preset:?}");
         assert!(one.contains_key("foreign.vcf"));
         assert_eq!(one.contains_key("targets.bed"), params.capture.is_some());
+        assert_eq!(one.contains_key("primers.bed"), params.sequencing.library.amplicons.is_some());
         let other = files(&SimulationParams { seed: 12, ..params }, 1);
         assert!(one["tumor_1.fq.gz"] != other["tumor_1.fq.gz"] && one["truth.vcf"] != other["truth.vcf"]);
     }
@@ -187,7 +204,8 @@ fn reports_tell_parameters_and_what_was_made() {
         let pairs = made["tumor_pairs"].as_f64().unwrap();
         let duplicates = counts["duplicate_pairs"].as_f64().unwrap() / pairs;
         assert!((duplicates - wanted["sequencing"]["duplicates"].as_f64().unwrap()).abs() < 0.03);
-        for what in ["foreign_pairs", "mitochondrial_pairs", "pcr_slips", "oxidised_bases"] {
+        assert_eq!(counts["mitochondrial_pairs"] == 0, params.sequencing.library.amplicons.is_some());
+        for what in ["foreign_pairs", "pcr_slips", "oxidised_bases"] {
             assert!(counts[what].as_f64().unwrap() > 0.0, "{preset:?} {what}");
         }
     }

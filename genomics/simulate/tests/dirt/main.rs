@@ -1,5 +1,6 @@
 //! Tests that each simulated artefact is found in the reads at its rate, and is absent when it is off.
 
+mod assays;
 mod bytes;
 mod common;
 mod coverage;

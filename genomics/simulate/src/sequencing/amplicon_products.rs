@@ -1,0 +1,123 @@
+//! Multiplex PCR: finds the products of primer pairs on the chromosomes of a mixture, and draws them.
+
+use super::fragments::{CellChromosome, Fragment, GenomeMixture};
+use crate::amplicons::{Amplicon, AmpliconPanel};
+use crate::rng::Rng;
+use crate::variant::GenomePosition;
+
+/// Longest product, bp. The polymerase does not complete longer ones.
+const MAX_PRODUCT_BP: usize = 600;
+
+/// The 5' to 3' sequences of the primers at the first and at the last base of a fragment.
+pub(crate) type PrimerPair<'a> = [&'a [u8]; 2];
+
+/// The products of a panel on the chromosomes of a mixture.
+#[derive(Debug)]
+pub struct AmpliconProducts<'a> {
+    panel: &'a AmpliconPanel,
+    products: Vec<AmpliconProduct<'a>>,
+    /// Cumulative weights of the products: cells × efficiency.
+    weights: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct AmpliconProduct<'a> {
+    fragment: Fragment<'a>,
+    /// Index of the amplicon.
+    amplicon: usize,
+    /// Whether the chromosome has the reverse complement of the amplicon.
+    reverse: bool,
+}
+
+/// A primer on a chromosome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PrimerSite {
+    amplicon: usize,
+    /// Position of the primer's 3' base on the chromosome.
+    at: usize,
+    /// 0 for the left, 1 for the right primer.
+    side: usize,
+    /// Whether the chromosome has the reverse complement of the reference.
+    reverse: bool,
+}
+
+impl<'a> AmpliconProducts<'a> {
+    /// Finds the products of a panel. A chromosome has a product if it has the 3' bases of both primers, towards each
+    /// other.
+    pub fn new(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
+        let ends = sorted_primer_ends(panel);
+        let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();
+        let (mut products, mut weights, mut sum) = (vec![], vec![], 0.0);
+        for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {
+            for chromosome in genome.iter().filter(|c| c.copies > 0) {
+                let sites = primer_sites(chromosome, &positions, &ends);
+                for product in sites.chunk_by(|a, b| a.amplicon == b.amplicon).flat_map(|sites| sites.windows(2)) {
+                    if let Some(product) = find_product(chromosome, panel, [product[0], product[1]]) {
+                        let efficiency = panel.amplicons[product.amplicon].relative_efficiency;
+                        sum += share * chromosome.copies as f64 * efficiency;
+                        products.push(product);
+                        weights.push(sum);
+                    }
+                }
+            }
+        }
+        AmpliconProducts { panel, products, weights }
+    }
+
+    /// Returns whether the mixture has no product.
+    pub fn is_empty(&self) -> bool {
+        self.products.is_empty()
+    }
+
+    /// Draws a product. The primers replace the bases at its ends.
+    pub(crate) fn draw_product(&self, rng: &mut Rng) -> (Fragment<'a>, PrimerPair<'a>) {
+        let last = self.weights.len() - 1;
+        let at = rng.draw_unit_interval() * self.weights[last];
+        let product = &self.products[self.weights.partition_point(|&w| w <= at).min(last)];
+        let [left, right] = self.panel.amplicons[product.amplicon].primers.each_ref().map(Vec::as_slice);
+        (product.fragment, if product.reverse { [right, left] } else { [left, right] })
+    }
+}
+
+/// Lists the 3' base of each primer by position, with its amplicon and its side.
+fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usize)> {
+    let of_amplicon = |(i, a): (usize, &Amplicon)| {
+        [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_ends()[side] }, i, side))
+    };
+    let mut ends: Vec<_> = panel.amplicons.iter().enumerate().flat_map(of_amplicon).collect();
+    ends.sort_unstable();
+    ends
+}
+
+/// Lists the primer sites of a chromosome by amplicon and position.
+fn primer_sites(
+    chromosome: &CellChromosome,
+    positions: &[GenomePosition],
+    ends: &[(GenomePosition, usize, usize)],
+) -> Vec<PrimerSite> {
+    let mut sites = vec![];
+    chromosome.origins.for_each_occurrence(positions, |i, at, reverse| {
+        let (_, amplicon, side) = ends[i];
+        sites.push(PrimerSite { amplicon, at, side, reverse });
+    });
+    sites.sort_unstable();
+    sites
+}
+
+/// Returns the product of two neighbouring sites of an amplicon, if their primers point towards each other.
+fn find_product<'a>(
+    chromosome: &'a CellChromosome<'a>,
+    panel: &AmpliconPanel,
+    [low, high]: [PrimerSite; 2],
+) -> Option<AmpliconProduct<'a>> {
+    // On the forward strand the left primer comes first.
+    if low.reverse != high.reverse || low.side == high.side || (low.side == 1) != low.reverse {
+        return None;
+    }
+    let primer_bp = |site: PrimerSite| panel.amplicons[site.amplicon].primers[site.side].len();
+    let start = (low.at + 1).checked_sub(primer_bp(low))?;
+    let end = high.at + primer_bp(high);
+    let fits = low.at < high.at && end <= chromosome.sequence.len() && end - start <= MAX_PRODUCT_BP;
+    let fragment = Fragment::new(chromosome, start, end);
+    fits.then_some(AmpliconProduct { fragment, amplicon: low.amplicon, reverse: low.reverse })
+}

@@ -1,0 +1,38 @@
+//! Lengths of cell-free DNA in plasma: peaks of one and two nucleosomes, and shorter fragments in steps of a turn of the
+//! helix. Peaks as in Snyder et al., Cell 2016, fig. 1; shares and widths are chosen to resemble them.
+
+use crate::rng::Rng;
+
+/// Mean and standard deviation of the fragments of one nucleosome with its linker, bp.
+const MONONUCLEOSOME_BP: (f64, f64) = (167.0, 9.0);
+/// Mean and standard deviation of the fragments of two nucleosomes, bp.
+const DINUCLEOSOME_BP: (f64, f64) = (330.0, 22.0);
+/// Share of the fragments of two nucleosomes.
+const DINUCLEOSOME_SHARE: f64 = 0.12;
+/// Share of the fragments that were cut within the nucleosome.
+const NICKED_SHARE: f64 = 0.25;
+/// Distance of the sub-peaks below the peak of one nucleosome: a turn of the helix, bp.
+const HELIX_TURN_BP: f64 = 10.0;
+/// Largest number of turns by which a fragment is shorter.
+const MAX_LOST_TURNS: usize = 9;
+/// Probability that a fragment is shorter by one more turn.
+const NEXT_TURN_PROBABILITY: f64 = 0.75;
+/// Standard deviation of the length in a sub-peak, bp.
+const SUB_PEAK_SD_BP: f64 = 2.0;
+/// Length that few fragments exceed: mean plus three standard deviations of two nucleosomes, bp.
+pub(crate) const LONG_FRAGMENT_BP: usize = 396;
+
+/// Draws the length of a fragment, bp.
+pub(crate) fn draw_length(rng: &mut Rng) -> f64 {
+    let class = rng.draw_unit_interval();
+    if class < DINUCLEOSOME_SHARE {
+        return rng.draw_normal(DINUCLEOSOME_BP.0, DINUCLEOSOME_BP.1);
+    }
+    if class >= DINUCLEOSOME_SHARE + NICKED_SHARE {
+        return rng.draw_normal(MONONUCLEOSOME_BP.0, MONONUCLEOSOME_BP.1);
+    }
+    // Fragments that lost one turn are within the main peak: sub-peaks begin two turns below it.
+    let more = rng.draw_geometric(1.0 - NEXT_TURN_PROBABILITY);
+    let turns = (2 + more % (MAX_LOST_TURNS - 1)) as f64;
+    rng.draw_normal(MONONUCLEOSOME_BP.0 - turns * HELIX_TURN_BP, SUB_PEAK_SD_BP)
+}

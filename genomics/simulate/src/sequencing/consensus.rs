@@ -1,0 +1,91 @@
+//! Consensus reads of families, with the model of fgbio's CallMolecularConsensusReads and CallDuplexConsensusReads.
+
+/// Quality of errors after the UMI was attached (fgbio: error-rate-post-umi), Phred. It limits the trust in one read.
+const POST_UMI_QUALITY: f64 = 40.0;
+/// Quality of errors before the UMI was attached (fgbio: error-rate-pre-umi), Phred. It limits the consensus of a
+/// strand.
+const PRE_UMI_QUALITY: f64 = 45.0;
+/// Highest quality of a consensus base, Phred.
+const MAX_CONSENSUS_QUALITY: u8 = 90;
+/// Quality of a base that is called N, Phred.
+const NO_CALL_QUALITY: u8 = 2;
+const BASES: [u8; 4] = *b"ACGT";
+
+/// Base and Phred quality.
+type ConsensusBase = (u8, u8);
+
+/// Log-likelihoods of the bases at each position of the reads of one family.
+#[derive(Debug, Default)]
+pub(crate) struct BaseLikelihoods(Vec<[f64; 4]>);
+
+fn error_probability(quality: f64) -> f64 {
+    10f64.powf(-quality / 10.0)
+}
+
+/// Returns the probability that one of two errors, or both, changes a base.
+fn combine_errors(a: f64, b: f64) -> f64 {
+    a + b - 4.0 / 3.0 * a * b
+}
+
+impl BaseLikelihoods {
+    /// Adds a read of the family; `quals` are Phred+33.
+    pub fn add_read(&mut self, bases: &[u8], quals: &[u8]) {
+        self.0.resize(self.0.len().max(bases.len()), [0.0; 4]);
+        for ((column, &base), &qual) in self.0.iter_mut().zip(bases).zip(quals) {
+            if base == b'N' {
+                continue;
+            }
+            let quality = f64::from(qual.saturating_sub(33));
+            let error = combine_errors(error_probability(quality), error_probability(POST_UMI_QUALITY)).min(0.75);
+            for (likelihood, candidate) in column.iter_mut().zip(BASES) {
+                *likelihood += if candidate == base { (1.0 - error).ln() } else { (error / 3.0).ln() };
+            }
+        }
+    }
+
+    /// Calls the consensus of one strand.
+    pub fn call_bases(&self) -> Vec<ConsensusBase> {
+        self.0.iter().map(call_base).collect()
+    }
+}
+
+fn call_base(likelihoods: &[f64; 4]) -> ConsensusBase {
+    let best = (1..4).fold(0, |best, i| if likelihoods[i] > likelihoods[best] { i } else { best });
+    let odds: f64 = (0..4).filter(|&i| i != best).map(|i| (likelihoods[i] - likelihoods[best]).exp()).sum();
+    let error = combine_errors(odds / (1.0 + odds), error_probability(PRE_UMI_QUALITY));
+    let quality = (-10.0 * error.log10()).round().clamp(0.0, f64::from(MAX_CONSENSUS_QUALITY)) as u8;
+    if quality <= NO_CALL_QUALITY { (b'N', NO_CALL_QUALITY) } else { (BASES[best], quality) }
+}
+
+/// Combines the consensus of both strands: qualities add up if they agree, and are subtracted if not.
+pub(crate) fn combine_strands(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
+    if first.is_empty() || second.is_empty() {
+        return if first.is_empty() { second } else { first };
+    }
+    let combine = |(a, b): (ConsensusBase, ConsensusBase)| match (a, b) {
+        ((b'N', _), _) | (_, (b'N', _)) => (b'N', NO_CALL_QUALITY),
+        _ if a.0 == b.0 => (a.0, (a.1 + b.1).min(MAX_CONSENSUS_QUALITY)),
+        _ if a.1.abs_diff(b.1) <= NO_CALL_QUALITY => (b'N', NO_CALL_QUALITY),
+        _ => (if a.1 > b.1 { a.0 } else { b.0 }, a.1.abs_diff(b.1)),
+    };
+    first.into_iter().zip(second).map(combine).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_outvote_errors_and_strands_add_up() {
+        let mut family = BaseLikelihoods::default();
+        for bases in [b"ACGT", b"ACGT", b"ATGN"] {
+            family.add_read(bases, b"FFFF");
+        }
+        let strand = family.call_bases();
+        assert_eq!(strand.iter().map(|b| b.0).collect::<Vec<_>>(), b"ACGT");
+        assert!(strand[0].1 == 45 && (30..45).contains(&strand[1].1));
+        let duplex = combine_strands(strand.clone(), vec![(b'A', 45), (b'T', 45), (b'T', 10), (b'T', 2)]);
+        assert_eq!((duplex[0], duplex[1].0 == b'T' || duplex[1].0 == b'N'), ((b'A', 90), true));
+        assert_eq!((duplex[2], combine_strands(strand.clone(), vec![])), ((b'G', 35), strand));
+    }
+}

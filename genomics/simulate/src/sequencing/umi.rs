@@ -1,0 +1,120 @@
+//! UMI libraries: molecules whose strands are amplified into families of read pairs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::dna_pool::DrawnFragment;
+use super::library::Library;
+use super::molecule::Molecule;
+use super::read_counts::ReadCounts;
+use super::read_structure::ReadStructures;
+use crate::rng::Rng;
+
+/// Coefficient of variation of the amplification of molecules; their family sizes vary more, by chance.
+const AMPLIFICATION_CV: f64 = 0.5;
+/// Smallest and largest mean family size.
+pub(crate) const FAMILY_SIZES: (f64, f64) = (0.1, 100.0);
+/// Attempts to draw a molecule of which at least one pair is read.
+const MAX_FAMILY_TRIES: usize = 1000;
+
+/// Parameters of a UMI library.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UmiParams {
+    /// Structures of read 1 and read 2.
+    pub structures: ReadStructures,
+    /// Whether both strands of a molecule are amplified (duplex sequencing).
+    pub duplex: bool,
+    /// Mean number of read pairs of a strand. Strands without a pair count.
+    pub mean_family_size: f64,
+    /// Whether consensus reads are written, one pair a molecule, instead of the reads of the families.
+    pub consensus: bool,
+}
+
+/// A double-stranded molecule with the read pairs of its strands. End 0 is its first base on the chromosome.
+#[derive(Debug)]
+pub(crate) struct UmiMolecule<'a> {
+    /// UMI at each end.
+    end_umis: [Vec<u8>; 2],
+    /// The strands after PCR: read 1 of strand 0 begins at end 0, read 1 of strand 1 at end 1. `None` if no pair of
+    /// the strand is read.
+    pub strands: [Option<Molecule<'a>>; 2],
+    /// Number of read pairs of each strand.
+    pub pairs: [usize; 2],
+    /// The fragment; `None` for adapter dimers.
+    fragment: Option<DrawnFragment<'a>>,
+    /// Whether both strands are amplified.
+    is_duplex: bool,
+}
+
+impl<'a> UmiMolecule<'a> {
+    /// Draws a molecule, its UMIs and the number of read pairs of its strands, and amplifies the strands.
+    pub fn draw(library: &Library<'a>, umi: &UmiParams, rng: &mut Rng, counts: &mut ReadCounts) -> Self {
+        counts.molecules += 1;
+        let fragment = library.draw_source(rng, counts);
+        let ReadStructures(structures) = &umi.structures;
+        let amplified_strand = if umi.duplex { 0 } else { rng.draw_below(2) };
+        let end_umis = [0, 1].map(|end| structures[end ^ amplified_strand].draw_umi(rng));
+        let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
+        let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
+        let strands = [0, 1].map(|strand| {
+            let prefix = |read: usize| structures[read].spell_prefix(&end_umis[read ^ strand]);
+            let prefixes = [prefix(0), prefix(1)];
+            (pairs[strand] > 0)
+                .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))
+        });
+        UmiMolecule { end_umis, strands, pairs, fragment, is_duplex: umi.duplex }
+    }
+
+    /// Keeps at most `num_pairs` read pairs.
+    pub fn truncate_pairs(&mut self, num_pairs: usize) {
+        self.pairs[0] = self.pairs[0].min(num_pairs);
+        self.pairs[1] = self.pairs[1].min(num_pairs - self.pairs[0]);
+    }
+
+    /// Returns the number of read pairs of both strands.
+    pub fn num_pairs(&self) -> usize {
+        self.pairs.iter().sum()
+    }
+
+    /// Returns the strand whose read 1 is read 1 of the consensus: that with the lower UMI first if both are amplified.
+    pub fn consensus_strand(&self) -> usize {
+        let is_second = if self.is_duplex { self.end_umis[0] > self.end_umis[1] } else { self.pairs[1] > 0 };
+        usize::from(is_second)
+    }
+
+    /// Appends the line of the molecule to its table: see [`MOLECULES_HEADER`].
+    pub fn append_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
+        let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
+        let placement = fragment.and_then(|f| f.end_placement(f.len(), false));
+        let mut row = name.to_owned();
+        let _ = match placement {
+            Some(p) => write!(row, "\t{}\t{}\t{}", contigs[p.span.contig], p.span.start + 1, p.span.end),
+            None => write!(row, "\t*\t0\t0"),
+        };
+        // The chromosome may have the reverse complement of the reference.
+        let is_reverse = placement.is_some_and(|p| p.reverse);
+        let [left, right] = if is_reverse { [1, 0] } else { [0, 1] };
+        let umis = [left, right].map(|end| String::from_utf8_lossy(&self.end_umis[end]).into_owned());
+        let umi = if umis.iter().all(|u| !u.is_empty()) { umis.join("-") } else { umis.concat() };
+        let variants = fragment.map_or(vec![], |f| f.carried_variants());
+        let variants = if variants.is_empty() { ".".to_owned() } else { variants.join(",") };
+        let _ = writeln!(row, "\t{umi}\t{}\t{}\t{variants}", self.pairs[left], self.pairs[right]);
+        out.extend_from_slice(row.as_bytes());
+    }
+}
+
+/// Columns of the table of molecules. Positions are 1-based and inclusive. UMIs are those of the left and the right
+/// end; read 1 of forward pairs begins at the left end, that of reverse pairs at the right end.
+pub(crate) const MOLECULES_HEADER: &str = "name\tcontig\tstart\tend\tumi\tforward_pairs\treverse_pairs\tvariants\n";
+
+/// Draws the number of read pairs of each strand; at least one pair is read.
+fn draw_family_sizes(mean: f64, is_amplified: [bool; 2], rng: &mut Rng) -> [usize; 2] {
+    let sd = (1.0 + AMPLIFICATION_CV * AMPLIFICATION_CV).ln().sqrt();
+    let mut draw = || {
+        let amplification = rng.draw_normal(-sd * sd / 2.0, sd).exp();
+        is_amplified.map(|yes| if yes { rng.draw_poisson(mean * amplification) } else { 0 })
+    };
+    let drawn = (0..MAX_FAMILY_TRIES).map(|_| draw()).find(|sizes| sizes.iter().sum::<usize>() > 0);
+    drawn.unwrap_or(is_amplified.map(usize::from))
+}
