@@ -8,6 +8,7 @@ pub mod kmer_lookup;
 pub mod molecule;
 pub mod labelled_pair;
 pub mod reference_kmers;
+pub mod target_depth;
 pub mod count;
 pub mod group;
 mod gapless_stack;
