@@ -3,6 +3,7 @@
 pub(crate) mod memory_limits;
 mod read_lengths;
 mod summary;
+mod targets;
 pub(crate) mod result_files;
 pub(crate) mod panel;
 pub(crate) mod disk_space;
@@ -18,12 +19,14 @@ use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_kmers::Devices;
 use genuma_reads::fasta::Reference;
+use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::ledger::{OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
 use genuma_somatic::sample_names::SampleNames;
+use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::process_cost;
 use genuma_work::unit::UnitStore;
 use tracing::{debug, info, warn};
@@ -34,7 +37,7 @@ use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::kmer_length::choose_kmer_length;
-use crate::report::markup::{format_count_with_noun, format_duration};
+use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
@@ -45,6 +48,10 @@ use watcher::CallWatcher;
 /// Minimum number of occurrences of a k-mer in the tumour reads. Rarer k-mers are taken for sequencing errors.
 /// Chosen: the lowest count that is not a single read; likelihoods decide later.
 const MIN_TUMOUR_KMER_COUNT: u32 = 2;
+
+/// Default of `--target-padding`, in bp. Usual for interval padding in GATK: fragments that are captured reach beyond
+/// their target.
+const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 
 /// Call somatic variants from tumour and normal reads.
 ///
@@ -61,6 +68,7 @@ const MIN_TUMOUR_KMER_COUNT: u32 = 2;
 ///   summary.json       parameters, depths, counts, time and memory
 ///   report.html        the calls and the reads behind them: open it in a browser
 ///   genuma_*_mqc.json  a summary for MultiQC
+///   targets.tsv        depth of each target in each sample (only with --targets)
 ///
 /// The same reads and parameters give the same calls, byte for byte, whatever the number of threads,
 /// the memory, and the lanes that the reads are split into.
@@ -107,6 +115,14 @@ pub(crate) struct Args {
     /// variant several of these normals have (see --panel-least) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
+    /// Target intervals of an exome or a panel of genes: BED, plain or gzip'd, or a Picard interval list. Calls outside
+    /// the targets and their padding are not written. The depth of each target is reported
+    #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
+    targets: Option<PathBuf>,
+    /// Number of bases by which each target is extended on both sides [default: 100, which is usual for interval
+    /// padding in GATK]
+    #[arg(long, value_name = "BP", requires = "targets", value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Input")]
+    target_padding: Option<u32>,
 
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -197,7 +213,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         );
     }
     let panel = job.panel.as_ref().map(PanelOfNormals::table_path);
-    let other_inputs = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel);
+    let targets = job.targets.as_ref().map(|targets| targets.path.as_path());
+    let other_inputs = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets);
     let inputs = job.lanes.iter().flat_map(Lane::paths).chain(other_inputs);
     let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
     let checked =
@@ -321,6 +338,10 @@ impl Args {
         }
         let panel =
             self.panel.as_deref().map(|table| panel::open_panel(table, params.k, self.panel_least)).transpose()?;
+        let targets = self.targets.clone().map(|path| TargetsOption {
+            path,
+            padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
+        });
         let store = UnitStore {
             work_folder: work,
             fingerprint: fingerprint_inputs(
@@ -329,6 +350,7 @@ impl Args {
                 self.reference.as_deref(),
                 self.screen.as_deref(),
                 panel.as_ref(),
+                targets.as_ref(),
                 &params,
             )?,
             resume: self.resume,
@@ -339,6 +361,7 @@ impl Args {
             samples,
             reference: self.reference.clone(),
             screen: self.screen.clone(),
+            targets,
             params,
             resources: means,
             store,
@@ -401,7 +424,27 @@ fn check_inputs(job: &CallJob) -> anyhow::Result<Option<u64>> {
         );
     }
     let Some(path) = &job.reference else { return Ok(None) };
-    Ok(Some(Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+    let reference = Reference::read(path)?;
+    if let Some(option) = &job.targets {
+        log_targets(option, &option.read_targets(&reference)?);
+    }
+    Ok(Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+}
+
+/// Logs the number of targets, and how many intervals were merged.
+fn log_targets(option: &TargetsOption, targets: &Targets) {
+    let merged = targets.num_intervals_read - targets.intervals.len();
+    info!(
+        "{}: {} of {} bp, extended by {} bp on both sides{}",
+        option.path.display(),
+        format_count_with_noun(targets.intervals.len() as u64, "target"),
+        group_thousands(targets.num_bases()),
+        option.padding_bp,
+        match merged {
+            0 => String::new(),
+            n => format!("; {} merged into others that they overlap", format_count_with_noun(n as u64, "interval")),
+        }
+    );
 }
 
 /// Logs the expected time, memory and disk space of the call. For a resumed run nothing is logged, because the
@@ -464,6 +507,7 @@ fn fingerprint_inputs(
     reference: Option<&Path>,
     screen: Option<&Path>,
     panel: Option<&PanelOfNormals>,
+    targets: Option<&TargetsOption>,
     params: &CallParams,
 ) -> anyhow::Result<String> {
     let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
@@ -495,6 +539,12 @@ fn fingerprint_inputs(
     };
     let fingerprint = match panel {
         Some(panel) => fingerprint.with_file("panel", &panel.table)?.with_parameter("panel-least", panel.min_normals),
+        None => fingerprint,
+    };
+    let fingerprint = match targets {
+        Some(option) => {
+            fingerprint.with_file("targets", &option.path)?.with_parameter("target-padding", option.padding_bp)
+        }
         None => fingerprint,
     };
     Ok(fingerprint.into_text())

@@ -53,6 +53,15 @@ impl MultiqcSection {
         MultiqcSection { id, kind, rows: BTreeMap::new() }
     }
 
+    /// Replaces a column of the general statistics table.
+    fn replace_column(&mut self, key: &str, column: Column) {
+        if let SectionKind::General(columns) = &mut self.kind
+            && let Some(replaced) = columns.iter_mut().find(|column| column.0 == key)
+        {
+            *replaced = column;
+        }
+    }
+
     /// Sets a value of a sample, if it is known.
     fn set_value(&mut self, row: &str, column: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
@@ -184,8 +193,22 @@ pub(crate) fn build_call_sections(
     for (row, library) in rows.iter().zip([&outcome.libraries.normal].into_iter().chain(tumours)) {
         add_library(row, library, &mut general);
     }
-    for (row, depth) in rows.iter().zip(&outcome.depths.kmer) {
-        general.set_value(row, "depth", Some(*depth));
+    match &outcome.targets {
+        // The modal depth of k-mers says nothing about a capture.
+        Some(targets) => {
+            general.replace_column(
+                "depth",
+                Column("target_depth", "Depth on target", "mean depth of the target bases, from k-mers", "x", 0, None),
+            );
+            for (row, covered) in rows.iter().zip(&targets.samples) {
+                general.set_value(row, "target_depth", Some(covered.mean_depth));
+            }
+        }
+        None => {
+            for (row, depth) in rows.iter().zip(&outcome.depths.kmer) {
+                general.set_value(row, "depth", Some(*depth));
+            }
+        }
     }
     let mut pair = pair_section();
     let mut spectrum = MultiqcSection::new(

@@ -149,6 +149,7 @@ fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, w
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
         screen: plan.call.screen.clone(),
+        targets: plan.call.targets.clone(),
         params: plan.call.params.clone(),
         resources: means,
         store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
@@ -197,7 +198,7 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
                 .try_for_each(|path| plan.check_unchanged(&plan.call.samples.display_name(lane.sample.into()), path))?;
         }
     }
-    let DistributedCall { reference, screen, panel, .. } = &plan.call;
+    let DistributedCall { reference, screen, panel, targets, .. } = &plan.call;
     if let Some(path) = reference
         && matches!(step.kind, StepKind::Count | StepKind::Pick | StepKind::Place | StepKind::Finish)
     {
@@ -207,6 +208,11 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
         && step.kind == StepKind::Finish
     {
         plan.check_unchanged("panel", &panel.table)?;
+    }
+    if let Some(targets) = targets
+        && matches!(step.kind, StepKind::Count | StepKind::Finish)
+    {
+        plan.check_unchanged("targets", &targets.path)?;
     }
     match screen {
         Some(path) if matches!(step.kind, StepKind::Count | StepKind::Finish) => plan.check_unchanged("screen", path),

@@ -31,6 +31,7 @@ mod schema;
 mod several;
 mod supply;
 mod table;
+mod targets;
 mod topology;
 mod track;
 mod why;

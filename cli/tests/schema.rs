@@ -282,20 +282,34 @@ fn changed_keys_and_types_are_reported_with_their_path() {
     assert_eq!(deep, ["$.sample_summary.pair.coverage[1].depth: not in the schema"]);
 }
 
+/// A BED file with the contigs of the genome of [`data`].
+fn whole_genome_bed() -> PathBuf {
+    let bed = scratch("whole").join("genome.bed");
+    let index = fs::read_to_string(data().folder.join("genome.fa.fai")).expect("an index of the genome");
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        format!("{}\t0\t{}\n", fields[0], fields[1])
+    };
+    fs::write(&bed, index.lines().map(line).collect::<String>()).expect("a file");
+    bed
+}
+
 #[test]
 fn summaries_of_calls_fit_their_schema() {
     let summary = read_json(&called().join("summary.json"));
     assert!(summary["calls"].as_array().is_some_and(|calls| !calls.is_empty()));
     assert_fits("summary", &summary);
-    // Several tumours; and sequences to screen for, some of which calls have.
+    // Several tumours; sequences to screen for, some of which calls have; and targets.
     let out = scratch("several");
     let mut args = vec!["call".to_owned()];
     args.extend(two_tumours());
     let contigs = called().join("contigs.fa");
     let genome = data().folder.join("genome.fa");
     args.extend(["--reference", text(&genome), "--screen", text(&contigs), "-o", text(&out)].map(str::to_owned));
+    args.extend(["--targets", text(&whole_genome_bed())].map(str::to_owned));
     run(args).assert_success();
     let summary = read_json(&out.join("summary.json"));
+    assert_eq!(summary["targets"]["samples"].as_array().map(Vec::len), Some(3));
     assert!(summary["other_tumours"].is_array() && summary["known_sequences"]["screen"].is_object());
     assert!(summary["screened_calls"].as_array().is_some_and(|calls| !calls.is_empty()));
     assert_fits("summary", &summary);
@@ -371,9 +385,9 @@ fn plans_fit_their_schema() {
     let pack = |path: &PathBuf| bgzip(folder.join(path.file_name().expect("a name")), &gunzip(path));
     let divisible = Data { tumor: data().tumor.iter().map(pack).collect(), ..data().clone() };
     let store = folder.join("run");
-    run(divisible
-        .call_with(&folder.join("out"), &["--plan", text(&store), "--shards", "2", "--parts", "2", "--threads", "2"]))
-    .assert_success();
+    let bed = whole_genome_bed();
+    let plan = ["--plan", text(&store), "--shards", "2", "--parts", "2", "--threads", "2", "--targets", text(&bed)];
+    run(divisible.call_with(&folder.join("out"), &plan)).assert_success();
     assert_fits("distributed_plan", &read_json(&store.join("plan.json")));
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use tracing::info;
 
 use super::watcher::CallWatcher;
-use super::{summary, why};
+use super::{summary, targets, why};
 use crate::json_file::{JsonOutput, schema};
 use crate::{multiqc, report};
 
@@ -32,6 +32,9 @@ const SUMMARY_FILE: &str = "summary.json";
 const MULTIQC_PREFIX: &str = "genuma";
 /// Name of the file with the answers to `--why`; only written with that option.
 const WHY_FILE: &str = "why.txt";
+
+/// Name of the table with the depths of the targets; only written with `--targets`.
+const TARGETS_FILE: &str = "targets.tsv";
 
 /// Paths of optional tables of the results.
 #[derive(Debug, Clone, Default)]
@@ -112,6 +115,15 @@ impl<'a> CallOutputs<'a> {
             answers.write_all(why::format_answers(&finished.traces).as_bytes())?;
             set.add(answers.flush_buffer()?);
         }
+        match &finished.targets {
+            Some(targets) => {
+                let mut table = AtomicFile::create(file(TARGETS_FILE))?;
+                let text = targets::format_target_table(targets, &finished.genome, finished.samples.names());
+                table.write_all(text.as_bytes())?;
+                set.add(table.flush_buffer()?);
+            }
+            None => set.remove_on_publish(file(TARGETS_FILE)),
+        }
         let genome = &finished.genome;
         let command = header_command_line(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
@@ -163,7 +175,7 @@ impl<'a> CallOutputs<'a> {
 /// Names of the files of an earlier run that this run replaces or removes.
 fn earlier_results(folder: &Path, tables: &TablePaths) -> Vec<String> {
     let ours = |name: &str| {
-        [REPORT_FILE, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE].contains(&name)
+        [REPORT_FILE, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
             || SUPPORTING_READS_INDEX_FILES.contains(&name)
             || name.starts_with(VCF_FILE)
             || name.starts_with(MULTIQC_PREFIX) && name.ends_with("_mqc.json")
@@ -193,6 +205,10 @@ fn header_command_line(job: &CallJob) -> String {
     if let Some(panel) = &job.panel {
         let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
         line += &format!(" --panel {name} --panel-least {}", panel.min_normals);
+    }
+    if let Some(option) = &job.targets {
+        let name = option.path.file_name().unwrap_or_default().to_string_lossy();
+        line += &format!(" --targets {name} --target-padding {}", option.padding_bp);
     }
     line
 }

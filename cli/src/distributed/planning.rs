@@ -11,6 +11,7 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, count_known_bases};
+use genuma_somatic::target_depth::TargetsOption;
 use genuma_storage::RunStore;
 use tracing::{info, warn};
 
@@ -83,6 +84,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         reference: job.reference.as_deref().map(canonical_path).transpose()?,
         screen: job.screen.as_deref().map(canonical_path).transpose()?,
         panel: job.panel.as_ref().map(with_canonical_table).transpose()?,
+        targets: job.targets.as_ref().map(with_canonical_targets).transpose()?,
         genome_bases,
         params: job.params.clone(),
         fingerprint: job.store.fingerprint.clone() + &lines,
@@ -141,6 +143,11 @@ fn canonical_path(path: &Path) -> anyhow::Result<PathBuf> {
 /// The panel with the absolute path of its table.
 fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals> {
     Ok(PanelOfNormals { table: canonical_path(&panel.table)?, ..panel.clone() })
+}
+
+/// The option with the absolute path of the targets.
+fn with_canonical_targets(option: &TargetsOption) -> anyhow::Result<TargetsOption> {
+    Ok(TargetsOption { path: canonical_path(&option.path)?, ..option.clone() })
 }
 
 fn publish_object(depot: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {

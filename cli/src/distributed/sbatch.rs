@@ -95,6 +95,7 @@ mod tests {
             grid: BinGrid { num_partitions: 2, bins_per_partition: 8 },
             reference: None,
             screen: None,
+            targets: None,
             genome_bases: None,
             params: CallParams { k: 31, min_base_quality: 0, min_tumour_count: 2, min_quality: 8.0 },
             fingerprint: String::new(),

@@ -65,9 +65,10 @@ fn is_sampled(hash: u64) -> bool {
     hash >> (64 - SAMPLED_HASH_BITS) == 0
 }
 
-/// Returns the key of a k-mer as in the counter: its root, then the bases before and after it.
+/// Returns the key of a k-mer as in the counter: its root, then the bases before and after it. Of a k-mer and its
+/// reverse complement the smaller key counts.
 #[inline]
-fn kmer_key(kmer: u64, k: u32) -> u64 {
+pub fn kmer_key(kmer: u64, k: u32) -> u64 {
     ((kmer >> 2) & mask(k - 2)) << 4 | (kmer >> (2 * k - 2)) << 2 | (kmer & 3)
 }
 

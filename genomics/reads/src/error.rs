@@ -55,6 +55,16 @@ pub enum Error {
         /// What is wrong with the line.
         fault: LineFault,
     },
+    /// A line of a targets file is invalid, or does not fit the reference.
+    #[error("{}: line {line}: {fault}", path.display())]
+    Target {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number, counted from 1.
+        line: u64,
+        /// What is wrong with the line.
+        fault: TargetFault,
+    },
     /// The list of mate files has an odd number of files.
     #[error(
         "{}: has no mate file: give the files of read 1 and read 2 alternately, or use the option for interleaved mates",
@@ -192,6 +202,9 @@ pub enum FileFault {
     /// The file has no bytes, or is a gzip file without content.
     #[error("is empty: give a file with at least one record")]
     Empty,
+    /// A targets file without an interval.
+    #[error("has no targets: give BED or an interval list with at least one interval")]
+    NoTargets,
     /// The input is a folder, pipe or device, and must be read more than once.
     #[error("is not a regular file: reads are read twice, so save them to a file first")]
     NotRegular,
@@ -344,6 +357,82 @@ pub enum LineFault {
     /// A byte that is not an IUPAC letter.
     #[error("{0} is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
+}
+
+/// What is wrong with a line of a targets file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetFault {
+    /// The gzip stream is damaged or truncated.
+    #[error("damaged gzip data ({0}): copy or make the file again")]
+    Gzip(String),
+    /// The line has too few columns.
+    #[error(
+        "has fewer than {0} columns: give BED (contig, start, end) or an interval list of Picard with its @SQ header"
+    )]
+    MissingColumns(usize),
+    /// A start or end is not a number, or is negative.
+    #[error("\"{0}\" is not a position: give a whole number, not negative")]
+    Position(String),
+    /// The interval has no base.
+    #[error("start {start} is not before end {end}: BED starts at 0 and excludes its end; correct or remove the line")]
+    EmptyBedInterval {
+        /// Start as in the file.
+        start: u64,
+        /// End as in the file.
+        end: u64,
+    },
+    /// The interval of an interval list has no base, or starts before the first base.
+    #[error(
+        "{start} to {end} is not an interval: interval lists start at 1 and include their end; correct or remove the line"
+    )]
+    EmptyListInterval {
+        /// Start as in the file.
+        start: u64,
+        /// End as in the file.
+        end: u64,
+    },
+    /// The reference has no contig of this name.
+    #[error("the reference has no contig \"{name}\"{}", contig_hint(similar))]
+    UnknownContig {
+        /// Name in the targets file.
+        name: String,
+        /// Name in the reference that differs in the prefix `chr` only.
+        similar: Option<String>,
+    },
+    /// The interval ends beyond the end of the contig.
+    #[error(
+        "end {end} is beyond contig \"{name}\" of {contig_bases} bases: give targets of the reference's genome build"
+    )]
+    BeyondContig {
+        /// End as in the file.
+        end: u64,
+        /// Name of the contig.
+        name: String,
+        /// Length of the contig.
+        contig_bases: usize,
+    },
+    /// A contig has another length in the header of the interval list than in the reference.
+    #[error(
+        "contig \"{name}\" has {header_bases} bases in the header and {contig_bases} in the reference: give targets of the reference's genome build"
+    )]
+    ContigLength {
+        /// Name of the contig.
+        name: String,
+        /// Length in the @SQ line.
+        header_bases: usize,
+        /// Length in the reference.
+        contig_bases: usize,
+    },
+}
+
+/// What to do about an unknown contig.
+fn contig_hint(similar: &Option<String>) -> String {
+    match similar {
+        Some(similar) => format!(
+            ", but \"{similar}\": rename the contigs of the targets, or give the reference that they were made for"
+        ),
+        None => ": give targets of the reference's genome build, or remove the line".to_owned(),
+    }
 }
 
 /// What SAM forbids in the name of a reference sequence (SAM specification, section 1.2.1).

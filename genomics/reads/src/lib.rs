@@ -40,6 +40,8 @@ mod estimate;
 
 pub mod fasta;
 
+pub mod targets;
+
 pub mod dna;
 
 mod error;
@@ -48,7 +50,7 @@ pub use genuma_work::ProgressCounters;
 
 pub use aligned::{AlignedInput, AlignedOptions, CramReference, RecordCounts};
 pub use check::{check_lanes, check_lanes_for_one_pass};
-pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault};
+pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};
 pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};

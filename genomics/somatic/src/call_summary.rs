@@ -14,6 +14,7 @@ use crate::resources::Resources;
 use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
 use crate::sequencing_errors::EstimatedErrorRates;
+use crate::target_depth::TargetSummary;
 
 /// Summary of a finished call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +32,9 @@ pub struct CallSummary {
     /// Path of the panel of normals, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panel: Option<String>,
+    /// The targets and their depths, if targets were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<TargetSummary>,
     /// k-mer length in bp.
     pub k: u32,
     /// Resource limits of the call.
@@ -78,6 +82,7 @@ impl CallSummary {
     /// The summary of an additional tumour, as if it were the only tumour of the call. Calls, and properties that are
     /// known of the first tumour only, are left out.
     pub fn summary_for_additional_tumour(&self, other: &AdditionalTumour) -> CallSummary {
+        let sample = self.samples.iter().position(|sample| *sample == other.sample).unwrap_or_default();
         CallSummary {
             command: self.command.clone(),
             version: self.version.clone(),
@@ -85,6 +90,7 @@ impl CallSummary {
             inputs: Vec::new(),
             reference: self.reference.clone(),
             panel: self.panel.clone(),
+            targets: self.targets.as_ref().map(|targets| targets.summary_of_pair(sample)),
             k: self.k,
             resources: self.resources.clone(),
             units: Vec::new(),

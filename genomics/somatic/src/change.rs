@@ -1,5 +1,6 @@
 //! Differences between a tumour contig and the genome: small variants, junctions and novel sequence.
 
+use genuma_reads::targets::Targets;
 use serde::{Deserialize, Serialize};
 
 /// Side of a breakpoint on which the retained sequence is.
@@ -82,6 +83,19 @@ pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
         Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
         Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
         Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
+    }
+}
+
+/// Whether a change is in the targets, extended by `padding_bp` on both sides: any reference base of a small variant,
+/// or either end of a structural variant.
+pub(crate) fn is_on_target(change: &Change, targets: &Targets, padding_bp: usize) -> bool {
+    match change {
+        Change::Allele { chrom, pos, reference, .. } if is_small_variant(change) => {
+            targets.overlaps(*chrom, *pos, pos + reference.len().max(1), padding_bp)
+        }
+        _ => {
+            affected_positions(change).into_iter().any(|(chrom, pos)| targets.overlaps(chrom, pos, pos + 1, padding_bp))
+        }
     }
 }
 

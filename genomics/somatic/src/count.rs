@@ -26,6 +26,7 @@ use genuma_pair::pair_summary::PairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
 use genuma_reads::packed_reads::{self, PackedReadsIndex, PackedReadsWriter, PairRecorder};
+use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, NORMAL_SAMPLE, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
 use genuma_work::spill::{self, LocalObjectRange};
 use genuma_work::unit::{self, UnitStore};
@@ -38,10 +39,11 @@ use crate::candidate_kmer::{
 };
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
-use crate::ledger::{Ledger, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use crate::ledger::{Ledger, OFF_TARGET_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
+use crate::target_depth::{ReadProperties, TargetDepths, TargetMarkers, TargetTally};
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -81,6 +83,8 @@ pub struct CallCounts {
     pub libraries: Vec<PairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences in the normal and the first tumour, from marker k-mers.
     pub known_sequences: KnownSequences,
+    /// Depths of the targets, if there are any.
+    pub target_depths: Option<TargetDepths>,
     /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
     /// taken.
     pub pair_evidence: Vec<PairEvidence>,
@@ -309,6 +313,8 @@ pub struct CountingUnit<'a> {
     pub reference: Option<&'a Path>,
     /// FASTA file of sequences to screen for, for example viruses.
     pub screen: Option<&'a Path>,
+    /// Targets whose depth is estimated; they need a reference.
+    pub targets: Option<&'a Targets>,
     /// Receives the progress of each pass.
     pub progress: &'a dyn ProgressListener,
 }
@@ -316,10 +322,18 @@ pub struct CountingUnit<'a> {
 /// What a counting pass needs besides the reads: marker k-mers, and the expected number of pairs of each sample.
 #[derive(Clone, Copy)]
 struct CountContext<'a> {
-    /// Marker k-mers of known sequences.
-    marker_kmers: Option<&'a MarkerKmers>,
+    /// k-mers whose counts are recorded.
+    recorded_kmers: &'a RecordedKmers,
     /// Expected number of pairs of each sample.
     expected_pairs: &'a [u64],
+}
+
+/// k-mers whose counts are recorded while k-mers are counted.
+struct RecordedKmers {
+    /// Marker k-mers of the reference contigs and of the sequences to screen for.
+    marker_kmers: Option<MarkerKmers>,
+    /// Marker k-mers of the targets.
+    target_markers: Option<TargetMarkers>,
 }
 
 /// Result of scattering a shard of the reads, in addition to its k-mers and packed reads.
@@ -351,6 +365,8 @@ pub struct PartitionCountResult {
     spill_peak_bytes: u64,
     /// Counts of the marker k-mers of known sequences.
     marker_tally: Option<MarkerTally>,
+    /// Counts of the marker k-mers of the targets.
+    target_tally: Option<TargetTally>,
     /// Evidence of the k-mer sketch of each tumour. Only the result of the first partition has it.
     pair_evidence: Vec<PairEvidence>,
     /// For each tumour, properties of its library and that of the normal, equal for all partitions.
@@ -441,10 +457,10 @@ impl CountingUnit<'_> {
     pub fn run_counting(&self, store: &UnitStore) -> Result<CallCounts, Error> {
         let done = if store.resume { finished_partitions(store) } else { Vec::new() };
         // Report damaged inputs before hours of work.
-        let marks = self.choose_marker_kmers()?;
+        let recorded = self.choose_recorded_kmers()?;
         let each = ReadEstimate::from_lanes_by_sample(self.lanes);
         let pairs = expected_pairs_per_sample(&each, self.samples.len());
-        let context = CountContext { marker_kmers: marks.as_ref(), expected_pairs: &pairs };
+        let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
             .iter()
             .map(|&partition| self.load_or_count_partition(store, partition, 0, None, context))
@@ -607,7 +623,9 @@ impl CountingUnit<'_> {
         let name = if partition == Partition::WHOLE { "count".to_owned() } else { format!("count, {partition}") };
         self.progress.unit_started(&name, Some(meter.clone()));
         let scratch = self.params.max_scratch_bytes - packed_reads.map_or(0, |(_, budget_bytes)| budget_bytes);
-        let params = CountParams { partition, max_scratch_bytes: scratch, ..self.params.clone() };
+        let markers = context.recorded_kmers.target_markers.as_ref().map_or(0, TargetMarkers::memory_bytes);
+        let memory_bytes = self.params.memory_bytes.saturating_sub(markers).max(self.params.memory_bytes / 2);
+        let params = CountParams { partition, max_scratch_bytes: scratch, memory_bytes, ..self.params.clone() };
         let selectors = OnceLock::new();
         // Every pass would make the same sketch, so only the first partition makes it.
         let sketches = (partition.number() == 0 || models.is_none()).then(|| self.new_sketches());
@@ -631,11 +649,11 @@ impl CountingUnit<'_> {
                     library = LibrarySketches::new(&tallies, sketches);
                 }
                 let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
-                visit_root(selectors, context.marker_kmers)
+                visit_root(selectors, context.recorded_kmers)
             },
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
-        let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.marker_kmers)?;
+        let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
         result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
         result.library_models = library.models;
         self.drop_reference_kmers(&mut result)?;
@@ -655,9 +673,16 @@ impl CountingUnit<'_> {
         SketchBuilders::new(KMER_SKETCH_PARAMS, self.samples.tumours().len())
     }
 
-    /// Marker k-mers of the reference contigs and of the sequences to screen for.
-    fn choose_marker_kmers(&self) -> Result<Option<MarkerKmers>, Error> {
-        Ok(MarkerKmers::select_markers(self.params.k, self.reference, self.screen)?)
+    /// Marker k-mers of the reference contigs, of the sequences to screen for, and of the targets.
+    fn choose_recorded_kmers(&self) -> Result<RecordedKmers, Error> {
+        let k = self.params.k;
+        let select = |(targets, path): (&Targets, &Path)| {
+            TargetMarkers::select_markers(targets, path, k, self.samples.len(), self.params.threads)
+        };
+        Ok(RecordedKmers {
+            marker_kmers: MarkerKmers::select_markers(k, self.reference, self.screen)?,
+            target_markers: self.targets.zip(self.reference).map(select).transpose()?,
+        })
     }
 
     /// Builds the result of a partition after all its k-mers are counted.
@@ -667,7 +692,7 @@ impl CountingUnit<'_> {
         counted: CountResult<CandidateKmer, S>,
         read_stats: ReadStats,
         selectors: Option<&CandidateSelectors>,
-        marker_kmers: Option<&MarkerKmers>,
+        recorded: &RecordedKmers,
     ) -> Result<PartitionCountResult, Error> {
         let (stats, samples) = (counted.stats, self.samples.len());
         for sample in 0..samples {
@@ -687,7 +712,8 @@ impl CountingUnit<'_> {
             novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates),
             reference_kmers: 0,
             spill_peak_bytes: stats.peak_spill_bytes,
-            marker_tally: marker_kmers.map(MarkerKmers::take_counts),
+            marker_tally: recorded.marker_kmers.as_ref().map(MarkerKmers::take_counts),
+            target_tally: recorded.target_markers.as_ref().map(TargetMarkers::take_counts),
             pair_evidence: Vec::new(),
             library_models: Vec::new(),
             totals: SampleTotals { bases, kmers, stats: read_stats },
@@ -725,18 +751,17 @@ impl CountingUnit<'_> {
         let meter = Arc::new(ProgressCounters::new("k-mers"));
         self.progress.unit_started("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
-        let (selectors, marks) = (OnceLock::new(), self.choose_marker_kmers()?);
-        let marks = marks.as_ref();
+        let (selectors, recorded) = (OnceLock::new(), self.choose_recorded_kmers()?);
         let mut stats = ReadStats::with_samples(self.samples.len());
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.add_sketches(&one.sketches));
         let library = LibrarySketches::new(&stats.libraries, &sketches);
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), marks)
+            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
         drop(shards);
-        let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), marks)?;
+        let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), &recorded)?;
         if self.params.partition.number() == 0 {
             result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
         }
@@ -812,6 +837,7 @@ impl CountingUnit<'_> {
             reference_kmers: known,
             spill_peak_bytes,
             marker_tally: marks,
+            target_tally,
             pair_evidence,
             library_models,
             totals: SampleTotals { bases, stats: ReadStats { trimmed, libraries, aligned }, .. },
@@ -875,7 +901,9 @@ impl CountingUnit<'_> {
         let made = group_by_kmer(&candidates).count() as u64;
         ledger.add_produced("count", "candidate k-mers", made);
         if too_many_novel {
-            ledger.add_skipped("select", SHALLOW_NORMAL_LEDGER_LINE, novel);
+            // Off target, reads are few in both samples of a capture.
+            let line = if target_tally.is_some() { OFF_TARGET_LEDGER_LINE } else { SHALLOW_NORMAL_LEDGER_LINE };
+            ledger.add_skipped("select", line, novel);
         }
         let known = if too_many_novel { 0 } else { known };
         if known > 0 {
@@ -883,8 +911,10 @@ impl CountingUnit<'_> {
             ledger.add_skipped("select", what, known);
         }
         let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
-        if (group_by_kmer(&candidates).count() as u64 + known) as f64
-            > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64
+        // In a capture the k-mers of single off-target reads may be more than those of the targets.
+        if target_tally.is_none()
+            && (group_by_kmer(&candidates).count() as u64 + known) as f64
+                > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64
         {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
@@ -909,7 +939,18 @@ impl CountingUnit<'_> {
             let depths = [depth(0), depth(i)];
             PairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
         };
-        let libraries = (1..self.samples.len()).map(pair).collect();
+        let read_bases = |i: usize| bases[i] as f64 / (2 * libraries[i].pairs()).max(1) as f64;
+        let read_bases: Vec<f64> = (0..self.samples.len()).map(read_bases).collect();
+        let libraries: Vec<PairLibraryMetrics> = (1..self.samples.len()).map(pair).collect();
+        let target_depths = target_tally.map(|tally| {
+            let normal = libraries.first().map(|pair| &pair.normal);
+            let each = normal.into_iter().chain(libraries.iter().map(|pair| &pair.tumor));
+            let reads = each.zip(&read_bases).map(|(library, &bases)| ReadProperties {
+                bases,
+                error_rate: library.errors.rate.map_or(0.0, |rate| rate.value),
+            });
+            TargetDepths::from_tally(&tally, &reads.collect::<Vec<_>>(), self.params.k)
+        });
         Ok(CallCounts {
             candidates,
             spectra,
@@ -919,6 +960,7 @@ impl CountingUnit<'_> {
             trimmed,
             libraries,
             known_sequences: known,
+            target_depths,
             pair_evidence,
             library_models,
             packed_reads: copied,
@@ -943,15 +985,18 @@ fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> 
 /// as one with tumour cells. Chosen: selection allows for less in every normal.
 const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
 
-/// The function that the counter calls for each root: selects candidates and counts marker k-mers.
+/// The function that the counter calls for each root: selects candidates and records counts of known k-mers.
 fn visit_root<'a, const S: usize>(
     selectors: &'a CandidateSelectors,
-    marks: Option<&'a MarkerKmers>,
+    recorded: &'a RecordedKmers,
 ) -> impl Fn(&RootCounters<S>, &mut Vec<CandidateKmer>) + Sync + use<'a, S> {
     move |root, candidates| {
         selectors.select_from_root(root, candidates);
-        if let Some(marks) = marks {
+        if let Some(marks) = &recorded.marker_kmers {
             marks.record_root(root);
+        }
+        if let Some(targets) = &recorded.target_markers {
+            targets.record_root(root);
         }
     }
 }
@@ -1023,6 +1068,15 @@ impl PartitionCountResult {
                 "the reference or the screened sequences changed while k-mers were counted: start again without --resume".into(),
             ));
         }
+        let same = match (&mut self.target_tally, &other.target_tally) {
+            (Some(tally), Some(others)) => tally.add_partition(others),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !same {
+            return Err(Error::Input(
+                "the reference or the targets changed while k-mers were counted: start again without --resume".into(),
+            ));
+        }
         self.genotype_mismatches
             .iter_mut()
             .zip(other.genotype_mismatches)
@@ -1085,6 +1139,7 @@ mod tests {
             genome_bases: Some(1_000_000),
             reference: None,
             screen: None,
+            targets: None,
             progress: &Silent,
         };
         let result = |first: u64| {
@@ -1111,6 +1166,7 @@ mod tests {
                 reference_kmers: 0,
                 spill_peak_bytes: 0,
                 marker_tally: None,
+                target_tally: None,
                 pair_evidence: Vec::new(),
                 library_models: Vec::new(),
                 totals: read,

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use genuma_kmers::{BinGrid, Partition};
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_reads::PackedReads;
+use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_storage::step_output::{self, StepOutput, StepOutputId};
 use genuma_storage::{LocalCopy, RunStore};
@@ -46,6 +47,7 @@ use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{RecruitingCounts, RecruitingIndex};
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
+use crate::target_depth::TargetsOption;
 use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
 
 /// The plan of a distributed call: everything that determines the content of its objects.
@@ -65,6 +67,9 @@ pub struct DistributedCall {
     /// The panel of normals. A plan without one omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel: Option<PanelOfNormals>,
+    /// Target intervals. A plan without them omits this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<TargetsOption>,
     /// Number of reference bases that are A, C, G or T.
     pub genome_bases: Option<u64>,
     /// Parameters that determine the result.
@@ -317,7 +322,12 @@ impl StepRunner<'_> {
         Ok(FetchedObject { name: step_output.name().to_owned(), fetched, value })
     }
 
-    fn count_unit<'b>(&'b self, lanes: &'b [Lane], partition: Partition) -> CountingUnit<'b> {
+    fn count_unit<'b>(
+        &'b self,
+        lanes: &'b [Lane],
+        partition: Partition,
+        targets: Option<&'b Targets>,
+    ) -> CountingUnit<'b> {
         let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
         // Only a step that counts a partition has candidates, those of this partition.
         let bases = genome_bases.map(|bases| bases / u64::from(partition.total()));
@@ -331,6 +341,7 @@ impl StepRunner<'_> {
             genome_bases: *genome_bases,
             reference: reference.as_deref(),
             screen: screen.as_deref(),
+            targets,
             progress: self.progress,
         }
     }
@@ -338,7 +349,7 @@ impl StepRunner<'_> {
     fn run_scatter(&self, step: Step) -> Result<(), Error> {
         let lanes = &self.call.shards[step.number as usize - 1];
         self.publish_result(step, |path| {
-            Ok(self.count_unit(lanes, Partition::WHOLE).scatter_shard(self.call.grid, path)?)
+            Ok(self.count_unit(lanes, Partition::WHOLE, None).scatter_shard(self.call.grid, path)?)
         })
     }
 
@@ -350,7 +361,9 @@ impl StepRunner<'_> {
             let open = |step| self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range(partition));
             let shards = self.call.steps_of_kind(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
             let scattered: Vec<_> = shards.iter().map(|shard| (&shard.value, shard.file())).collect();
-            Ok(self.count_unit(&[], partition).count_scattered_partition(&scattered)?)
+            let targets = self.call.targets.as_ref().zip(self.call.reference.as_deref());
+            let targets = targets.map(|(option, path)| option.read_targets_of_file(path)).transpose()?;
+            Ok(self.count_unit(&[], partition, targets.as_ref()).count_scattered_partition(&scattered)?)
         })
     }
 
@@ -359,7 +372,7 @@ impl StepRunner<'_> {
             self.progress.unit_started(&step.to_string(), None);
             let shares = self.call.steps_of_kind(StepKind::Count).map(|step| self.read_result(step));
             let shares: Vec<PartitionCountResult> = shares.collect::<Result<_, _>>()?;
-            Ok(self.count_unit(&[], Partition::WHOLE).merge_partitions(shares)?)
+            Ok(self.count_unit(&[], Partition::WHOLE, None).merge_partitions(shares)?)
         })
     }
 
@@ -518,10 +531,15 @@ impl StepRunner<'_> {
         costs.push(clock.stop("merge recruited pairs"));
         let panel = self.look_up_panel(&mut costs, &mut ledger)?;
         self.progress.unit_started("judge", None);
+        let genome = self.read_reference()?;
+        let targets = match (&self.call.targets, &genome) {
+            (Some(option), Some(genome)) => Some((option, option.read_targets(genome)?)),
+            _ => None,
+        };
         let genotyping = GenotypingUnit {
             samples: &self.call.samples,
             counts,
-            genome: self.read_reference()?,
+            genome,
             contigs,
             assembled: &assembled,
             recruited,
@@ -533,6 +551,7 @@ impl StepRunner<'_> {
             costs,
             tracer: None,
             panel,
+            targets,
         };
         genotyping.run_genotyping()
     }

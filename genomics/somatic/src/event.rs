@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::change::{
-    Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, Side, are_breakends_near, change_sort_position,
+    self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, Side, are_breakends_near, change_sort_position,
     is_same_breakpoint, is_small_variant,
 };
 use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use genuma_reads::TrimCounts;
+use genuma_reads::targets::Targets;
 
 /// Class of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,6 +61,14 @@ pub struct Event {
     pub calls: Vec<VariantCall>,
     /// Position (0-based) of the first event on the same haplotype, if several events are known to be on it.
     pub phase_set: Option<usize>,
+}
+
+impl Event {
+    /// Whether a change of the event is in the targets, extended by `padding_bp` on both sides. Of a structural
+    /// variant one end suffices.
+    pub(crate) fn is_on_target(&self, targets: &Targets, padding_bp: usize) -> bool {
+        self.calls.iter().any(|call| change::is_on_target(&call.change, targets, padding_bp))
+    }
 }
 
 /// Maximum distance in bp between the ends of two junctions of one event. Empirical.

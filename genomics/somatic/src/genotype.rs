@@ -517,7 +517,12 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         fitted_log_likelihood(normal, contaminated.max(1.0 / f64::from(n.depth())))
             - GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule
     } else {
-        clean - GENOTYPE_MODEL_PARAMS.min_tumour_excess
+        let excess = if in_normal > 0.0 {
+            GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule
+        } else {
+            GENOTYPE_MODEL_PARAMS.min_tumour_excess
+        };
+        clean - excess
     };
     // Compares one common allele fraction of the normal and a tumour with contamination at most. One tumour with
     // clearly more of the allele is enough.

@@ -9,6 +9,7 @@ use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
 use genuma_pair::pair_summary::PairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
+use genuma_reads::targets::Targets;
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::parallel::map_in_order;
 
@@ -30,6 +31,7 @@ use crate::sample_names::SampleNames;
 use crate::sample_summary::{CallResults, SampleSummary};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::{self, SlippageModel};
+use crate::target_depth::{FinishedTargets, TargetsOption};
 use crate::variant_trace::{TraceReport, VariantTracer};
 
 /// A finished call.
@@ -67,6 +69,8 @@ pub struct FinishedCall {
     pub sample_summaries: Vec<SampleSummary>,
     /// Whether `genome` is a reference, and not the normal's assembled contigs.
     pub on_reference: bool,
+    /// The targets with their depths, if there are any.
+    pub targets: Option<FinishedTargets>,
 }
 
 /// Inputs of the genotyping unit.
@@ -99,6 +103,8 @@ pub(crate) struct GenotypingUnit<'a> {
     pub tracer: Option<VariantTracer>,
     /// k-mer counts of the panel of normals, if there is one.
     pub panel: Option<PanelCounts>,
+    /// The targets, if there are any.
+    pub targets: Option<(&'a TargetsOption, Targets)>,
 }
 
 /// Minimum share of the k-mers known in both samples at which the samples have different alleles if they are of two
@@ -134,6 +140,7 @@ impl GenotypingUnit<'_> {
             mut costs,
             mut tracer,
             panel,
+            targets,
             ..
         } = self;
         let thresholds = call_thresholds(&counts, self.params);
@@ -157,18 +164,30 @@ impl GenotypingUnit<'_> {
             crowded,
         );
         let mut errors = passes.learn_errors(&mut ranges)?;
+        let admixture = known_admixture(&counts);
+        errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
         errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
-        let admixture = known_admixture(&counts);
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture)?;
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
             panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
-        let events = event::build_events(calls, &thresholds);
+        let mut events = event::build_events(calls, &thresholds);
         ledger.add_produced("judge", "events", events.len() as u64);
+        let targets = targets.map(|(option, targets)| {
+            let all = events.len();
+            events.retain(|event| event.is_on_target(&targets, option.padding_bp));
+            let outside = (all - events.len()) as u64;
+            ledger.add_skipped("judge", "calls outside the targets", outside);
+            let depths = counts.target_depths.clone().unwrap_or_default();
+            (option.padding_bp, FinishedTargets::new(option, targets, depths, samples, outside))
+        });
         if let Some(tracer) = &mut tracer {
+            if let Some((padding_bp, finished)) = &targets {
+                tracer.record_outside_targets(&finished.targets, *padding_bp);
+            }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
         let known_bases = count_known_bases(&counts.spectra);
@@ -179,6 +198,7 @@ impl GenotypingUnit<'_> {
             reference,
             callable_bases: known_bases,
             slippage: &errors.slippage,
+            targets: targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp)),
             threads: passes.threads,
         };
         let sample_summaries =
@@ -201,6 +221,7 @@ impl GenotypingUnit<'_> {
             ledger,
             traces: tracer.map(VariantTracer::into_reports).unwrap_or_default(),
             on_reference,
+            targets: targets.map(|(_, finished)| finished),
         })
     }
 }

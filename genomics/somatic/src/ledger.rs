@@ -11,6 +11,10 @@ pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
 /// k-mers, as if the tumour were of another species.
 pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: another species?";
 
+/// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
+/// Outside the targets the normal has few reads.
+pub const OFF_TARGET_LEDGER_LINE: &str = "tumour k-mers whose root the normal lacks, skipped because there are too many of them: outside the targets the normal has few reads";
+
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {

@@ -9,6 +9,7 @@ pub mod molecule;
 pub mod labelled_pair;
 pub mod reference_kmers;
 mod pair_preprocessor;
+pub mod target_depth;
 pub mod count;
 pub mod group;
 mod gapless_stack;

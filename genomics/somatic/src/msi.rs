@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use genuma_pair::interval::Estimate;
 use genuma_reads::fasta::Reference;
+use genuma_reads::targets::Targets;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
@@ -42,6 +43,8 @@ pub struct RepeatDetectionConditions<'a> {
     pub purity: f64,
     /// Slippage rates of repeats.
     pub slippage: &'a SlippageModel,
+    /// The targets and their padding in bases: repeats elsewhere are not considered. `None` considers all repeats.
+    pub targets: Option<(&'a Targets, usize)>,
 }
 
 /// Length of the counted k-mers.
@@ -175,7 +178,12 @@ impl RepeatInstability {
             || (),
             |(), i| {
                 let mut found: HashMap<(usize, usize), u64> = HashMap::new();
-                for_each_tract(&genome.contigs[i].seq, |t| *found.entry((t.unit, t.end - t.start)).or_default() += 1);
+                for_each_tract(&genome.contigs[i].seq, |t| {
+                    if conditions.targets.is_none_or(|(targets, padding)| targets.overlaps(i, t.start, t.end, padding))
+                    {
+                        *found.entry((t.unit, t.end - t.start)).or_default() += 1;
+                    }
+                });
                 found
             },
         );
@@ -257,8 +265,13 @@ mod tests {
     #[test]
     fn what_slips_often_or_is_long_is_seen_seldom() {
         let slippage = SlippageModel::default();
-        let visible =
-            RepeatDetectionConditions { kmer_depth: 24.0, read_len_bases: 150, purity: 0.7, slippage: &slippage };
+        let visible = RepeatDetectionConditions {
+            kmer_depth: 24.0,
+            read_len_bases: 150,
+            purity: 0.7,
+            slippage: &slippage,
+            targets: None,
+        };
         let chance = |unit, bases| visible.call_probability(unit, bases);
         assert!(chance(2, 12) > 0.9 && chance(1, 10) > 0.9, "{} {}", chance(2, 12), chance(1, 10));
         assert!(chance(1, 30) < 0.1 && chance(3, 15) > chance(3, 75), "{} {}", chance(1, 30), chance(3, 75));

@@ -644,6 +644,7 @@ mod tests {
             genotype_mismatch_share: None,
             traces: vec![],
             on_reference,
+            targets: None,
             genome,
         }
     }

@@ -9,6 +9,7 @@ use genuma_pair::library_model::LibraryModel;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_reads::{PackedReads, PackedReadsIndex};
+use genuma_reads::targets::Targets;
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::unit::UnitStore;
 use genuma_work::{ProgressCounters, ProgressListener};
@@ -25,6 +26,7 @@ use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{RecruitingCounts, RecruitingIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
+use crate::target_depth::TargetsOption;
 use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
 use crate::variant_trace::{TracedVariant, VariantTracer};
 
@@ -43,6 +45,8 @@ pub struct CallJob {
     pub reference: Option<PathBuf>,
     /// FASTA file of sequences to screen for.
     pub screen: Option<PathBuf>,
+    /// Target intervals; they need a reference.
+    pub targets: Option<TargetsOption>,
     /// Parameters that determine the result.
     pub params: CallParams,
     /// Resource limits.
@@ -63,8 +67,11 @@ impl CallJob {
         let genome_bases = genome.as_ref().map(count_known_bases);
         let mut tracer =
             genome.as_ref().and_then(|genome| VariantTracer::new(&self.traced_variants, genome, self.params.k));
+        let targets = self.targets.as_ref().zip(genome.as_ref());
+        let targets = targets.map(|(option, genome)| option.read_targets(genome)).transpose()?;
         drop(genome);
-        let mut counts = self.store.run_or_load("count", &mut costs, || self.count(genome_bases, watch))?;
+        let mut counts =
+            self.store.run_or_load("count", &mut costs, || self.count(genome_bases, targets.as_ref(), watch))?;
         count::remove_partition_units(&self.store);
         let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
         let passes = ReadPasses {
@@ -140,6 +147,7 @@ impl CallJob {
             costs,
             tracer,
             panel,
+            targets: self.targets.as_ref().zip(targets),
         };
         genotyping.run_genotyping()
     }
@@ -167,14 +175,29 @@ impl CallJob {
     }
 
     /// First pass: counts k-mers and selects candidate k-mers.
-    fn count(&self, genome_bases: Option<u64>, watch: &dyn ProgressListener) -> Result<CallCounts, Error> {
+    fn count(
+        &self,
+        genome_bases: Option<u64>,
+        targets: Option<&Targets>,
+        watch: &dyn ProgressListener,
+    ) -> Result<CallCounts, Error> {
         let tumours = self.samples.tumours().len();
         let params = self.resources.count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
         let min_tumour_count = self.params.min_tumour_count;
         let (lanes, samples) = (&self.lanes, &self.samples);
         let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());
-        Ok(CountingUnit { lanes, samples, params, min_tumour_count, genome_bases, reference, screen, progress: watch }
-            .run_counting(&self.store)?)
+        Ok(CountingUnit {
+            lanes,
+            samples,
+            params,
+            min_tumour_count,
+            genome_bases,
+            reference,
+            screen,
+            targets,
+            progress: watch,
+        }
+        .run_counting(&self.store)?)
     }
 
     /// Opens the packed reads of the first pass. If they are missing, later passes read the input files.

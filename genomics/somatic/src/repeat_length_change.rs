@@ -22,6 +22,8 @@ pub(crate) struct RepeatLengthChange<'a> {
     pub other_lens: Vec<usize>,
     /// Numbers of the normal's reads that show a repeat length, and of the normal's reads with the tumour's length.
     normal_reads: [f64; 2],
+    /// Share of the tumour's reads that show the tumour's length.
+    tumour_share: f64,
     /// Number of the normal's reads with a length that is none of its alleles.
     normal_slipped_reads: f64,
     /// Number of tumour reads with another allele's length, and with a length on the opposite side of the change.
@@ -128,6 +130,7 @@ impl<'a> RepeatLengthChange<'a> {
             tumour_len: tumour,
             other_lens: others,
             normal_reads: [all, num_own],
+            tumour_share: with_it as f64 / in_tumour.len().max(1) as f64,
             normal_slipped_reads: slipped,
             tumour_other_reads: beyond,
         })
@@ -157,10 +160,13 @@ impl<'a> RepeatLengthChange<'a> {
         // The locus's own reads are the best estimate of its slippage: the normal's in both directions, the tumour's
         // away from the change. The rate of this class of repeats counts as many slips as its uncertainty is worth.
         let [all, num_own] = self.normal_reads;
+        // Tumour cells in the normal show the tumour's length without slippage.
+        let of_tumour_cells = (errors.tumour_in_normal_ratio * self.tumour_share * all).min(num_own);
+        let num_own = num_own - of_tumour_cells;
         let [exact, others] = self.tumour_other_reads;
         let known = direction.log_spread.powi(-2);
         let expected = all * (direction.rate + away.rate) + (exact + others) * away.rate;
-        let slipped = self.normal_slipped_reads + others;
+        let slipped = (self.normal_slipped_reads - of_tumour_cells).max(0.0) + others;
         // docs/model/slippage.md (8)
         let here = general * (known + slipped) / (known + expected);
         SlippageRate {
@@ -194,6 +200,7 @@ mod tests {
                 tumour_len: 48,
                 other_lens: vec![50],
                 normal_reads: told,
+                tumour_share: 0.5,
                 normal_slipped_reads: slipped,
                 tumour_other_reads: beyond,
             }

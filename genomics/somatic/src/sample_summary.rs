@@ -17,6 +17,7 @@ use crate::genotype::AlleleSupport;
 use crate::msi::{RepeatDetectionConditions, RepeatInstability};
 use crate::root_positions;
 use crate::slippage::SlippageModel;
+use crate::target_depth::FinishedTargets;
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -33,7 +34,8 @@ pub struct SampleSummary {
     /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`mutation_contexts`]; empty
     /// without a reference.
     pub spectrum: Vec<u64>,
-    /// Mutation burden: passed SNVs and indels per million callable bases.
+    /// Mutation burden: passed SNVs and indels per million callable bases. With targets, both are of the targets
+    /// without their padding.
     pub burden: Option<Estimate>,
     /// Microsatellite instability; `None` without a reference.
     pub repeats: Option<RepeatInstability>,
@@ -82,6 +84,8 @@ pub(crate) struct CallResults<'a> {
     pub(crate) callable_bases: u64,
     /// Slippage rates of repeats.
     pub(crate) slippage: &'a SlippageModel,
+    /// The targets, if there are any, and their padding in bases.
+    pub(crate) targets: Option<(&'a FinishedTargets, usize)>,
     /// Number of threads, at least 1.
     pub(crate) threads: usize,
 }
@@ -106,7 +110,7 @@ fn tumour_support(event: &Event, tumour: usize) -> AlleleSupport {
 impl SampleSummary {
     /// Summarises a tumour (number 0 is the first).
     pub(crate) fn summarise_tumour(results: CallResults<'_>, tumour: usize) -> SampleSummary {
-        let CallResults { counts, reference, slippage, threads, .. } = results;
+        let CallResults { counts, reference, slippage, targets, threads, .. } = results;
         let passed = || results.passed(tumour);
         let small = |event: &&Event| matches!(event.class, EventClass::Snv | EventClass::Mnv | EventClass::Indel);
         let changes: Vec<somatic_changes::SomaticChange> = passed()
@@ -136,22 +140,32 @@ impl SampleSummary {
             modal_depth,
             purity_estimate,
         );
-        let count = passed().filter(small).count() as u64;
+        // The padding of targets has calls but not always enough depth, so it counts in neither number.
+        let in_targets = |event: &&Event| targets.is_none_or(|(finished, _)| event.is_on_target(&finished.targets, 0));
+        let count = passed().filter(small).filter(in_targets).count() as u64;
+        let callable_bases = targets
+            .and_then(|(finished, _)| finished.summary.callable_bases.get(tumour).copied())
+            .unwrap_or(results.callable_bases);
         let copies = pair.as_ref().map_or(0.0, |pair| pair.duplicate_share[usize::from(TUMOUR_SAMPLE)]);
-        let depths = KmerDepths::from_spectra(&counts.spectra).kmer;
+        let sample = usize::from(TUMOUR_SAMPLE) + tumour;
+        let depth = match targets {
+            Some((finished, _)) => finished.median_kmer_depth(sample),
+            None => KmerDepths::from_spectra(&counts.spectra).kmer.get(sample).copied().unwrap_or(0.0),
+        };
         let conditions = RepeatDetectionConditions {
-            kmer_depth: depths.get(usize::from(TUMOUR_SAMPLE) + tumour).copied().unwrap_or(0.0) * (1.0 - copies),
+            kmer_depth: depth * (1.0 - copies),
             read_len_bases: counts.libraries.get(tumour).map_or(0, |both| both.tumor.mates[0].lengths[1]) as usize,
             purity: purity_estimate
                 .and_then(|purity_estimate| purity_estimate.purity)
                 .map_or(1.0, |purity| purity.value),
             slippage,
+            targets: targets.map(|(finished, padding_bp)| (&finished.targets, padding_bp)),
         };
         SampleSummary {
             tumour_in_normal: in_normal.ok(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
-            burden: Estimate::from_poisson(count, results.callable_bases as f64 / 1e6),
+            burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
             repeats: reference
                 .and_then(|genome| RepeatInstability::estimate_instability(passed(), genome, &conditions, threads)),
             pair,

@@ -283,6 +283,8 @@ pub struct ErrorModel {
     /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
     /// and length changes of repeats.
     pub(crate) common_error_probability: f64,
+    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are known.
+    pub(crate) tumour_in_normal_ratio: f64,
     /// For each sample where its fragments end, which decides what pairs are of one molecule. Empty: anywhere.
     pub fragment_ends: Vec<FragmentEnds>,
     /// The estimated rates, for the report.
@@ -319,6 +321,7 @@ impl ErrorModel {
                 })
                 .collect(),
             common_error_probability: error_counts.common_error_probability(),
+            tumour_in_normal_ratio: 0.0,
             fragment_ends: Vec::new(),
             estimated_rates: EstimatedErrorRates::from_counts(error_counts, &slippage),
             slippage,

@@ -7,11 +7,12 @@ use genuma_kmers::encode::{kmers, unpack};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::targets::Targets;
 use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
 
 use crate::assemble::Contig;
 use crate::candidate_kmer::{CandidateKmer, group_by_kmer};
-use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side, is_on_target};
 use crate::contig_filter::RejectReason;
 use crate::contig_placement::PlacedContig;
 use crate::event::Event;
@@ -333,6 +334,16 @@ impl VariantTracer {
             }
             if none {
                 trace.lines.push("judge: no call at this position".to_owned());
+            }
+        }
+    }
+
+    /// Notes the variants that are outside the targets, extended by `padding_bp` on both sides. Their calls are not
+    /// written.
+    pub fn record_outside_targets(&mut self, targets: &Targets, padding_bp: usize) {
+        for trace in &mut self.traces {
+            if !trace.variant.changes.iter().any(|change| is_on_target(change, targets, padding_bp)) {
+                trace.lines.push("judge: outside the targets, so a call would not be written".to_owned());
             }
         }
     }

@@ -7,6 +7,7 @@ use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::sample_summary::SampleSummary;
+use genuma_somatic::target_depth::TargetSummary;
 
 use super::number_format::{format_percent, format_share_with_interval};
 
@@ -74,7 +75,7 @@ pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
         assess_contamination(pair, 1, outcome.sample_summary.burden),
         assess_tumour_in_normal(pair, &outcome.sample_summary),
         assess_purity(pair),
-        assess_coverage(pair),
+        outcome.targets.as_ref().map_or_else(|| assess_coverage(pair), assess_target_coverage),
         assess_duplicates(libraries),
         assess_damage(pair),
     ]
@@ -331,6 +332,31 @@ fn assess_coverage(pair: Option<&PairSummary>) -> Finding {
     new_finding(level, ABOUT, message)
 }
 
+/// Assesses the depth of targets. The evenness over the whole genome says nothing about a capture.
+fn assess_target_coverage(targets: &TargetSummary) -> Finding {
+    let (mut level, mut messages) = (FindingLevel::Good, Vec::new());
+    for (name, covered) in ["normal", "tumour"].into_iter().zip(&targets.samples) {
+        if covered.uncovered_share > LOW_DEPTH_LEVELS[1] {
+            level = FindingLevel::Bad;
+        } else if covered.uncovered_share > LOW_DEPTH_LEVELS[0] || covered.mean_depth < MIN_DEPTH {
+            level = level.max(FindingLevel::Check);
+        }
+        messages.push(format!(
+            "On target the {name} has a mean depth of {:.0}; {} of the bases have 20 or more, and {} of {} targets have \
+             nearly no coverage.",
+            covered.mean_depth,
+            format_percent(covered.share_at_20x),
+            covered.uncovered_targets,
+            targets.targets
+        ));
+    }
+    if level > FindingLevel::Good {
+        messages
+            .push("Variants may be missed where the depth is low; targets.tsv lists the depth of each target.".into());
+    }
+    new_finding(level, "Coverage", messages.join(" "))
+}
+
 fn assess_duplicates(libraries: [&LibraryMetrics; 2]) -> Finding {
     const ABOUT: &str = "Duplicates";
     // In amplicon libraries duplicates cannot be recognised.
@@ -507,6 +533,24 @@ mod tests {
             assert_eq!(level(&found, "Purity"), wanted);
         }
         assert_eq!(level(&assess_with(|_, pair| pair.tumour = None).0, "Purity"), FindingLevel::Unknown);
+    }
+
+    #[test]
+    fn targets_replace_the_coverage_of_the_genome() {
+        for (uncovered, wanted) in [(0.01, FindingLevel::Good), (0.06, FindingLevel::Check), (0.3, FindingLevel::Bad)] {
+            let found = assess_with(|outcome, pair| {
+                pair.coverage[1].low_depth_share = 0.9;
+                let mut targets = super::super::tests::example_targets();
+                targets.samples[1].uncovered_share = uncovered;
+                outcome.targets = Some(targets);
+            });
+            assert_eq!(level(&found.0, "Coverage"), wanted);
+            let coverage = found.0.iter().find(|finding| finding.topic == "Coverage").expect("a finding");
+            assert!(
+                coverage.message.contains("On target the tumour has a mean depth of 120; 99\u{a0}%"),
+                "{coverage:?}"
+            );
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::report::markup::{
 };
 pub use calls::calls_with_pictures;
 use charts::SHOWN_EVENT_CLASSES;
+use number_format::format_percent;
 
 /// Returns the HTML page with style sheet, script, plots, table of calls and pictures of reads.
 pub(crate) fn render_page(outcome: &CallSummary) -> String {
@@ -132,6 +133,22 @@ fn run_details(outcome: &CallSummary) -> String {
             None => format!("none: calls are placed on the {sequences} assembled from the normal"),
         },
     );
+    if let Some(targets) = &outcome.targets {
+        let merged = match targets.intervals - targets.targets {
+            0 => String::new(),
+            n => format!("; {} merged", format_count_with_noun(n, "interval")),
+        };
+        line(
+            "Targets",
+            format!(
+                "{} ({}, {}bp, extended by {} bp on both sides{merged})",
+                escape_html(&targets.path),
+                format_count_with_noun(targets.targets, "target"),
+                format_with_si_prefix(targets.bases as f64),
+                targets.padding_bp
+            ),
+        );
+    }
     line("k-mer length", outcome.k.to_string());
     html
 }
@@ -160,6 +177,14 @@ fn key_numbers(outcome: &CallSummary) -> String {
     for (sample, kmer) in outcome.depths.kmer.iter().enumerate() {
         let name = &format!("{} depth", escape_html(sample_label(&outcome.samples, sample)));
         let read = format!("{}bp sequenced", format_with_si_prefix(outcome.bases[sample] as f64));
+        if let Some(on_target) = outcome.targets.as_ref().and_then(|targets| targets.samples.get(sample)) {
+            tile(
+                &format!("{name} on target"),
+                format!("{:.0}×", on_target.mean_depth),
+                format!("<span>{} of the bases 20× or more; {read}</span>", format_percent(on_target.share_at_20x)),
+            );
+            continue;
+        }
         match outcome.reference {
             Some(_) if genome > 0 => tile(
                 name,

@@ -9,6 +9,7 @@ use genuma_pair::purity::AlternativeFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::msi::RepeatInstability;
+use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 
 use super::assessment::{self, FindingLevel};
 use super::number_format::{format_number_with_interval, format_percent, format_share_with_interval};
@@ -281,6 +282,9 @@ fn describe_repeats(repeats: Option<RepeatInstability>) -> String {
 
 fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
     rows.add_group("Coverage");
+    if let Some(targets) = &outcome.targets {
+        add_target_coverage(rows, targets);
+    }
     let Some(pair) = &outcome.sample_summary.pair else {
         rows.add_common("Depth, evenness", &unknown_cell("the samples were not compared"));
         return;
@@ -324,6 +328,28 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
             value.unwrap_or_else(|| unknown_cell("too few bases"))
         }),
     );
+}
+
+/// Adds the depth of the targets.
+fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
+    let [normal, tumour, ..] = &targets.samples[..] else { return };
+    let mut each = |name: &str, of: &dyn Fn(&TargetCoverage) -> String| {
+        rows.add_per_sample(name, [of(normal), of(tumour)]);
+    };
+    each("Depth on target, mean (from k-mers, with duplicates)", &|covered| format!("{:.1}", covered.mean_depth));
+    each("Depth on target, median", &|covered| format!("{:.1}", covered.median_depth));
+    each("Target bases with a depth of 20 or more", &|covered| format_percent(covered.share_at_20x));
+    each("Targets with nearly no coverage (targets.tsv)", &|covered| {
+        with_remark(&group_thousands(covered.uncovered_targets), &format!("of {}", group_thousands(targets.targets)))
+    });
+    if let Some(&callable) = targets.callable_bases.first() {
+        let share = callable as f64 / targets.bases.max(1) as f64;
+        let value = format!("{}bp", format_with_si_prefix(callable as f64));
+        rows.add_common(
+            "Callable target bases",
+            &with_remark(&value, &format!("{} of the targets", format_percent(share))),
+        );
+    }
 }
 
 fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {

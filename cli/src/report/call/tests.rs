@@ -20,6 +20,7 @@ use genuma_somatic::pipeline::Resources;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
 use genuma_somatic::slippage::RepeatSlippage;
+use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
@@ -95,6 +96,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         inputs: vec![vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
         panel: None,
+        targets: None,
         k: 31,
         resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
         units: vec![unit("count"), unit("assemble")],
@@ -113,6 +115,42 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         sequences: vec![("chr1".into(), 100_000)],
         calls,
     }
+}
+
+/// Targets of an exome that are well covered.
+pub(crate) fn example_targets() -> TargetSummary {
+    let coverage = |mean_depth: f64| TargetCoverage {
+        mean_depth,
+        median_depth: mean_depth - 5.0,
+        share_at_20x: 0.99,
+        uncovered_targets: 3,
+        uncovered_share: 0.01,
+    };
+    TargetSummary {
+        path: "targets.bed".into(),
+        padding_bp: 100,
+        intervals: 420,
+        targets: 400,
+        bases: 80_000,
+        not_assessed: 2,
+        callable_bases: vec![78_000],
+        calls_outside: 5,
+        samples: vec![coverage(60.0), coverage(120.0)],
+    }
+}
+
+#[test]
+fn the_depth_on_target_replaces_that_of_the_genome() {
+    let page = render_page(&CallSummary { targets: Some(example_targets()), ..example_summary(calls()) });
+    for part in [
+        "Normal depth on target</dt><dd><b>60×</b>",
+        "Tumour depth on target</dt><dd><b>120×</b>",
+        "99\u{a0}% of the bases 20× or more",
+        "targets.bed (400 targets, 80.0 kbp, extended by 100 bp on both sides; 20 intervals merged)",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("in k\u{2011}mers"));
 }
 
 fn estimate(value: f64) -> Estimate {
