@@ -18,6 +18,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_kmers::Devices;
+use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
@@ -240,6 +241,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match &done {
         Ok(outcome) => {
             work.remove();
+            log_library_properties(outcome);
             log_warnings(outcome);
             log_result(outcome, &args.out, start);
         }
@@ -262,6 +264,7 @@ pub(crate) fn write_distributed_results(
     let _folder = OutputFolder::open(out)?;
     let outputs = CallOutputs::create(out, &TablePaths::default())?;
     let outcome = outputs.write_result_files(job, &mut judge()?, watched)?;
+    log_library_properties(&outcome);
     log_warnings(&outcome);
     log_result(&outcome, out, start);
     Ok(())
@@ -558,6 +561,39 @@ fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
         stays.then(|| folder::resume_hint(&folder))
     })));
 }
+
+/// Logs what the libraries are and what other cells the samples contain, where calling depends on it.
+fn log_library_properties(outcome: &CallSummary) {
+    let summary = &outcome.sample_summary;
+    let libraries = [("normal", summary.libraries.normal), ("tumour", summary.libraries.tumour)];
+    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEnds::Fixed) {
+        info!(
+            "the fragments of the {sample} end at fixed positions, as amplicons do: each read pair counts as a molecule, and \
+             none is removed as a duplicate"
+        );
+    }
+    if let Some(share) = summary.tumour_in_normal.filter(|share| share.low >= MIN_REPORTED_TUMOUR_IN_NORMAL) {
+        info!(
+            "about {:.0}% of the cells of the normal are tumour cells: calling allows for them, but misses more variants than \
+             with a clean normal",
+            100.0 * share.value
+        );
+    }
+    let foreign = summary.pair.as_ref().and_then(|pair| pair.contamination[1]);
+    if let Some(foreign) = foreign.filter(|foreign| foreign.share.low >= MIN_REPORTED_FOREIGN_SHARE) {
+        info!(
+            "about {:.1}% of the tumour's DNA is of another person: variants as frequent as that get the FILTER contamination",
+            100.0 * foreign.share.value
+        );
+    }
+}
+
+/// Lower end of the interval of the share of tumour cells in the normal from which it is logged. Chosen: a lower share
+/// changes few calls.
+const MIN_REPORTED_TUMOUR_IN_NORMAL: f64 = 0.02;
+/// Lower end of the interval of the share of another person's DNA in the tumour from which it is logged. Chosen: as used
+/// in calling.
+const MIN_REPORTED_FOREIGN_SHARE: f64 = 0.005;
 
 /// Logs the warnings that a user must read before trusting the calls.
 fn log_warnings(outcome: &CallSummary) {

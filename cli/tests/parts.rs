@@ -282,7 +282,7 @@ fn what_does_not_fit_is_told_in_a_line() {
     let said = with(&foreign);
     assert!(said.contains("scatter-2: made for another plan (now shards 2, then shards 3)"), "{said}");
     let said = with(&fs::read(place.join("scatter-1")).expect("an object"));
-    assert!(said.contains("scatter-2: damaged (another step's)"), "{said}");
+    assert!(said.contains("scatter-2: damaged (made by another step)"), "{said}");
     // A task replaces its own invalid object.
     let mut anew = genuma();
     anew.args(["step", &run.place, "scatter", "2"]);

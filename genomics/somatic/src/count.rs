@@ -878,6 +878,12 @@ impl CountingUnit<'_> {
             left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
             left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
         }
+        let fragment_ends = LibraryModel::fragment_ends_by_sample(&library_models);
+        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == FragmentEnds::Fixed) {
+            let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
+            let line = format!("{}: {what}", self.samples.display_name(sample));
+            ledger.add_produced("count", &line, trimmed[sample].pairs);
+        }
         // The depths are known only after all partitions are counted.
         let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
         let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
@@ -912,10 +918,12 @@ impl CountingUnit<'_> {
         }
         let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
         // In a capture the k-mers of single off-target reads may be more than those of the targets.
-        if target_tally.is_none()
-            && (group_by_kmer(&candidates).count() as u64 + known) as f64
-                > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64
-        {
+        // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent ones.
+        let is_error = |p: &CandidateKmer| {
+            has_error_rate.get(usize::from(p.selector)) == Some(&true) && (p.tumour_count as usize) < MIN_SOLID_COUNT
+        };
+        let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
+        if target_tally.is_none() && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
             ledger.add_skipped("select", OTHER_SPECIES_LEDGER_LINE, (all - group_by_kmer(&candidates).count()) as u64);
@@ -1100,9 +1108,11 @@ impl PartitionCountResult {
     }
 }
 
-/// Number of distinct k-mers of a sample that occur at least 8 times, so that they are not errors.
+/// Minimum number of occurrences of a k-mer that is not an error. Chosen; a higher value misses more of shallow samples.
+const MIN_SOLID_COUNT: usize = 8;
+
+/// Number of distinct k-mers of a sample that occur at least [`MIN_SOLID_COUNT`] times, so that they are not errors.
 pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
-    const MIN_SOLID_COUNT: usize = 8;
     spectrum.iter().skip(MIN_SOLID_COUNT).sum()
 }
 

@@ -12,7 +12,7 @@ use crate::candidate_kmer::{
     min_high_quality_count_above_errors,
 };
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
-use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes};
+use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, hash_umis_of_name};
 use crate::packed::{OwnedRead, PackedRead};
 use crate::tandem_repeat;
 
@@ -29,9 +29,10 @@ pub struct LabelledPair {
     pub hits: [Vec<KmerHit>; 2],
 }
 
-/// The first bases of both mates of a labelled pair, by which duplicates are found.
+/// The first bases of both mates of a labelled pair and its UMI, by which duplicates are found.
 struct MatePrefixes {
     sample: u8,
+    umi_hash: u64,
     bases: [[u8; MATE_PREFIX_BP]; 2],
     lengths: [u8; 2],
 }
@@ -44,7 +45,7 @@ impl MatePrefixes {
             bases[i][..start.len()].copy_from_slice(&start);
             lengths[i] = start.len() as u8;
         }
-        MatePrefixes { sample: pair.sample, bases, lengths }
+        MatePrefixes { sample: pair.sample, umi_hash: hash_umis_of_name(&pair.name), bases, lengths }
     }
 }
 
@@ -55,6 +56,10 @@ impl MatePair for MatePrefixes {
 
     fn seqs(&self) -> [&[u8]; 2] {
         [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
+    }
+
+    fn umi_hash(&self) -> u64 {
+        self.umi_hash
     }
 }
 

@@ -28,6 +28,27 @@ pub trait MatePair {
     fn sample(&self) -> u8;
     /// Bases of read 1 and of read 2.
     fn seqs(&self) -> [&[u8]; 2];
+    /// Hash of the unique molecular identifiers (see [`hash_umis_of_name`]); 0 if there are none.
+    fn umi_hash(&self) -> u64;
+}
+
+/// Minimum number of letters of a UMI in a read name. Chosen: shorter suffixes may be other information.
+const MIN_UMI_LETTERS: usize = 4;
+
+/// Hash of the unique molecular identifiers (UMIs) of a read name, the same for both strands of a duplex, whose two UMIs
+/// are swapped. 0 if the name has no UMI.
+///
+/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases, with `+` or `-`
+/// between two UMIs. BCL Convert, fastp and UMI-tools write such names.
+pub fn hash_umis_of_name(name: &[u8]) -> u64 {
+    let start = name.iter().rposition(|letter| b":_".contains(letter)).map_or(name.len(), |at| at + 1);
+    let umi = &name[start..];
+    if umi.len() < MIN_UMI_LETTERS || !umi.iter().all(|letter| b"ACGTN+-".contains(letter)) {
+        return 0;
+    }
+    let mut umis = umi.split(|letter| b"+-".contains(letter));
+    let [one, two] = [umis.next().unwrap_or_default(), umis.next().unwrap_or_default()];
+    hash_bytes(&[one.min(two), b"+", one.max(two)].concat()).max(1)
 }
 
 /// Whether two pairs come from one molecule. The mates of duplicates may be swapped.
@@ -40,8 +61,8 @@ fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
-/// Key of the index of representatives: a sample and the start of a mate.
-type PrefixKey<'a> = (u8, &'a [u8]);
+/// Key of the index of representatives: a sample, the hash of the UMIs and the start of a mate.
+type PrefixKey<'a> = (u8, u64, &'a [u8]);
 
 /// Maximum number of pairs with the same key that are compared one by one. Satellite repeats have thousands of pairs
 /// with the same key, and comparing each with all others is too slow.
@@ -105,7 +126,8 @@ pub struct MoleculeAssignment {
 impl MoleculeAssignment {
     /// Finds the duplicates among `members`, which are ascending indices into `pairs`. The first pair of a molecule
     /// is its representative. `fragment_ends` says of each sample where its fragments end; samples without an entry
-    /// have random ends. Pairs with fixed ends are molecules of their own.
+    /// have random ends. Pairs with fixed ends and without a UMI are molecules of their own. Pairs with different UMIs are
+    /// of different molecules.
     pub fn from_pairs<'a>(
         members: &[u32],
         pairs: &'a [impl MatePair],
@@ -115,12 +137,14 @@ impl MoleculeAssignment {
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
-            if fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEnds::Fixed) {
+            let umis = pair.umi_hash();
+            let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEnds::Fixed);
+            if has_fixed_ends && umis == 0 {
                 of.push((member, member));
                 continue;
             }
             let [one, two] = pair.seqs();
-            let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), start));
+            let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), umis, start));
             let starts = [(start(one), two), (start(two), one)];
             let starts = || starts.into_iter().filter_map(|(start, other)| Some((start?, other)));
             let similar = starts().flat_map(|(start, other)| heads.similar_pairs(start, other));
@@ -230,6 +254,30 @@ mod tests {
         let molecules = MoleculeAssignment::from_pairs(&members, &pairs, &[]);
         assert!(members.iter().all(|&p| molecules.representative_pair(p) == expected[p as usize]));
         assert!(heads.len() > 2 * MAX_LINEAR_PAIRS && heads.len() < 2000, "{}", heads.len());
+    }
+
+    #[test]
+    fn pairs_with_other_umis_are_other_molecules() {
+        let names: [&[u8]; 3] = [b"A00:1:FC:1:1101:5:6:ACGTAC+TTGCA", b"r_TTGCA-ACGTAC", b"x:ACGTAC+TTGC"];
+        let [one, swapped, other] = names.map(hash_umis_of_name);
+        assert!(one == swapped && one != other && one != 0);
+        for without in [&b"A00:1:FC:1:1101:5:6"[..], b"sim:tumor:12:ACG", b"ACGT", b"x:", b""] {
+            assert_eq!(hash_umis_of_name(without), 0);
+        }
+        let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
+        let two = b"GGATTCAGCTTACGGATCCGATTACGGATTAC";
+        let named = |name: &[u8], mates| RecruitedPair { name: name.to_vec(), ..pair(1, mates) };
+        // The other strand of a duplex has its mates and its UMIs swapped.
+        let pairs = [
+            named(b"a:ACGT+TTTT", [one, two]),
+            named(b"b:TTTT+ACGT", [two, one]),
+            named(b"c:ACGT+TTTA", [one, two]),
+            named(b"d", [one, two]),
+        ];
+        for ends in [FragmentEnds::Random, FragmentEnds::Fixed] {
+            let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
+            assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_pair(p)), [0, 0, 2, 3]);
+        }
     }
 
     #[test]

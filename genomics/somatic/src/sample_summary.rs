@@ -2,6 +2,7 @@
 //! spectrum, mutation burden and microsatellite instability.
 
 use genuma_pair::interval::Estimate;
+use genuma_pair::library_model::LibraryModel;
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::somatic_changes;
 use genuma_reads::TUMOUR_SAMPLE;
@@ -27,6 +28,8 @@ pub struct SampleSummary {
     /// Properties of the pair of samples, such as purity and contamination, estimated from a sample of roots and, for
     /// the purity, from the calls.
     pub pair: Option<PairSummary>,
+    /// Properties of the libraries of the normal and the tumour, by which the call was made.
+    pub libraries: LibraryModel,
     /// Tumour in normal: share of tumour cells in the normal sample.
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
@@ -163,6 +166,7 @@ impl SampleSummary {
         };
         SampleSummary {
             tumour_in_normal: in_normal.ok(),
+            libraries: counts.library_models.get(tumour).copied().unwrap_or_default(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
