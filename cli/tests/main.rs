@@ -11,6 +11,7 @@ mod align;
 mod align_faults;
 mod align_valid;
 mod aligned_reads;
+mod assays;
 mod bad_input;
 mod check;
 mod count;

@@ -132,7 +132,7 @@ impl JointCounts {
 }
 
 /// Largest ratio, in percent, of the allele fractions in normal and tumour at which somatic alleles are selected.
-/// Chosen: above it they cannot be told from germline alleles at usual depth.
+/// Chosen: above it germline alleles look the same at usual depth.
 const MAX_TUMOUR_IN_NORMAL_PERCENT: u8 = 40;
 /// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that the tumour in
 /// the normal predicts. Chosen: one allele in a hundred has more.

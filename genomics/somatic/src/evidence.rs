@@ -17,7 +17,8 @@ use crate::recruit::RecruitedPair;
 use crate::repeat_length_change::{self, RepeatLengthChange};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
-use genuma_reads::NORMAL_SAMPLE;
+use genuma_pair::library_model::FragmentEnds;
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 /// Evidence for all changes of one contig.
 #[derive(Debug)]
@@ -140,6 +141,11 @@ impl<'a> LocusEvidence<'a> {
                 sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability.min(self.errors.common_error_probability)
             }
         }
+    }
+
+    /// Whether the fragments of a tumour end at fixed positions.
+    pub(crate) fn has_fixed_ends(&self) -> bool {
+        self.errors.fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEnds::Fixed)
     }
 
     /// Votes of the molecules on change `f`, for each sample, sorted by pair.

@@ -202,6 +202,9 @@ pub struct GenotypingParams {
     pub error_probability: f64,
     /// What other cells the samples contain.
     pub admixture: Admixture,
+    /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
+    /// on the same strand.
+    pub has_fixed_ends: bool,
 }
 
 /// What the samples contain besides the cells that they should have.
@@ -255,6 +258,7 @@ impl GenotypingParams {
                 ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
             },
             admixture: Admixture::default(),
+            has_fixed_ends: false,
         }
     }
 }
@@ -546,18 +550,24 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
         // docs/model/genotype.md (13)
         let other_person = log_likelihood(normal, 0.0) + over(&|votes| foreign.log_likelihood(votes));
-        somatic - other_person < foreign.allele_frequency.ln() + params.prior_log_odds
+        // Indels outside repeats and junctions are rarer between people than substitutions.
+        let frequency = match params.error_frequency {
+            ErrorFrequency::Common => foreign.allele_frequency,
+            ErrorFrequency::Rare => foreign.allele_frequency * GENOTYPE_MODEL_PARAMS.rare_allele_ratio,
+        };
+        somatic - other_person < frequency.ln() + params.prior_log_odds
     });
     filter(is_foreign, Filter::Contamination);
     filter(alike && !germline_like, Filter::TumourInNormal);
     // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
     filter(seen < f64::from(GENOTYPE_MODEL_PARAMS.min_normal_depth), Filter::NormalDepth);
-    filter(has_bias(both(), |v| v.forward), Filter::StrandBias);
-    filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
+    let random_ends = !params.has_fixed_ends;
+    filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
+    filter(random_ends && has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
     let at_ends = t.alternative > 0 && supporting().all(|v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases);
     filter(
-        at_ends || has_bias(both(), |v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases),
+        random_ends && (at_ends || has_bias(both(), |v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases)),
         Filter::ReadEnds,
     );
     let poor = median(&mut supporting()).is_some_and(|q| q < GENOTYPE_MODEL_PARAMS.min_median_base_quality);

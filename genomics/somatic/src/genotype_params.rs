@@ -57,6 +57,10 @@ pub(crate) struct GenotypeModelParams {
     /// Number of allele fractions at which the likelihood of an allele of another person is computed (13). Unit:
     /// fractions. Source: chosen. If higher: finer and slower.
     pub(crate) num_foreign_fractions: usize,
+    /// Number of germline indels outside repeats and of junctions per germline substitution (13). Unit: ratio. Source:
+    /// about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get the filter
+    /// `contamination`.
+    pub(crate) rare_allele_ratio: f64,
     /// Minimum number of molecules of the normal with the allele of a germline variant (10). Unit: molecules. Source:
     /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_molecules: u32,
@@ -135,6 +139,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     contamination_ratio: 0.1,
     tumour_in_normal_deviations: 2.0,
     num_foreign_fractions: 9,
+    rare_allele_ratio: 0.05,
     min_germline_molecules: 3,
     min_germline_fraction: 0.1,
     min_bias_log_ratio: 8.0,

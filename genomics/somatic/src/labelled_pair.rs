@@ -12,7 +12,7 @@ use crate::candidate_kmer::{
     min_high_quality_count_above_errors,
 };
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
-use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, hash_umis_of_name};
+use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, umi_key_of_name};
 use crate::packed::{OwnedRead, PackedRead};
 use crate::tandem_repeat;
 
@@ -32,7 +32,7 @@ pub struct LabelledPair {
 /// The first bases of both mates of a labelled pair and its UMI, by which duplicates are found.
 struct MatePrefixes {
     sample: u8,
-    umi_hash: u64,
+    umi_key: u64,
     bases: [[u8; MATE_PREFIX_BP]; 2],
     lengths: [u8; 2],
 }
@@ -45,7 +45,7 @@ impl MatePrefixes {
             bases[i][..start.len()].copy_from_slice(&start);
             lengths[i] = start.len() as u8;
         }
-        MatePrefixes { sample: pair.sample, umi_hash: hash_umis_of_name(&pair.name), bases, lengths }
+        MatePrefixes { sample: pair.sample, umi_key: umi_key_of_name(&pair.name), bases, lengths }
     }
 }
 
@@ -58,8 +58,8 @@ impl MatePair for MatePrefixes {
         [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
     }
 
-    fn umi_hash(&self) -> u64 {
-        self.umi_hash
+    fn umi_key(&self) -> u64 {
+        self.umi_key
     }
 }
 

@@ -214,6 +214,7 @@ impl Locus {
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability(f),
                 admixture,
+                has_fixed_ends: evidence.has_fixed_ends(),
                 ..genotype::GenotypingParams::default()
             };
             let mut genotype = genotype::genotype_change(&normal, &tumours, params);

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use genuma_pair::library_model::FragmentEnds;
+use genuma_reads::dna::encode_base;
 
 /// Number of bases at the start of each mate that are compared.
 pub const MATE_PREFIX_BP: usize = 32;
@@ -28,27 +29,46 @@ pub trait MatePair {
     fn sample(&self) -> u8;
     /// Bases of read 1 and of read 2.
     fn seqs(&self) -> [&[u8]; 2];
-    /// Hash of the unique molecular identifiers (see [`hash_umis_of_name`]); 0 if there are none.
-    fn umi_hash(&self) -> u64;
+    /// Key of the unique molecular identifiers (see [`umi_key_of_name`]); 0 if there are none.
+    fn umi_key(&self) -> u64;
 }
 
-/// Minimum number of letters of a UMI in a read name. Chosen: shorter suffixes may be other information.
-const MIN_UMI_LETTERS: usize = 4;
+/// Minimum number of bases of the UMIs in a read name. Chosen: shorter suffixes may be other information.
+const MIN_UMI_BASES: usize = 4;
+/// Maximum number of bases of the UMIs of a pair that a key holds; further bases are ignored.
+const MAX_UMI_BASES: usize = 31;
 
-/// Hash of the unique molecular identifiers (UMIs) of a read name, the same for both strands of a duplex, whose two UMIs
-/// are swapped. 0 if the name has no UMI.
+/// Key of the unique molecular identifiers (UMIs) in a read name: their bases at two bits each, after a leading 1. The
+/// same for both strands of a duplex, whose two UMIs are swapped. 0 if the name has no UMI.
 ///
-/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases, with `+` or `-`
-/// between two UMIs. BCL Convert, fastp and UMI-tools write such names.
-pub fn hash_umis_of_name(name: &[u8]) -> u64 {
-    let start = name.iter().rposition(|letter| b":_".contains(letter)).map_or(name.len(), |at| at + 1);
-    let umi = &name[start..];
-    if umi.len() < MIN_UMI_LETTERS || !umi.iter().all(|letter| b"ACGTN+-".contains(letter)) {
+/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases. Two UMIs are separated
+/// by `+` or `-`, or are the last two fields after `_`. BCL Convert, fastp and UMI-tools write such names.
+pub fn umi_key_of_name(name: &[u8]) -> u64 {
+    let is_bases = |letters: &[u8]| letters.iter().all(|letter| b"ACGTN".contains(letter));
+    let mut fields = name.rsplit(|letter| b":_".contains(letter));
+    let [last, before] = [fields.next(), fields.next()].map(Option::unwrap_or_default);
+    if last.len() == name.len() {
         return 0;
     }
-    let mut umis = umi.split(|letter| b"+-".contains(letter));
-    let [one, two] = [umis.next().unwrap_or_default(), umis.next().unwrap_or_default()];
-    hash_bytes(&[one.min(two), b"+", one.max(two)].concat()).max(1)
+    let [one, two] = match last.iter().position(|letter| b"+-".contains(letter)) {
+        Some(at) => [&last[..at], &last[at + 1..]],
+        None if before.len() == last.len() && name[name.len() - last.len() - 1] == b'_' && is_bases(before) => {
+            [before, last]
+        }
+        None => [last, &[]],
+    };
+    if one.len() + two.len() < MIN_UMI_BASES || !is_bases(one) || !is_bases(two) {
+        return 0;
+    }
+    let bases = one.min(two).iter().chain(one.max(two)).take(MAX_UMI_BASES);
+    bases.fold(1, |key, &base| key << 2 | u64::from(encode_base(base) & 3))
+}
+
+/// A UMI key and all keys that differ from it in one base; only 0 if there is no UMI.
+fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
+    let bases = key.checked_ilog2().map_or(0, |bits| bits / 2);
+    let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
+    std::iter::once(key).chain((0..bases).flat_map(other_bases))
 }
 
 /// Whether two pairs come from one molecule. The mates of duplicates may be swapped.
@@ -61,7 +81,7 @@ fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
-/// Key of the index of representatives: a sample, the hash of the UMIs and the start of a mate.
+/// Key of the index of representatives: a sample, the key of the UMIs and the start of a mate.
 type PrefixKey<'a> = (u8, u64, &'a [u8]);
 
 /// Maximum number of pairs with the same key that are compared one by one. Satellite repeats have thousands of pairs
@@ -126,8 +146,8 @@ pub struct MoleculeAssignment {
 impl MoleculeAssignment {
     /// Finds the duplicates among `members`, which are ascending indices into `pairs`. The first pair of a molecule
     /// is its representative. `fragment_ends` says of each sample where its fragments end; samples without an entry
-    /// have random ends. Pairs with fixed ends and without a UMI are molecules of their own. Pairs with different UMIs are
-    /// of different molecules.
+    /// have random ends. Pairs with fixed ends and without a UMI are molecules of their own. Pairs whose UMIs
+    /// differ in more than one base are of different molecules.
     pub fn from_pairs<'a>(
         members: &[u32],
         pairs: &'a [impl MatePair],
@@ -137,20 +157,23 @@ impl MoleculeAssignment {
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
-            let umis = pair.umi_hash();
+            let umis = pair.umi_key();
             let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEnds::Fixed);
             if has_fixed_ends && umis == 0 {
                 of.push((member, member));
                 continue;
             }
             let [one, two] = pair.seqs();
-            let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), umis, start));
-            let starts = [(start(one), two), (start(two), one)];
-            let starts = || starts.into_iter().filter_map(|(start, other)| Some((start?, other)));
-            let similar = starts().flat_map(|(start, other)| heads.similar_pairs(start, other));
+            let starts = |umis: u64| {
+                let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), umis, start));
+                let starts = [(start(one), two), (start(two), one)];
+                starts.into_iter().filter_map(|(start, other)| Some((start?, other)))
+            };
+            let similar =
+                similar_umi_keys(umis).flat_map(starts).flat_map(|(start, other)| heads.similar_pairs(start, other));
             let representative = similar.filter(|&other| is_same_molecule(&pairs[other as usize], pair)).min();
             if representative.is_none() {
-                starts().for_each(|(start, other)| heads.insert(start, other, member));
+                starts(umis).for_each(|(start, other)| heads.insert(start, other, member));
             }
             of.push((member, representative.unwrap_or(member)));
         }
@@ -258,12 +281,18 @@ mod tests {
 
     #[test]
     fn pairs_with_other_umis_are_other_molecules() {
-        let names: [&[u8]; 3] = [b"A00:1:FC:1:1101:5:6:ACGTAC+TTGCA", b"r_TTGCA-ACGTAC", b"x:ACGTAC+TTGC"];
-        let [one, swapped, other] = names.map(hash_umis_of_name);
-        assert!(one == swapped && one != other && one != 0);
-        for without in [&b"A00:1:FC:1:1101:5:6"[..], b"sim:tumor:12:ACG", b"ACGT", b"x:", b""] {
-            assert_eq!(hash_umis_of_name(without), 0);
+        let names: [&[u8]; 4] =
+            [b"A00:1:FC:1:1101:5:6:ACGTAC+TTGCAA", b"r_TTGCAA-ACGTAC", b"x:1_ACGTAC_TTGCAA", b"x:ACGTAC+TTGC"];
+        let [one, swapped, fields, other] = names.map(umi_key_of_name);
+        assert!(one == swapped && one == fields && one != other && one != 0);
+        for without in [&b"A00:1:FC:1:1101:5:6"[..], b"sim:tumor:12:ACG", b"ACGT", b"x:", b"x:A+CC", b""] {
+            assert_eq!(umi_key_of_name(without), 0);
         }
+        assert_eq!(similar_umi_keys(0).collect::<Vec<_>>(), [0]);
+        let own = umi_key_of_name(b"a:ACGT");
+        let similar: Vec<u64> = similar_umi_keys(own).collect();
+        assert_eq!((similar.len(), similar[0]), (13, own));
+        assert!(similar.contains(&umi_key_of_name(b"a:ACTT")) && !similar.contains(&umi_key_of_name(b"a:AATT")));
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let two = b"GGATTCAGCTTACGGATCCGATTACGGATTAC";
         let named = |name: &[u8], mates| RecruitedPair { name: name.to_vec(), ..pair(1, mates) };
@@ -271,7 +300,7 @@ mod tests {
         let pairs = [
             named(b"a:ACGT+TTTT", [one, two]),
             named(b"b:TTTT+ACGT", [two, one]),
-            named(b"c:ACGT+TTTA", [one, two]),
+            named(b"c:ACGT+TTAA", [one, two]),
             named(b"d", [one, two]),
         ];
         for ends in [FragmentEnds::Random, FragmentEnds::Fixed] {

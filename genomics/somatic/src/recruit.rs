@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
-use crate::molecule::{MatePair, hash_bytes, hash_umis_of_name};
+use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 
 /// Distance in bases from the novel stretch within which shared k-mers are used.
@@ -167,8 +167,8 @@ impl MatePair for RecruitedPair {
         self.mates.each_ref().map(|mate| &mate.seq[..])
     }
 
-    fn umi_hash(&self) -> u64 {
-        hash_umis_of_name(&self.name)
+    fn umi_key(&self) -> u64 {
+        umi_key_of_name(&self.name)
     }
 }
 

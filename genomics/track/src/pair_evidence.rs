@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_reads::{ReadPair, dna};
-use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes, hash_umis_of_name};
+use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
 /// Maximum number of wrong bases of a mate near a change. The errors of pairs with more are not counted.
 pub(crate) const MAX_WRONG_BASES: usize = 4;
@@ -28,8 +28,8 @@ pub struct WrongBase {
 pub struct MateStartBases {
     bases: [u64; 2],
     lengths: [u8; 2],
-    /// Hash of the UMIs in the read name; 0 without.
-    umi_hash: u64,
+    /// Key of the UMIs in the read name; 0 without.
+    umi_key: u64,
 }
 
 impl MateStartBases {
@@ -42,7 +42,7 @@ impl MateStartBases {
             (bases, start.len() as u8)
         };
         let [one, two] = pair.mates.map(|mate| start(mate.seq));
-        MateStartBases { bases: [one.0, two.0], lengths: [one.1, two.1], umi_hash: hash_umis_of_name(pair.name) }
+        MateStartBases { bases: [one.0, two.0], lengths: [one.1, two.1], umi_key: umi_key_of_name(pair.name) }
     }
 
     /// Hash that all duplicates of a molecule share unless their first bases have errors. It does not depend on the
@@ -60,7 +60,7 @@ impl MateStartBases {
 /// The first bases of both mates as letters.
 pub struct MateStartLetters {
     sample: u8,
-    umi_hash: u64,
+    umi_key: u64,
     bases: [[u8; MATE_PREFIX_BP]; 2],
     lengths: [u8; 2],
 }
@@ -68,7 +68,7 @@ pub struct MateStartLetters {
 impl MateStartLetters {
     /// Unpacks the first bases of a pair.
     pub fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
-        let MateStartBases { bases, lengths, umi_hash } = evidence.starts;
+        let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; MATE_PREFIX_BP];
             let length = usize::from(lengths[i]);
@@ -77,7 +77,7 @@ impl MateStartLetters {
             }
             letters
         };
-        MateStartLetters { sample: evidence.sample, umi_hash, bases: [letters(0), letters(1)], lengths }
+        MateStartLetters { sample: evidence.sample, umi_key, bases: [letters(0), letters(1)], lengths }
     }
 }
 
@@ -90,8 +90,8 @@ impl MatePair for MateStartLetters {
         [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
     }
 
-    fn umi_hash(&self) -> u64 {
-        self.umi_hash
+    fn umi_key(&self) -> u64 {
+        self.umi_key
     }
 }
 

@@ -1,0 +1,324 @@
+//! Libraries other than whole genomes of sheared DNA from clean samples: amplicons, consensus reads, short reads, normals
+//! that are shallow or contain tumour cells, and DNA of another person in the tumour.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::common::{self, Data, run, scratch};
+
+/// A variant: contig, position, reference and alternative bases.
+type Variant = (String, String, String, String);
+
+/// Calls a simulated pair and returns the folder with the results.
+fn call_pair(data: &Data, options: &[&str]) -> PathBuf {
+    let out = data.folder.join("calls");
+    run(data.call_with(&out, options)).assert_success();
+    out
+}
+
+/// The variants of a VCF text, all or those with FILTER PASS.
+fn variants(vcf: &str, only_passed: bool) -> BTreeSet<Variant> {
+    let records = vcf.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    records
+        .filter(|fields| !only_passed || fields[6] == "PASS")
+        .map(|fields| (fields[0].into(), fields[1].into(), fields[3].into(), fields[4].into()))
+        .collect()
+}
+
+/// The true small variants of a simulated pair.
+fn truth(data: &Data) -> BTreeSet<Variant> {
+    let truth = fs::read_to_string(data.folder.join("truth.vcf")).expect("the truth");
+    variants(&truth, false)
+        .into_iter()
+        .filter(|(_, _, _, alternative)| !alternative.contains(['<', '[', ']']))
+        .collect()
+}
+
+/// Numbers of true variants, of those that pass, and of variants that pass and are not true.
+fn score(data: &Data, out: &Path) -> [usize; 3] {
+    let (truth, called) = (truth(data), variants(&vcf_text(out), true));
+    [truth.len(), truth.intersection(&called).count(), called.difference(&truth).count()]
+}
+
+/// Allele fraction of a variant in the tumour, the last sample.
+fn allele_fraction(vcf: &str, (contig, position, _, alternative): &Variant) -> f64 {
+    let is_own = |fields: &Vec<&str>| fields[0] == contig && fields[1] == position && fields[4] == alternative;
+    let mut records = vcf.lines().map(|line| line.split('\t').collect::<Vec<_>>()).filter(|fields| fields.len() > 9);
+    let fields = records.find(is_own).expect("a record");
+    let value = |key: &str| {
+        let at = fields[8].split(':').position(|other| other == key).expect("a key of FORMAT");
+        fields[fields.len() - 1].split(':').nth(at).expect("a value").to_owned()
+    };
+    value("AF").parse().expect("a number")
+}
+
+fn summary(out: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(out.join("summary.json")).expect("a summary");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn pairs_of_amplicons_are_molecules() {
+    for (seed, depths) in [("3", ["600", "300"]), ("4", ["200", "100"])] {
+        let [tumor, normal] = depths;
+        let data = Data::simulate(
+            &format!("amplicons-{tumor}"),
+            &[
+                "--library",
+                "amplicon",
+                "--genome-length",
+                "30000",
+                "--snvs",
+                "25",
+                "--indels",
+                "0",
+                "--svs",
+                "0",
+                "--seed",
+                seed,
+                "--depth-tumor",
+                tumor,
+                "--depth-normal",
+                normal,
+                "--purity",
+                "0.5",
+            ],
+        );
+        let out = call_pair(&data, &[]);
+        let library = &summary(&out)["sample_summary"]["libraries"];
+        assert_eq!(
+            (&library["tumour"]["fragment_ends"], &library["normal"]["fragment_ends"]),
+            (&"fixed".into(), &"fixed".into())
+        );
+        let (truth, vcf) = (truth(&data), vcf_text(&out));
+        let called = variants(&vcf, true);
+        // Primers hide the variants below them.
+        let found = truth.intersection(&called).count();
+        assert!(found * 10 >= truth.len() * 8, "{tumor}x: {found} of {}", truth.len());
+        // Errors of early PCR cycles are in a few percent of the pairs, and cannot be distinguished from subclones.
+        let is_rare = |variant: &&Variant| allele_fraction(&vcf, variant) < 0.08;
+        let wrong: Vec<&Variant> = called.difference(&truth).filter(|variant| !is_rare(variant)).collect();
+        assert!(wrong.is_empty(), "{tumor}x: {wrong:?}");
+    }
+}
+
+#[test]
+fn consensus_reads_show_changes_of_few_molecules() {
+    let data = Data::simulate(
+        "consensus",
+        &[
+            "--umi",
+            "3M1S+T",
+            "--consensus",
+            "--genome-length",
+            "20000",
+            "--snvs",
+            "20",
+            "--indels",
+            "0",
+            "--svs",
+            "0",
+            "--seed",
+            "5",
+            "--depth-tumor",
+            "500",
+            "--depth-normal",
+            "250",
+            "--purity",
+            "0.05",
+        ],
+    );
+    let out = call_pair(&data, &[]);
+    let libraries = &summary(&out)["sample_summary"]["libraries"];
+    let error_rate = libraries["tumour"]["error_rate"].as_f64().expect("a measured rate");
+    assert!(error_rate < 1e-4, "{error_rate}");
+    let [all, found, wrong] = score(&data, &out);
+    assert!(found * 10 >= all * 8 && wrong <= 1, "{found} of {all}, {wrong} wrong");
+}
+
+#[test]
+fn short_reads_get_short_kmers() {
+    let data = Data::simulate(
+        "short",
+        &[
+            "--read-length",
+            "36",
+            "--insert-mean",
+            "200",
+            "--genome-length",
+            "100000",
+            "--snvs",
+            "20",
+            "--indels",
+            "10",
+            "--svs",
+            "0",
+            "--seed",
+            "6",
+            "--depth-tumor",
+            "60",
+            "--depth-normal",
+            "30",
+        ],
+    );
+    let out = call_pair(&data, &[]);
+    assert_eq!(summary(&out)["k"], 21);
+    let [all, found, wrong] = score(&data, &out);
+    assert!(found * 10 >= all * 8 && wrong <= 1, "{found} of {all}, {wrong} wrong");
+}
+
+#[test]
+fn shallow_normals_leave_a_record_of_each_change() {
+    let data = Data::simulate(
+        "shallow",
+        &[
+            "--genome-length",
+            "100000",
+            "--snvs",
+            "30",
+            "--indels",
+            "0",
+            "--svs",
+            "0",
+            "--seed",
+            "7",
+            "--depth-tumor",
+            "60",
+            "--depth-normal",
+            "5",
+            "--purity",
+            "0.9",
+        ],
+    );
+    let out = call_pair(&data, &[]);
+    let (truth, recorded) = (truth(&data), variants(&vcf_text(&out), false));
+    let missing: Vec<_> = truth.difference(&recorded).collect();
+    // A twentieth of the positions has no read of the normal.
+    assert!(missing.len() * 8 <= truth.len(), "{missing:?}");
+}
+
+#[test]
+fn tumour_cells_in_the_normal_do_not_hide_changes() {
+    let data = Data::simulate(
+        "tumour-in-normal",
+        &[
+            "--genome-length",
+            "300000",
+            "--snvs",
+            "60",
+            "--indels",
+            "0",
+            "--svs",
+            "0",
+            "--seed",
+            "8",
+            "--depth-tumor",
+            "60",
+            "--depth-normal",
+            "30",
+            "--purity",
+            "0.9",
+            "--contamination",
+            "0.2",
+        ],
+    );
+    let [all, found, wrong] = score(&data, &call_pair(&data, &[]));
+    assert!(found * 10 >= all * 7 && wrong <= 2, "{found} of {all}, {wrong} wrong");
+}
+
+#[test]
+fn dna_of_another_person_makes_no_calls() {
+    let data = Data::simulate(
+        "another-person",
+        &[
+            "--genome-length",
+            "1000000",
+            "--snvs",
+            "50",
+            "--indels",
+            "0",
+            "--svs",
+            "0",
+            "--seed",
+            "9",
+            "--depth-tumor",
+            "60",
+            "--depth-normal",
+            "30",
+            "--purity",
+            "0.8",
+            "--foreign-tumor",
+            "0.05",
+        ],
+    );
+    let out = call_pair(&data, &[]);
+    let [all, found, wrong] = score(&data, &out);
+    assert!(found * 10 >= all * 9 && wrong <= 2, "{found} of {all}, {wrong} wrong");
+    assert!(vcf_text(&out).lines().any(|line| line.split('\t').nth(6).is_some_and(|f| f.contains("contamination"))));
+}
+
+/// The text of the VCF in a folder of results.
+fn vcf_text(out: &Path) -> String {
+    String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
+}
+
+/// Writes FASTQ records as gzip.
+fn write_fastq(path: &Path, records: &[(String, String)]) {
+    let mut file = GzEncoder::new(fs::File::create(path).expect("a file"), Compression::fast());
+    for (name, seq) in records {
+        writeln!(file, "@{name}\n{seq}\n+\n{}", "I".repeat(seq.len())).expect("written");
+    }
+    file.finish().expect("finished");
+}
+
+#[test]
+fn umis_in_read_names_tell_molecules_with_the_same_ends_apart() {
+    let folder = scratch("umis");
+    let mut x = 17u64;
+    let mut base = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 62) as usize
+    };
+    let genome: Vec<u8> = (0..2000).map(|_| b"ACGT"[base()]).collect();
+    let mut changed = genome.clone();
+    changed[1000] = if genome[1000] == b'A' { b'C' } else { b'A' };
+    let reverse = |seq: &[u8]| String::from_utf8(genuma_reads::dna::reverse_complement(seq)).expect("bases");
+    let text = |seq: &[u8]| String::from_utf8(seq.to_vec()).expect("bases");
+    // Five molecules at each of 60 positions; one of five is changed, and all have the same ends.
+    let write = |sample: &str, has_change: bool| {
+        let mut mates = [Vec::new(), Vec::new()];
+        for start in (700..1300).step_by(10) {
+            for molecule in 0..5 {
+                let own = if has_change && molecule == 0 { &changed } else { &genome };
+                let umi = ["ACGTAC", "CCGTAA", "TTGCAC", "GAGATC", "TGTGTG"][molecule];
+                let name = format!("A1:1:FC:1:{sample}:{start}:{molecule}:{umi}");
+                let fragment = &own[start - 200..start + 100];
+                mates[0].push((name.clone(), text(&fragment[..120])));
+                mates[1].push((name, reverse(&fragment[180..])));
+            }
+        }
+        [1, 2].map(|mate: usize| {
+            let path = folder.join(format!("{sample}_{mate}.fq.gz"));
+            write_fastq(&path, &mates[mate - 1]);
+            path
+        })
+    };
+    let [tumor, normal] = [write("tumor", true), write("normal", false)].map(Vec::from);
+    let reference = folder.join("genome.fa");
+    fs::write(&reference, format!(">chr1\n{}\n", text(&genome))).expect("a reference");
+    let data = Data { folder, tumor, normal, reference: Some(reference) };
+    let vcf = vcf_text(&call_pair(&data, &[]));
+    let record = vcf.lines().find(|line| line.starts_with("chr1\t1001\t")).expect("a record");
+    // The last column is the tumour: GT and AD are its first values.
+    let format: Vec<&str> = record.split('\t').nth(8).expect("FORMAT").split(':').collect();
+    let values: Vec<&str> = record.split('\t').next_back().expect("a sample").split(':').collect();
+    let ad = values[format.iter().position(|key| *key == "AD").expect("AD")];
+    let [unchanged, changed]: [u32; 2] =
+        ad.split(',').map(|n| n.parse().expect("a number")).collect::<Vec<_>>().try_into().expect("two alleles");
+    assert!(changed >= 8 && (3 * changed..=5 * changed).contains(&unchanged), "{record}");
+}
