@@ -162,11 +162,12 @@ impl PairEvidence {
     }
 
     /// Share of the tumour's molecules that come from another person, and the share of positions at which that person
-    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or it is unknown.
+    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or its share is uncertain.
     pub fn foreign_dna(&self) -> Option<(Estimate, f64)> {
         let share = self.summary.contamination[1]?.share;
         // An unrelated person has such an allele about as often as the patient has two alleles at a position.
-        (share.low >= MIN_FOREIGN_SHARE && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
+        let is_clear = share.low >= MIN_FOREIGN_SHARE && share.high - share.low <= share.value;
+        (is_clear && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
     }
 
     /// Roots whose positions on the reference are needed by [`Self::summarise`]: those of the heterozygous sites, of

@@ -564,7 +564,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(seen < f64::from(GENOTYPE_MODEL_PARAMS.min_normal_depth), Filter::NormalDepth);
     let random_ends = !params.has_fixed_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
-    filter(random_ends && has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
+    filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
     let at_ends = t.alternative > 0 && supporting().all(|v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases);
     filter(
         random_ends && (at_ends || has_bias(both(), |v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases)),

@@ -164,7 +164,7 @@ impl GenotypingUnit<'_> {
             crowded,
         );
         let mut errors = passes.learn_errors(&mut ranges)?;
-        let admixture = known_admixture(&counts);
+        let admixture = known_admixture(&counts, thresholds.has_fold_back_artefacts);
         errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
         errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
@@ -309,9 +309,10 @@ impl GenotypingPasses<'_> {
     }
 }
 
-/// What the samples contain besides the cells that they should have, from the counts of all tumours.
-fn known_admixture(counts: &CallCounts) -> Admixture {
-    let foreign = |evidence: &PairEvidence| evidence.foreign_dna();
+/// What the samples contain besides the cells that they should have, from the counts of all tumours. Fold-back artefacts
+/// look like alleles of another person.
+fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
+    let foreign = |evidence: &PairEvidence| evidence.foreign_dna().filter(|_| !has_fold_back_artefacts);
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
     Admixture {

@@ -3,6 +3,7 @@
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
+use genuma_pair::library_model::LibraryModel;
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
@@ -75,7 +76,10 @@ pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
         assess_contamination(pair, 1, outcome.sample_summary.burden),
         assess_tumour_in_normal(pair, &outcome.sample_summary),
         assess_purity(pair),
-        outcome.targets.as_ref().map_or_else(|| assess_coverage(pair), assess_target_coverage),
+        outcome.targets.as_ref().map_or_else(
+            || assess_deep_coverage(&outcome.sample_summary.libraries).unwrap_or_else(|| assess_coverage(pair)),
+            assess_target_coverage,
+        ),
         assess_duplicates(libraries),
         assess_damage(pair),
     ]
@@ -291,6 +295,23 @@ fn assess_purity(pair: Option<&PairSummary>) -> Finding {
     }
 }
 
+/// Depth, in read pairs, from which the evenness of coverage is not measured. Chosen: a fifth below the largest depth
+/// that is counted.
+const MAX_DEPTH_OF_EVENNESS: f64 = 200.0;
+
+/// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for others.
+fn assess_deep_coverage(libraries: &LibraryModel) -> Option<Finding> {
+    let [normal, tumour] = [libraries.normal.depth, libraries.tumour.depth];
+    (normal.max(tumour) >= MAX_DEPTH_OF_EVENNESS).then(|| {
+        let level = if normal.min(tumour) < MIN_DEPTH { FindingLevel::Check } else { FindingLevel::Good };
+        let message = format!(
+            "A typical base has {normal:.0} read pairs of the normal and {tumour:.0} of the tumour, without bases of low quality. \
+             The evenness of so deep libraries is not measured; --targets gives the depth of each target."
+        );
+        new_finding(level, "Coverage", message)
+    })
+}
+
 fn assess_coverage(pair: Option<&PairSummary>) -> Finding {
     const ABOUT: &str = "Coverage";
     let Some(pair) = pair else {
@@ -455,6 +476,18 @@ mod tests {
 
     fn level(found: &[Finding], about: &str) -> FindingLevel {
         found.iter().find(|f| f.topic == about).expect(about).level
+    }
+
+    #[test]
+    fn the_evenness_of_deep_libraries_is_not_judged() {
+        for (normal, wanted) in [(300.0, FindingLevel::Good), (2.0, FindingLevel::Check)] {
+            let found = assess_with(|outcome, pair| {
+                pair.coverage[1].low_depth_share = 0.9;
+                outcome.sample_summary.libraries.normal.depth = normal;
+                outcome.sample_summary.libraries.tumour.depth = 600.0;
+            });
+            assert_eq!(level(&found.0, "Coverage"), wanted);
+        }
     }
 
     #[test]
