@@ -10,6 +10,7 @@ mod dna_pool;
 
 mod molecule;
 mod read_structure;
+mod umi_params;
 mod umi;
 mod damage;
 mod recurrent_errors;
@@ -44,5 +45,5 @@ pub use read_counts::ReadCounts;
 pub use read_structure::ReadStructures;
 pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub use sequencer::Sequencer;
-pub(crate) use umi::FAMILY_SIZES;
-pub use umi::UmiParams;
+pub(crate) use umi_params::FAMILY_SIZES;
+pub use umi_params::UmiParams;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::umi::UmiParams;
+use super::umi_params::UmiParams;
 use crate::amplicons::AmpliconParams;
 
 /// Parameters of the library and the sequencer.

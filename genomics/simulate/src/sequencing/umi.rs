@@ -2,34 +2,18 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::dna_pool::DrawnFragment;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
 use super::read_structure::ReadStructures;
+use super::umi_params::UmiParams;
 use crate::rng::Rng;
 
 /// Coefficient of variation of the amplification of molecules; their family sizes vary more, by chance.
 const AMPLIFICATION_CV: f64 = 0.5;
-/// Smallest and largest mean family size.
-pub(crate) const FAMILY_SIZES: (f64, f64) = (0.1, 100.0);
 /// Attempts to draw a molecule of which at least one pair is read.
 const MAX_FAMILY_TRIES: usize = 1000;
-
-/// Parameters of a UMI library.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct UmiParams {
-    /// Structures of read 1 and read 2.
-    pub structures: ReadStructures,
-    /// Whether both strands of a molecule are amplified (duplex sequencing).
-    pub duplex: bool,
-    /// Mean number of read pairs of a strand. Strands without a pair count.
-    pub mean_family_size: f64,
-    /// Whether consensus reads are written, one pair a molecule, instead of the reads of the families.
-    pub consensus: bool,
-}
 
 /// A double-stranded molecule with the read pairs of its strands. End 0 is its first base on the chromosome.
 #[derive(Debug)]

@@ -1,0 +1,21 @@
+//! Parameters of UMI libraries.
+
+use serde::Serialize;
+
+use super::read_structure::ReadStructures;
+
+/// Smallest and largest mean family size.
+pub(crate) const FAMILY_SIZES: (f64, f64) = (0.1, 100.0);
+
+/// Parameters of a UMI library.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UmiParams {
+    /// Structures of read 1 and read 2.
+    pub structures: ReadStructures,
+    /// Whether both strands of a molecule are amplified (duplex sequencing).
+    pub duplex: bool,
+    /// Mean number of read pairs of a strand. Strands without a pair count.
+    pub mean_family_size: f64,
+    /// Whether consensus reads are written, one pair a molecule, instead of the reads of the families.
+    pub consensus: bool,
+}
