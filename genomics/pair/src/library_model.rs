@@ -69,7 +69,9 @@ impl LibraryModel {
             let depth = median_depth(sketch, sample);
             let pairs_per_fragment = tallies[sample].median_pairs_per_fragment();
             let fragments_per_base = depth / f64::from(pairs_per_fragment.max(1));
-            let is_fixed = pairs_per_fragment >= MIN_PAIRS_PER_FIXED_FRAGMENT
+            // Without bases of good quality the number of fragments is unknown.
+            let is_fixed = depth > 0.0
+                && pairs_per_fragment >= MIN_PAIRS_PER_FIXED_FRAGMENT
                 && fragments_per_base <= MAX_FIXED_FRAGMENTS_PER_BASE;
             SampleLibrary {
                 depth,
@@ -211,7 +213,7 @@ mod tests {
                     *base = b"ACGT"[random.below(4) as usize];
                 }
             }
-            let (qual, name) = ([40; 100], format!("r{pair}"));
+            let (qual, name) = ([b'I'; 100], format!("r{pair}"));
             let mut codes = <[BaseCodes; 2]>::default();
             codes.iter_mut().zip(&mates).for_each(|(codes, seq)| codes.encode_bases(seq, &qual, 0));
             let packed = [codes[0].packed(), codes[1].packed()];
