@@ -142,7 +142,7 @@ impl StreamOptions {
 /// let lanes = [StreamLane::Interleaved(path)];
 /// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(100_000_000)))?;
 /// let mut batch = ReadBatch::new();
-/// while stream.fill(&mut batch)? {
+/// while stream.fill_batch(&mut batch)? {
 ///     assert!(batch.is_paired);
 ///     assert_eq!((batch.read(0).name, batch.read(1).seq), (&b"a"[..], &b"AC"[..]));
 /// }

@@ -27,7 +27,9 @@ fn rules(depths: &[u64]) -> CandidateSelectors {
 
 /// Selector number, counts in the tumour and the normal, and root depth of each candidate.
 fn summarize_candidates(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
-    picks.iter().map(|p| (p.selector, p.tumour_count, p.normal_count, p.root_depth)).collect()
+    // Candidates of a normal without tumour cells.
+    let of_clean_normal = picks.iter().filter(|p| p.tumour_in_normal_percent == 0);
+    of_clean_normal.map(|p| (p.selector, p.tumour_count, p.normal_count, p.root_depth)).collect()
 }
 
 /// The candidates of a normal and two tumours with depth 40 each.

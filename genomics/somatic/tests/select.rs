@@ -101,7 +101,9 @@ fn rule(k: u32, ratio: u64) -> CandidateSelector {
 fn picks_at(ratio: u64, counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
     let mut found: Vec<CandidateKmer> = Vec::new();
     rule(K, ratio).select_from_root(&root(&Rng(41).sequence(K as usize - 2), counts), &mut found);
-    found.iter().map(|p| (p.tumour_count, p.normal_count, p.is_branching())).collect()
+    // Candidates of a normal without tumour cells.
+    let of_clean_normal = found.iter().filter(|p| p.tumour_in_normal_percent == 0);
+    of_clean_normal.map(|p| (p.tumour_count, p.normal_count, p.is_branching())).collect()
 }
 
 fn picks(counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
