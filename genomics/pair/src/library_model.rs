@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
+use crate::modal_depth::self_weighted_median;
 use crate::site_tally::substitution_class;
 use crate::sketch::KmerSketch;
 
@@ -89,6 +90,12 @@ impl LibraryModel {
         normal.into_iter().chain(models.iter().map(|model| model.tumour.fragment_ends)).collect()
     }
 
+    /// Error rates of good bases: of all tumours pooled, then of each tumour.
+    pub fn error_rates_pooled_first(models: &[LibraryModel]) -> Vec<Option<f64>> {
+        let pooled = LibraryModel::pool_tumours(models);
+        std::iter::once(&pooled).chain(models).map(|model| model.tumour.error_rate).collect()
+    }
+
     /// Describes several tumours of one person as one library, with the highest of their error rates.
     pub fn pool_tumours(models: &[LibraryModel]) -> LibraryModel {
         let pool = |a: LibraryModel, b: LibraryModel| {
@@ -112,16 +119,8 @@ fn root_depth(root: &RootCounters, sample: usize) -> u32 {
 /// Median number of read pairs that cover a base of a sample, over all its bases. Roots with one pair do not count:
 /// most are errors.
 fn median_depth(sketch: &KmerSketch, sample: usize) -> f64 {
-    let mut depths: Vec<u32> =
-        sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1).collect();
-    depths.sort_unstable();
-    let all: u64 = depths.iter().map(|&depth| u64::from(depth)).sum();
-    let mut sum = 0;
-    let middle = depths.iter().find(|&&depth| {
-        sum += u64::from(depth);
-        2 * sum >= all
-    });
-    middle.map_or(0.0, |&depth| f64::from(depth))
+    let depths = sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1);
+    self_weighted_median(depths.collect()).map_or(0.0, f64::from)
 }
 
 /// Depth of a site and the count of one base other than the most frequent one, with its substitution class.

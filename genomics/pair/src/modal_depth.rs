@@ -1,4 +1,15 @@
-//! Estimation of the modal depth.
+//! Estimation of typical depths.
+
+/// Median of the counts, each weighted by itself: the count that a typical counted thing belongs to. `None` without counts.
+pub(crate) fn self_weighted_median(mut counts: Vec<u32>) -> Option<u32> {
+    counts.sort_unstable();
+    let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    let mut sum = 0;
+    counts.into_iter().find(|&count| {
+        sum += u64::from(count);
+        2 * sum >= all
+    })
+}
 
 /// Estimates the modal depth: the number of molecules with which a sample usually has a root of single-copy sequence.
 ///

@@ -790,10 +790,9 @@ impl KmerSketch {
     /// Counts each read pair of a sample as a molecule of its own, for a library whose fragments have fixed ends.
     pub fn count_pairs_as_molecules(&mut self, sample: usize) {
         for (_, seen) in &mut self.counts {
-            seen[sample].start_bits = u32::MAX >> (32 - seen[sample].pairs.min(32)).min(31);
-            if seen[sample].pairs == 0 {
-                seen[sample].start_bits = 0;
-            }
+            // As many bits as pairs.
+            let counts = &mut seen[sample];
+            counts.start_bits = u32::MAX.checked_shl(counts.pairs).map_or(u32::MAX, |others| !others);
         }
     }
 

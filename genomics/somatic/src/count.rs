@@ -27,7 +27,7 @@ use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
 use genuma_reads::packed_reads::{self, PackedReadsIndex, PackedReadsWriter, PairRecorder};
 use genuma_reads::targets::Targets;
-use genuma_reads::{Lane, NORMAL_SAMPLE, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
+use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
 use genuma_work::spill::{self, LocalObjectRange};
 use genuma_work::unit::{self, UnitStore};
 use genuma_work::{ProgressCounters, ProgressListener};
@@ -90,6 +90,9 @@ pub struct CallCounts {
     pub pair_evidence: Vec<PairEvidence>,
     /// For each tumour, properties of its library and that of the normal.
     pub library_models: Vec<LibraryModel>,
+    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0 if the tumours'
+    /// alleles show none or too few.
+    pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads, if there are any.
     pub packed_reads: Option<PackedReadsIndex>,
     /// Counts of what was produced and skipped.
@@ -237,14 +240,6 @@ struct ReadStats {
 }
 
 impl CallCounts {
-    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0 if the tumours'
-    /// alleles show none or too few.
-    pub(crate) fn max_tumour_in_normal_ratio(&self) -> f64 {
-        let modal_depth = median_kmer_depth(&self.spectra[usize::from(NORMAL_SAMPLE)]);
-        let percents = tumour_in_normal_by_selector(&self.tumour_alleles, modal_depth);
-        f64::from(percents[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0
-    }
-
     /// Median depth of a k-mer in the first tumour, of k-mers that are not errors.
     pub(crate) fn median_depth_of_first_tumour(&self) -> f64 {
         median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
@@ -887,14 +882,10 @@ impl CountingUnit<'_> {
         // The depths are known only after all partitions are counted.
         let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
         let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
-        let pooled = LibraryModel::pool_tumours(&library_models);
-        let has_error_rate: Vec<bool> =
-            std::iter::once(&pooled).chain(&library_models).map(|model| model.tumour.error_rate.is_some()).collect();
+        let error_rates = LibraryModel::error_rates_pooled_first(&library_models);
+        let has_error_rate = |p: &CandidateKmer| error_rates.get(usize::from(p.selector)).is_some_and(Option::is_some);
         candidates.retain(|p| {
-            let selector = usize::from(p.selector);
-            !p.needs_high_quality()
-                || has_error_rate.get(selector) == Some(&true)
-                || p.is_in_repeat(median_depths[selector])
+            !p.needs_high_quality() || has_error_rate(p) || p.is_in_repeat(median_depths[usize::from(p.selector)])
         });
         let in_normal = tumour_in_normal_by_selector(&tumour_alleles, median_depths_of_samples[0]);
         candidates.retain(|p| p.tumour_in_normal_percent <= in_normal[usize::from(p.selector)]);
@@ -919,9 +910,7 @@ impl CountingUnit<'_> {
         let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
         // In a capture the k-mers of single off-target reads may be more than those of the targets.
         // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent ones.
-        let is_error = |p: &CandidateKmer| {
-            has_error_rate.get(usize::from(p.selector)) == Some(&true) && (p.tumour_count as usize) < MIN_SOLID_COUNT
-        };
+        let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
         let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
         if target_tally.is_none() && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
@@ -971,6 +960,7 @@ impl CountingUnit<'_> {
             target_depths,
             pair_evidence,
             library_models,
+            tumour_in_normal_ratio: f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0,
             packed_reads: copied,
             ledger,
         })

@@ -316,7 +316,7 @@ fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixt
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
     Admixture {
-        tumour_in_normal_ratio: counts.max_tumour_in_normal_ratio(),
+        tumour_in_normal_ratio: counts.tumour_in_normal_ratio,
         foreign_dna: foreign
             .map(|(share, allele_frequency)| ForeignDna { share: [share.low, share.high], allele_frequency }),
     }

@@ -206,9 +206,7 @@ impl<'a> GroupAssembler<'a> {
             ..
         } = self.params;
         let fragment_ends = LibraryModel::fragment_ends_by_sample(libraries);
-        let pooled = LibraryModel::pool_tumours(libraries);
-        let error_rates: Vec<Option<f64>> =
-            std::iter::once(&pooled).chain(libraries).map(|model| model.tumour.error_rate).collect();
+        let error_rates = LibraryModel::error_rates_pooled_first(libraries);
         let pairs = self.num_pairs.load(Relaxed);
         let put_back = |pairs: Vec<LabelledPair>, bucket: usize| {
             pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))

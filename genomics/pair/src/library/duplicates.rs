@@ -10,6 +10,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use genuma_reads::packed_bases::PackedBases;
 use serde::{Deserialize, Serialize};
 
+use crate::modal_depth::self_weighted_median;
+
 /// Number of bases at the start of each mate that make the key.
 pub const KEY_BASES_PER_MATE: usize = 24;
 /// Maximum number of keys that are kept.
@@ -97,15 +99,7 @@ impl DuplicateKeys {
 
     /// Median over all pairs of the number of pairs with the same key; 0 without pairs.
     pub fn median_pairs_per_key(&self) -> u32 {
-        let mut counts: Vec<u32> = self.keys.values().copied().collect();
-        counts.sort_unstable();
-        let all: u64 = counts.iter().map(|&n| u64::from(n)).sum();
-        let mut sum = 0;
-        let middle = counts.into_iter().find(|&n| {
-            sum += u64::from(n);
-            2 * sum >= all
-        });
-        middle.unwrap_or(0)
+        self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
     /// Counts the pairs and keys.
