@@ -101,34 +101,8 @@ struct JointCounts {
     /// Expected occurrences in the normal for each occurrence in the tumour, if both have the same share of the
     /// allele.
     normal_per_tumour: f64,
-    /// Maximum number of occurrences in the normal in a normal without tumour cells.
-    max_normal_count: f64,
     /// Occurrences of the root in the normal, if the normal has it with another extension.
     normal_root: Option<u32>,
-}
-
-impl JointCounts {
-    /// Smallest ratio in percent of the allele fractions that explains the count in the normal; `None` if none does
-    /// up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`].
-    fn tumour_in_normal_percent(&self) -> Option<u8> {
-        let [normal, tumour] = self.kmer.map(f64::from);
-        if normal <= self.max_normal_count {
-            return Some(0);
-        }
-        // A germline allele has the same fraction in both samples.
-        let germline = tumour * self.normal_per_tumour;
-        let most = MAX_GERMLINE_COUNT_SHARE * germline;
-        let most =
-            self.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
-        if normal > most {
-            return None;
-        }
-        let explains = |percent: &u8| {
-            let expected = germline * f64::from(*percent) / 100.0;
-            normal <= 1.0 + expected + TUMOUR_IN_NORMAL_DEVIATIONS * expected.sqrt()
-        };
-        (1..=MAX_TUMOUR_IN_NORMAL_PERCENT).find(explains)
-    }
 }
 
 /// Largest ratio, in percent, of the allele fractions in normal and tumour at which somatic alleles are selected.
@@ -259,6 +233,40 @@ impl CandidateSelector {
         self.select_from_root_view(root, |counts| *counts, candidates);
     }
 
+    /// Maximum count of a k-mer in a normal without tumour cells: that of slight contamination.
+    fn max_clean_normal_count(&self, joint: &JointCounts) -> f64 {
+        let tumour = joint.kmer[usize::from(TUMOUR_SAMPLE)];
+        let most = f64::from(tumour) * joint.normal_per_tumour * MAX_CONTAMINATION_SHARE;
+        let most = most.min(match joint.normal_root {
+            Some(root) => 1.0 + f64::from(root) * MIN_GERMLINE_SHARE,
+            None => self.max_normal_count,
+        });
+        // One read of the normal may be an error.
+        if tumour >= MIN_CLEAR_TUMOUR_COUNT.max(2 * self.min_tumour_count) { most.max(1.0) } else { most }
+    }
+
+    /// Smallest ratio in percent of the allele fractions that explains the count in the normal; `None` if none does
+    /// up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`].
+    fn tumour_in_normal_percent(&self, joint: &JointCounts) -> Option<u8> {
+        let [normal, tumour] = joint.kmer.map(f64::from);
+        if normal <= self.max_clean_normal_count(joint) {
+            return Some(0);
+        }
+        // A germline allele has the same fraction in both samples.
+        let germline = tumour * joint.normal_per_tumour;
+        let most = MAX_GERMLINE_COUNT_SHARE * germline;
+        let most =
+            joint.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
+        if normal > most {
+            return None;
+        }
+        let explains = |percent: &u8| {
+            let expected = germline * f64::from(*percent) / 100.0;
+            normal <= 1.0 + expected + TUMOUR_IN_NORMAL_DEVIATIONS * expected.sqrt()
+        };
+        (1..=MAX_TUMOUR_IN_NORMAL_PERCENT).find(explains)
+    }
+
     /// Appends the candidate k-mers of a root with counters of any number of samples. `view` converts these counters
     /// into those of the normal and the tumour.
     pub(crate) fn select_from_root_view<const S: usize>(
@@ -295,22 +303,12 @@ impl CandidateSelector {
             // Where the normal has the root, its own depth predicts the count of a germline allele.
             let ratio =
                 if branching { f64::from(root_in_normal) / f64::from(root_in_tumour) } else { self.normal_depth_ratio };
-            let most = f64::from(tumour) * ratio * MAX_CONTAMINATION_SHARE;
-            let most = if branching {
-                most.min(1.0 + f64::from(root_in_normal) * MIN_GERMLINE_SHARE)
-            } else {
-                most.min(self.max_normal_count)
-            };
-            // One read of the normal may be an error.
-            let most =
-                if tumour >= MIN_CLEAR_TUMOUR_COUNT.max(2 * self.min_tumour_count) { most.max(1.0) } else { most };
             let joint = JointCounts {
                 kmer: [normal, tumour],
                 normal_per_tumour: ratio,
-                max_normal_count: most,
                 normal_root: branching.then_some(root_in_normal),
             };
-            let Some(tumour_in_normal_percent) = joint.tumour_in_normal_percent() else { continue };
+            let Some(tumour_in_normal_percent) = self.tumour_in_normal_percent(&joint) else { continue };
             let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
             let kmer = (first << (2 * (self.k - 1)) | root.root << 2 | last) & mask(self.k);
             let reverse = reverse_complement_kmer(kmer, self.k);
