@@ -572,28 +572,21 @@ fn log_library_properties(outcome: &CallSummary) {
              none is removed as a duplicate"
         );
     }
-    if let Some(share) = summary.tumour_in_normal.filter(|share| share.low >= MIN_REPORTED_TUMOUR_IN_NORMAL) {
+    let admixture = &outcome.admixture;
+    if admixture.tumour_in_normal_ratio > 0.0 {
         info!(
-            "about {:.0}% of the cells of the normal are tumour cells: calling allows for them, but misses more variants than \
-             with a clean normal",
-            100.0 * share.value
+            "the normal has alleles of the tumour, at up to {:.0}% of their fractions in the tumour: calling allows for tumour cells \
+             in the normal, but misses more variants than with a clean normal",
+            100.0 * admixture.tumour_in_normal_ratio
         );
     }
-    let foreign = summary.pair.as_ref().and_then(|pair| pair.contamination[1]);
-    if let Some(foreign) = foreign.filter(|foreign| foreign.share.low >= MIN_REPORTED_FOREIGN_SHARE) {
+    if let Some(foreign) = &admixture.foreign_dna {
+        let [low, high] = foreign.share.map(|share| 100.0 * share);
         info!(
-            "about {:.1}% of the tumour's DNA is of another person: variants as frequent as that get the FILTER contamination",
-            100.0 * foreign.share.value
+            "{low:.1} to {high:.1}% of the tumour's DNA is of another person: variants as frequent as that get the FILTER contamination"
         );
     }
 }
-
-/// Lower end of the interval of the share of tumour cells in the normal from which it is logged. Chosen: a lower share
-/// changes few calls.
-const MIN_REPORTED_TUMOUR_IN_NORMAL: f64 = 0.02;
-/// Lower end of the interval of the share of another person's DNA in the tumour from which it is logged. Chosen: as used
-/// in calling.
-const MIN_REPORTED_FOREIGN_SHARE: f64 = 0.005;
 
 /// Logs the warnings that a user must read before trusting the calls.
 fn log_warnings(outcome: &CallSummary) {

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::candidate_kmer::KmerDepths;
 use crate::event::EventClass;
-use crate::genotype::{AlleleSupport, TumourSupport};
+use crate::genotype::{Admixture, AlleleSupport, TumourSupport};
 use crate::ledger::Ledger;
 use crate::resources::Resources;
 use crate::sample_summary::SampleSummary;
@@ -70,6 +70,9 @@ pub struct CallSummary {
     /// Share of the sites known in both samples at which the normal and the tumour have different alleles. `None` if
     /// the share is so small that the samples may be of one person.
     pub genotype_mismatch_rate: Option<f64>,
+    /// What genotyping allowed for besides the cells that the samples should have.
+    #[serde(skip)]
+    pub admixture: Admixture,
     /// Names and lengths of the sequences that calls are placed on.
     pub sequences: Vec<(String, u64)>,
     /// All calls by position, including those that failed a filter. Only calls that pass are serialized, because the
@@ -106,6 +109,7 @@ impl CallSummary {
             ledger: Ledger::default(),
             errors: self.errors.clone(),
             genotype_mismatch_rate: self.genotype_mismatch_rate,
+            admixture: self.admixture,
             sequences: self.sequences.clone(),
             calls: Vec::new(),
         }

@@ -59,6 +59,8 @@ pub struct FinishedCall {
     /// Share of the sites at which the normal and a tumour have different alleles, of the tumour with the highest
     /// share; `None` if the samples may be of one person.
     pub genotype_mismatch_share: Option<f64>,
+    /// What genotyping allowed for besides the cells that the samples should have.
+    pub admixture: Admixture,
     /// Reports of the traced variants.
     pub traces: Vec<TraceReport>,
     /// For each tumour the library properties of this tumour and the normal.
@@ -210,6 +212,7 @@ impl GenotypingUnit<'_> {
             events,
             samples: self.samples.clone(),
             genotype_mismatch_share: estimate_genotype_mismatch_share(&counts),
+            admixture,
             depths: KmerDepths::from_spectra(&counts.spectra),
             spectra: counts.spectra,
             bases: counts.bases,
