@@ -3,7 +3,7 @@
 # the device alone, then calls it without and with the device. Results are compared byte by byte; a difference ends the bench.
 #
 # usage: bench/gpu.sh [--device DEVICE] [--genome-length BP] [--k K] [--memory GB] [--threads N] [--rounds N] [--out DIR]
-#   --device DEVICE      number or name, as `genuma topology` shows it (0)
+#   --device DEVICE      number or name, as `genuma topology` shows it (the first GPU; 0 if there is none)
 #   --genome-length BP   of the made genome, at 30x each (100000000: 3 Gbp of reads a sample)
 #   --k K                length of k-mers (31)
 #   --memory GB          of the process (16)
@@ -17,7 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-device=0 length=100000000 k=31 memory=16 threads=$(nproc) rounds=3 out=target/bench-gpu
+device= length=100000000 k=31 memory=16 threads=$(nproc) rounds=3 out=target/bench-gpu
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
     echo "gpu: $1 needs a value, or is no option: see the head of bench/gpu.sh" >&2
@@ -41,6 +41,8 @@ done
 
 genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --quiet --release --locked --package genuma
+# PoCL presents the CPUs as a device, often as device 0.
+[ -n "$device" ] || device=$("$genuma" topology | awk '/: GPU,/ { print $1; found = 1; exit } END { if (!found) print 0 }')
 mkdir -p "$out"
 data=$out/data-$length
 if [ ! -f "$data/truth.vcf" ]; then
