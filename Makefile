@@ -76,6 +76,11 @@ bench-called: ## score Mutect2 and Delly on what genuma's own engine aligns besi
 	@scripts/setup.sh build bench
 	@bench/called.sh $(ARGS)
 
+bench-rare-alleles: ## recall of alleles of 0.5 to 2 % in deep libraries, with reads of another simulator; ARGS="--genome FASTA --seeds 1,2" for real sequence
+	@scripts/setup.sh build
+	cargo build --release --locked --package genuma
+	@bench/rare_alleles.py $(ARGS)
+
 bench-cells: ## score `genuma call` over depths, purities and dirty libraries; ARGS="--peers yes" for Mutect2 and Delly beside it
 	@scripts/setup.sh build
 	@bench/cells.sh $(ARGS)

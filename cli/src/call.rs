@@ -23,6 +23,7 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::ledger::{OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
@@ -116,6 +117,11 @@ pub(crate) struct Args {
     /// variant several of these normals have (see --panel-least) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
+    /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a tabix
+    /// index makes it fast. Alleles that are common in the population need more evidence against a germline origin,
+    /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
+    #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
+    known: Option<PathBuf>,
     /// Target intervals of an exome or a panel of genes: BED, plain or gzip'd, or a Picard interval list. Calls outside
     /// the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
@@ -215,7 +221,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     let panel = job.panel.as_ref().map(PanelOfNormals::table_path);
     let targets = job.targets.as_ref().map(|targets| targets.path.as_path());
-    let other_inputs = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets);
+    let known = job.known.as_ref().map(|known| known.path.as_path());
+    let other_inputs =
+        job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets).chain(known);
     let inputs = job.lanes.iter().flat_map(Lane::paths).chain(other_inputs);
     let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
     let checked =
@@ -345,6 +353,7 @@ impl Args {
             path,
             padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
         });
+        let known = self.known.clone().map(|path| KnownVariants { path });
         let store = UnitStore {
             work_folder: work,
             fingerprint: fingerprint_inputs(
@@ -354,6 +363,7 @@ impl Args {
                 self.screen.as_deref(),
                 panel.as_ref(),
                 targets.as_ref(),
+                known.as_ref(),
                 &params,
             )?,
             resume: self.resume,
@@ -370,6 +380,7 @@ impl Args {
             store,
             traced_variants: why,
             panel,
+            known,
         })
     }
 }
@@ -511,6 +522,7 @@ fn fingerprint_inputs(
     screen: Option<&Path>,
     panel: Option<&PanelOfNormals>,
     targets: Option<&TargetsOption>,
+    known: Option<&KnownVariants>,
     params: &CallParams,
 ) -> anyhow::Result<String> {
     let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
@@ -548,6 +560,10 @@ fn fingerprint_inputs(
         Some(option) => {
             fingerprint.with_file("targets", &option.path)?.with_parameter("target-padding", option.padding_bp)
         }
+        None => fingerprint,
+    };
+    let fingerprint = match known {
+        Some(known) => fingerprint.with_file("known", &known.path)?,
         None => fingerprint,
     };
     Ok(fingerprint.into_text())

@@ -145,6 +145,7 @@ fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, w
     let out = args.out.as_ref().unwrap_or(&plan.out);
     let job = CallJob {
         panel: plan.call.panel.clone(),
+        known: plan.call.known.clone(),
         lanes: plan.lanes.clone(),
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
@@ -198,7 +199,7 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
                 .try_for_each(|path| plan.check_unchanged(&plan.call.samples.display_name(lane.sample.into()), path))?;
         }
     }
-    let DistributedCall { reference, screen, panel, targets, .. } = &plan.call;
+    let DistributedCall { reference, screen, panel, targets, known, .. } = &plan.call;
     if let Some(path) = reference
         && matches!(step.kind, StepKind::Count | StepKind::Pick | StepKind::Place | StepKind::Finish)
     {
@@ -208,6 +209,11 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
         && step.kind == StepKind::Finish
     {
         plan.check_unchanged("panel", &panel.table)?;
+    }
+    if let Some(known) = known
+        && step.kind == StepKind::Finish
+    {
+        plan.check_unchanged("known", &known.path)?;
     }
     if let Some(targets) = targets
         && matches!(step.kind, StepKind::Count | StepKind::Finish)

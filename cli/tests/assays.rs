@@ -202,6 +202,82 @@ fn shallow_normals_leave_a_record_of_each_change() {
     assert!(missing.len() * 8 <= truth.len(), "{missing:?}");
 }
 
+/// A shallow normal cannot exclude germline variants, but known variants of the population do: nearly all other
+/// variants of the tumour then pass.
+#[test]
+fn known_variants_take_the_place_of_a_deep_normal() {
+    let data = Data::simulate(
+        "known",
+        &[
+            "--genome-length",
+            "100000",
+            "--snvs",
+            "30",
+            "--indels",
+            "10",
+            "--svs",
+            "0",
+            "--seed",
+            "17",
+            "--depth-tumor",
+            "60",
+            "--depth-normal",
+            "5",
+            "--purity",
+            "0.9",
+        ],
+    );
+    let [_, without, _] = score(&data, &call_pair(&data, &[]));
+    let germline = fs::read_to_string(data.folder.join("germline.vcf")).expect("the germline variants");
+    let known: String = germline
+        .lines()
+        .map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
+            [contig, pos, id, reference, alternative, ..] if !line.starts_with('#') => {
+                format!("{contig}\t{pos}\t{id}\t{reference}\t{alternative}\t.\tPASS\tAF=0.1\n")
+            }
+            _ => format!("{line}\n"),
+        })
+        .filter(|line| line.starts_with("##") || !line.starts_with('#'))
+        .collect();
+    let plain = data.folder.join("known.vcf");
+    fs::write(&plain, &known).expect("a file");
+    let out = call_pair(&data, &["--known", plain.to_str().expect("a path")]);
+    let [all, found, wrong] = score(&data, &out);
+    assert!(without * 2 < all && found * 100 >= all * 85 && wrong == 0, "{all}: {without}, {found} and {wrong}");
+    let vcf = vcf_text(&out);
+    let listed = vcf.lines().filter(|line| line.contains(";POPAF=1.00"));
+    let filters: Vec<&str> = listed.filter_map(|line| line.split('\t').nth(6)).collect();
+    assert!(filters.len() > 3 && filters.iter().all(|filter| filter.contains("germline")), "{filters:?}");
+
+    // The same from a file that has an index.
+    let indexed = common::bgzip(data.folder.join("known.vcf.gz"), known.as_bytes());
+    let tabix = std::process::Command::new("tabix").args(["-p", "vcf"]).arg(&indexed).output();
+    match tabix {
+        Ok(done) if done.status.success() => {
+            let by_index = call_pair(&data, &["--known", indexed.to_str().expect("a path")]);
+            let records = |vcf: &str| vcf.lines().filter(|line| !line.starts_with("##")).collect::<Vec<_>>().join("\n");
+            assert_eq!(records(&vcf_text(&by_index)), records(&vcf));
+        }
+        _ => common::skipped("the call with an index: tabix is missing or failed"),
+    }
+
+    // The same from a distributed call.
+    let [store, parts] = ["run", "parts"].map(|name| data.folder.join(name));
+    let [store_text, known_text] = [&store, &plain].map(|path| path.to_str().expect("a path").to_owned());
+    let plan = ["--known", &known_text, "--plan", &store_text, "--shards", "1", "--parts", "1"];
+    run(data.call_with(&parts, &plan)).assert_success();
+    for name in ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"] {
+        run(["step", &store_text, name, "1", "-q"]).assert_success();
+    }
+    assert_eq!(vcf_text(&parts), vcf);
+
+    // A file of another genome build.
+    let other = data.folder.join("other.vcf");
+    fs::write(&other, "##fileformat=VCFv4.2\nnone\t5\t.\tA\tC\t.\t.\tAF=0.1\n").expect("a file");
+    let refused = run(data.call_with(&data.folder.join("refused"), &["--known", other.to_str().expect("a path")]));
+    assert!(refused.stderr.contains("has contig \"none\" and others, but none of the reference"), "{}", refused.stderr);
+}
+
 #[test]
 fn tumour_cells_in_the_normal_do_not_hide_changes() {
     let data = Data::simulate(

@@ -206,6 +206,9 @@ fn header_command_line(job: &CallJob) -> String {
         let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
         line += &format!(" --panel {name} --panel-least {}", panel.min_normals);
     }
+    if let Some(name) = job.known.as_ref().and_then(|known| known.path.file_name()) {
+        line += &format!(" --known {}", name.to_string_lossy());
+    }
     if let Some(option) = &job.targets {
         let name = option.path.file_name().unwrap_or_default().to_string_lossy();
         line += &format!(" --targets {name} --target-padding {}", option.padding_bp);

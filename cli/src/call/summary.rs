@@ -44,6 +44,7 @@ pub(crate) fn build_summary(
         inputs: (0..).take(job.samples.len()).map(|sample| input_paths(&job.lanes, sample)).collect(),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
+        known: job.known.as_ref().map(|known| known.path.display().to_string()),
         targets: finished.targets.as_ref().map(|targets| targets.summary.clone()),
         k: job.params.k,
         resources: job.resources.clone(),

@@ -9,6 +9,7 @@ use genuma_kmers::{ExpectedInput, bin_grid, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, count_known_bases};
 use genuma_somatic::target_depth::TargetsOption;
@@ -84,6 +85,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         reference: job.reference.as_deref().map(canonical_path).transpose()?,
         screen: job.screen.as_deref().map(canonical_path).transpose()?,
         panel: job.panel.as_ref().map(with_canonical_table).transpose()?,
+        known: job.known.as_ref().map(with_canonical_known).transpose()?,
         targets: job.targets.as_ref().map(with_canonical_targets).transpose()?,
         genome_bases,
         params: job.params.clone(),
@@ -143,6 +145,11 @@ fn canonical_path(path: &Path) -> anyhow::Result<PathBuf> {
 /// The panel with the absolute path of its table.
 fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals> {
     Ok(PanelOfNormals { table: canonical_path(&panel.table)?, ..panel.clone() })
+}
+
+/// The known variants with the absolute path of their file.
+fn with_canonical_known(known: &KnownVariants) -> anyhow::Result<KnownVariants> {
+    Ok(KnownVariants { path: canonical_path(&known.path)? })
 }
 
 /// The option with the absolute path of the targets.

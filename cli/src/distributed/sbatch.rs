@@ -90,6 +90,7 @@ mod tests {
     fn the_example_is_such_a_script() {
         let call = DistributedCall {
             panel: None,
+            known: None,
             shards: vec![Vec::new(); 3],
             samples: genuma_somatic::sample_names::SampleNames::default(),
             grid: BinGrid { num_partitions: 2, bins_per_partition: 8 },

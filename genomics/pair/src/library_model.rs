@@ -96,6 +96,14 @@ impl LibraryModel {
         std::iter::once(&pooled).chain(models).map(|model| model.tumour.error_rate).collect()
     }
 
+    /// The highest error rate of good bases of all tumours and, if it is known, of the normal; `None` if that of a
+    /// tumour is unknown.
+    pub fn highest_error_rate(models: &[LibraryModel]) -> Option<f64> {
+        let normal = models.first().and_then(|model| model.normal.error_rate);
+        let tumours = models.iter().map(|model| model.tumour.error_rate).reduce(|a, b| Some(a?.max(b?))).flatten();
+        tumours.map(|rate| rate.max(normal.unwrap_or(0.0)))
+    }
+
     /// Describes several tumours of one person as one library, with the highest of their error rates.
     pub fn pool_tumours(models: &[LibraryModel]) -> LibraryModel {
         let pool = |a: LibraryModel, b: LibraryModel| {

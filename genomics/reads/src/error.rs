@@ -65,6 +65,16 @@ pub enum Error {
         /// What is wrong with the line.
         fault: TargetFault,
     },
+    /// A file of known variants cannot be used.
+    #[error("{}: {}{fault}", path.display(), line_prefix(*line))]
+    KnownVariants {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number, counted from 1; 0 if no line is meant.
+        line: u64,
+        /// What is wrong.
+        fault: KnownVariantsFault,
+    },
     /// The list of mate files has an odd number of files.
     #[error(
         "{}: has no mate file: give the files of read 1 and read 2 alternately, or use the option for interleaved mates",
@@ -122,6 +132,11 @@ impl Error {
     pub(crate) fn in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
         Error::Record { path: path.into(), record, slice_start: None, fault }
     }
+}
+
+/// The prefix of a message about a line; empty for line 0.
+fn line_prefix(line: u64) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
 }
 
 /// Describes the start of the slice in which records are counted; empty for the start of the file.
@@ -357,6 +372,28 @@ pub enum LineFault {
     /// A byte that is not an IUPAC letter.
     #[error("{0} is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
+}
+
+/// Why a file of known variants cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KnownVariantsFault {
+    /// The gzip stream is damaged or truncated.
+    #[error("damaged gzip data ({0}): copy or make the file again")]
+    Gzip(String),
+    /// The file does not begin with a VCF header.
+    #[error("not a VCF file, whose first line is ##fileformat=VCF...: give VCF, plain or compressed (not BCF)")]
+    NotVcf,
+    /// A record has too few columns.
+    #[error("has fewer than 7 columns: make the file again")]
+    MissingColumns,
+    /// POS is not a whole number.
+    #[error("\"{0}\" is not a position: make the file again")]
+    Position(String),
+    /// The reference has none of the contigs.
+    #[error(
+        "has contig \"{0}\" and others, but none of the reference: give a file of the same genome build, or rename its contigs with `bcftools annotate --rename-chrs`"
+    )]
+    NoSharedContig(String),
 }
 
 /// What is wrong with a line of a targets file.

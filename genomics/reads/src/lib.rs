@@ -41,6 +41,8 @@ mod estimate;
 pub mod fasta;
 
 pub mod targets;
+pub mod population_frequencies;
+mod text_lines;
 
 pub mod dna;
 

@@ -6,13 +6,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use genuma_work::ProgressCounters;
-
 use crate::error::{Error, FileFault, TargetFault};
-use crate::inflate::{DecompressError, Decompressor, FileAccess};
-
-/// Bytes per read call.
-const CHUNK_BYTES: usize = 64 << 10;
+use crate::text_lines::for_each_line;
 
 /// One target interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +50,12 @@ impl Targets {
             is_interval_list: false,
             intervals: Vec::new(),
         };
-        for_each_line(path, |line| parser.parse_line(line))?;
+        let error_at = |line, fault| Error::Target { path: path.into(), line, fault };
+        for_each_line(
+            path,
+            |number, line| parser.parse_line(line).map_err(|fault| error_at(number, fault)),
+            |number, damage| error_at(number, TargetFault::Gzip(damage)),
+        )?;
         if parser.intervals.is_empty() {
             return Err(Error::in_file(path, FileFault::NoTargets));
         }
@@ -162,39 +162,6 @@ impl TargetParser<'_> {
         let bare = if matches!(bare, "M" | "MT") { ["M", "MT"] } else { [bare, bare] };
         let names = bare.into_iter().flat_map(|bare| [bare.to_owned(), format!("chr{bare}")]);
         names.into_iter().find(|name| self.index.contains_key(name.as_str()))
-    }
-}
-
-/// Calls `parse` with each line of a text file, plain or gzip'd.
-fn for_each_line(path: &Path, mut parse: impl FnMut(&str) -> Result<(), TargetFault>) -> Result<(), Error> {
-    let progress = ProgressCounters::default();
-    let mut inflate = Decompressor::open(path, &progress, &FileAccess::default())?;
-    let (mut text, mut line_number) = (Vec::new(), 1);
-    let error_at = |line, fault| Error::Target { path: path.into(), line, fault };
-    loop {
-        let kept = text.len();
-        text.resize(kept + CHUNK_BYTES, 0);
-        let n = inflate.fill_buffer(&mut text[kept..]).map_err(|damage| match damage {
-            DecompressError::Io(source) => Error::Read { path: path.into(), source },
-            DecompressError::ContentChanged(at) => Error::in_file(path, FileFault::ContentChanged(at)),
-            DecompressError::Truncated => error_at(line_number, TargetFault::Gzip("they end too early".to_owned())),
-            DecompressError::Corrupt(what) => error_at(line_number, TargetFault::Gzip(what)),
-        })?;
-        text.truncate(kept + n);
-        // At the end of the file the last line may have no line end.
-        let complete = match n {
-            0 => text.len(),
-            _ => memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1),
-        };
-        for line in text[..complete].split_inclusive(|&byte| byte == b'\n') {
-            parse(String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']))
-                .map_err(|fault| error_at(line_number, fault))?;
-            line_number += 1;
-        }
-        text.drain(..complete);
-        if n == 0 {
-            return Ok(());
-        }
     }
 }
 

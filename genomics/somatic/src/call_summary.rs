@@ -32,6 +32,9 @@ pub struct CallSummary {
     /// Path of the panel of normals, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panel: Option<String>,
+    /// Path of the known variants, if any were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
     /// The targets and their depths, if targets were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetSummary>,
@@ -93,6 +96,7 @@ impl CallSummary {
             inputs: Vec::new(),
             reference: self.reference.clone(),
             panel: self.panel.clone(),
+            known: self.known.clone(),
             targets: self.targets.as_ref().map(|targets| targets.summary_of_pair(sample)),
             k: self.k,
             resources: self.resources.clone(),

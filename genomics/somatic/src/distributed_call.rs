@@ -39,6 +39,7 @@ use crate::count::{CallCounts, CountingUnit, PartitionCountResult, ShardScatterR
 use crate::error::Error;
 use crate::genotyping::{self, FinishedCall, GenotypingUnit};
 use crate::group_assembly::{self, GroupAssembler, GroupAssemblyParams};
+use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges;
@@ -67,6 +68,9 @@ pub struct DistributedCall {
     /// The panel of normals. A plan without one omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel: Option<PanelOfNormals>,
+    /// Known variants with population frequencies. A plan without them omits this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownVariants>,
     /// Target intervals. A plan without them omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsOption>,
@@ -552,6 +556,7 @@ impl StepRunner<'_> {
             tracer: None,
             panel,
             targets,
+            known: self.call.known.as_ref(),
         };
         genotyping.run_genotyping()
     }

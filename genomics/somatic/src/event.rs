@@ -81,6 +81,9 @@ pub struct CallThresholds {
     pub has_fold_back_artefacts: bool,
     /// Number of bases known in both samples.
     pub known_bases: u64,
+    /// Whether qualities are raised if the sample has more mutations than the prior assumes: where the error rate is
+    /// measured and not only bounded.
+    pub may_raise_quality: bool,
     /// Minimum somatic quality (Phred) of a call that passes.
     pub min_quality: f64,
 }
@@ -95,6 +98,7 @@ impl CallThresholds {
         CallThresholds {
             has_fold_back_artefacts: trimmed.fold_back_fraction() > MIN_FOLD_BACK_SHARE,
             known_bases: bases,
+            may_raise_quality: false,
             min_quality,
         }
     }
@@ -167,13 +171,14 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
 /// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
 /// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
 /// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
-/// qualities are lowered. If many calls are certain the qualities are not raised, as this would add more errors than
-/// calls.
-fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_quality: f64) {
-    if bases == 0 {
+/// qualities are lowered. If many calls are certain the qualities are raised only where the error rate is measured:
+/// elsewhere this would add more errors than calls.
+fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThresholds) {
+    if thresholds.known_bases == 0 {
         return;
     }
-    let expected = bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
+    let max_shift = if thresholds.may_raise_quality { f64::INFINITY } else { 0.0 };
+    let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
         let is = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
         let filtered = |c: &VariantCall| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
@@ -189,7 +194,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
             shift = ((expected_true + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls)
                 / (expected + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls))
                 .ln()
-                .min(0.0);
+                .min(max_shift);
         }
         let shift = shift * 10.0 / std::f64::consts::LN_10;
         for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {
@@ -197,7 +202,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
                 continue;
             }
             genotype.quality = (genotype.quality + shift).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
-            if genotype.quality < min_quality {
+            if genotype.quality < thresholds.min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {
                 genotype.filters.remove(&Filter::LowQuality);
@@ -209,7 +214,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], bases: u64, min_qualit
 /// Builds the events: merges copies of one change and pairs junctions. Events are sorted by the position of their
 /// first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
-    adjust_quality_by_frequency(&mut calls, thresholds.known_bases, thresholds.min_quality);
+    adjust_quality_by_frequency(&mut calls, thresholds);
     filter_two_molecule_calls(&mut calls);
     let links = collect_phase_links(&calls);
     calls.sort_by(|a, b| {

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::known_variants::PopulationFrequency;
 use crate::molecule_vote::MoleculeVote;
 use crate::sequencing_errors;
 use crate::slippage::SlippageRate;
@@ -66,7 +67,8 @@ pub enum Filter {
     LowQuality,
     /// Fewer than three distinct molecules.
     FewReads,
-    /// The normal has the allele as often as a germline variant.
+    /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
+    /// has too few reads to exclude it.
     Germline,
     /// The normal has more of the allele than errors and slight contamination explain.
     TumourInNormal,
@@ -98,7 +100,11 @@ impl Filter {
     pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 14] = [
         (Filter::LowQuality, "low_quality", "Quality below the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
-        (Filter::Germline, "germline", "The normal has the allele as often as a germline variant"),
+        (
+            Filter::Germline,
+            "germline",
+            "The normal has the allele as often as a germline variant, or the allele is common in the population and the normal has too few reads to exclude it",
+        ),
         (
             Filter::TumourInNormal,
             "tumour_in_normal",
@@ -200,6 +206,8 @@ pub struct GenotypingParams {
     pub mapq: u8,
     /// Probability that a molecule without the change shows it although its bases are good.
     pub error_probability: f64,
+    /// How frequent the allele is in the population.
+    pub population_frequency: PopulationFrequency,
     /// What other cells the samples contain.
     pub admixture: Admixture,
     /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
@@ -257,6 +265,7 @@ impl GenotypingParams {
                 ErrorFrequency::Common => sequencing_errors::ERROR_MODEL_PARAMS.common_error_probability,
                 ErrorFrequency::Rare => sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability,
             },
+            population_frequency: PopulationFrequency::default(),
             admixture: Admixture::default(),
             has_fixed_ends: false,
         }
@@ -490,10 +499,10 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // This does not hold for repeat lengths: reads that end in the repeat support no allele.
     let expected = if n.alternative == 0 && params.error_frequency == ErrorFrequency::Rare { expected } else { 0.0 };
     // docs/model/genotype.md (8)
-    let against_germline = (somatic - germline).max(expected) - GENOTYPE_MODEL_PARAMS.missed_germline_log_odds;
+    let against_germline = (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds();
     // docs/model/genotype.md (9)
-    let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10)
-        .clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+    let phred = |log_odds: f64| log_odds * 10.0 / std::f64::consts::LN_10;
+    let quality = phred(against_error.min(against_germline)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
     let supporting = || tumour.iter().filter(|v| v.supports_alternative());
     let median = |votes: &mut dyn Iterator<Item = &MoleculeVote>| {
@@ -546,7 +555,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     };
     let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
         && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells);
-    filter(germline_like, Filter::Germline);
+    let known_germline = params.population_frequency.listed().is_some() && phred(against_germline) < params.min_quality;
+    filter(germline_like || known_germline, Filter::Germline);
     let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
         // docs/model/genotype.md (13)
         let other_person = log_likelihood(normal, 0.0) + over(&|votes| foreign.log_likelihood(votes));
@@ -561,7 +571,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(alike && !germline_like, Filter::TumourInNormal);
     // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
-    filter(seen < f64::from(GENOTYPE_MODEL_PARAMS.min_normal_depth), Filter::NormalDepth);
+    filter(seen < f64::from(params.population_frequency.min_normal_depth()), Filter::NormalDepth);
     let random_ends = !params.has_fixed_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
     filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);

@@ -10,6 +10,10 @@ pub(crate) struct GenotypeModelParams {
     /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
+    /// Share of the germline variants of a person that are not among the known variants (15). Unit: share of variants.
+    /// Source: chosen; a few in a hundred germline variants of a person are not in large population files. If higher:
+    /// more depth in the normal is needed for alleles that are not known.
+    pub(crate) unlisted_germline_share: f64,
     /// Prior odds of a normal without tumour cells (7). Unit: natural-log units. Source: empirical; not fitted. If
     /// higher: fewer tumour reads are tolerated in the normal.
     pub(crate) pure_normal_log_odds: f64,
@@ -32,6 +36,10 @@ pub(crate) struct GenotypeModelParams {
     /// Minimum number of molecules of the normal that support an allele (10). Unit: molecules. Source: empirical; not
     /// fitted. If higher: more calls are filtered at low depth.
     pub(crate) min_normal_depth: u32,
+    /// Minimum number of molecules of the normal that support an allele if known variants are given (10). Unit:
+    /// molecules. Source: chosen; the prior (15) replaces most of the normal's evidence. If higher: more calls are
+    /// filtered at low depth.
+    pub(crate) min_normal_depth_known: u32,
     /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (10). Unit:
     /// natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal are
     /// filtered.
@@ -125,6 +133,7 @@ pub(crate) struct GenotypeModelParams {
 pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
     somatic_prior_log_odds: 11.0,
     missed_germline_log_odds: 2.4,
+    unlisted_germline_share: 0.03,
     pure_normal_log_odds: 2.5,
     min_quality: 8.0,
     max_quality: 999.0,
@@ -132,6 +141,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     min_molecules_rare_error: 2,
     max_two_molecule_call_share: 0.1,
     min_normal_depth: 6,
+    min_normal_depth_known: 2,
     min_tumour_excess: 2.2,
     min_tumour_excess_one_molecule: 1.0,
     min_forgiving_quality: 20.0,

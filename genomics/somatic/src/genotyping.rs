@@ -21,6 +21,7 @@ use crate::count::{CallCounts, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
 use crate::genotype::{Admixture, ForeignDna};
+use crate::known_variants::{KnownFrequencies, KnownVariants};
 use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairs};
@@ -107,6 +108,8 @@ pub(crate) struct GenotypingUnit<'a> {
     pub panel: Option<PanelCounts>,
     /// The targets, if there are any.
     pub targets: Option<(&'a TargetsOption, Targets)>,
+    /// Known variants with population frequencies, if there are any. They need a reference.
+    pub known: Option<&'a KnownVariants>,
 }
 
 /// Minimum share of the k-mers known in both samples at which the samples have different alleles if they are of two
@@ -120,7 +123,10 @@ pub fn call_thresholds(counts: &CallCounts, params: &CallParams) -> CallThreshol
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most =
         tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
-    CallThresholds::from_trimmed_reads(&most, count_known_bases(&counts.spectra), params.min_quality)
+    CallThresholds {
+        may_raise_quality: LibraryModel::highest_error_rate(&counts.library_models).is_some(),
+        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(&counts.spectra), params.min_quality)
+    }
 }
 
 impl GenotypingUnit<'_> {
@@ -143,6 +149,7 @@ impl GenotypingUnit<'_> {
             mut tracer,
             panel,
             targets,
+            known,
             ..
         } = self;
         let thresholds = call_thresholds(&counts, self.params);
@@ -165,12 +172,16 @@ impl GenotypingUnit<'_> {
             "contigs with too many changes to compare reads with each change separately",
             crowded,
         );
-        let mut errors = passes.learn_errors(&mut ranges)?;
+        let mut errors = passes.learn_errors(&mut ranges, LibraryModel::highest_error_rate(&counts.library_models))?;
         let admixture = known_admixture(&counts, thresholds.has_fold_back_artefacts);
         errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
         errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
-        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture)?;
+        let known = match known.filter(|_| on_reference) {
+            Some(known) => known.look_up_loci(ranges.loci(), &genome, &mut ledger)?,
+            None => KnownFrequencies::default(),
+        };
+        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
             panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
@@ -254,13 +265,13 @@ impl GenotypingPasses<'_> {
         Ok(genome)
     }
 
-    /// Error rates of the recruited reads.
-    fn learn_errors(&self, ranges: &mut LocusRanges) -> Result<ErrorModel, Error> {
+    /// Error rates of the recruited reads. `error_rate` is the rate of good bases measured before selection.
+    fn learn_errors(&self, ranges: &mut LocusRanges, error_rate: Option<f64>) -> Result<ErrorModel, Error> {
         let (threads, n) = (self.threads, ranges.loci().len());
         let mut bases = sequencing_errors::BaseErrorCounts::new(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
         ranges.for_each_range(|loci, contigs, pairs| {
-            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs);
+            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate);
             for (&c, (b, s)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
                 bases.merge_counts(&b);
                 slips[c as usize] = s;
@@ -296,13 +307,14 @@ impl GenotypingPasses<'_> {
         ranges: &mut LocusRanges,
         errors: &ErrorModel,
         admixture: Admixture,
+        known: &KnownFrequencies,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
                 let evidence = loci[l].compute_evidence(loci, pairs, errors);
-                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture)
+                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known)
             };
             let found = map_in_order(contigs.len(), self.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);

@@ -191,7 +191,8 @@ impl KmerMoleculeCounts {
     /// the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the measured error
     /// rates of bases of good quality.
     ///
-    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. A k-mer that only ends of
+    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. This is also asked of k-mers that
+    /// were selected for their number of occurrences: where mates overlap, a molecule has two. A k-mer that only ends of
     /// reads have is not confirmed: it contains a molecular barcode or the rest of a primer or adapter.
     pub fn find_branching_kmers(
         &self,
@@ -208,7 +209,7 @@ impl KmerMoleculeCounts {
                     >= min_high_quality_count_above_errors(here, error_rates[usize::from(candidate.selector)])
             };
             let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
-            candidate.is_branching() && (beyond || (candidate.needs_high_quality() && good())) && inner()
+            candidate.is_branching() && (beyond || good()) && inner()
         };
         group_by_kmer(candidates)
             .enumerate()

@@ -47,6 +47,7 @@ pub mod vcf;
 pub mod export_tables;
 pub mod screen_hits;
 pub mod ledger;
+pub mod known_variants;
 pub mod panel_of_normals;
 pub mod variant_trace;
 mod resources;

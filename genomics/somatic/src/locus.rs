@@ -8,6 +8,7 @@ use crate::evidence::LocusEvidence;
 use crate::fold_back;
 use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
+use crate::known_variants::{KnownFrequencies, PopulationFrequency};
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
@@ -26,6 +27,8 @@ pub struct VariantCall {
     pub genotype: Genotype,
     /// Number of the tumours' molecules at the position, whether they support an allele or not.
     pub tumour_molecules: u32,
+    /// How frequent the change is in the population.
+    pub population_frequency: PopulationFrequency,
     /// Number of normals in the panel that have the change; `None` without a panel.
     pub panel_normals: Option<u32>,
     /// Whether the contig continues after the change as the reverse complement of the sequence before it.
@@ -157,10 +160,12 @@ impl Locus {
     }
 
     /// Error counts of the reads: their bases compared with the contig away from changes, and the lengths of repeats
-    /// next to the changes in the normal.
+    /// next to the changes in the normal. `error_rate` is the measured rate of
+    /// [`sequencing_errors::BaseErrorCounts::count_errors`].
     pub fn count_errors(
         &self,
         pairs: &[RecruitedPair],
+        error_rate: Option<f64>,
     ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
@@ -189,24 +194,27 @@ impl Locus {
                 .collect();
             slips.count_repeat_reads(repeat.unit, repeat.len(), &lengths);
         }
-        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on), slips)
+        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips)
     }
 
     /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
     /// contain.
-    pub fn genotype_changes(
+    pub(crate) fn genotype_changes(
         &self,
         number: usize,
         evidence: &LocusEvidence<'_>,
         least_quality: f64,
         admixture: Admixture,
+        known: &KnownFrequencies,
     ) -> Vec<VariantCall> {
         let small = self.contig.changes.iter().filter(|f| is_small_variant(&f.change)).count();
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
             let (mut votes, slips) = evidence.votes_and_slippage(f);
             let tumours = votes.split_off(TUMOUR_SAMPLE.into());
             let normal = votes.concat();
+            let population_frequency = known.of_change(&contig_change.change);
             let params = genotype::GenotypingParams {
+                population_frequency,
                 error_frequency: evidence.error_frequency_of_change(f),
                 slippage_rate: slips,
                 num_molecules: evidence.count_molecules(f),
@@ -237,6 +245,7 @@ impl Locus {
                 locus,
                 change_index: f,
                 tumour_molecules: molecules,
+                population_frequency,
                 panel_normals: None,
                 supporting_pairs: supporting,
                 phased_changes: in_phase,

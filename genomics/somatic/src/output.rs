@@ -387,6 +387,7 @@ mod tests {
             error_frequency: ErrorFrequency::Common,
             genotype,
             tumour_molecules: 0,
+            population_frequency: Default::default(),
             panel_normals: None,
             is_fold_back: false,
             locus: 0,

@@ -19,6 +19,7 @@ use crate::candidate_kmer::CandidateKmer;
 use crate::count::{self, CallCounts, CountingUnit};
 use crate::genotyping::{self, GenotypingUnit};
 use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
+use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges::{RecruitBuckets, RecruitedPairs};
@@ -57,6 +58,8 @@ pub struct CallJob {
     pub traced_variants: Vec<TracedVariant>,
     /// Panel of normals.
     pub panel: Option<PanelOfNormals>,
+    /// Known variants with population frequencies.
+    pub known: Option<KnownVariants>,
 }
 
 impl CallJob {
@@ -148,6 +151,7 @@ impl CallJob {
             tracer,
             panel,
             targets: self.targets.as_ref().zip(targets),
+            known: self.known.as_ref(),
         };
         genotyping.run_genotyping()
     }

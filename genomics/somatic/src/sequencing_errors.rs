@@ -5,6 +5,7 @@
 //! strand (oxidised guanine reads as T, deaminated cytosine too) from sequencing errors; and the slippage of tandem
 //! repeats ([`crate::slippage`]).
 
+use genuma_pair::error_threshold::min_count_above_expected_errors;
 use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::dna::encode_base;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub(crate) struct ErrorModelParams {
     /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (3). Unit: Phred.
     /// Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
     pub(crate) min_damage_quality: u8,
+    /// Quality of the bases whose error rate is measured before selection, and by which alleles of few reads are
+    /// recognised (8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer bases, fewer columns with
+    /// such alleles.
+    pub(crate) min_good_quality: u8,
     /// Minimum damage rate; keeps its logarithm finite (3). Unit: probability. Source: chosen (lower than any real
     /// rate). If higher: no effect unless rates are that low.
     pub(crate) min_damage_rate: f64,
@@ -73,6 +78,7 @@ pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
     min_bases_per_quality: 5_000,
     min_bases_per_substitution: 20_000,
     min_damage_quality: 25,
+    min_good_quality: 30,
     min_damage_rate: 1e-9,
     max_mismatch_share: 0.06,
     min_allele_share: 0.04,
@@ -121,9 +127,17 @@ impl BaseErrorCounts {
     }
 
     /// Compares reads with the sequence that they are placed on, without the columns that are `left_out`. Columns in
-    /// which several reads differ contain a variant or a paralogue, not errors; they do not count.
-    pub fn count_errors(seq: &[u8], left_out: &[bool], reads: &[ReadOnContig<'_>]) -> BaseErrorCounts {
+    /// which several reads differ contain a variant or a paralogue, not errors; they do not count. In a deep library also
+    /// fewer reads are a variant: those that `error_rate` does not explain, the measured probability of one given wrong
+    /// base of good quality.
+    pub fn count_errors(
+        seq: &[u8],
+        left_out: &[bool],
+        reads: &[ReadOnContig<'_>],
+        error_rate: Option<f64>,
+    ) -> BaseErrorCounts {
         let (mut differing, mut depth) = (vec![0u32; seq.len()], vec![0u32; seq.len()]);
+        let mut good_bases = vec![[0u32; 4]; if error_rate.is_some() { seq.len() } else { 0 }];
         let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
         let mut error_counts = BaseErrorCounts::new(samples);
         let mut kept = Vec::with_capacity(reads.len());
@@ -142,16 +156,31 @@ impl BaseErrorCounts {
             for (i, (b, s)) in bases.iter().zip(reference_bases).enumerate() {
                 depth[start + i] += 1;
                 differing[start + i] += u32::from(b != s);
+                if let Some(bases) = good_bases.get_mut(start + i)
+                    && on.read.qual[from + i] >= ERROR_MODEL_PARAMS.min_good_quality
+                    && let Some(count) = bases.get_mut(usize::from(encode_base(*b)))
+                {
+                    *count += 1;
+                }
             }
             kept.push((on, from, start, num_compared));
         }
-        let counts = |column: usize| {
+        let has_rare_allele = |column: usize| {
+            // docs/model/error_model.md (8)
+            let Some((bases, rate)) = good_bases.get(column).zip(error_rate) else { return false };
+            let limit = min_count_above_expected_errors(f64::from(bases.iter().sum::<u32>()) * rate);
+            let other = (0..4).filter(|&base| base != encode_base(seq[column])).map(|base| bases[usize::from(base)]);
+            other.max().is_some_and(|most| f64::from(most) > limit)
+        };
+        let is_counted = |column: usize| {
             !left_out[column]
+                && !has_rare_allele(column)
                 && f64::from(differing[column])
                     <= (f64::from(depth[column]) * ERROR_MODEL_PARAMS.min_allele_share).max(1.0)
         };
+        let counted_columns: Vec<bool> = (0..seq.len()).map(is_counted).collect();
         for (on, from, start, num_compared) in kept {
-            for i in (0..num_compared).filter(|i| counts(start + i)) {
+            for i in (0..num_compared).filter(|i| counted_columns[start + i]) {
                 let (b, s) = (encode_base(on.read.seq[from + i]), encode_base(seq[start + i]));
                 if b < 4 && s < 4 {
                     let quality = on.read.qual[from + i].min(63);

@@ -46,6 +46,7 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
         "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
         "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
+        "##INFO=<ID=POPAF,Number=A,Type=Float,Description=\"Negative log10 of the allele's frequency among the known variants\">\n",
         "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
     ));
     if samples.has_several_tumours() {
@@ -123,6 +124,9 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference) -> String {
     )
 }
 
+/// Lowest population frequency that is written; a frequency of 0 has no logarithm.
+const MIN_WRITTEN_FREQUENCY: f64 = 1e-9;
+
 fn info_field(record: &VcfRecord) -> String {
     let mut info = format!("SOMATIC;CLASS={}", record.class.class_name());
     if let Some(of) = &record.structural {
@@ -133,6 +137,9 @@ fn info_field(record: &VcfRecord) -> String {
     let tumours = &record.genotype.tumours;
     if !tumours.is_empty() {
         let _ = write!(info, ";SHARED={}", tumours.iter().filter(|tumour| tumour.has).count());
+    }
+    if let Some(frequency) = record.population_frequency {
+        let _ = write!(info, ";POPAF={:.2}", -frequency.max(MIN_WRITTEN_FREQUENCY).log10());
     }
     if let Some(normals) = record.panel {
         let _ = write!(info, ";PANEL={normals}");

@@ -35,6 +35,8 @@ pub struct VcfRecord {
     pub locus: usize,
     /// Genotypes, quality and filters.
     pub genotype: Genotype,
+    /// Frequency of the allele in the population; `None` if it is not among the known variants.
+    pub population_frequency: Option<f64>,
     /// Number of normals of the panel that have the change; `None` without a panel.
     pub panel: Option<u32>,
     /// Position of the first record on the same haplotype, if several records are known to be on it.
@@ -198,6 +200,7 @@ impl RecordBuilder<'_> {
             structural: None,
             locus: call.locus,
             genotype: call.genotype.clone(),
+            population_frequency: call.population_frequency.listed(),
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,

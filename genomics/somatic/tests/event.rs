@@ -13,8 +13,9 @@ use genuma_somatic::locus::VariantCall;
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 
-const CLEAN: CallThresholds = CallThresholds { has_fold_back_artefacts: false, known_bases: 0, min_quality: 8.0 };
-const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, known_bases: 0, min_quality: 8.0 };
+const CLEAN: CallThresholds =
+    CallThresholds { has_fold_back_artefacts: false, known_bases: 0, may_raise_quality: false, min_quality: 8.0 };
+const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, ..CLEAN };
 
 fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
     let genotype = Genotype { quality, ..Genotype::default() };

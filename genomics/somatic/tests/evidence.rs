@@ -550,7 +550,7 @@ fn slips_are_learned_from_the_normals_repeats() {
         ]
         .concat();
         let (pairs, locus) = recruit(&place.compared(), &place.genome(), &pairs);
-        SlippageModel::estimate_rates(&locus.count_errors(&pairs).1).length_probability(1, 12, 11)
+        SlippageModel::estimate_rates(&locus.count_errors(&pairs, None).1).length_probability(1, 12, 11)
     };
     // The tumour's length may be a change; a length in too many of the normal's reads is an allele.
     assert!(learned(0) < 0.01, "{}", learned(0));
@@ -754,7 +754,7 @@ fn tally(seq: &[u8], reads: &[(i32, OwnedRead)], first_forward: bool) -> BaseErr
         .iter()
         .map(|(at, read)| ReadOnContig { sample: TUMOUR_SAMPLE, is_f1r2: first_forward, start: *at, read })
         .collect();
-    BaseErrorCounts::count_errors(seq, &vec![false; seq.len()], &on)
+    BaseErrorCounts::count_errors(seq, &vec![false; seq.len()], &on, None)
 }
 
 #[test]

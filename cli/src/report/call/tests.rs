@@ -96,6 +96,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         inputs: vec![vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
         panel: None,
+        known: None,
         targets: None,
         k: 31,
         resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },

@@ -1,0 +1,299 @@
+//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzip'd, or BGZF
+//! with a tabix index.
+//!
+//! Only the variants that are asked for are kept. With an index (`.tbi`) only the records at their positions are read.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use noodles_core::{Position, Region};
+use noodles_csi::BinningIndex as _;
+use noodles_csi::binning_index::index::header::ReferenceSequenceNames;
+
+use crate::error::{Error, KnownVariantsFault};
+use crate::fasta::Reference;
+use crate::text_lines::for_each_line;
+
+/// A substitution, insertion or deletion as VCF describes it: left-aligned, and with as few bases as possible.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SmallVariant {
+    /// Index of the contig in the reference.
+    pub contig: usize,
+    /// 0-based position of the first base of REF.
+    pub pos: usize,
+    /// REF.
+    pub reference: Vec<u8>,
+    /// ALT.
+    pub alternative: Vec<u8>,
+}
+
+impl SmallVariant {
+    /// The variant without the bases that REF and ALT have in common, except for one anchor base of an indel.
+    pub fn trimmed(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
+        let shorter = reference.len().min(alternative.len());
+        let backward = reference.iter().rev().zip(alternative.iter().rev());
+        let suffix = backward.take(shorter.saturating_sub(1)).take_while(|(a, b)| a == b).count();
+        let [reference, alternative] = [reference, alternative].map(|allele| &allele[..allele.len() - suffix]);
+        let forward = reference.iter().zip(alternative);
+        let prefix = forward.take((shorter - suffix).saturating_sub(1)).take_while(|(a, b)| a == b).count();
+        SmallVariant {
+            contig,
+            pos: pos + prefix,
+            reference: reference[prefix..].to_vec(),
+            alternative: alternative[prefix..].to_vec(),
+        }
+    }
+
+    /// The single-base substitutions of which a substitution of several bases consists; otherwise the variant itself.
+    fn substitutions(&self) -> Vec<SmallVariant> {
+        if self.reference.len() != self.alternative.len() {
+            return vec![self.clone()];
+        }
+        let bases = self.reference.iter().zip(&self.alternative).enumerate();
+        let differing = bases.filter(|(_, (from, to))| from != to);
+        let single = |(i, (from, to)): (usize, (&u8, &u8))| SmallVariant {
+            contig: self.contig,
+            pos: self.pos + i,
+            reference: vec![*from],
+            alternative: vec![*to],
+        };
+        differing.map(single).collect()
+    }
+}
+
+/// Population frequencies of small variants.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PopulationFrequencies {
+    by_variant: HashMap<SmallVariant, f64>,
+    /// Number of variants that were found without a frequency. [`DEFAULT_FREQUENCY`] is assumed for them.
+    pub num_without_frequency: u64,
+}
+
+/// Frequency of a variant whose record has none. Chosen: most records of such files, for example of dbSNP, are rare
+/// variants.
+pub const DEFAULT_FREQUENCY: f64 = 1e-3;
+
+impl PopulationFrequencies {
+    /// Reads the frequencies of `variants` from a VCF file: `AF`, or else `AC` divided by `AN`.
+    ///
+    /// # Errors
+    /// The file or its index cannot be read or is damaged; a line is no VCF record; the file has no contig of the
+    /// reference.
+    pub fn read(path: &Path, genome: &Reference, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
+        let single = variants.iter().flat_map(SmallVariant::substitutions).collect();
+        let mut reader = FrequencyReader { path, genome, wanted: single, found: PopulationFrequencies::default() };
+        let mut index = path.as_os_str().to_owned();
+        index.push(".tbi");
+        if Path::new(&index).exists() { reader.read_indexed(PathBuf::from(index)) } else { reader.read_all() }?;
+        Ok(reader.found)
+    }
+
+    /// Frequency of a variant in the population; `None` if the file does not have it. Of a substitution of several
+    /// bases it is the lowest frequency of its bases.
+    pub fn frequency(&self, variant: &SmallVariant) -> Option<f64> {
+        let single = variant.substitutions();
+        single.iter().map(|variant| self.by_variant.get(variant).copied()).reduce(|a, b| Some(a?.min(b?))).flatten()
+    }
+
+    /// Number of variants found, each base of a substitution of several bases counted.
+    pub fn len(&self) -> usize {
+        self.by_variant.len()
+    }
+
+    /// Whether no variant was found.
+    pub fn is_empty(&self) -> bool {
+        self.by_variant.is_empty()
+    }
+}
+
+struct FrequencyReader<'a> {
+    path: &'a Path,
+    genome: &'a Reference,
+    /// The variants whose frequencies are read.
+    wanted: HashSet<SmallVariant>,
+    found: PopulationFrequencies,
+}
+
+impl FrequencyReader<'_> {
+    fn error_at(&self, line: u64, fault: KnownVariantsFault) -> Error {
+        Error::KnownVariants { path: self.path.into(), line, fault }
+    }
+
+    /// Reads the whole file.
+    fn read_all(&mut self) -> Result<(), Error> {
+        let (mut first_contig, mut has_shared_contig) = (None, false);
+        let path = self.path;
+        for_each_line(
+            path,
+            |number, line| {
+                if number == 1 && !line.starts_with("##fileformat=VCF") {
+                    return Err(self.error_at(number, KnownVariantsFault::NotVcf));
+                }
+                if line.starts_with('#') || line.is_empty() {
+                    return Ok(());
+                }
+                let name = line.split('\t').next().unwrap_or_default();
+                has_shared_contig |= self.genome.contig_index(name).is_some();
+                if first_contig.is_none() {
+                    first_contig = Some(name.to_owned());
+                }
+                self.add_record(line).map_err(|fault| self.error_at(number, fault))
+            },
+            |line, damage| Error::KnownVariants { path: path.into(), line, fault: KnownVariantsFault::Gzip(damage) },
+        )?;
+        match first_contig {
+            Some(example) if !has_shared_contig => Err(self.error_at(0, KnownVariantsFault::NoSharedContig(example))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the records at the positions of the variants by means of a tabix index.
+    fn read_indexed(&mut self, index_path: PathBuf) -> Result<(), Error> {
+        let read_error = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| Error::Read { path, source }
+        };
+        let index = noodles_tabix::fs::read(&index_path).map_err(read_error(&index_path))?;
+        let names = index.header().map(|header| header.reference_sequence_names().clone());
+        let names: ReferenceSequenceNames = names.unwrap_or_default();
+        let is_shared = |name: &[u8]| self.genome.contig_index(&String::from_utf8_lossy(name)).is_some();
+        if !names.iter().any(|name| is_shared(name)) {
+            let example = names.first().map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned());
+            return Err(self.error_at(0, KnownVariantsFault::NoSharedContig(example)));
+        }
+        let file = std::fs::File::open(self.path).map_err(read_error(self.path))?;
+        let mut reader = noodles_csi::io::IndexedReader::new(file, index);
+        let positions: BTreeSet<(usize, usize)> = self.wanted.iter().map(|v| (v.contig, v.pos)).collect();
+        for (contig, pos) in positions {
+            let name = self.genome.contigs[contig].name.as_bytes();
+            if !names.contains(name) {
+                continue;
+            }
+            let Ok(position) = Position::try_from(pos + 1) else { continue };
+            let region = Region::new(name, position..=position);
+            let records = reader.query(&region).map_err(read_error(self.path))?;
+            let lines: Vec<String> = records
+                .map(|record| record.map(|record| record.as_ref().to_owned()))
+                .collect::<Result<_, _>>()
+                .map_err(read_error(self.path))?;
+            for line in lines {
+                self.add_record(&line).map_err(|fault| self.error_at(0, fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the frequencies of the variants of one record that are wanted.
+    fn add_record(&mut self, line: &str) -> Result<(), KnownVariantsFault> {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().ok_or(KnownVariantsFault::MissingColumns);
+        let [name, pos, _id, reference, alternatives, _qual, _filter] =
+            [next()?, next()?, next()?, next()?, next()?, next()?, next()?];
+        let info = next().unwrap_or_default();
+        let Some(contig) = self.genome.contig_index(name) else { return Ok(()) };
+        let pos: usize = pos.parse().map_err(|_| KnownVariantsFault::Position(pos.to_owned()))?;
+        let reference = reference.to_ascii_uppercase();
+        for (number, alternative) in alternatives.split(',').enumerate() {
+            let is_sequence = |bases: &str| !bases.is_empty() && bases.bytes().all(|base| b"ACGTN".contains(&base));
+            let alternative = alternative.to_ascii_uppercase();
+            if pos == 0 || !is_sequence(&reference) || !is_sequence(&alternative) {
+                continue;
+            }
+            let variant = SmallVariant::trimmed(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
+            for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
+                let frequency = allele_frequency(info, number);
+                self.found.num_without_frequency += u64::from(frequency.is_none());
+                let frequency = frequency.unwrap_or(DEFAULT_FREQUENCY);
+                let known = self.found.by_variant.entry(variant).or_insert(frequency);
+                *known = known.max(frequency);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Frequency of an ALT allele, counted from 0: `AF`, or else `AC` divided by `AN`. `None` if the record has neither.
+fn allele_frequency(info: &str, alternative: usize) -> Option<f64> {
+    let values = |key: &str| info.split(';').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
+    let number = |key: &str, at: usize| values(key)?.split(',').nth(at)?.parse::<f64>().ok();
+    let of_counts = || Some(number("AC", alternative)? / number("AN", 0).filter(|&all| all > 0.0)?);
+    number("AF", alternative).or_else(of_counts).filter(|frequency| (0.0..=1.0).contains(frequency))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::fasta::Contig;
+
+    const HEADER: &str = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
+
+    fn genome() -> Reference {
+        let contig = |name: &str| Contig { name: name.to_owned(), seq: b"ACGTACGTACGTACGTACGT".to_vec() };
+        Reference::from_contigs(vec![contig("chr1"), contig("chr2")])
+    }
+
+    fn variant(pos: usize, reference: &str, alternative: &str) -> SmallVariant {
+        SmallVariant::trimmed(0, pos, reference.as_bytes(), alternative.as_bytes())
+    }
+
+    fn read(text: &str, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        PopulationFrequencies::read(file.path(), &genome(), variants)
+    }
+
+    #[test]
+    fn variants_are_trimmed_to_one_anchor_base() {
+        for (given, pos, reference, alternative) in [
+            (("A", "C"), 7, "A", "C"),
+            (("ACGT", "ACCT"), 9, "G", "C"),
+            (("CAAA", "CAA"), 7, "CA", "C"),
+            (("CA", "CAGA"), 7, "C", "CAG"),
+            (("AC", "GT"), 7, "AC", "GT"),
+        ] {
+            let trimmed = variant(7, given.0, given.1);
+            let expected = (pos, reference.as_bytes().to_vec(), alternative.as_bytes().to_vec());
+            assert_eq!((trimmed.pos, trimmed.reference, trimmed.alternative), expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn frequencies_of_each_alternative_allele_are_found() {
+        let wanted = [
+            variant(2, "G", "A"),
+            variant(2, "G", "T"),
+            variant(4, "A", "AC"),
+            variant(6, "G", "C"),
+            variant(8, "AC", "TG"),
+            variant(10, "G", "T"),
+            variant(12, "AC", "TG"),
+        ];
+        let records = "chr1\t3\t.\tG\tA,T\t.\tPASS\tAF=0.25,0.5\n\
+            chr1\t5\trs1\tACG\tACCG\t.\t.\tAC=3;AN=12\n\
+            chr1\t7\trs2\tG\tC\t.\t.\tRS=5\n\
+            chr1\t9\t.\tA\tT\t.\t.\tAF=0.1\nchr1\t10\t.\tC\tG\t.\t.\tAF=0.2\n\
+            chr1\t13\t.\tA\tT,<DEL>,*\t.\t.\tAF=0.1,0,0\n\
+            chr9\t1\t.\tA\tT\t.\t.\tAF=0.1\n";
+        let found = read(&format!("{HEADER}{records}"), &wanted).unwrap();
+        let frequencies = wanted.each_ref().map(|variant| found.frequency(variant));
+        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_FREQUENCY), Some(0.1), None, None];
+        assert_eq!(frequencies, expected);
+        assert_eq!(found.num_without_frequency, 1);
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_errors() {
+        let wanted = [variant(2, "G", "A")];
+        for (text, message) in [
+            ("chr1\t3\t.\tG\tA\t.\t.\t.\n".to_owned(), "not a VCF file"),
+            (format!("{HEADER}1\t3\t.\tG\tA\t.\t.\tAF=1\n"), "has contig \"1\" and others, but none of the reference"),
+            (format!("{HEADER}chr1\t3\t.\tG\n"), "fewer than 7 columns"),
+            (format!("{HEADER}chr1\tx\t.\tG\tA\t.\t.\tAF=1\n"), "\"x\" is not a position"),
+        ] {
+            let error = read(&text, &wanted).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

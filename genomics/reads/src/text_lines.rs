@@ -1,0 +1,50 @@
+//! Reads small text files line by line, plain or gzip'd.
+
+use std::path::Path;
+
+use genuma_work::ProgressCounters;
+
+use crate::error::{Error, FileFault};
+use crate::inflate::{DecompressError, Decompressor, FileAccess};
+
+/// Bytes per read call.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Calls `parse` with the number, counted from 1, and the text of each line of a file. `damaged_gzip` makes the error
+/// of a damaged gzip stream from the number of the line and a description.
+///
+/// # Errors
+/// The file cannot be read or is damaged, and the errors of `parse`.
+pub(crate) fn for_each_line(
+    path: &Path,
+    mut parse: impl FnMut(u64, &str) -> Result<(), Error>,
+    damaged_gzip: impl Fn(u64, String) -> Error,
+) -> Result<(), Error> {
+    let progress = ProgressCounters::default();
+    let mut inflate = Decompressor::open(path, &progress, &FileAccess::default())?;
+    let (mut text, mut line_number) = (Vec::new(), 1);
+    loop {
+        let kept = text.len();
+        text.resize(kept + CHUNK_BYTES, 0);
+        let n = inflate.fill_buffer(&mut text[kept..]).map_err(|damage| match damage {
+            DecompressError::Io(source) => Error::Read { path: path.into(), source },
+            DecompressError::ContentChanged(at) => Error::in_file(path, FileFault::ContentChanged(at)),
+            DecompressError::Truncated => damaged_gzip(line_number, "they end too early".to_owned()),
+            DecompressError::Corrupt(what) => damaged_gzip(line_number, what),
+        })?;
+        text.truncate(kept + n);
+        // At the end of the file the last line may have no line end.
+        let complete = match n {
+            0 => text.len(),
+            _ => memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1),
+        };
+        for line in text[..complete].split_inclusive(|&byte| byte == b'\n') {
+            parse(line_number, String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']))?;
+            line_number += 1;
+        }
+        text.drain(..complete);
+        if n == 0 {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Known variants: how frequent an allele is in the population determines how probable it is that the patient inherited
+//! it.
+
+use std::path::PathBuf;
+
+use genuma_reads::fasta::Reference;
+use genuma_reads::population_frequencies::{PopulationFrequencies, SmallVariant};
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::error::Error;
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::ledger::Ledger;
+use crate::locus::Locus;
+
+/// A VCF file with allele frequencies of a population.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownVariants {
+    /// Path of the file.
+    pub path: PathBuf,
+}
+
+/// What the known variants say of an allele.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum PopulationFrequency {
+    /// There are no known variants, or they do not have such changes (structural variants).
+    #[default]
+    NoResource,
+    /// The known variants do not have the allele.
+    Unlisted,
+    /// The allele's frequency in the population.
+    Listed(f64),
+}
+
+impl PopulationFrequency {
+    /// Natural logarithm of the prior odds of a germline variant over a somatic one, for an allele of the tumour.
+    pub(crate) fn germline_prior_log_odds(self) -> f64 {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        // docs/model/genotype.md (15)
+        let unlisted = p.missed_germline_log_odds + p.unlisted_germline_share.ln();
+        match self {
+            PopulationFrequency::NoResource => p.missed_germline_log_odds,
+            PopulationFrequency::Unlisted => unlisted,
+            PopulationFrequency::Listed(frequency) => {
+                let carriers = 1.0 - (1.0 - frequency).powi(2);
+                unlisted.max(carriers.ln() + p.somatic_prior_log_odds)
+            }
+        }
+    }
+
+    /// Minimum number of molecules of the normal that support an allele.
+    pub(crate) fn min_normal_depth(self) -> u32 {
+        match self {
+            PopulationFrequency::NoResource => GENOTYPE_MODEL_PARAMS.min_normal_depth,
+            _ => GENOTYPE_MODEL_PARAMS.min_normal_depth_known,
+        }
+    }
+
+    /// The frequency, if the known variants have the allele.
+    pub fn listed(self) -> Option<f64> {
+        match self {
+            PopulationFrequency::Listed(frequency) => Some(frequency),
+            _ => None,
+        }
+    }
+}
+
+impl KnownVariants {
+    /// Reads the frequencies of the small variants of all loci, and adds ledger lines.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no VCF file or does not fit the reference.
+    pub(crate) fn look_up_loci(
+        &self,
+        loci: &[Locus],
+        genome: &Reference,
+        ledger: &mut Ledger,
+    ) -> Result<KnownFrequencies, Error> {
+        let mut variants: Vec<SmallVariant> = loci
+            .iter()
+            .flat_map(|locus| &locus.contig.changes)
+            .filter_map(|finding| small_variant(&finding.change))
+            .collect();
+        variants.sort_unstable();
+        variants.dedup();
+        let found = PopulationFrequencies::read(&self.path, genome, &variants)?;
+        let listed = variants.iter().filter(|variant| found.frequency(variant).is_some()).count() as u64;
+        ledger.add_produced("known", "changes that the known variants have", listed);
+        ledger.add_skipped(
+            "known",
+            "known variants without a frequency: 0.001 is assumed",
+            found.num_without_frequency,
+        );
+        Ok(KnownFrequencies(Some(found)))
+    }
+}
+
+/// Frequencies of the changes of a call; empty without known variants.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFrequencies(Option<PopulationFrequencies>);
+
+impl KnownFrequencies {
+    /// What the known variants say of a change.
+    pub(crate) fn of_change(&self, change: &Change) -> PopulationFrequency {
+        match self.0.as_ref().zip(small_variant(change)) {
+            None => PopulationFrequency::NoResource,
+            Some((known, variant)) => {
+                known.frequency(&variant).map_or(PopulationFrequency::Unlisted, PopulationFrequency::Listed)
+            }
+        }
+    }
+}
+
+/// The change as a small variant; `None` for junctions and novel sequence.
+fn small_variant(change: &Change) -> Option<SmallVariant> {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            Some(SmallVariant::trimmed(*chrom, *pos, reference, alternative))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_alleles_are_more_probably_inherited() {
+        let odds = [
+            PopulationFrequency::Unlisted,
+            PopulationFrequency::Listed(1e-9),
+            PopulationFrequency::Listed(1e-4),
+            PopulationFrequency::Listed(0.3),
+        ]
+        .map(PopulationFrequency::germline_prior_log_odds);
+        assert_eq!(odds[0], odds[1]);
+        assert!(odds[0] < 0.0 && odds[1] < odds[2] && odds[2] < odds[3], "{odds:?}");
+        assert!(PopulationFrequency::NoResource.germline_prior_log_odds() > odds[0]);
+    }
+}
