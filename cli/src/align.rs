@@ -94,7 +94,8 @@ impl From<IndexPlacement> for PlacementRequest {
     Read pairs to a sorted BAM file with duplicates marked:\n    \
     genuma align ref.fa R_1.fq.gz R_2.fq.gz --mark-duplicates -R 'ID:r\\tSM:me' -o me.bam\n  \
     Two lanes, each with its read group:\n    \
-    genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
+    genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz \\\n      \
+    -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
     Interleaved pairs from a pipe, SAM to another pipe:\n    \
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]

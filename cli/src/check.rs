@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{PairCheck, check_lanes};
+use genuma_pair::check::{PairCheck, compare_samples};
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::sketch::SketchParams;
@@ -38,7 +38,8 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
     after_help = "Examples:\n  \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
     With a reference, for better purity and ploidy, and with JSON output:\n    \
-    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json pair.json"
+    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
+    --reference ref.fa --json pair.json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
     progress.unit_started("check", Some(meter.clone()));
-    let checked = check_lanes(&lanes, samples.tumours().len(), SKETCH_PARAMS, threads, &meter)?;
+    let checked = compare_samples(&lanes, samples.tumours().len(), SKETCH_PARAMS, threads, &meter)?;
     let pair = |of: &PairCheck| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {

@@ -64,8 +64,8 @@ pub(crate) struct Args {
     /// Do not measure: write machine.html from the machine.json of an earlier run
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     from: Option<PathBuf>,
-    /// Do not measure: test whether memory and threads can be placed on this machine. Requests them with each memory
-    /// policy and CPU, and shows on which NUMA nodes and CPUs the kernel put them
+    /// Do not measure: test whether memory and threads can be placed on this machine. Tries each memory
+    /// policy and each CPU, and shows on which NUMA nodes and CPUs the kernel put memory and threads
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
     /// Print JSON instead of a summary
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut text = Vec::new();
     match args.json {
         true => profile.write_json(&mut text)?,
-        false => write!(text, "{}", summary::summary(&profile))?,
+        false => write!(text, "{}", summary::format_profile_summary(&profile))?,
     }
     logging::print_result(text)
 }

@@ -29,7 +29,7 @@ pub(crate) struct UnitProgress {
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Shows the progress of a plan with a known duration. Ends when dropped.
+/// Shows the progress of measurements whose duration is known from their plan. Ends when dropped.
 pub(crate) struct PlanProgress {
     total_s: f64,
     started: Instant,

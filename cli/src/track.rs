@@ -74,8 +74,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
-    /// Length of k-mers in bases, 17 to 32: shorter k-mers use more of short reads, longer ones are unique in more
-    /// repeats
+    /// Length of k-mers in bases, 17 to 32: shorter k-mers find more molecules in short reads, longer ones are
+    /// unique in more repeats
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
     k: u32,
 

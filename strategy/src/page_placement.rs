@@ -22,7 +22,7 @@ const MISPLACED_TOLERANCE: f64 = 0.1;
 /// Bytes on each node.
 pub(crate) type NodeBytes = BTreeMap<u32, u64>;
 
-/// Memory of an instance by node.
+/// Bytes of an instance's memory on each NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PagePlacement {
     /// All memory, bytes by node.

@@ -42,7 +42,7 @@ pub enum Error {
     NoPlain(String),
 }
 
-/// An aligner with a data set.
+/// An aligner and the data set that it aligned in the published runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AlignmentJob {
     /// Name of the aligner.
@@ -92,7 +92,7 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
             jobs.push(AlignmentJob::from_run(run));
         }
     }
-    let mut lessons = FittedApplications::new();
+    let mut fitted = FittedApplications::new();
     for (aligner, mut jobs) in jobs {
         jobs.sort();
         let workloads = jobs.iter().map(AlignmentJob::workload).collect::<Result<Vec<_>, _>>()?;
@@ -102,15 +102,15 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
         let observations: Vec<RunObservation> = of_aligner.filter_map(observe).collect();
-        lessons.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
+        fitted.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
     }
-    Ok(lessons)
+    Ok(fitted)
 }
 
 /// Returns for each job the geometric mean of the other aligners' parameters on the same reads.
-pub(crate) fn fit_from_other_aligners(lessons: &FittedApplications) -> FittedApplications {
+pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |job: &AlignmentJob, own: &ApplicationModel| {
-        let others: Vec<&ApplicationModel> = lessons
+        let others: Vec<&ApplicationModel> = fitted
             .iter()
             .filter(|(other, _)| other.aligner != job.aligner && other.dataset == job.dataset)
             .map(|(_, app)| app)
@@ -127,10 +127,10 @@ pub(crate) fn fit_from_other_aligners(lessons: &FittedApplications) -> FittedApp
             ..*own
         }
     };
-    lessons.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
+    fitted.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
 }
 
-/// A job on a server with all its threads, and the time of each strategy.
+/// One aligner and data set on one server, with the published run time of each strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayCase {
     /// Name of the server.
@@ -201,7 +201,7 @@ pub enum BaselineRule {
 }
 
 impl BaselineRule {
-    /// All rules.
+    /// All baseline rules.
     pub const ALL: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 

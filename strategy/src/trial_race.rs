@@ -21,7 +21,7 @@ pub struct RaceCandidate {
     pub(crate) prediction: RunPrediction,
 }
 
-/// Cost limits and assumptions of a race.
+/// Limits of a race of trials: time that trials may take, and the assumed error of predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RaceRules {
     /// Share of the reads that a trial aligns.

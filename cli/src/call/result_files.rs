@@ -112,7 +112,7 @@ impl<'a> CallOutputs<'a> {
             set.remove_on_publish(file(WHY_FILE));
         } else {
             let mut answers = AtomicFile::create(file(WHY_FILE))?;
-            answers.write_all(why::format_answers(&finished.traces).as_bytes())?;
+            answers.write_all(why::format_trace_reports(&finished.traces).as_bytes())?;
             set.add(answers.flush_buffer()?);
         }
         match &finished.targets {

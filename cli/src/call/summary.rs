@@ -18,7 +18,7 @@ use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
 use crate::command_line;
-use crate::report::call::calls_with_pictures;
+use crate::report::call::calls_with_pileups;
 
 /// Collects everything that is shown; `records` are the records of the VCF.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn build_summary(
     let firsts = first_records(records, finished.events.len());
     let mut calls: Vec<ReportedEvent> =
         firsts.into_iter().map(|record| reported_call(record, &finished.genome)).collect();
-    let drawn = calls_with_pictures(&calls);
+    let drawn = calls_with_pileups(&calls);
     let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {

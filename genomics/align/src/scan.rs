@@ -185,7 +185,7 @@ impl Scan<'_> {
     /// # Panics
     /// A sequence has 1 Gbp or more.
     pub fn find_hits(&self, sequences: &[&[u8]]) -> ScanResult {
-        self.find_and_map(sequences, |_, hits| hits)
+        self.find_and_convert_hits(sequences, |_, hits| hits)
     }
 
     /// Like [`Scan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
@@ -193,7 +193,7 @@ impl Scan<'_> {
     ///
     /// # Panics
     /// As [`Scan::find_hits`].
-    pub fn find_and_map<T: Send>(
+    pub fn find_and_convert_hits<T: Send>(
         &self,
         sequences: &[&[u8]],
         make: impl Fn(usize, Vec<Hit>) -> T + Sync,
@@ -367,7 +367,7 @@ impl SequenceBatch {
     /// of sequences with a window in which every seed is too frequent.
     fn select_rare_seeds(&self, scan: &Scan<'_>) -> (SeedIndex, u64) {
         let seeds = self.index_seeds(|_| true);
-        let counts: Vec<AtomicU32> = (0..seeds.num_distinct()).map(|_| AtomicU32::new(0)).collect();
+        let counts: Vec<AtomicU32> = (0..seeds.num_distinct_seeds()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
         let count = |scratch: &mut LookupScratch, i: usize| {
             seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, _| {

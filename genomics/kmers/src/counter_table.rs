@@ -200,7 +200,7 @@ impl<const S: usize> CounterTable<S> {
         self.used
     }
 
-    /// Takes a postponed class, which needs another pass over the bin.
+    /// Takes a root class that did not fit into the table and was postponed. It needs another pass over the bin.
     pub(crate) fn take_postponed_class(&mut self) -> Option<RootClass> {
         self.postponed.pop()
     }

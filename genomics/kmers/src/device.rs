@@ -12,7 +12,7 @@
 mod table;
 mod staged;
 #[cfg(test)]
-mod twin;
+mod cpu_table;
 mod opencl;
 mod lane;
 mod gain;

@@ -408,6 +408,7 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> CounterSink<S> for
     }
 }
 
+/// Checks that k, the number of partitions and the memory are in their valid ranges.
 pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
     let CountParams { k, threads, memory_bytes: memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {

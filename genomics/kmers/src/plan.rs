@@ -126,7 +126,8 @@ pub fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountPa
     })
 }
 
-/// What the memory has to be divided for.
+/// Everything that needs memory in a count: k-mers, threads, tables and buffers. [`MemoryPlan`] divides the memory
+/// among them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryDemand {
     /// Expected number of k-mers.
@@ -143,7 +144,7 @@ pub(crate) struct MemoryDemand {
     pub output: KmerDelivery,
 }
 
-/// What is done with counted k-mers.
+/// How a count delivers the counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KmerDelivery {
     /// They are passed on root by root.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::diagonal::Diagonal;
 use crate::index::IndexView;
 use crate::insert::InsertSizeModels;
-use crate::mapper::{DeferredList, for_each_listed};
+use crate::mapper::{DeferredList, for_each_listed_diagonal};
 use crate::placement::Placement;
 
 /// Maximum number of positions of a list that is examined in any case: the first list, and the second one if the
@@ -59,7 +59,7 @@ impl MateCandidates<'_> {
     #[inline(always)]
     fn for_each_diagonal(&self, view: &IndexView<'_>, mut each: impl FnMut(Diagonal)) {
         self.known_diagonals().for_each(&mut each);
-        self.lists.iter().for_each(|list| for_each_listed(view, list, self.length, &mut each));
+        self.lists.iter().for_each(|list| for_each_listed_diagonal(view, list, self.length, &mut each));
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct MateJoiner {
 /// Number of position lists of a mate to be examined. `lists` is sorted by length. At least one list is examined, or
 /// two if the mates have no fitting placements yet, unless these lists are too long. Further lists are examined up to
 /// a total number of positions, because short lists may come from sequencing errors.
-pub fn num_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
+pub fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
@@ -96,7 +96,7 @@ pub fn num_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
 
 /// Number of deferred lists to be examined for a read without a fitting mate. `lists` is sorted by length. As many
 /// lists are examined as have at most [`MAX_SINGLE_READ_POSITIONS`] positions in total.
-pub(crate) fn num_lists_for_single(lists: &[DeferredList]) -> usize {
+pub(crate) fn num_deferred_lists_for_single_read(lists: &[DeferredList]) -> usize {
     let mut sum = 0;
     let few = |list: &&DeferredList| {
         sum += list.num_positions;
@@ -175,12 +175,12 @@ impl MateJoiner {
             }
             let mut n = 0;
             if all {
-                for_each_listed(view, list, mate.length, |key| {
+                for_each_listed_diagonal(view, list, mate.length, |key| {
                     some[n] = key;
                     n += 1;
                 });
             } else {
-                for_each_listed(view, list, mate.length, |key| {
+                for_each_listed_diagonal(view, list, mate.length, |key| {
                     some[n] = key;
                     n += usize::from(cells.near(key));
                 });
@@ -424,13 +424,13 @@ mod tests {
                 let lists = mapped.deferred_lists_of(mate);
                 MateCandidates {
                     places: mapped.placements_of(mate),
-                    lists: &lists[..num_lists_for_pair(lists, false)],
+                    lists: &lists[..num_deferred_lists_for_pair(lists, false)],
                     length: 150,
                 }
             });
             let keys = mates.map(|mate| {
                 let mut keys = Vec::new();
-                mate.lists.iter().for_each(|list| for_each_listed(&view, list, 150, |key| keys.push(key)));
+                mate.lists.iter().for_each(|list| for_each_listed_diagonal(&view, list, 150, |key| keys.push(key)));
                 keys.sort_unstable();
                 keys.dedup_by(|one, other| one.is_same_diagonal(*other));
                 keys

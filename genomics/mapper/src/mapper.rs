@@ -80,7 +80,7 @@ pub struct ReadMappingSummary {
     pub copies: u32,
     /// Number of non-overlapping seeds of the read whose positions were all examined. A placement that was not found
     /// must have a mismatch in each of these seeds.
-    pub exhausted_seeds: u16,
+    pub examined_seeds: u16,
     /// Whether placements with good scores were dropped because there were too many.
     pub has_dropped_placements: bool,
 }
@@ -185,10 +185,10 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
         .count()
 }
 
-/// Passes the diagonals of a list to `each`, in order. Positions on ALT contigs are included only if the list says
-/// so.
+/// Passes the diagonals of all positions of a deferred list to `each`, in order. Positions on ALT contigs are included
+/// only if the list says so.
 #[inline(always)]
-pub(crate) fn for_each_listed(
+pub(crate) fn for_each_listed_diagonal(
     view: &IndexView<'_>,
     deferred: &DeferredList,
     length: usize,
@@ -327,7 +327,7 @@ impl MapperState {
                     }
                     sum += n;
                     let list = DeferredList { examine_alt: more.len() < MAX_HITS_WITH_ALT, ..*list };
-                    for_each_listed(view, &list, length, |diagonal| more.push(diagonal));
+                    for_each_listed_diagonal(view, &list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
@@ -338,7 +338,7 @@ impl MapperState {
             let from = mapped.seeds.len() as u32;
             mapped.seeds.extend(seeds.iter().map(|seed| seed.at));
             summary.seeds = (from, mapped.seeds.len() as u32);
-            summary.exhausted_seeds = count_exhausted_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
+            summary.examined_seeds = count_examined_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
             more.sort_unstable();
             more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
@@ -411,9 +411,10 @@ impl MapperState {
     }
 }
 
-/// Number of non-overlapping seeds in `bases` of a read whose lists are not deferred.
+/// Number of non-overlapping seeds in `bases` of a read whose positions were all examined: their lists are not
+/// deferred.
 #[inline(always)]
-pub(crate) fn count_exhausted_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
+pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
     let (mut sure, mut end) = (0, bases.start);
     for &at in seeds {
         if usize::from(at) >= end
@@ -551,7 +552,7 @@ impl UngappedAligner {
     }
 }
 
-/// Adds gapped alignment jobs for the sorted placements, from number `first` on, that gaps may improve. The best
+/// Requests gapped alignments of the sorted placements, from number `first` on, that gaps may improve. The best
 /// placement on an ALT contig is treated like the best of all placements.
 #[inline(always)]
 pub(crate) fn add_gapped_jobs(

@@ -43,7 +43,7 @@ impl<'a> CellGenomes<'a> {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = haplotype_edits(genome, tumour, germline, population, h);
-                spell_chromosomes(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
+                chromosome_sequences(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
             };
             haplotype(0).into_iter().chain(haplotype(1)).collect()
         };
@@ -66,7 +66,7 @@ impl<'a> CellGenomes<'a> {
         germline: &'a [GermlineVariant],
     ) {
         for (haplotype, karyotype) in healthy.iter().enumerate() {
-            self.foreign.extend(spell_chromosomes(genome, karyotype, &germline_edits(genome, germline, haplotype)));
+            self.foreign.extend(chromosome_sequences(genome, karyotype, &germline_edits(genome, germline, haplotype)));
         }
     }
 
@@ -168,7 +168,7 @@ fn carried_bases(
         return None;
     }
     let bases = at.min(behind)..at.max(behind) + 1;
-    let spelled = chromosome.sequence.spell_bases(bases.start + 1..bases.end - 1);
+    let spelled = chromosome.sequence.bases_in_range(bases.start + 1..bases.end - 1);
     let spelled = if reverse { dna::reverse_complement(&spelled) } else { spelled };
     (spelled == variant.added).then_some(bases)
 }
@@ -178,12 +178,12 @@ fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> 
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
 }
 
-fn spell_chromosomes<'a>(
+fn chromosome_sequences<'a>(
     genome: &'a Genome,
     karyotype: &'a Karyotype,
     edits: &HaplotypeEdits<'a>,
 ) -> Vec<CellChromosome<'a>> {
-    let spelled = karyotype.spell_chromosomes(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
+    let spelled = karyotype.chromosome_sequences(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
     spelled
         .zip(karyotype.chromosome_copies())
         .map(|((sequence, origins), &copies)| CellChromosome {

@@ -551,8 +551,8 @@ mod tests {
         let tumour = place_all_variants(&genome, &genome, &params, None).unwrap().tumour;
         let haplotypes = [0, 1].map(|h| {
             let edits = haplotype_edits(&genome, &tumour, &[], Some(0), h);
-            let spelled = tumour.karyotypes[0][h].spell_chromosomes(&genome, &edits);
-            spelled.iter().map(|sequence| sequence.spell_bases(0..sequence.len())).collect()
+            let spelled = tumour.karyotypes[0][h].chromosome_sequences(&genome, &edits);
+            spelled.iter().map(|sequence| sequence.bases_in_range(0..sequence.len())).collect()
         });
         (genome, tumour, haplotypes)
     }

@@ -136,18 +136,18 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
     let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
-    let mut ground = OccupiedRegions::new(genome);
+    let mut occupied = OccupiedRegions::new(genome);
     let mut spans: Vec<Span> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
-        let GenomePosition { contig, pos: mut at } = ground.random_position(rng);
+        let GenomePosition { contig, pos: mut at } = occupied.random_position(rng);
         for _ in 0..between(design.exons_per_gene, rng) {
             if bases >= wanted {
                 return spans;
             }
             let span = Span { contig, start: at, end: at + between(design.exon_bp, rng) };
-            if ground.is_span_free(span, MIN_TARGET_GAP_BP) {
-                ground.occupy_span(span);
+            if occupied.is_span_free(span, MIN_TARGET_GAP_BP) {
+                occupied.occupy_span(span);
                 bases += span.length();
                 spans.push(span);
             }

@@ -193,17 +193,17 @@ impl DistributedCall {
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or belongs to another run.
-    pub fn find_step_object(&self, depot: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
+    pub fn find_step_object(&self, run_store: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
         let Some(name) = step.object_name() else { return Ok(None) };
         let (step, fingerprint) = (step.to_string(), &self.fingerprint);
-        StepOutput::find(depot, &StepOutputId { step: &step, name: &name, fingerprint })
+        StepOutput::find(run_store, &StepOutputId { step: &step, name: &name, fingerprint })
     }
 }
 
 /// Content of the object of a labelling step, in addition to the pairs.
 #[derive(Serialize, Deserialize)]
 struct LabelStepResult {
-    shelves: Vec<DiskBucket>,
+    buckets: Vec<DiskBucket>,
 }
 
 /// Content of the object of the assembly step.
@@ -229,7 +229,7 @@ struct PlaceStepResult {
 /// Content of the object of a recruiting step, in addition to the pairs.
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
-    shelves: Vec<DiskBucket>,
+    buckets: Vec<DiskBucket>,
     /// Number of occurrences of each recruiting k-mer, by k-mer rank and sample.
     seen: Vec<u32>,
 }
@@ -414,7 +414,7 @@ impl StepRunner<'_> {
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             let writer = group_assembly::LabelledPairWriter::create(path)?;
             self.passes(&copy).label_pairs(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
-            Ok(LabelStepResult { shelves: writer.finish_buckets()? })
+            Ok(LabelStepResult { buckets: writer.finish_buckets()? })
         })
     }
 
@@ -441,7 +441,7 @@ impl StepRunner<'_> {
             for label in self.call.steps_of_kind(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
                 let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-                if !assembler.add_shard(&file, opened.value.shelves)? {
+                if !assembler.add_shard(&file, opened.value.buckets)? {
                     let object = opened.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
                 }
@@ -495,7 +495,7 @@ impl StepRunner<'_> {
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
-            Ok(RecruitStepResult { shelves: writer.finish_shard()?, seen: seen.counts() })
+            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.counts() })
         })
     }
 
@@ -518,11 +518,11 @@ impl StepRunner<'_> {
         for step in self.call.steps_of_kind(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
             let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-            if !seen.add_shard_counts(&opened.value.seen) || opened.value.shelves.len() != writer.num_buckets() {
+            if !seen.add_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
             }
-            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.shelves)?);
+            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.buckets)?);
             fetched.push(opened.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());

@@ -163,12 +163,12 @@ impl<'a> GroupAssembler<'a> {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, shelves: Vec<DiskBucket>) -> Result<bool, Error> {
-        if shelves.len() != NUM_BUCKETS {
+    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<bool, Error> {
+        if buckets.len() != NUM_BUCKETS {
             return Ok(false);
         }
-        *self.num_pairs.get_mut() += shelves.iter().map(|shelf| shelf.num_values).sum::<u64>();
-        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, shelves)?);
+        *self.num_pairs.get_mut() += buckets.iter().map(|shelf| shelf.num_values).sum::<u64>();
+        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, buckets)?);
         Ok(true)
     }
 

@@ -21,7 +21,8 @@ const BASES_PER_MISMATCH: u32 = 32;
 /// Beyond a junction at most one in this number of bases may differ from the supported allele: a read shifted by
 /// slippage has more mismatches.
 const BASES_PER_MISMATCH_BEYOND: u32 = 12;
-/// On the kept side at most one in this number of bases may differ.
+/// At most one in this number of bases may differ on the kept side, the side of the change from which the mate was
+/// placed.
 const BASES_PER_MISMATCH_KEPT: u32 = 8;
 /// Minimum number of good bases on either side of a junction.
 const MIN_GOOD_BASES_PER_SIDE: u32 = 6;

@@ -117,12 +117,12 @@ impl Worker<'_> {
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
         ready: impl FnOnce(Result<StartedWorker<T, E>, Error<E>>),
     ) -> WorkerSummary {
-        let Worker { worker, cpu_slot: seat, .. } = *self;
+        let Worker { worker, cpu_slot, .. } = *self;
         // Dropped at the end of the thread. The farm owns the thread, so its affinity does not matter afterwards.
-        let _pinned = match seat.cpu.map(pin::pin_to_cpu).transpose() {
+        let _pinned = match cpu_slot.cpu.map(pin::pin_to_cpu).transpose() {
             Ok(pinned) => pinned,
             Err(source) => {
-                ready(Err(Error::CannotPinWorker { worker, seat, source }));
+                ready(Err(Error::CannotPinWorker { worker, cpu_slot, source }));
                 return self.summarize(0, None, 0);
             }
         };

@@ -313,7 +313,7 @@ mod tests {
         let keys: Vec<u64> = (0..40_000).map(|i| 7 + 3 * i).collect();
         keys.iter().for_each(|&key| writer.push_entry(key, &(key as u32).to_le_bytes(), 0).unwrap());
         writer.finish_and_publish().unwrap();
-        let mut answers = LookupResults::new();
+        let mut results = LookupResults::new();
         let mut told = Vec::new();
         for before in [false, true] {
             if before {
@@ -325,8 +325,8 @@ mod tests {
             assert_eq!(table.memory_bytes_by_part().filter == 0, before);
             let mut reader = table.new_reader(16).unwrap();
             let asked: Vec<u64> = (0..120_010).collect();
-            reader.get_many(&asked, &mut answers).unwrap();
-            for (key, found) in asked.iter().zip(answers.iter()) {
+            reader.get_many(&asked, &mut results).unwrap();
+            for (key, found) in asked.iter().zip(results.iter()) {
                 let there = *key >= 7 && (key - 7) % 3 == 0 && *key < 120_007;
                 assert_eq!(found, there.then_some(&(*key as u32).to_le_bytes()[..]), "{key}");
             }

@@ -215,7 +215,7 @@ pub fn query_page_nodes(
     Ok(())
 }
 
-/// Which pages a mapping consists of.
+/// Size of the pages of a mapping: base pages, or huge pages of a hugetlb pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingPageKind {
     /// Base pages of the machine.

@@ -34,9 +34,9 @@ fn machine(topology: &Topology) -> MachineDescription {
     }
 }
 
-fn profile(description: &str, wish: &PlanOptions) -> MachineProfile {
+fn profile(description: &str, options: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
-    let plan = MeasurementPlan::new(&topology, wish).expect("a plan");
+    let plan = MeasurementPlan::new(&topology, options).expect("a plan");
     measure(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile")
 }
 

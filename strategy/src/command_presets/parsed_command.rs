@@ -197,6 +197,7 @@ impl ParsedCommand {
         bases.ok_or_else(|| self.usage_error(format!("{name} {text}: not a number of bases")))
     }
 
+    /// The error that genuma cannot run this command line, with the reason.
     pub fn usage_error(&self, why: String) -> Error {
         Error::Usage { aligner: self.aligner.to_owned(), why }
     }

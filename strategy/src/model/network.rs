@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A station that serves one thread at a time.
+/// A shared resource of the queueing model, such as a memory controller or a link: it serves one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceStation {
     /// Memory of a node.
@@ -13,7 +13,7 @@ pub(crate) enum ServiceStation {
     Lock(usize),
 }
 
-/// Threads of one instance on one node.
+/// Threads of one instance on one node, which the queueing model treats alike.
 #[derive(Debug, Clone)]
 pub struct ThreadClass {
     /// Number of threads; a mean that may be fractional.

@@ -18,7 +18,7 @@ use genuma_probe::profile::{
 };
 use genuma_probe::simulated_machine::SimulatedMachine;
 
-/// Shape of an invented machine.
+/// Numbers of sockets, nodes, cores and bytes of an invented machine, from which tests make a profile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineShape {
     pub(crate) host: &'static str,
@@ -475,8 +475,8 @@ impl MachineShape {
     }
 }
 
-/// The profile of a described machine, measured with the probe's own plan and model.
-pub(crate) fn planned_profile(description: &str) -> MachineProfile {
+/// The profile that `genuma probe` would measure on a synthetic machine with this description.
+pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
     let described: SyntheticMachine = description.parse().expect("a description");
     modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")
 }
@@ -493,8 +493,8 @@ pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
     paths.iter().filter_map(|p| Some((name(p), modelled_profile(topology(p), &PlanOptions::quick_plan())?))).collect()
 }
 
-fn modelled_profile(topology: Topology, wish: &PlanOptions) -> Option<MachineProfile> {
-    let plan = MeasurementPlan::new(&topology, wish).ok()?;
+fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<MachineProfile> {
+    let plan = MeasurementPlan::new(&topology, options).ok()?;
     let machine = MachineDescription {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),

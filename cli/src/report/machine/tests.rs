@@ -19,7 +19,7 @@ fn machines() -> Vec<(String, MachineProfile)> {
         ("planned-8x8", "8 nodes x 8 cores, 16 GiB"),
         ("planned-expanded", "2 nodes x 24 cores, 2 threads, 64 GiB, 2 memory-only nodes x 128 GiB"),
     ];
-    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::planned_profile(described)));
+    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::simulated_profile(described)));
     let poor = [("container", fixtures::container_profile()), ("bare", fixtures::unmeasured_profile())];
     whole.chain(planned).chain(poor.map(|(name, profile)| (name.to_string(), profile))).collect()
 }

@@ -27,10 +27,12 @@ impl FileImage {
         Ok(FileImage { path: path.into(), pages, start })
     }
 
+    /// The error that this index file cannot be used, with the reason.
     pub(super) fn index_error(&self, reason: impl Into<String>) -> Error {
         Error::Index { path: self.path.clone(), reason: reason.into() }
     }
 
+    /// The error that this index file is damaged.
     pub(super) fn damaged_error(&self) -> Error {
         self.index_error("cut short or damaged")
     }

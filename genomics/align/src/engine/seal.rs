@@ -109,11 +109,13 @@ pub(super) struct ChecksummedFile {
 }
 
 impl ChecksummedFile {
+    /// Creates the temporary file of `path`, with the checksum of no bytes.
     pub fn create(path: &Path) -> Result<ChecksummedFile, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
         Ok(ChecksummedFile { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
     }
 
+    /// Appends bytes to the file and to the checksum.
     pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for some in bytes.chunks(READ_BUFFER_BYTES) {
             self.unwritten.extend_from_slice(some);

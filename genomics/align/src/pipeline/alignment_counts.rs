@@ -11,7 +11,7 @@ const FLAG_UNMAPPED: u16 = 0x4;
 const FLAG_SECONDARY: u16 = 0x100;
 const FLAG_SUPPLEMENTARY: u16 = 0x800;
 
-/// Counts of reads and records.
+/// Counts of reads, records, mapped reads and pairs, for the summary of an alignment run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignmentCounts {
     /// Number of records.

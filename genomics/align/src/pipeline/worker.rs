@@ -53,14 +53,14 @@ impl<E: Engine> Default for WorkerTask<E> {
     }
 }
 
-/// Form of the output.
+/// What workers output: SAM text, or sorted blocks of BAM records.
 #[derive(Debug, Clone)]
 pub(super) enum OutputFormat {
     Sam,
     SortedBlocks(Option<Arc<MarkdupOptions>>),
 }
 
-/// Totals of a worker; those of all workers are added up at the end.
+/// Counts and times of a worker; those of all workers are added up at the end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkerTotals {
     pub(super) counts: AlignmentCounts,

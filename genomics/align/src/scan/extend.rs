@@ -140,7 +140,7 @@ pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize
     ScoredRange::new(q - left..q + right, gained + more)
 }
 
-/// A gapped alignment.
+/// Result of [`extend_gapped`]: the alignment with gaps, its score and its CIGAR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GappedAlignment {
     /// First base of the sequence and end (exclusive).
@@ -227,11 +227,17 @@ struct BandedAlignment {
 
 /// Traceback bits of a cell of the alignment matrix.
 mod trace {
+    /// Mask of the bits with the state, from which the best path comes: [`DIAGONAL`], [`DELETION`] or [`INSERTION`].
     pub const STATE_MASK: u8 = 3;
+    /// The best path comes from the diagonal: two aligned bases.
     pub const DIAGONAL: u8 = 0;
+    /// The best path comes from a deletion.
     pub const DELETION: u8 = 1;
+    /// The best path comes from an insertion.
     pub const INSERTION: u8 = 2;
+    /// Flag: the best deletion that ends here extends a deletion of the cell before.
     pub(crate) const DELETION_EXTENDS: u8 = 4;
+    /// Flag: the best insertion that ends here extends an insertion of the cell before.
     pub(crate) const INSERTION_EXTENDS: u8 = 8;
 }
 

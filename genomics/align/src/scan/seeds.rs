@@ -134,10 +134,10 @@ impl SeedIndex {
                 first_positions.push(i as u32);
             }
         }
-        let num_distinct = hashes.len();
+        let num_distinct_seeds = hashes.len();
         first_positions.push(positions.len() as u32);
-        let bucket_bits = (num_distinct / SEEDS_PER_BUCKET).max(2).ilog2();
-        let filter_bits = (num_distinct * FILTER_BITS_PER_SEED).max(64).ilog2() + 1;
+        let bucket_bits = (num_distinct_seeds / SEEDS_PER_BUCKET).max(2).ilog2();
+        let filter_bits = (num_distinct_seeds * FILTER_BITS_PER_SEED).max(64).ilog2() + 1;
         let mut bucket_starts = vec![0; (1 << bucket_bits) + 1];
         let mut filter = vec![0u64; (1 << filter_bits) / 64];
         for hash in &hashes {
@@ -152,7 +152,7 @@ impl SeedIndex {
     }
 
     /// Number of distinct seeds.
-    pub(super) fn num_distinct(&self) -> usize {
+    pub(super) fn num_distinct_seeds(&self) -> usize {
         self.hashes.len()
     }
 
@@ -255,7 +255,7 @@ mod tests {
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
         let seeds = SeedIndex::new(of(&bases).into_iter().map(|seed| SeedPosition::new(seed, 0)).collect());
-        assert_eq!(seeds.num_distinct(), expected.len());
+        assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
         for (number, seed) in found {

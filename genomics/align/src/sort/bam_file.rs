@@ -223,7 +223,7 @@ fn record_position(record: Record<'_>) -> Option<RecordPosition> {
     })
 }
 
-/// The index of a file.
+/// Builds the index of a BAM file while its records are written.
 pub(super) struct FileIndex<'a> {
     index_builder: IndexBuilder,
     path: &'a Path,

@@ -7,7 +7,7 @@ use super::loser_tree::{ORDINAL_BYTES, SortItem};
 use super::markdup::{MarkdupOptions, TemplateEnds};
 use super::record::{self, Record, flag};
 
-/// Sort item of a BAM record: the ordinal of its template, then the record.
+/// Encoding of a BAM record that is sorted: the ordinal of its template, then the record.
 #[derive(Debug)]
 pub(crate) struct AlignmentItem;
 

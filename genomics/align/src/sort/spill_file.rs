@@ -7,6 +7,7 @@ use genuma_work::spill::{self, SpillBlock};
 use super::Error;
 use super::lz4::{Lz4Compressor, decompress};
 
+/// Temporary file for compressed parts of sorted runs. Freed space is used again.
 #[derive(Debug)]
 pub(crate) struct SpillFile(spill::SpillFile);
 

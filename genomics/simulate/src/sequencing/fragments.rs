@@ -58,8 +58,8 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns the sequence.
-    pub fn spell_bases(&self) -> Vec<u8> {
-        self.chromosome.sequence.spell_bases(self.start..self.end)
+    pub fn to_bases(&self) -> Vec<u8> {
+        self.chromosome.sequence.bases_in_range(self.start..self.end)
     }
 
     /// Counts the bases that are G or C.

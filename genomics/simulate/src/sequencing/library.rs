@@ -97,7 +97,7 @@ impl InsertSizeDistribution {
 /// Library of a sample, from which molecules are drawn.
 #[derive(Debug)]
 pub struct Library<'a> {
-    tube: DnaPool<'a>,
+    dna_pool: DnaPool<'a>,
     params: &'a SequencingParams,
     inserts: InsertSizeDistribution,
     slippage: Option<SlippageModel>,
@@ -107,9 +107,9 @@ pub struct Library<'a> {
 
 impl<'a> Library<'a> {
     /// Creates a library from the DNA sources of a sample.
-    pub fn new(tube: DnaPool<'a>, params: &'a SequencingParams, recurrent: Option<LibraryRecurrentErrors>) -> Self {
+    pub fn new(dna_pool: DnaPool<'a>, params: &'a SequencingParams, recurrent: Option<LibraryRecurrentErrors>) -> Self {
         let slippage = SlippageModel::new(SlippageStage::Pcr, params.library.pcr_slippage);
-        Library { tube, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
+        Library { dna_pool, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
     }
 
     /// Draws a molecule with all artefacts of library preparation.
@@ -128,7 +128,7 @@ impl<'a> Library<'a> {
             counts.adapter_dimers += 1;
             return None;
         }
-        Some(self.tube.draw_fragment(insert.length_bp(), rng))
+        Some(self.dna_pool.draw_fragment(insert.length_bp(), rng))
     }
 
     /// Makes a molecule of one strand of a fragment, with all artefacts of library preparation. `reverse`: read 1 reads
@@ -187,16 +187,16 @@ impl<'a> Library<'a> {
             let length = self.inserts.draw_regular_length(rng);
             counts.fold_backs += u64::from(fold_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
-            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.tube, rng));
+            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.dna_pool, rng));
         }
     }
 
     /// Applies tandem-repeat slippage and substitutions of early PCR.
     fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
-            let mut tracts = vec![];
-            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut tracts);
-            molecule.tracts = tracts;
+            let mut repeats = vec![];
+            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut repeats);
+            molecule.repeats = repeats;
         }
         if let Some(slippage) = &self.slippage {
             slippage.slip_molecule(molecule, rng, counts);

@@ -39,7 +39,7 @@ pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
 pub use params::{
-    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 pub use read_counts::ReadCounts;
 pub use read_structure::ReadStructures;

@@ -46,7 +46,7 @@ pub(crate) struct Molecule<'a> {
     /// Number of bases before the template in read 1 and read 2: UMI and skipped bases.
     pub(crate) prefix_bp: [usize; 2],
     /// Tandem repeats of `bases`, if slippage is simulated.
-    pub tracts: Vec<TandemRepeat>,
+    pub repeats: Vec<TandemRepeat>,
     /// DNA source of the molecule.
     pub source: DnaSource,
     /// Whether a target captured the molecule.
@@ -58,12 +58,12 @@ impl<'a> Molecule<'a> {
     pub fn new(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
         let parts = [Some(MoleculePart { fragment, reverse }), None];
         Molecule {
-            bases: fragment.spell_bases(),
+            bases: fragment.to_bases(),
             reverse,
             parts,
             slips: vec![],
             prefix_bp: [0; 2],
-            tracts: vec![],
+            repeats: vec![],
             source: kind,
             captured: false,
         }
@@ -77,7 +77,7 @@ impl<'a> Molecule<'a> {
             parts: [None; 2],
             slips: vec![],
             prefix_bp: [0; 2],
-            tracts: vec![],
+            repeats: vec![],
             source: DnaSource::Patient,
             captured: false,
         }
@@ -128,7 +128,7 @@ impl<'a> Molecule<'a> {
         self.prefix_bp = [first.len(), second.len()];
     }
 
-    /// Replaces bases and parts.
+    /// Replaces the bases of the molecule, and the fragments that they come from.
     pub fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
         self.reverse = false;

@@ -42,7 +42,7 @@ impl<'a> UmiMolecule<'a> {
         let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
         let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
         let strands = [0, 1].map(|strand| {
-            let prefix = |read: usize| structures[read].spell_prefix(&end_umis[read ^ strand]);
+            let prefix = |read: usize| structures[read].prefix_bases(&end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0)
                 .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))

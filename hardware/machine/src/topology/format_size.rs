@@ -1,8 +1,12 @@
 //! Formatting of byte counts with binary units.
 
+/// Bytes in a kibibyte.
 pub const KIB: u64 = 1 << 10;
+/// Bytes in a mebibyte.
 pub const MIB: u64 = 1 << 20;
+/// Bytes in a gibibyte.
 pub const GIB: u64 = 1 << 30;
+/// Bytes in a tebibyte.
 pub(crate) const TIB: u64 = 1 << 40;
 
 const UNITS: [(u64, &str); 4] = [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];

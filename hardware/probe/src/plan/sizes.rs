@@ -34,7 +34,8 @@ pub struct BufferSizes {
 }
 
 impl BufferSizes {
-    pub fn from_topology(topology: &Topology, wish: &PlanOptions) -> Result<BufferSizes, Error> {
+    /// Finds the cache sizes, and the memory that buffers may take, from the topology and the options of the plan.
+    pub fn from_topology(topology: &Topology, options: &PlanOptions) -> Result<BufferSizes, Error> {
         let (cpus, nodes) = (usable_cpus(topology), topology.allowed_memory_nodes());
         if cpus.is_empty() || nodes.is_empty() {
             return Err(Error::NothingAllowed { cpus: topology.allowed.cpus.clone(), nodes });
@@ -67,7 +68,7 @@ impl BufferSizes {
             last_level_cache_bytes: (most.max(caches[caches.len() - 1]), all.max(caches[caches.len() - 1])),
             caches,
             available_bytes: room,
-            max_buffer_bytes: wish.max_buffer_bytes,
+            max_buffer_bytes: options.max_buffer_bytes,
             pages: if no_huge_pages {
                 vec![BufferPageKind::Base]
             } else {

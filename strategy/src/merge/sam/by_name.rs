@@ -63,6 +63,7 @@ fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'
 }
 
 impl NameMatcher {
+    /// Adds a SAM line. Passes on the records of the previous template if the line begins a new one.
     pub fn add_line(
         &mut self,
         line: &SamRecordLine<'_>,
@@ -149,6 +150,7 @@ impl NameMatcher {
         Ok(())
     }
 
+    /// Passes on the last template, and checks that all templates have been answered.
     pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
         while self.load_names(given) {}

@@ -153,6 +153,7 @@ impl MappingOptions {
         &mut self.0
     }
 
+    /// The options as the C structure.
     pub fn raw_options(&self) -> &sys::mb_opt_t {
         &self.0
     }
@@ -360,10 +361,12 @@ impl ThreadArena {
 pub(super) struct Hit(sys::mb_hit_t);
 
 impl Hit {
+    /// The alignment as the C structure.
     pub fn raw_hit(&self) -> &sys::mb_hit_t {
         &self.0
     }
 
+    /// Whether the read aligns to the reverse strand.
     pub fn is_reverse(&self) -> bool {
         self.0.rev() != 0
     }

@@ -60,6 +60,7 @@ impl PackedSequences {
         &self.image
     }
 
+    /// The error that this index file cannot be used, with the reason.
     pub fn index_error(&self, reason: impl Into<String>) -> Error {
         self.image.index_error(reason)
     }
@@ -148,6 +149,7 @@ impl BurrowsWheelerTransform {
         &self.image
     }
 
+    /// The error that this index file cannot be used, with the reason.
     pub fn index_error(&self, reason: impl Into<String>) -> Error {
         self.image.index_error(reason)
     }

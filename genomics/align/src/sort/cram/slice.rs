@@ -13,12 +13,14 @@ use crate::sort::record::{Record, flag};
 
 /// Bits of the CRAM compression flags (CF).
 mod cram_flag {
+    /// Flag of the data series `CF`: the qualities are stored as an array.
     pub(super) const HAS_QUALITIES_FLAG: i32 = 1;
-    /// The mate information is stored in the record.
+    /// Flag of the data series `CF`: the mate information is stored in the record.
     pub(super) const DETACHED_MATE_FLAG: i32 = 2;
     /// Flag of the data series `CF`: the mate is a later record of the same slice, from which the mate fields are
     /// derived.
     pub(super) const MATE_FOLLOWS_FLAG: i32 = 4;
+    /// Flag of the data series `CF`: the bases are unknown (`*`).
     pub(super) const NO_BASES_FLAG: i32 = 8;
 }
 

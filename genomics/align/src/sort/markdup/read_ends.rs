@@ -112,13 +112,15 @@ pub(super) struct PairEnds;
 
 /// Bits of the roles field of a [`PairEnds`] item.
 mod role {
-    /// The left read is compared.
+    /// The left read is compared with other reads.
     pub(super) const LEFT_IS_COMPARED: u8 = 1;
-    /// The right read is compared.
+    /// The right read is compared with other reads.
     pub(super) const RIGHT_IS_COMPARED: u8 = 2;
     /// Read 2 is on the left.
     pub(super) const READ2_IS_LEFT: u8 = 4;
+    /// The left read is on the reverse strand.
     pub(super) const LEFT_IS_REVERSE: u8 = 8;
+    /// The right read is on the reverse strand.
     pub(super) const RIGHT_IS_REVERSE: u8 = 16;
 }
 
@@ -165,10 +167,12 @@ impl PairEnds {
         }
     }
 
+    /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
     pub(super) fn score(item: &[u8]) -> u32 {
         u32_at(item, ORDINAL_BYTES + 20)
     }
 
+    /// Read name of the pair, from which optical duplicates are found.
     pub(super) fn name(item: &[u8]) -> &[u8] {
         &item[PAIR_ENDS_BYTES..]
     }
@@ -267,12 +271,14 @@ impl SortItem for SingleEnd {
 }
 
 impl SingleEnd {
-    /// The sort key without the bit that separates single reads from reads of pairs.
+    /// What duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
+    /// position have the same result.
     pub(super) fn position_and_kind(item: &[u8]) -> (u64, u32) {
         let (position, kind) = SingleEnd::key(item);
         (position, kind >> 8)
     }
 
+    /// Whether the item is a read of a pair of mapped reads.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
         item[ORDINAL_BYTES + 11] == 0
     }
@@ -282,6 +288,7 @@ impl SingleEnd {
         (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
     }
 
+    /// Whether the item is read 2 of its template.
     pub(super) fn is_read2(item: &[u8]) -> bool {
         item[ORDINAL_BYTES + 20] != 0
     }
