@@ -450,12 +450,12 @@ impl AlignRun<'_> {
             }
             AlignmentOutput::Bam(path) => {
                 let file = BamFile::create(path, Header::sorted_by_coordinate(&header)?, CompressionLevel::default())?;
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish(file, &mut set))?
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
                 let file = CramFile::create(path, Header::sorted_by_coordinate(&header)?, &genome)?;
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish_cram(file, &mut set))?
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }
         };
         let seconds = StageTimes { load, align, sort, total: self.started.elapsed() };

@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::placement_check::{PlacementOutcome, check_placement};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
@@ -111,7 +111,7 @@ fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
     let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
         steps.show_step(progress.done_s, &progress.next_job)
     };
-    let mut profile = measure(machine, &plan, &mut native, watch)?;
+    let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
     let (devices, missing) = measure_devices();
     profile.devices = devices;
     profile.missing.extend(missing);

@@ -109,7 +109,7 @@ pub struct StepOutputId<'a> {
 ///
 /// # Errors
 /// The temporary object or the object cannot be written.
-pub fn publish<T: Serialize>(
+pub fn publish_step_output<T: Serialize>(
     store: &RunStore,
     temp_object: TempObject,
     label: &StepOutputId<'_>,

@@ -42,9 +42,9 @@ pub struct DiskBuckets {
 impl DiskBuckets {
     /// Creates `num_buckets` empty buckets in a spill file without a name in `folder`. `contents` is a noun for the
     /// stored values, for messages.
-    pub fn unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
+    pub fn create_unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
         DiskBuckets::with_spill_file(
-            SpillFile::unnamed(contents, folder),
+            SpillFile::create_unnamed(contents, folder),
             (0..num_buckets).map(|_| DiskBucket::default()),
         )
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn values_within_one_block_need_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let buckets = DiskBuckets::unnamed("test", &folder.path().join("no/such"), 1);
+        let buckets = DiskBuckets::create_unnamed("test", &folder.path().join("no/such"), 1);
         buckets.push(0, &value(1)).unwrap();
         assert_eq!(buckets.take_bucket::<(usize, Vec<u8>)>(0).unwrap(), [value(1)]);
         assert!(buckets.push(0, &value(97)).unwrap_err().to_string().contains("No such file"));

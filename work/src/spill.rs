@@ -138,7 +138,7 @@ pub struct SpillFile {
 
 impl SpillFile {
     /// A spill file without a name in `folder`. `contents` names its contents in messages.
-    pub fn unnamed(contents: &'static str, folder: &Path) -> SpillFile {
+    pub fn create_unnamed(contents: &'static str, folder: &Path) -> SpillFile {
         SpillFile::with_name(SpillFileName { contents, location: Location::Unnamed(folder.to_owned()) })
     }
 
@@ -316,14 +316,15 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_reported() {
-        let spill = SpillFile::unnamed("k-mer", Path::new("/scratch"));
+        let spill = SpillFile::create_unnamed("k-mer", Path::new("/scratch"));
         spill.file.set(File::options().write(true).open("/dev/full").unwrap()).unwrap();
         assert_eq!(
             spill.write(b"bytes", 4096).unwrap_err().to_string(),
             "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
              give more memory, or a work folder with more free space"
         );
-        let message = SpillFile::unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
+        let message =
+            SpillFile::create_unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
         assert!(
             message.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
             "{message}"
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn a_file_grows_to_its_limit_and_no_further() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = SpillFile::unnamed("k-mer", folder.path()).with_max_bytes(10_000);
+        let spill = SpillFile::create_unnamed("k-mer", folder.path()).with_max_bytes(10_000);
         let [first, second] = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
         let message = spill.write(&[3; 3000], 4096).unwrap_err().to_string();
         assert!(message.contains("has reached its limit of 0.0 GB; give more memory"), "{message}");
@@ -345,7 +346,7 @@ mod tests {
             assert_eq!(buffer, [byte; 3000]);
         }
         assert_eq!((spill.peak_bytes(), spill.written_bytes()), (8192, 9000));
-        let nothing = SpillFile::unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
+        let nothing = SpillFile::create_unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
         assert!(matches!(nothing.write(b"bytes", 5), Err(Error::Full { max_bytes: 0, .. })));
     }
 
@@ -377,7 +378,7 @@ mod tests {
     #[test]
     fn a_file_without_a_name_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = SpillFile::unnamed("sorting", folder.path());
+        let spill = SpillFile::create_unnamed("sorting", folder.path());
         let pieces: Vec<SpillBlock> = (0..9).map(|byte| spill.write(&[byte; 5000], 5000).unwrap()).collect();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let mut buffer = Vec::new();

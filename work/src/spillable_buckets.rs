@@ -62,7 +62,7 @@ impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
         SpillableBuckets {
             memory: memory.clone(),
             in_memory,
-            on_disk: DiskBuckets::unnamed(contents, folder, num_buckets),
+            on_disk: DiskBuckets::create_unnamed(contents, folder, num_buckets),
         }
     }
 

@@ -82,7 +82,7 @@ impl Bins {
 
     /// Appends complete records with `kmers` k-mers to a bin.
     pub fn append_records(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
-        let node = self.pool.nodes().node_of_bin(bin);
+        let node = self.pool.node_assignment().node_of_bin(bin);
         let mut bin = self.lock(bin);
         let Bin { kmers: sum, open, full } = &mut *bin;
         let open = open.get_or_insert_with(|| self.pool.take_extent(node));
@@ -105,7 +105,7 @@ impl Bins {
     }
 
     /// Calls `each` with the records of each extent of a bin.
-    pub fn read(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
+    pub fn for_each_extent(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
         bin.open.iter().for_each(|open| each(open.bytes()));
         let mut buffer = Vec::new();
@@ -119,7 +119,7 @@ impl Bins {
     }
 
     /// Returns the pool that provides the extents.
-    pub fn pool(&self) -> Arc<ExtentPool> {
+    pub fn extent_pool(&self) -> Arc<ExtentPool> {
         self.pool.clone()
     }
 
@@ -204,7 +204,7 @@ impl Bins {
             let (kmers, mut blocks) = (self.num_kmers(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
-            self.read(bin, |records| {
+            self.for_each_extent(bin, |records| {
                 if bytes.len() + records.len() > MAX_BLOCK_BYTES && failed.is_ok() {
                     failed = file.write(&bytes, bytes.len()).map(|block| blocks.push(block));
                     bytes.clear();
@@ -246,7 +246,7 @@ pub(crate) trait BinSource: Sync {
     fn num_kmers(&self, bin: usize) -> u64;
 
     /// Calls `each` with the records of a bin, in several calls.
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Frees a bin that has been counted.
     fn free_bin(&self, bin: usize);
@@ -261,8 +261,8 @@ impl BinSource for Bins {
         Bins::num_kmers(self, bin)
     }
 
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        Bins::read(self, bin, each)
+    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        Bins::for_each_extent(self, bin, each)
     }
 
     fn free_bin(&self, bin: usize) {
@@ -293,13 +293,13 @@ mod tests {
         assert_eq!(bins.bytes_in_memory(), 5 * 4096);
         for (bin, mut expected) in expected.into_iter().enumerate() {
             let mut found = Vec::new();
-            bins.read(bin, |records| found.extend_from_slice(records)).expect("readable");
+            bins.for_each_extent(bin, |records| found.extend_from_slice(records)).expect("readable");
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
             assert_eq!(bins.num_kmers(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
             bins.free_bin(bin);
-            bins.read(bin, |records| assert!(records.is_empty())).expect("readable");
+            bins.for_each_extent(bin, |records| assert!(records.is_empty())).expect("readable");
         }
         assert_eq!(bins.bytes_in_memory(), 0);
     }

@@ -85,7 +85,7 @@ impl ReadCheckpoint {
         let bins = Bins::open_file(self.bins, NodeAssignment::for_this_machine(threads), path)?;
         let shares = Vec::new();
         Ok(ScatteredReads {
-            pool: bins.pool(),
+            pool: bins.extent_pool(),
             bins,
             plan,
             k,

@@ -78,7 +78,13 @@ impl ExtentPool {
         work: &Path,
         scratch: u64,
     ) -> Result<Arc<Self>, Error> {
-        Self::with_spill(SpillFile::unnamed(SPILL_CONTENT, work).with_max_bytes(scratch), extent, open, max_full, nodes)
+        Self::with_spill(
+            SpillFile::create_unnamed(SPILL_CONTENT, work).with_max_bytes(scratch),
+            extent,
+            open,
+            max_full,
+            nodes,
+        )
     }
 
     /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in memory.
@@ -131,7 +137,7 @@ impl ExtentPool {
     }
 
     /// NUMA nodes of the memory and the threads.
-    pub fn nodes(&self) -> &NodeAssignment {
+    pub fn node_assignment(&self) -> &NodeAssignment {
         &self.nodes
     }
 

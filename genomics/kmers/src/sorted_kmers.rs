@@ -367,7 +367,7 @@ impl<const S: usize> SortedKmers<S> {
     ) -> Result<(), Error> {
         let buckets = BucketLayout::for_kmers(&self.layout, num_kmers);
         sorting.start(buckets, num_kmers);
-        self.ranges.read(range_index, |records| {
+        self.ranges.for_each_extent(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, counts| {
                 if range.contains(&kmer) {
                     sorting.add(buckets, kmer, counts);
@@ -394,7 +394,7 @@ impl<const S: usize> SortedKmers<S> {
         let (first, last) = range.into_inner();
         let middle = first + (last - first) / 2;
         let mut lower = 0;
-        self.ranges.read(range_index, |records| {
+        self.ranges.for_each_extent(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, _: [u32; S]| {
                 lower += u64::from((first..=middle).contains(&kmer));
             });

@@ -117,7 +117,7 @@ pub struct SuperKmerRecord<'a> {
 }
 
 /// Iterates over the records in `bytes`, which must be complete.
-pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>> {
+pub fn super_kmer_records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&head, bases) = rest.split_first()?;
@@ -243,7 +243,7 @@ mod tests {
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
                 let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), KmerKeys::default(), KmerKeys::default());
-                for record in super::records(&bytes, k) {
+                for record in super::super_kmer_records(&bytes, k) {
                     assert_eq!(record.sample, 7);
                     found.extend(keys.compute_keys(record.canonical_word(k), record.kmers, k));
                     keys_scalar(&mut scalar.0, record.canonical_word(k), record.kmers, k);
@@ -297,7 +297,7 @@ mod tests {
         assert!(full.len() == 14 && full.iter().all(|p| p.kmers == MAX_KMERS_PER_RECORD));
         assert_eq!(last.kmers, 470 % MAX_KMERS_PER_RECORD);
         let mut n = 0;
-        for record in super::records(&bytes, 31) {
+        for record in super::super_kmer_records(&bytes, 31) {
             assert!(
                 KmerKeys::default()
                     .compute_keys(record.canonical_word(31), record.kmers, 31)

@@ -343,7 +343,7 @@ impl MapperState {
             more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
             for &diagonal in &*more {
-                view.prefetch_bases(diagonal.left(), length);
+                view.prefetch_bases(diagonal.read_start(), length);
                 self.diagonals.push(diagonal);
             }
             summary.places = (first as u32, self.diagonals.len() as u32);
@@ -481,24 +481,24 @@ impl UngappedAligner {
         // Score of the best diagonal over the whole read: diagonals that cannot come near it need no closer look.
         let mut least = best.unwrap_or(i32::MIN / 2) - near;
         let place = |diagonal: Diagonal| Placement {
-            left: diagonal.left(),
-            reverse: diagonal.reverse(),
+            left: diagonal.read_start(),
+            reverse: diagonal.is_reverse(),
             anchor: diagonal.anchor(),
             ..Placement::default()
         };
         hits.clear();
         for (i, &diagonal) in diagonals.iter().enumerate() {
             if let Some(ahead) = diagonals.get(i + PREFETCH_DISTANCE) {
-                view.prefetch_bases(ahead.left(), length);
+                view.prefetch_bases(ahead.read_start(), length);
             }
-            if diagonal.left() >= limit {
+            if diagonal.read_start() >= limit {
                 continue;
             }
-            let strand = strands[usize::from(diagonal.reverse())];
-            let differing = count_mismatches(view.words, diagonal.left(), strand, masks);
+            let strand = strands[usize::from(diagonal.is_reverse())];
+            let differing = count_mismatches(view.words, diagonal.read_start(), strand, masks);
             if seed_matches(masks, usize::from(diagonal.anchor())) {
                 // A placement on an ALT contig does not displace others.
-                if !view.is_alt(diagonal.left() + u64::from(diagonal.anchor())) {
+                if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor())) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
@@ -520,7 +520,7 @@ impl UngappedAligner {
             hits_by_mismatches.clear();
             hits_by_mismatches.resize(length + 1, 0);
             let assembled =
-                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.left() + u64::from(hits.diagonal.anchor()));
+                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor()));
             hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;
             let last = hits_by_mismatches.iter().position(|n| {
@@ -540,8 +540,8 @@ impl UngappedAligner {
                 crowded |= worth >= near_best;
                 continue;
             }
-            let strand = strands[usize::from(diagonal.reverse())];
-            count_mismatches(view.words, diagonal.left(), strand, masks);
+            let strand = strands[usize::from(diagonal.is_reverse())];
+            count_mismatches(view.words, diagonal.read_start(), strand, masks);
             let mut place = place(diagonal);
             // With deferred lists the neighbours of a diagonal are unknown.
             place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);

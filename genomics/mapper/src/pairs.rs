@@ -322,7 +322,7 @@ impl PairingState {
             reads[first + mate].has_skipped_mate_positions =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
             for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-                job.view.prefetch_bases(diagonal.left(), reads[first + mate].length);
+                job.view.prefetch_bases(diagonal.read_start(), reads[first + mate].length);
             }
             pending.extend_from_slice(found);
             readers.push((first + mate, pending.len()));
@@ -372,7 +372,7 @@ impl PairingState {
         joiner.collect_unknown_diagonals(job.view, mate);
         let found = joiner.joined_diagonals(0);
         for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-            job.view.prefetch_bases(diagonal.left(), read.length);
+            job.view.prefetch_bases(diagonal.read_start(), read.length);
         }
         pending.extend_from_slice(found);
         readers.push((i, pending.len()));

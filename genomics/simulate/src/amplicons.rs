@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn inserts_cover_the_genome_without_its_gaps() {
         let amplicons = design(None).unwrap().amplicons;
-        assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length()) && a.span.contig == 0));
+        assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length_bp()) && a.span.contig == 0));
         assert!(amplicons.iter().flat_map(|a| &a.primers).all(|p| (18..=25).contains(&p.len()) && !p.contains(&b'N')));
         let apart = amplicons.windows(2).filter(|w| w[0].primer_ends()[1] != w[1].primer_ends()[0] + 1);
         let gaps: Vec<_> = apart.map(|w| (w[0].span.end, w[1].span.start)).collect();
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(lines.len(), 2 * panel.amplicons.len());
         assert_eq!((lines[0][0], &lines[0][2..]), ("a", &["1000", "amplicon1_LEFT", "1", "+"][..]));
         assert_eq!(lines[3][3..], ["amplicon2_RIGHT", "2", "-"]);
-        let covered = panel.amplicons.iter().map(|a| a.span.length()).sum::<usize>();
+        let covered = panel.amplicons.iter().map(|a| a.span.length_bp()).sum::<usize>();
         assert!(panel.count_covered_bases() < covered);
         assert!(design(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
     }

@@ -195,7 +195,7 @@ impl Amplicon {
     fn random_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
         let at = GenomePosition {
             contig: self.span.contig,
-            pos: self.span.start + placer.rng.draw_below(self.span.length()),
+            pos: self.span.start + placer.rng.draw_below(self.span.length_bp()),
         };
         (attempt >= MAX_AMPLICON_TRIES / 2 || placer.occupied.is_position_allowed(at)).then_some(at)
     }
@@ -203,7 +203,7 @@ impl Amplicon {
     /// Returns whether a span is within the amplified span, away from its ends and from other variants.
     fn can_hold(&self, placer: &VariantPlacer, span: Span) -> bool {
         // Seven variants must fit into 10 kb even if the general spacing is larger.
-        let spacing = placer.min_spacing_bp.min(self.span.length() / 40);
+        let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
         let inside = span.start >= self.span.start + spacing && span.end + spacing <= self.span.end;
         inside && placer.occupied.is_span_free(span, spacing)
     }
@@ -230,7 +230,7 @@ fn place_amplicon_variants(
         let at = amplicon.random_position(placer, attempt)?;
         let length = placer.rng.draw_log_uniform(
             AMPLICON_DELETION_BP.0,
-            AMPLICON_DELETION_BP.1.min(amplicon.span.length() / 10).max(AMPLICON_DELETION_BP.0),
+            AMPLICON_DELETION_BP.1.min(amplicon.span.length_bp() / 10).max(AMPLICON_DELETION_BP.0),
         );
         let seq = &placer.genome.seqs[at.contig];
         let removed = seq.get(at.pos..at.pos + length)?.to_vec();

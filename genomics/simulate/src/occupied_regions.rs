@@ -35,7 +35,7 @@ impl<'a> OccupiedRegions<'a> {
     pub fn restrict_to_spans(&mut self, spans: Option<&[Span]>) {
         let mut sum = 0;
         let mut with_sum = |span: &Span| {
-            sum += span.length();
+            sum += span.length_bp();
             (*span, sum)
         };
         self.allowed_spans = spans.filter(|s| !s.is_empty()).map(|s| s.iter().map(&mut with_sum).collect());

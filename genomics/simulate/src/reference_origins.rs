@@ -78,9 +78,9 @@ impl ReferenceOrigins {
     }
 
     fn push_segment(&mut self, span: Span, reverse: bool) {
-        if span.length() > 0 {
+        if span.length_bp() > 0 {
             self.segments.push(ReferenceSegment { start: self.length, span, reverse });
-            self.length += span.length();
+            self.length += span.length_bp();
             self.segment_ends.push_item(self.segments.len() - 1, self.length);
         }
     }
@@ -113,7 +113,7 @@ impl ReferenceOrigins {
 
     /// Returns the index of the first segment that ends beyond a base.
     fn find_segment(&self, base: usize) -> usize {
-        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length())
+        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length_bp())
     }
 
     /// Returns the reference position of a chromosome base, or `None` if the base is novel.
@@ -131,7 +131,7 @@ impl ReferenceOrigins {
         let mut place: Option<ReferencePlacement> = None;
         for stretch in self.segments[first..].iter().take_while(|s| s.start < bases.end) {
             let skipped = bases.start.saturating_sub(stretch.start);
-            let left_over = (stretch.start + stretch.span.length()).saturating_sub(bases.end);
+            let left_over = (stretch.start + stretch.span.length_bp()).saturating_sub(bases.end);
             let (front, back) = if stretch.reverse { (left_over, skipped) } else { (skipped, left_over) };
             let span = Span { start: stretch.span.start + front, end: stretch.span.end - back, ..stretch.span };
             place = Some(match place {

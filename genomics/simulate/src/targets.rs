@@ -110,7 +110,7 @@ impl Targets {
 
     /// Returns the total length of the targets, bp.
     pub fn total_bases(&self) -> usize {
-        self.spans.iter().map(Span::length).sum()
+        self.spans.iter().map(Span::length_bp).sum()
     }
 
     /// Iterates over the indices of the targets that overlap a span.
@@ -148,7 +148,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
             let span = Span { contig, start: at, end: at + between(design.exon_bp, rng) };
             if occupied.is_span_free(span, MIN_TARGET_GAP_BP) {
                 occupied.occupy_span(span);
-                bases += span.length();
+                bases += span.length_bp();
                 spans.push(span);
             }
             at = span.end + rng.draw_log_uniform(design.intron_bp.0, design.intron_bp.1);
@@ -210,7 +210,7 @@ mod tests {
             let targets = Targets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
             let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
-            assert!(targets.spans.iter().all(|s| exon.contains(&s.length())));
+            assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
             assert!(targets.spans.is_sorted_by_key(|s| (s.contig, s.start)));
             let near = targets.spans.windows(2).filter(|p| p[1].start.abs_diff(p[0].end) < 5000).count();
             assert!(near > targets.spans.len() / 2, "{near} of {}", targets.spans.len());

@@ -237,7 +237,7 @@ impl TruthAnnotator<'_> {
             genotype: self.genotype_of(*haplotype, contig),
         };
         let symbolic = |span: &Span, svtype: &str, sign: &str| {
-            let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());
+            let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length_bp());
             vec![record(span.contig, span.start, format!("<{svtype}>"), info)]
         };
         match variant {

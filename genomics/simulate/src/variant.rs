@@ -22,7 +22,7 @@ pub struct Span {
 
 impl Span {
     /// Returns the length, bp.
-    pub fn length(&self) -> usize {
+    pub fn length_bp(&self) -> usize {
         self.end - self.start
     }
 

@@ -440,7 +440,7 @@ fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
 
 /// Removes the units of partitions after the result of all partitions is stored.
 pub(crate) fn remove_partition_units(store: &UnitStore) {
-    finished_partitions(store).into_iter().for_each(|partition| store.remove(&partition_unit_name(partition)));
+    finished_partitions(store).into_iter().for_each(|partition| store.remove_result(&partition_unit_name(partition)));
 }
 
 impl CountingUnit<'_> {

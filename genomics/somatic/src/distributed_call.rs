@@ -297,7 +297,7 @@ impl StepRunner<'_> {
         let value = write(draft.path())?;
         let text = step.to_string();
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
-        Ok(step_output::publish(self.store, draft, &label, &value, clock.stop(&text))?)
+        Ok(step_output::publish_step_output(self.store, draft, &label, &value, clock.stop(&text))?)
     }
 
     fn open_object(&self, step: Step) -> Result<StepOutput, Error> {

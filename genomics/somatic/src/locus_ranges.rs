@@ -225,7 +225,7 @@ impl LocusRanges {
             taken += needed;
         }
         let buckets = DiskBuckets::open(FILE_DESCRIPTION, path, std::mem::take(&mut recruited.buckets))?;
-        let placements = DiskBuckets::unnamed(FILE_DESCRIPTION, work, ranges.len());
+        let placements = DiskBuckets::create_unnamed(FILE_DESCRIPTION, work, ranges.len());
         let loci = LocusRanges::loci_without_reads(contigs, &recruited);
         let mut all = LocusRanges { loci, recruited, buckets, ranges, pairs_in_memory: None, placements, threads };
         all.place_reads()?;
@@ -235,7 +235,7 @@ impl LocusRanges {
     /// Ranges for tests: all loci and the recruited pairs of their reads are in memory.
     #[cfg(test)]
     pub(crate) fn from_pairs_in_memory(loci: Vec<Locus>, pairs: Vec<RecruitedPair>) -> LocusRanges {
-        let none = || DiskBuckets::unnamed(FILE_DESCRIPTION, Path::new("/"), 0);
+        let none = || DiskBuckets::create_unnamed(FILE_DESCRIPTION, Path::new("/"), 0);
         let (order, kept) = ((0..loci.len() as u32).collect(), pairs.len() as u64);
         let recruited = RecruitedPairs {
             order,

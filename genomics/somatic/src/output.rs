@@ -78,7 +78,7 @@ pub fn write_vcf(
         };
         file.write_record(text.as_bytes(), Some(place))?;
     }
-    Ok(file.finish(set)?)
+    Ok(file.finish_file_and_index(set)?)
 }
 
 /// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG, with its length, the

@@ -97,7 +97,7 @@ impl<'t> TableReader<'t> {
     }
 
     /// How the reader reads pages: never [`PageAccess::Auto`].
-    pub fn access(&self) -> PageAccess {
+    pub fn page_access(&self) -> PageAccess {
         self.access
     }
 

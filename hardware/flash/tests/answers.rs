@@ -52,7 +52,7 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
         reader.get_many(asked, &mut answers).unwrap();
         assert_eq!(answers.len(), asked.len());
         for (key, answer) in asked.iter().zip(answers.iter()) {
-            assert_eq!(answer, expected(key).as_deref(), "{key:#x} by {:?}", reader.access());
+            assert_eq!(answer, expected(key).as_deref(), "{key:#x} by {:?}", reader.page_access());
         }
         let key = asked[asked.len() / 2];
         assert_eq!(reader.get(key).unwrap(), expected(&key).as_deref());

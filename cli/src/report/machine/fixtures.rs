@@ -8,7 +8,7 @@ use genuma_machine::topology::{
     TransparentHugePageMode,
 };
 use genuma_probe::MachineProfile;
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{
     BandwidthKernel, BandwidthMeasurement, BufferCheck, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
@@ -501,7 +501,7 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
         host: None,
         unix_time_s: None,
     };
-    measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
+    measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
 }
 
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,

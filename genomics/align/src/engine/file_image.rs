@@ -20,7 +20,7 @@ pub(super) struct FileImage {
 impl FileImage {
     /// Reads a file; the content begins after `start` unused bytes. The calling thread touches all pages first, so
     /// that its memory policy decides where the pages are.
-    pub(super) fn read(path: &Path, start: usize) -> Result<FileImage, Error> {
+    pub(super) fn read_file(path: &Path, start: usize) -> Result<FileImage, Error> {
         let file = File::open(path).map_err(Error::io(path))?;
         let size = file.metadata().map_err(Error::io(path))?.len();
         let pages = read_into_pages(file, size, start).map_err(Error::io(path))?;

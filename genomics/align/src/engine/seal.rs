@@ -135,7 +135,7 @@ impl ChecksummedFile {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
-    pub fn complete(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
@@ -183,7 +183,7 @@ impl IndexSeal {
         }
         let mut seal = ChecksummedFile::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
-        seal.complete(&mut set)?;
+        seal.complete_file(&mut set)?;
         Ok(set.publish()?)
     }
 

@@ -331,7 +331,7 @@ impl Strobealign {
                 reason: format!("its comment cannot be copied: {reason}"),
             })?;
         }
-        bam.finish();
+        bam.finish_record();
         Ok(())
     }
 }

@@ -186,7 +186,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
                 match &mut self.output {
                     AlignOutput::Sam(out) => out.write_all(&task.sam_text)?,
                     AlignOutput::Sorted(sorter, _) => {
-                        task.sorted_block.take().map_or(Ok(()), |block| sorter.push(block))?
+                        task.sorted_block.take().map_or(Ok(()), |block| sorter.push_block(block))?
                     }
                 }
                 self.write_time += start.elapsed();

@@ -146,7 +146,7 @@ impl<'a, E: Engine> Worker<'a, E> {
 impl<E: Engine> Drop for Worker<'_, E> {
     fn drop(&mut self) {
         let mut all = self.totals_sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.counts.merge(&self.totals.counts);
+        all.counts.add_counts(&self.totals.counts);
         all.map_time += self.totals.map_time;
         all.finish_time += self.totals.finish_time;
         all.output_time += self.totals.output_time;

@@ -84,7 +84,7 @@ impl SeedPosition {
     }
 
     /// Number of the sequence that has the seed.
-    pub(super) fn sequence(self) -> usize {
+    pub(super) fn sequence_index(self) -> usize {
         self.sequence as usize
     }
 
@@ -197,7 +197,7 @@ impl SeedIndex {
 
     /// Occurrences of distinct seed `number` in the sequences.
     #[inline(always)]
-    pub(super) fn positions(&self, number: usize) -> &[SeedPosition] {
+    pub(super) fn positions_of_seed(&self, number: usize) -> &[SeedPosition] {
         &self.positions[self.first_positions[number] as usize..self.first_positions[number + 1] as usize]
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
         for (number, seed) in found {
-            let positions = seeds.positions(number).iter().map(|p| (p.base_position() as u32, p.is_reverse()));
+            let positions = seeds.positions_of_seed(number).iter().map(|p| (p.base_position() as u32, p.is_reverse()));
             let there = expected[&seed.hash].iter().map(|seed| (seed.at, seed.reverse));
             assert!(positions.eq(there), "{seed:?}");
         }

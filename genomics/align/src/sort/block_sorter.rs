@@ -24,7 +24,7 @@ impl SortItem for AlignmentItem {
     }
 }
 
-/// The sorted records of consecutive templates. Made by a [`BlockSorter`] for [`super::Sorter::push`].
+/// The sorted records of consecutive templates. Made by a [`BlockSorter`] for [`super::Sorter::push_block`].
 #[derive(Debug)]
 pub struct SortedBlock {
     /// Sort items of the records. The template ordinals count from 0.

@@ -106,7 +106,7 @@ impl<'a> Record<'a> {
     }
 
     /// Index of the reference sequence; `None` for a record without a position.
-    pub(crate) fn sequence(self) -> Option<u32> {
+    pub(crate) fn sequence_index(self) -> Option<u32> {
         Some(u32_at(self.0, 4)).filter(|&s| s as i32 >= 0)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
     }
 
     /// Index of the reference sequence of the mate; −1 without a mate position.
-    pub(crate) fn mate_sequence(self) -> i32 {
+    pub(crate) fn mate_sequence_index(self) -> i32 {
         u32_at(self.0, 24) as i32
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 impl SpillFile {
     /// Creates a spill file in `folder`. The file itself is created at the first write.
     pub(crate) fn new(folder: &Path) -> SpillFile {
-        SpillFile(spill::SpillFile::unnamed("sorting", folder))
+        SpillFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
 
     /// Number of bytes written so far.

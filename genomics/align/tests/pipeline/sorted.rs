@@ -43,7 +43,7 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     )
     .unwrap();
     let mut set = FileSet::default();
-    sorter.finish(file, &mut set).unwrap();
+    sorter.write_bam(file, &mut set).unwrap();
     set.publish().unwrap();
 }
 

@@ -79,7 +79,7 @@ impl DeviceLane {
                 leave(bin, classes);
                 continue;
             }
-            let read = |each: &mut dyn FnMut(&[u8])| bins.read(bin, each);
+            let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent(bin, each);
             match counting.count_bin(bins.num_kmers(bin), read, &mut classes, harvest) {
                 Ok(()) => self.statistics.add_device_bin(),
                 Err(LaneError::Counting(error)) => return Err(error),

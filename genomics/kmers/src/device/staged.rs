@@ -105,7 +105,7 @@ mod tests {
                 assert_eq!(starts[starts.len() - 1] as usize, bytes.len());
                 for chunk in starts.windows(2) {
                     let chunk = &bytes[chunk[0] as usize..chunk[1] as usize];
-                    let n = crate::superkmer::records(chunk, 25).count();
+                    let n = crate::superkmer::super_kmer_records(chunk, 25).count();
                     assert!((1..=RECORDS_PER_CHUNK).contains(&n), "{n} records");
                 }
                 out.extend_from_slice(bytes);

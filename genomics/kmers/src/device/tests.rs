@@ -13,7 +13,7 @@ use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
 use super::table::{DeviceTable, GatheredCounts, TableSizes};
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
-use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, SuperKmerCutter, records};
+use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
 use crate::{Error, SPECTRUM_SLOTS};
 use genuma_reads::{Mate, dna};
@@ -51,7 +51,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
 
     fn add_records(&mut self, bytes: &[u8], _: &[u32]) -> Result<(), genuma_gpu::Error> {
         let mut keys = KmerKeys::default();
-        for record in records(bytes, self.k) {
+        for record in super_kmer_records(bytes, self.k) {
             let mut counts = [0; S];
             counts[record.sample] = 1;
             self.tally.add_keys(
@@ -190,7 +190,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
     let mut counting = LaneCounter::new(k, table).expect("ready");
     let read = |each: &mut dyn FnMut(&[u8])| {
         // Complete records, in two pieces.
-        let half = records(bytes, k).take(100).map(|r| crate::superkmer::record_bytes(r.kmers, k)).sum();
+        let half = super_kmer_records(bytes, k).take(100).map(|r| crate::superkmer::record_bytes(r.kmers, k)).sum();
         let (one, two) = bytes.split_at(half);
         each(one);
         each(two);

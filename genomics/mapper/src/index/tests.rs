@@ -55,7 +55,7 @@ pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
         letters.chunks(1 + 7 * threads).for_each(|some| built.add_bases(some));
     }
     let mut all = Vec::new();
-    build(built, threads, |some| {
+    build_index(built, threads, |some| {
         all.extend_from_slice(some);
         Ok::<(), Error>(())
     })
@@ -307,7 +307,7 @@ fn a_piece_that_cannot_be_written_ends_it() {
             built.add_bases(&letters);
         }
         let mut left = calls;
-        let made = build(built, 2, |_| {
+        let made = build_index(built, 2, |_| {
             left -= 1;
             if left < 0 { Err(Full) } else { Ok(()) }
         });

@@ -133,7 +133,7 @@ impl WaitingMates {
             shards: Default::default(),
             memory_bytes: AtomicU64::new(0),
             max_memory_bytes: room,
-            spill: SpillFile::unnamed("waiting mates", folder),
+            spill: SpillFile::create_unnamed("waiting mates", folder),
             partitions: Mutex::new(vec![Vec::new(); parts]),
         }
     }

@@ -61,7 +61,7 @@ impl<'a> CapturedTargets<'a> {
             }
         }
         let healthy: f64 =
-            targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length() as f64 * e).sum();
+            targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length_bp() as f64 * e).sum();
         CapturedTargets {
             target_copies: images,
             chromosomes,

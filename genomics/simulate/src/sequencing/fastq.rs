@@ -217,7 +217,7 @@ impl<'a> BlockGenerator<'a> {
         let mut members: Vec<(usize, usize, usize)> = vec![];
         let mut written = 0;
         while written < pairs {
-            let mut molecule = UmiMolecule::draw(self.library, umi, rng, counts);
+            let mut molecule = UmiMolecule::draw_molecule(self.library, umi, rng, counts);
             let name = (first + written + 1).to_string();
             if umi.consensus {
                 self.append_consensus(&name, &molecule, rng, counts);

@@ -33,7 +33,7 @@ pub(crate) struct UmiMolecule<'a> {
 
 impl<'a> UmiMolecule<'a> {
     /// Draws a molecule, its UMIs and the number of read pairs of its strands, and amplifies the strands.
-    pub fn draw(library: &Library<'a>, umi: &UmiParams, rng: &mut Rng, counts: &mut ReadCounts) -> Self {
+    pub fn draw_molecule(library: &Library<'a>, umi: &UmiParams, rng: &mut Rng, counts: &mut ReadCounts) -> Self {
         counts.molecules += 1;
         let fragment = library.draw_source(rng, counts);
         let ReadStructures(structures) = &umi.structures;

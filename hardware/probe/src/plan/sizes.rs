@@ -119,7 +119,7 @@ impl BufferSizes {
     }
 
     /// Page kinds to measure with, the preferred one first.
-    pub fn pages(&self) -> Vec<BufferPageKind> {
+    pub fn page_kinds(&self) -> Vec<BufferPageKind> {
         self.pages.clone()
     }
 

@@ -278,7 +278,7 @@ impl RecordWriter<'_> {
             self.push_other_alignment_tags(this, piece, rivals, &mut record);
         }
         self.push_comment(this, &mut record)?;
-        record.finish();
+        record.finish_record();
         Ok(())
     }
 
@@ -477,7 +477,7 @@ impl RecordWriter<'_> {
             record.push_text_tag(b"RG", |out| out.extend_from_slice(self.group));
         }
         self.push_comment(this, &mut record)?;
-        record.finish();
+        record.finish_record();
         Ok(())
     }
 }

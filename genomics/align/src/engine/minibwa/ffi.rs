@@ -197,10 +197,10 @@ impl Index {
     /// There is too little memory.
     pub fn new(sequences: PackedSequences, transform: BurrowsWheelerTransform) -> io::Result<Index> {
         // The arrays do not move when the structures that own them are moved.
-        let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.lengths().len());
+        let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.contig_lengths().len());
         let [names, comments] = sequences.names_and_comments();
         let mut offset = 0;
-        for ((name, comment), &length) in names.zip(comments).zip(sequences.lengths()) {
+        for ((name, comment), &length) in names.zip(comments).zip(sequences.contig_lengths()) {
             let comment = if comment.len() > 1 { comment.as_ptr().cast() } else { null() };
             contigs.push(RawContig { name: name.as_ptr().cast(), comment, length, offset });
             offset += length;
@@ -210,12 +210,12 @@ impl Index {
             bases: sequences.bases,
             contigs: twice(contigs.len()),
             contig: contigs.as_ptr(),
-            words: twice(sequences.words().len()),
-            ambiguous: twice(sequences.ambiguous().len()),
+            words: twice(sequences.base_words().len()),
+            ambiguous: twice(sequences.ambiguous_ranges().len()),
             masked: [0; 2],
-            ambiguous_at: sequences.ambiguous().as_ptr(),
+            ambiguous_at: sequences.ambiguous_ranges().as_ptr(),
             masked_at: null(),
-            word: sequences.words().as_ptr(),
+            word: sequences.base_words().as_ptr(),
             names: null(),
             comments: null(),
             mapped: null(),
@@ -226,8 +226,8 @@ impl Index {
             end: transform.end,
             less: transform.less,
             length: transform.text_len(),
-            words: transform.blocks().len() as u64,
-            word: transform.blocks().as_ptr(),
+            words: transform.transform_blocks().len() as u64,
+            word: transform.transform_blocks().as_ptr(),
             counts,
             prefix_length: 0,
             prefixes: null(),
@@ -253,12 +253,12 @@ impl Index {
 
     /// Memory of the index (bytes).
     pub fn memory_bytes(&self) -> u64 {
-        (self.sequences.bytes().len() + self.transform.bytes().len() + self.prefixes.len()) as u64
+        (self.sequences.file_bytes().len() + self.transform.file_bytes().len() + self.prefixes.len()) as u64
     }
 
     /// The Burrows-Wheeler transform and the sampled suffix array, as bytes.
     pub fn large_arrays(&self) -> [&[u8]; 2] {
-        [self.transform.blocks(), self.transform.suffix_array_samples()].map(bytemuck::cast_slice)
+        [self.transform.transform_blocks(), self.transform.suffix_array_samples()].map(bytemuck::cast_slice)
     }
 
     fn raw(&self) -> *const sys::mb_idx_t {
@@ -566,7 +566,7 @@ impl QueryBatch {
 /// minibwa's own estimate, for comparison in tests.
 #[cfg(test)]
 pub(super) mod oracle {
-    use super::super::insert_size::{self, InsertSizes};
+    use super::super::insert_size::{self, InsertSizesByOrientation};
     use super::*;
 
     fn hit(position: i64, reverse: bool) -> sys::mb_hit_t {
@@ -579,7 +579,10 @@ pub(super) mod oracle {
 
     /// Makes read pairs with the given insert sizes. Returns minibwa's estimate, and the insert sizes that
     /// [`insert_size::add_pair`] finds.
-    pub fn estimate(opts: &MappingOptions, insert_sizes: &InsertSizes) -> ([InsertSizeRange; 4], InsertSizes) {
+    pub fn estimate(
+        opts: &MappingOptions,
+        insert_sizes: &InsertSizesByOrientation,
+    ) -> ([InsertSizeRange; 4], InsertSizesByOrientation) {
         let mut hits = Vec::new();
         for (strands, insert_sizes) in insert_sizes.iter().enumerate() {
             for (i, &distance) in insert_sizes.iter().enumerate() {
@@ -593,7 +596,7 @@ pub(super) mod oracle {
                 hits.push(hit(to, strands & 1 != 0));
             }
         }
-        let mut seen = InsertSizes::default();
+        let mut seen = InsertSizesByOrientation::default();
         for pair in hits.chunks_exact(2) {
             let mates = [&pair[..1], &pair[1..]].map(|one| {
                 // SAFETY: `Hit` has the layout of the structure.

@@ -32,7 +32,7 @@ impl UnclippedRead {
         let span = record.cigar().filter(|op| op.consumes_reference()).map(|op| i64::from(op.len)).sum::<i64>().max(1);
         let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
         UnclippedRead {
-            sequence: record.sequence().unwrap_or(0),
+            sequence: record.sequence_index().unwrap_or(0),
             five_prime_position: i64::from(position) - clips(&mut record.cigar()),
             last_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
             reverse: record.has_any_flag(flag::REVERSE),
@@ -168,12 +168,12 @@ impl PairEnds {
     }
 
     /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
-    pub(super) fn score(item: &[u8]) -> u32 {
+    pub(super) fn quality_sum(item: &[u8]) -> u32 {
         u32_at(item, ORDINAL_BYTES + 20)
     }
 
     /// Read name of the pair, from which optical duplicates are found.
-    pub(super) fn name(item: &[u8]) -> &[u8] {
+    pub(super) fn read_name(item: &[u8]) -> &[u8] {
         &item[PAIR_ENDS_BYTES..]
     }
 
@@ -284,7 +284,7 @@ impl SingleEnd {
     }
 
     /// Rank among duplicates, the best first: higher score, then lower position.
-    pub(super) fn rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
+    pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
         (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
     }
 
