@@ -136,9 +136,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.explain {
         let mut page = AtomicFile::create(path)?;
         page.write_all(advice::render_page(&case, &advice).as_bytes())?;
-        set.add(page.flush_buffer()?);
+        set.add_file(page.flush_buffer()?);
     }
-    set.publish()?;
+    set.publish_all()?;
     if let Some(path) = &args.explain {
         info!("wrote {}", path.display());
     }

@@ -445,7 +445,7 @@ impl AlignRun<'_> {
             AlignmentOutput::Sam(path) => {
                 let mut out = AtomicFile::create(path)?;
                 let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
-                set.add(out.flush_buffer()?);
+                set.add_file(out.flush_buffer()?);
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
@@ -475,7 +475,7 @@ impl AlignRun<'_> {
             let sections = multiqc::build_align_sections(&outcome.multiqc_row(sample));
             multiqc::add_section_files(prefix, &sections, &mut set)?;
         }
-        set.publish()?;
+        set.publish_all()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
         info!("{}", outcome.format_summary_line(out));
         Ok(())

@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         let mut set = FileSet::default();
         json_file::add_json_output(path, json_file::schema::FORECAST_SCHEMA, &serde_json::to_value(&plan)?, &mut set)?;
-        set.publish()?;
+        set.publish_all()?;
     }
     logging::print_result(text::render_plan(&plan))?;
     if !plan.forecast.fits {

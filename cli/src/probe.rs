@@ -147,13 +147,13 @@ fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::
     let mut set = FileSet::default();
     let mut page = AtomicFile::create(folder.join("machine.html"))?;
     page.write_all(report::machine::render_page(profile).as_bytes())?;
-    set.add(page.flush_buffer()?);
+    set.add_file(page.flush_buffer()?);
     if new {
         let mut json = AtomicFile::create(folder.join("machine.json"))?;
         profile.write_json(&mut json)?;
-        set.add(json.flush_buffer()?);
+        set.add_file(json.flush_buffer()?);
     }
-    set.publish()?;
+    set.publish_all()?;
     info!("wrote {}", folder.join("machine.html").display());
     Ok(())
 }

@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         outcome.write_json(path, &mut set)?;
     }
-    set.publish()?;
+    set.publish_all()?;
     info!("{}", outcome.format_summary_line(out.as_deref()));
     Ok(())
 }
@@ -177,7 +177,7 @@ fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow:
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
             let summary = plan.run_instances(meter, &mut file)?;
-            set.add(file.flush_buffer()?);
+            set.add_file(file.flush_buffer()?);
             Ok(Some(summary))
         }
         None => {

@@ -123,11 +123,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             use std::io::Write as _;
             let mut file = AtomicFile::create(path)?;
             file.write_all(table.as_bytes())?;
-            set.add(file.flush_buffer()?);
+            set.add_file(file.flush_buffer()?);
         }
         None => {}
     }
-    set.publish()?;
+    set.publish_all()?;
     if args.out.is_none() {
         logging::print_result(&table)?;
     }

@@ -228,7 +228,7 @@ impl BucketStore {
     }
 
     fn key(&self, name: &str) -> Key {
-        Key::from(self.location.key(name))
+        Key::from(self.location.object_key(name))
     }
 
     fn classify(&self, task: Request<'_>, error: &object_store::Error) -> AttemptError {

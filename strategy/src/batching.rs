@@ -169,6 +169,7 @@ struct BatchState {
 }
 
 impl InstanceBatch {
+    /// An empty batch with this number; `first` is the number of its first template in the whole input.
     pub fn new(number: u64, first: u64) -> Self {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }

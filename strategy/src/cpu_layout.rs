@@ -138,7 +138,7 @@ fn cores_by_node(topology: &Topology) -> BTreeMap<u32, Vec<IdSet>> {
         let mut core = here.intersection(&topology.allowed.cpus);
         core.insert(cpu.id);
         // A core is added with the first of its hardware threads.
-        if core.smallest() == Some(cpu.id) {
+        if core.smallest_id() == Some(cpu.id) {
             nodes.entry(cpu.node).or_default().push(core);
         }
     }

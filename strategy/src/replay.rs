@@ -144,7 +144,7 @@ pub struct ReplayCase {
 
 impl ReplayCase {
     /// Returns the measured strategies.
-    pub fn strategies(&self) -> Vec<Strategy> {
+    pub fn measured_strategies(&self) -> Vec<Strategy> {
         self.runs.iter().map(|run| run.strategy).collect()
     }
 
@@ -218,7 +218,7 @@ impl BaselineRule {
     /// Returns the strategy that the rule chooses.
     pub fn choose_strategy(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
-        let most = case.strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
+        let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };
         // "Much smaller than the capacity of a bank" is taken as a third, which separates the two small indexes from
         // the two large ones.

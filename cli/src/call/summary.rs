@@ -68,7 +68,8 @@ pub(crate) fn build_summary(
 
 /// The second and later tumours.
 fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
-    let further = finished.samples.tumours().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
+    let further =
+        finished.samples.tumour_names().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
     further
         .map(|((sample, libraries), portrait)| AdditionalTumour {
             sample: sample.clone(),
@@ -159,5 +160,5 @@ fn draw_picture(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], err
     let evidence = locus.compute_evidence_of_reads(&recruits, loci, pairs, errors);
     let votes = evidence.molecule_votes(call.change_index).concat();
     let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
-    draw_pileup(&scene, |pair| evidence.molecules().is_duplicate(pair))
+    draw_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))
 }

@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some(genome) => sorter.write_cram(CramFile::create(path, header, genome)?, &mut set)?,
                 None => sorter.write_bam(BamFile::create(path, header, level)?, &mut set)?,
             };
-            set.publish()?;
+            set.publish_all()?;
             summary
         }
     };

@@ -227,7 +227,7 @@ pub(crate) fn finish_files(
     };
     // An index of other data is worse than no index.
     set.remove_on_publish(append_extension(path, other));
-    set.add(index.flush_buffer()?);
-    set.add(data.flush_buffer()?);
+    set.add_file(index.flush_buffer()?);
+    set.add_file(data.flush_buffer()?);
     Ok(())
 }

@@ -175,7 +175,7 @@ fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
     let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
     sorter.write_cram(file, &mut set).expect("written");
-    set.publish().expect("published");
+    set.publish_all().expect("published");
 }
 
 #[test]

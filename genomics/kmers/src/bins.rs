@@ -206,19 +206,19 @@ impl Bins {
             let mut failed = Ok(());
             self.for_each_extent(bin, |records| {
                 if bytes.len() + records.len() > MAX_BLOCK_BYTES && failed.is_ok() {
-                    failed = file.write(&bytes, bytes.len()).map(|block| blocks.push(block));
+                    failed = file.write_block(&bytes, bytes.len()).map(|block| blocks.push(block));
                     bytes.clear();
                 }
                 bytes.extend_from_slice(records);
             })?;
             failed?;
             if !bytes.is_empty() {
-                blocks.push(file.write(&bytes, bytes.len())?);
+                blocks.push(file.write_block(&bytes, bytes.len())?);
             }
             self.free_bin(bin);
             bins.push((kmers, blocks));
         }
-        file.sync()?;
+        file.sync_to_disk()?;
         Ok(BinIndex { extent_bytes: self.extent_bytes(), bins })
     }
 

@@ -191,7 +191,7 @@ impl ExtentPool {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
             return Ok(Extent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
-        let piece = self.spill.write(open.bytes(), self.extent_bytes)?;
+        let piece = self.spill.write_block(open.bytes(), self.extent_bytes)?;
         open.len = 0;
         Ok(Extent::File(piece))
     }
@@ -204,7 +204,7 @@ impl ExtentPool {
         match extent {
             Extent::Memory(records) => Ok(records.bytes()),
             Extent::File(piece) => {
-                self.spill.read(piece, buffer)?;
+                self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
             }
         }
@@ -227,7 +227,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub(crate) fn move_to_file(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
-            *extent = Extent::File(self.spill.write(records.bytes(), self.extent_bytes)?);
+            *extent = Extent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub fn store_in_file(&self, extent: Extent) -> Result<SpillBlock, Error> {
         match extent {
-            Extent::Memory(records) => Ok(self.spill.write(records.bytes(), self.extent_bytes)?),
+            Extent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
             Extent::File(piece) => Ok(piece),
         }
     }
@@ -248,7 +248,7 @@ impl ExtentPool {
     /// # Errors
     /// Returns an error if the disk reports one.
     pub fn sync_spill_file(&self) -> Result<(), Error> {
-        Ok(self.spill.sync()?)
+        Ok(self.spill.sync_to_disk()?)
     }
 
     /// Stores all further full extents in the file.

@@ -40,7 +40,7 @@ impl Partition {
         self.number
     }
 
-    /// Number of partitions of this size.
+    /// Number of partitions that the k-mer space is divided into.
     pub fn total(self) -> u32 {
         self.total
     }

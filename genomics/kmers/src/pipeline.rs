@@ -152,7 +152,7 @@ impl<const S: usize> ScatteredReads<S> {
         let (mut totals, mut prepared) = (ScatterTotals::zero(), Vec::new());
         for scatter in scatters {
             let (part, prepare) = scatter.finish().map_err(|error| to_too_large_error(error, params, meter))?;
-            totals.add(&part);
+            totals.add_totals(&part);
             prepared.push(prepare);
         }
         let shares = pool.memory_by_node();
@@ -371,6 +371,7 @@ pub(crate) struct RootSelection<'a, P, F> {
 }
 
 impl<'a, P, F> RootSelection<'a, P, F> {
+    /// An empty selection; `select` chooses items of each root.
     pub(crate) fn new(select: &'a F) -> Self {
         Self { selected: Vec::new(), roots: 0, select }
     }

@@ -43,7 +43,7 @@ impl<const S: usize> ScatterTotals<S> {
     }
 
     /// Adds the totals of another thread.
-    pub fn add(&mut self, other: &Self) {
+    pub fn add_totals(&mut self, other: &Self) {
         for sample in 0..S {
             self.bases[sample] += other.bases[sample];
             self.kmers[sample] += other.kmers[sample];

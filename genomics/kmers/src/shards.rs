@@ -157,7 +157,7 @@ where
     let mut stacked = Vec::new();
     let mut held = 0;
     for (shard, file) in shards {
-        totals.add(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
+        totals.add_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
         let bins = shard.bins_of(part);
         held += bins.num_kmers();
         totals.bytes += bins.record_bytes();

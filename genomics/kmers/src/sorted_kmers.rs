@@ -272,7 +272,7 @@ impl<const S: usize> SortedKmers<S> {
     }
 
     /// Sizes so far.
-    pub fn stats(&self) -> CountStats<S> {
+    pub fn count_stats(&self) -> CountStats<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct AmpliconPanel {
 impl AmpliconPanel {
     /// Tiles `targets`, or the whole genome, with amplicons. The inserts (the bases between the primers) of neighbours
     /// touch. No amplicon contains an N.
-    pub fn design(
+    pub fn design_amplicons(
         params: &AmpliconParams,
         genome: &Genome,
         targets: Option<&[Span]>,
@@ -152,13 +152,13 @@ mod tests {
         Genome::new(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
     }
 
-    fn design(targets: Option<&[Span]>) -> Result<AmpliconPanel> {
-        AmpliconPanel::design(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
+    fn design_amplicons(targets: Option<&[Span]>) -> Result<AmpliconPanel> {
+        AmpliconPanel::design_amplicons(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
     }
 
     #[test]
     fn inserts_cover_the_genome_without_its_gaps() {
-        let amplicons = design(None).unwrap().amplicons;
+        let amplicons = design_amplicons(None).unwrap().amplicons;
         assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length_bp()) && a.span.contig == 0));
         assert!(amplicons.iter().flat_map(|a| &a.primers).all(|p| (18..=25).contains(&p.len()) && !p.contains(&b'N')));
         let apart = amplicons.windows(2).filter(|w| w[0].primer_ends()[1] != w[1].primer_ends()[0] + 1);
@@ -171,7 +171,7 @@ mod tests {
     fn targets_are_tiled_and_primers_written() {
         let span = |start, end| Span { contig: 0, start, end };
         let targets = [span(1_000, 1_300), span(1_310, 1_320), span(2_000, 2_010)];
-        let panel = design(Some(&targets)).unwrap();
+        let panel = design_amplicons(Some(&targets)).unwrap();
         for target in targets {
             let inside = |at| {
                 panel.amplicons.iter().any(|a| {
@@ -188,6 +188,6 @@ mod tests {
         assert_eq!(lines[3][3..], ["amplicon2_RIGHT", "2", "-"]);
         let covered = panel.amplicons.iter().map(|a| a.span.length_bp()).sum::<usize>();
         assert!(panel.count_covered_bases() < covered);
-        assert!(design(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
+        assert!(design_amplicons(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
     }
 }

@@ -196,7 +196,7 @@ impl DistributedCall {
     pub fn find_step_object(&self, run_store: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
         let Some(name) = step.object_name() else { return Ok(None) };
         let (step, fingerprint) = (step.to_string(), &self.fingerprint);
-        StepOutput::find(run_store, &StepOutputId { step: &step, name: &name, fingerprint })
+        StepOutput::find_step_output(run_store, &StepOutputId { step: &step, name: &name, fingerprint })
     }
 }
 
@@ -303,7 +303,7 @@ impl StepRunner<'_> {
     fn open_object(&self, step: Step) -> Result<StepOutput, Error> {
         let (text, name) = (step.to_string(), step.object_name().unwrap_or_default());
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
-        Ok(StepOutput::require(self.store, &label)?)
+        Ok(StepOutput::find_required(self.store, &label)?)
     }
 
     fn read_result<T: DeserializeOwned>(&self, step: Step) -> Result<T, Error> {
@@ -331,7 +331,7 @@ impl StepRunner<'_> {
         let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
         // Only a step that counts a partition has candidates, those of this partition.
         let bases = genome_bases.map(|bases| bases / u64::from(partition.total()));
-        let tumours = self.call.samples.tumours().len();
+        let tumours = self.call.samples.tumour_names().len();
         let count_params = self.resources.count_params(params, bases, tumours, self.work_dir.to_owned());
         CountingUnit {
             lanes,
@@ -425,7 +425,7 @@ impl StepRunner<'_> {
             let candidates = std::mem::take(&mut counts.candidates);
             let (threads, memory) = (self.resources.threads, self.resources.available_memory() / 2);
             let k = self.call.params.k;
-            let tumours = self.call.samples.tumours().len();
+            let tumours = self.call.samples.tumour_names().len();
             let params = GroupAssemblyParams {
                 candidates,
                 num_tumours: tumours,
@@ -464,7 +464,7 @@ impl StepRunner<'_> {
             let AssembleStepResult { mut counts, contigs: ContigAssemblyResult { mut contigs, ledger: lines } } =
                 self.read_result(assembled)?;
             let mut ledger = std::mem::take(&mut counts.ledger);
-            ledger.append(&lines);
+            ledger.append_lines(&lines);
             let genome = self.read_reference()?;
             let context = PlacementInputs {
                 genome: genome.as_ref(),
@@ -509,7 +509,7 @@ impl StepRunner<'_> {
         self.progress.unit_started("recruited pairs of all shards", None);
         let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
-        ledger.append(&lines);
+        ledger.append_lines(&lines);
         let index = RecruitingIndex::new(wanted);
         let seen = RecruitingCounts::new(&index, self.call.samples.len());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());

@@ -94,7 +94,7 @@ impl LabelledPairWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn add_pair(&self, pair: &LabelledPair) -> Result<(), Error> {
-        self.0.push(bucket_of(pair.duplicate_search_hash()), pair)
+        self.0.push_value(bucket_of(pair.duplicate_search_hash()), pair)
     }
 
     /// Flushes the file and returns its buckets.
@@ -102,7 +102,7 @@ impl LabelledPairWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn finish_buckets(self) -> Result<Vec<DiskBucket>, Error> {
-        self.0.finish()
+        self.0.finish_writing()
     }
 }
 
@@ -216,7 +216,7 @@ impl<'a> GroupAssembler<'a> {
         let molecule_counts = KmerMoleculeCounts::new(kmers, tumours);
         let counts = self.for_each_bucket(|mut all, bucket| {
             for shard in &self.shards {
-                all.append(&mut shard.read(bucket)?);
+                all.append(&mut shard.read_bucket(bucket)?);
             }
             let before = count_by_selector(&all, tumours);
             let molecules = remove_duplicates(all, &fragment_ends);
@@ -294,7 +294,7 @@ impl GroupAssemblyResult {
 
 fn put_pair(buckets: &SpillableBuckets<LabelledPair>, bucket: usize, pair: LabelledPair) -> Result<(), Error> {
     let bytes = pair.memory_bytes();
-    buckets.push(bucket, pair, bytes)
+    buckets.push_value(bucket, pair, bytes)
 }
 
 /// Groups and assembles the pairs of one bucket.

@@ -172,10 +172,10 @@ impl Farm {
         let shared = SharedSourceAndSink::new(source, sink, &posts, tasks);
         let (cpus, spins) = (num_available_cpus(), self.spins_before_sleep(posts.len()));
         self.start_workers_and_run(make_task, make_state, work, &posts, &masters, |lanes| {
-            let master = |me: usize, lanes| {
+            let master = |index: usize, lanes| {
                 // The workers are pinned to these CPUs already, so pinning cannot fail.
-                let _pinned = (!cpus_of[me].is_empty()).then(|| pin::pin_to_cpus(&cpus_of[me]));
-                Master::new(me, &shared, &posts[me], lanes, tasks, cpus, spins).run_master()
+                let _pinned = (!cpus_of[index].is_empty()).then(|| pin::pin_to_cpus(&cpus_of[index]));
+                Master::new(index, &shared, &posts[index], lanes, tasks, cpus, spins).run_master()
             };
             let ended = thread::scope(|scope| {
                 let mut lanes = lanes.into_iter();
@@ -217,14 +217,14 @@ impl Farm {
             let (sender, ready) = mpsc::channel();
             let mut lane_of = vec![0; posts.len()];
             let mut workers = Vec::with_capacity(self.cpu_slots.len());
-            for (worker, (&cpu_slot, wire)) in self.cpu_slots.iter().zip(&wires).enumerate() {
+            for (worker, (&cpu_slot, signals)) in self.cpu_slots.iter().zip(&wires).enumerate() {
                 let master = master_of[worker];
                 let bench = Worker {
                     worker,
                     index_at_master: lane_of[master],
                     cpu_slot,
                     num_tasks: self.tasks_per_worker,
-                    signals: wire,
+                    signals: signals,
                     master: &posts[master].0,
                     spins_before_sleep: self.spins_before_sleep(posts.len()),
                     is_timed: self.is_timed,

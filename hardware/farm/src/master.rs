@@ -36,7 +36,12 @@ pub(crate) struct WorkerConnection<'a, T, E> {
 
 impl<'a, T, E> WorkerConnection<'a, T, E> {
     /// Creates the connection to a worker that has started.
-    pub(crate) fn new(worker: usize, cpu_slot: CpuSlot, ready: StartedWorker<T, E>, wire: &'a WorkerSignals) -> Self {
+    pub(crate) fn new(
+        worker: usize,
+        cpu_slot: CpuSlot,
+        ready: StartedWorker<T, E>,
+        signals: &'a WorkerSignals,
+    ) -> Self {
         let StartedWorker { task_ring: out, result_ring: back, tasks: free } = ready;
         WorkerConnection {
             task_ring: out,
@@ -48,7 +53,7 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
             max_tasks_at_worker: 0,
             worker,
             cpu_slot,
-            signals: wire,
+            signals: signals,
         }
     }
 
@@ -236,7 +241,7 @@ where
                         break;
                     }
                 }
-                self.workers[lane].signals.sleeper.wake();
+                self.workers[lane].signals.sleeper.wake_thread();
                 room = room.saturating_sub(share);
             }
         });

@@ -49,7 +49,7 @@ impl WorkerSignals {
     /// Makes the worker end after its current task, and wakes it if it sleeps.
     pub(crate) fn request_stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        self.sleeper.wake();
+        self.sleeper.wake_thread();
     }
 
     /// Whether a task of this worker failed. After a panic the worker returns no more results, so the master must not
@@ -191,7 +191,7 @@ impl Worker<'_> {
             self.signals.master_waker.wake_if_due(tasks, self.master);
             if failed {
                 self.signals.has_failed.store(true, Ordering::Relaxed);
-                self.master.wake();
+                self.master.wake_thread();
             }
             // A panic may leave the state inconsistent: no further task may use it.
             if panicked {

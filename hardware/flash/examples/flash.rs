@@ -84,7 +84,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
             }
             calls += 1;
         }
-        Ok((calls * BATCH as u64, reader.counts().pages_read))
+        Ok((calls * BATCH as u64, reader.lookup_counts().pages_read))
     };
     let (before, begin) = (cpu()?, Instant::now());
     let done: Vec<_> = std::thread::scope(|scope| {
@@ -111,7 +111,10 @@ fn absent(path: &str, count: u64) -> Result<()> {
         reader.get_many(keys, &mut results)?;
         ensure!(results.iter().all(|answer| answer.is_none()), "an absent key was found");
     }
-    println!("{:.3} % of {count} absent keys read a page", reader.counts().pages_read as f64 * 100.0 / count as f64);
+    println!(
+        "{:.3} % of {count} absent keys read a page",
+        reader.lookup_counts().pages_read as f64 * 100.0 / count as f64
+    );
     Ok(())
 }
 

@@ -102,7 +102,7 @@ impl<'t> TableReader<'t> {
     }
 
     /// Lookup counts since the reader was created.
-    pub fn counts(&self) -> LookupCounts {
+    pub fn lookup_counts(&self) -> LookupCounts {
         self.counts
     }
 

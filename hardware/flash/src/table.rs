@@ -330,7 +330,7 @@ mod tests {
                 let there = *key >= 7 && (key - 7) % 3 == 0 && *key < 120_007;
                 assert_eq!(found, there.then_some(&(*key as u32).to_le_bytes()[..]), "{key}");
             }
-            told.push(reader.counts().known_absent);
+            told.push(reader.lookup_counts().known_absent);
         }
         assert!(told[0] > 79_000 && told[1] == 12, "{told:?}");
     }

@@ -21,7 +21,7 @@ fn this_machine_gives_a_profile_that_loads() {
     for node in topology.allowed_memory_nodes().iter() {
         assert!(topology.allowed_cpu_nodes().iter().all(|cpus| profile.dram_latency_between(cpus, node).is_some()));
     }
-    let local = topology.allowed_memory_nodes().smallest().expect("memory");
+    let local = topology.allowed_memory_nodes().smallest_id().expect("memory");
     let kernels: Vec<BandwidthKernel> = profile.bandwidth.iter().map(|b| b.kernel).collect();
     assert!(BandwidthKernel::ALL_KERNELS.iter().all(|kernel| kernels.contains(kernel)), "{kernels:?}");
     assert!(profile.contention.iter().all(|curve| !curve.points.is_empty()) && !profile.contention.is_empty());

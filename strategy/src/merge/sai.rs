@@ -33,6 +33,7 @@ pub(crate) struct SaiParser {
 }
 
 impl SaiParser {
+    /// A parser for the output of a process with `threads` threads.
     pub fn new(threads: usize) -> Self {
         SaiParser { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
     }

@@ -14,6 +14,7 @@ pub(crate) struct IndexFiles {
 }
 
 impl IndexFiles {
+    /// Notes size and identity of the files of an aligner's index.
     pub fn new(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
         let written = |path: &PathBuf| {

@@ -15,7 +15,7 @@ use crate::trial_race::{RaceCandidate, RaceRules, rank_by_predicted_time};
 /// Number of simulated races per case, each with another seed.
 pub(crate) const RACES_PER_CASE: u64 = 1000;
 
-/// A case evaluated with parameters fitted on the other server.
+/// The advisor's choice for one published case, with model parameters fitted on the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
     /// The case.
@@ -99,7 +99,7 @@ pub fn evaluate_cases(
         let unknown = || Error::Unknown { what: "aligner", name: case.job.aligner.clone() };
         let app = fitted.get(&case.job).ok_or_else(unknown)?;
         let stranger = others.get(&case.job).ok_or_else(unknown)?;
-        let strategies = case.strategies();
+        let strategies = case.measured_strategies();
         let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
         let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
         let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));

@@ -10,7 +10,7 @@ use crate::instance::ProcessPipe;
 /// Number of placeholder reads after which a block ends. Until then an aligner stores about 300 bytes for each.
 const PLACEHOLDERS_PER_BLOCK: u64 = 4 << 20;
 
-/// How reads are written to one pipe of a process.
+/// Options for writing reads to one input pipe of an aligner process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PipeFeed {
     /// Index of the instance.

@@ -143,7 +143,7 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
     let topology = &profile.topology;
     let first = topology
         .find_node(node)
-        .and_then(|n| n.cpus.intersection(&topology.allowed.cpus).smallest().or(n.cpus.smallest()));
+        .and_then(|n| n.cpus.intersection(&topology.allowed.cpus).smallest_id().or(n.cpus.smallest_id()));
     let Some(cpu) = first else { return Vec::new() };
     let caches = topology.caches.iter().filter(|c| c.kind != genuma_machine::topology::CacheKind::Instruction);
     caches.filter(|c| c.cpus.contains(cpu)).map(|c| (format!("L{}", c.level), c.bytes)).collect()

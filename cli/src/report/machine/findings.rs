@@ -114,7 +114,7 @@ impl<'a> ProfileFindings<'a> {
     /// Number of cores; hardware threads with the same siblings are one core.
     pub(crate) fn core_count(self) -> usize {
         let cpus = &self.0.topology.cpus;
-        cpus.iter().map(|c| c.siblings.smallest().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
+        cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
     /// Number of sockets.

@@ -427,7 +427,7 @@ impl MachineShape {
     }
 
     /// The complete profile of the machine.
-    pub(crate) fn profile(&self) -> MachineProfile {
+    pub(crate) fn to_profile(&self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
             format: PROFILE_FORMAT_NAME.into(),
@@ -507,7 +507,7 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,
 /// few measurements, and memory on a node other than the requested one.
 pub(crate) fn container_profile() -> MachineProfile {
-    let mut p = FOUR_NODES.profile();
+    let mut p = FOUR_NODES.to_profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
     p.host = None;
     p.made_at = None;
@@ -559,6 +559,6 @@ pub(crate) fn unmeasured_profile() -> MachineProfile {
         contention: Vec::new(),
         buffers: Vec::new(),
         missing: vec!["Memory cannot be had: nothing was measured.".into()],
-        ..ONE_NODE.profile()
+        ..ONE_NODE.to_profile()
     }
 }

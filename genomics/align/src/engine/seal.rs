@@ -137,7 +137,7 @@ impl ChecksummedFile {
     /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
     pub fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
-        set.add(self.file.flush_buffer()?);
+        set.add_file(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
     }
 }
@@ -184,7 +184,7 @@ impl IndexSeal {
         let mut seal = ChecksummedFile::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
         seal.complete_file(&mut set)?;
-        Ok(set.publish()?)
+        Ok(set.publish_all()?)
     }
 
     /// Reads the seal of the index whose first file is `file`; `None` if there is no seal, because the aligner's own

@@ -48,6 +48,7 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
 }
 
 impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
+    /// Creates the scheduler of a run: `batch_splitter` provides the reads, `output` takes the records.
     pub(super) fn new(engine: &'e E, batch_splitter: BatchSplitter, output: AlignOutput<'o>) -> Self {
         Scheduler {
             engine,

@@ -85,6 +85,7 @@ pub(super) struct Worker<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> Worker<'a, E> {
+    /// Creates a worker that adds its totals to `totals_sink` when it is dropped.
     pub(super) fn new(engine: &'a E, form: &OutputFormat, totals_sink: &'a Mutex<WorkerTotals>) -> Self {
         let block_sorter = match form {
             OutputFormat::Sam => None,

@@ -39,6 +39,7 @@ pub(super) struct ScoredRange {
 }
 
 impl ScoredRange {
+    /// The range `bases` of a sequence with its alignment score.
     pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> ScoredRange {
         ScoredRange { from: bases.start as u32, to: bases.end as u32, score }
     }

@@ -79,6 +79,7 @@ pub(super) struct SeedPosition {
 }
 
 impl SeedPosition {
+    /// The occurrence of a seed in sequence number `sequence`.
     pub(super) fn new(seed: Seed, sequence: u32) -> SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }

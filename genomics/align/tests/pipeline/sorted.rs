@@ -44,7 +44,7 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     .unwrap();
     let mut set = FileSet::default();
     sorter.write_bam(file, &mut set).unwrap();
-    set.publish().unwrap();
+    set.publish_all().unwrap();
 }
 
 #[test]

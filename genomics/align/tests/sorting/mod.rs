@@ -125,7 +125,7 @@ pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Er
     let file = BamFile::create(path, header, CompressionLevel::new(how.level).expect("a level"))?;
     let mut set = FileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
-    set.publish().map_err(|error| Error::Output(error.into()))?;
+    set.publish_all().map_err(|error| Error::Output(error.into()))?;
     Ok(summary)
 }
 

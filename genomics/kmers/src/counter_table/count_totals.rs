@@ -2,7 +2,7 @@
 
 use super::KmerSpectra;
 
-/// Totals of what a thread or device counted.
+/// Spectra, number of distinct k-mers, and number of passes over bins, as counted by a thread or device.
 pub struct CountTotals<const S: usize> {
     /// k-mer spectra.
     pub spectra: KmerSpectra<S>,

@@ -96,7 +96,8 @@ impl GenomeElement {
     }
 }
 
-/// Elements written over a chromosome, in the order in which they were written: kind, position, length (bp).
+/// Repeats, satellites and gaps written over a chromosome, in the order in which they were written: kind, position,
+/// length (bp).
 #[derive(Debug, Clone, Default)]
 pub struct ElementTrack(Vec<(GenomeElement, u32, u32)>);
 
@@ -172,7 +173,7 @@ fn generate_chromosome(
     rng: &mut Rng,
     on_placed: &mut impl FnMut(GenomeElement, usize, usize),
 ) -> Vec<u8> {
-    let (mut seq, isochores) = Isochores::generate(length, rng);
+    let (mut seq, isochores) = Isochores::generate_isochores(length, rng);
     families.place_copies(&mut seq, &isochores, rng, &mut |class, at, n| {
         on_placed(GenomeElement::Interspersed(class), at, n)
     });

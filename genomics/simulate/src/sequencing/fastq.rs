@@ -110,7 +110,7 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
                 files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
             })?;
             for file in files {
-                set.add(file.flush_buffer()?);
+                set.add_file(file.flush_buffer()?);
             }
             Ok(counts)
         }

@@ -88,6 +88,7 @@ pub struct RecordingReader<'a> {
 }
 
 impl<'a> RecordingReader<'a> {
+    /// Reads the files of `tree`.
     pub fn new(tree: &'a dyn FileTree) -> Self {
         RecordingReader { tree, files_read: RefCell::default(), missing_notes: RefCell::default() }
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn some_cpu() -> u32 {
-        pin::allowed_cpus().smallest().expect("a CPU")
+        pin::allowed_cpus().smallest_id().expect("a CPU")
     }
 
     #[test]

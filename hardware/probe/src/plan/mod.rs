@@ -361,7 +361,7 @@ impl PlanBuilder<'_> {
 
     fn add_loaded_latency_jobs(&mut self, cpu_node: u32, memory_node: u32, distance: usize, pairs: usize) {
         let cpus = sizes::usable_cpus_of_node(self.topology, cpu_node);
-        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        let first = self.topology.allowed_memory_nodes().smallest_id() == Some(memory_node);
         let wanted = match self.reduction_level {
             0 => true,
             1 | 2 => distance == 0 || (first && distance + 1 == pairs),
@@ -386,7 +386,7 @@ impl PlanBuilder<'_> {
 
     /// Adds contention jobs: more and more threads of the whole machine on the memory of one node.
     fn add_node_contention_jobs(&mut self, memory_node: u32) {
-        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        let first = self.topology.allowed_memory_nodes().smallest_id() == Some(memory_node);
         if self.reduction_level < 2 || first {
             let bytes = self.sizes.arrays_bytes_for_all_cpus(&IdSet::from([memory_node]));
             self.add_contention_jobs(MemoryLocation::Node(memory_node), memory_node, bytes);
@@ -417,7 +417,7 @@ impl PlanBuilder<'_> {
     /// Adds jobs in which all threads use memory that is distributed over all nodes.
     fn add_interleaved_jobs(&mut self) {
         let nodes = self.topology.allowed_memory_nodes();
-        let (Some(first), Some(&pages)) = (nodes.smallest(), self.sizes.page_kinds().first()) else { return };
+        let (Some(first), Some(&pages)) = (nodes.smallest_id(), self.sizes.page_kinds().first()) else { return };
         if nodes.len() < 2 {
             return;
         }

@@ -113,8 +113,8 @@ impl CramFile {
         name.push(".crai");
         let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed::Error::Publish)?;
         file.write_all(&gzip_file(index.as_bytes()))?;
-        set.add(file.flush_buffer().map_err(indexed::Error::Publish)?);
-        set.add(data.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add_file(file.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add_file(data.flush_buffer().map_err(indexed::Error::Publish)?);
         Ok(())
     }
 }

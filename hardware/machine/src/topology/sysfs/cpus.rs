@@ -129,7 +129,7 @@ pub fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<C
         reader.note_missing(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
     }
     let mut caches: Vec<CpuCache> = caches.into_values().collect();
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest()));
+    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest_id()));
     Ok(caches)
 }
 
