@@ -94,7 +94,7 @@ impl InstanceLauncher<'_> {
     ///
     /// # Errors
     /// The program cannot be started, or the pipes, CPUs or memory policy are refused.
-    pub fn start_instance(&self, cpu_slot: &CpuSlot) -> Result<Instance, StartError> {
+    pub(crate) fn start_instance(&self, cpu_slot: &CpuSlot) -> Result<Instance, StartError> {
         let pipe = || -> io::Result<(PipeReader, PipeWriter)> {
             let (reader, writer) = io::pipe()?;
             // A smaller pipe also works.
@@ -189,12 +189,12 @@ pub enum StartError {
 
 impl Instance {
     /// Returns the process ID, which is also the ID of the process group.
-    pub fn process_id(&self) -> u32 {
+    pub(crate) fn process_id(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until the process exits, then kills children that it left behind.
-    pub fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         let id = self.child.id() as i32;
         if let Some(pid) = Pid::from_raw(id) {
             // The process ID stays reserved until the second wait.
@@ -209,7 +209,7 @@ impl Instance {
     }
 
     /// Kills the process and its children.
-    pub fn kill_process(id: u32) {
+    pub(crate) fn kill_process(id: u32) {
         // The lock makes sure that the ID still belongs to a listed instance.
         let live = lock_live_groups();
         if live.groups.contains(&(id as i32)) {

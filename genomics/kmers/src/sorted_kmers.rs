@@ -31,7 +31,7 @@ const MAX_BUCKET_BITS: u32 = 12;
 
 /// Assignment of k-mers to ranges, and their encoding there.
 #[derive(Debug, Clone, Copy)]
-pub struct RangeLayout {
+pub(crate) struct RangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
     suffix_bits: u32,
     /// Number of bytes that hold these bits.
@@ -40,7 +40,7 @@ pub struct RangeLayout {
 
 impl RangeLayout {
     /// Layout for `parts` ranges, a power of two.
-    pub fn new(k: u32, parts: usize) -> Self {
+    pub(crate) fn new(k: u32, parts: usize) -> Self {
         let low = 2 * k - parts.ilog2();
         Self { suffix_bits: low, suffix_bytes: low.div_ceil(8) as usize }
     }
@@ -174,7 +174,7 @@ impl<const S: usize> SortBuffers<S> {
 }
 
 /// Writes the k-mers of counter tables that have a minimum total count to the sort ranges.
-pub struct FrequentKmerWriter<'a> {
+pub(crate) struct FrequentKmerWriter<'a> {
     k: u32,
     layout: RangeLayout,
     min_count: u32,
@@ -184,13 +184,13 @@ pub struct FrequentKmerWriter<'a> {
 
 impl<'a> FrequentKmerWriter<'a> {
     /// Keeps `k`-mers with a total count of at least `min_count` in the ranges `parts`.
-    pub fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
+    pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
         let layout = RangeLayout::new(k, parts.len());
         Self { k, layout, min_count, buffers: BinBuffers::new(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
-    pub fn finish(self) -> Result<u64, Error> {
+    pub(crate) fn finish(self) -> Result<u64, Error> {
         self.buffers.flush_all()?;
         Ok(self.kept)
     }

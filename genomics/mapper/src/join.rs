@@ -37,7 +37,7 @@ const CACHE_LINE_BYTES: usize = 64;
 
 /// A mate whose diagonals are joined.
 #[derive(Debug, Clone, Copy)]
-pub struct MateCandidates<'a> {
+pub(crate) struct MateCandidates<'a> {
     /// Placements that are already known.
     pub places: &'a [Placement],
     /// Seed lists with further positions.
@@ -78,7 +78,7 @@ pub(crate) struct MateJoiner {
 /// Number of position lists of a mate to be examined. `lists` is sorted by length. At least one list is examined, or
 /// two if the mates have no fitting placements yet, unless these lists are too long. Further lists are examined up to
 /// a total number of positions, because short lists may come from sequencing errors.
-pub fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
+pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
@@ -111,7 +111,7 @@ impl MateJoiner {
     /// diagonals are found. Returns for each mate whether diagonals with few seeds were dropped because there were
     /// too many.
     #[inline(always)]
-    pub fn join_mates(
+    pub(crate) fn join_mates(
         &mut self,
         view: &IndexView<'_>,
         inserts: &InsertSizeModels,
@@ -146,7 +146,7 @@ impl MateJoiner {
 
     /// Finds all diagonals of a read without a fitting mate, except those of its known placements.
     #[inline(always)]
-    pub fn collect_unknown_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
+    pub(crate) fn collect_unknown_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
         self.collect_diagonals(view, read, 0, true);
         let [found, _] = &mut self.found;
         found.clear();
@@ -154,7 +154,7 @@ impl MateJoiner {
     }
 
     /// Diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unknown_diagonals`] found.
-    pub fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
+    pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }
 

@@ -34,7 +34,7 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
 /// An amplicon of the reference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Amplicon {
+pub(crate) struct Amplicon {
     /// Span of the amplicon with both primers.
     pub span: Span,
     /// Left and right primer, each from its 5' to its 3' end. The right one is the reverse complement of the reference.
@@ -45,7 +45,7 @@ pub struct Amplicon {
 
 impl Amplicon {
     /// Returns the spans of the left and the right primer.
-    pub fn primer_spans(&self) -> [Span; 2] {
+    pub(crate) fn primer_spans(&self) -> [Span; 2] {
         let [left, right] = self.primers.each_ref().map(Vec::len);
         [Span { end: self.span.start + left, ..self.span }, Span { start: self.span.end - right, ..self.span }]
     }
@@ -67,7 +67,7 @@ pub(crate) struct AmpliconPanel {
 impl AmpliconPanel {
     /// Tiles `targets`, or the whole genome, with amplicons. The inserts (the bases between the primers) of neighbours
     /// touch. No amplicon contains an N.
-    pub fn design_amplicons(
+    pub(crate) fn design_amplicons(
         params: &AmpliconParams,
         genome: &Genome,
         targets: Option<&[Span]>,
@@ -117,7 +117,7 @@ impl AmpliconPanel {
     }
 
     /// Counts the bases that at least one amplicon covers.
-    pub fn count_covered_bases(&self) -> usize {
+    pub(crate) fn count_covered_bases(&self) -> usize {
         let (mut bases, mut last) = (0, Span { contig: usize::MAX, start: 0, end: 0 });
         for Amplicon { span, .. } in &self.amplicons {
             let from = if span.contig == last.contig { span.start.max(last.end) } else { span.start };
@@ -128,7 +128,7 @@ impl AmpliconPanel {
     }
 
     /// Formats the primers as BED: contig, start, end, name, pool (1 or 2), strand.
-    pub fn to_primer_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn to_primer_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, amplicon) in self.amplicons.iter().enumerate() {
             for (span, (side, strand)) in amplicon.primer_spans().into_iter().zip([("LEFT", '+'), ("RIGHT", '-')]) {

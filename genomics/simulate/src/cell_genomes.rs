@@ -18,7 +18,7 @@ use crate::variant::{GenomePosition, SequenceEdit};
 
 /// Chromosomes of the patient's normal and tumour cells, and of a foreign person or species.
 #[derive(Debug)]
-pub struct CellGenomes<'a> {
+pub(crate) struct CellGenomes<'a> {
     normal: Vec<CellChromosome<'a>>,
     /// Chromosomes of each population of tumour cells.
     tumour: Vec<Vec<CellChromosome<'a>>>,
@@ -39,7 +39,7 @@ struct MitochondrialGenomes<'a> {
 
 impl<'a> CellGenomes<'a> {
     /// Spells the chromosomes of the patient's cells.
-    pub fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
+    pub(crate) fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = haplotype_edits(genome, tumour, germline, population, h);
@@ -124,7 +124,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the patient's chromosomes as a mixture in which `tumour_share` of the cells are tumour cells.
-    pub fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
+    pub(crate) fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
         let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
         for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
             genomes.push((tumour_share * share, chromosomes.as_slice()));
@@ -133,13 +133,13 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the chromosomes of the other person or species.
-    pub fn foreign_mixture(&self) -> GenomeMixture<'_> {
+    pub(crate) fn foreign_mixture(&self) -> GenomeMixture<'_> {
         vec![(1.0, self.foreign.as_slice())]
     }
 
     /// Returns the mitochondrial genomes as a mixture: `tumour_share` of the cells are tumour cells, `foreign` of the
     /// reads are another person's.
-    pub fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
+    pub(crate) fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
         let Some(kinds) = &self.mitochondria else { return vec![] };
         // Another species has no mitochondrial genome here.
         let foreign = if kinds.foreign.is_empty() { 0.0 } else { foreign };

@@ -73,7 +73,7 @@ const AMPLICON_DELETION_BP: (usize, usize) = (MIN_SV_BP, 300);
 
 /// Sets the copy numbers of a tumour that has no variants yet. Each amplified span gets three SNVs, two indels and
 /// one deletion.
-pub fn place_copy_number_changes(placer: &mut VariantPlacer, params: &CopyNumberParams) -> Result<()> {
+pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &CopyNumberParams) -> Result<()> {
     set_chromosome_copies(placer, params.aneuploidy, if params.doubled { 2 } else { 1 });
     change_subclonal_copies(placer, params.subclonal);
     let wanted = params.amplifications;
@@ -102,7 +102,7 @@ pub fn place_copy_number_changes(placer: &mut VariantPlacer, params: &CopyNumber
 
 /// Lists the contigs whose copy number in tumour cells differs from that in healthy cells. A derived chromosome
 /// counts for the contig with which it begins.
-pub fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
+pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].chromosome_copies()[i]);
         let healthy = tumour.ploidy.present_haplotypes(i).map(usize::from);

@@ -121,7 +121,7 @@ const IBD_SEGMENTS_PER_GENOME: usize = 75;
 
 /// Draws the germline variants of an unrelated person: the patient's more frequent alleles, and others that the
 /// patient lacks.
-pub fn draw_unrelated_person(
+pub(crate) fn draw_unrelated_person(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
@@ -176,7 +176,7 @@ fn draw_unrelated_person_in(
 /// Draws the germline variants of a relative: the patient's variants where a haplotype is identical by descent, and
 /// those of an unrelated person elsewhere. `occupied` contains the patient's variants; new variants go to its free
 /// positions.
-pub fn draw_relative(
+pub(crate) fn draw_relative(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,

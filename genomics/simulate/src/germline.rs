@@ -45,7 +45,7 @@ impl GermlineParams {
 
 /// A germline variant and the haplotypes that have it.
 #[derive(Debug, Clone)]
-pub struct GermlineVariant {
+pub(crate) struct GermlineVariant {
     /// Change of the reference sequence.
     pub edit: SequenceEdit,
     /// For each of the two haplotypes: whether it has the variant.
@@ -57,7 +57,7 @@ const SV_BP: (usize, usize) = (50, 2000);
 const MAX_TRIES_PER_VARIANT: usize = 200;
 
 /// Places germline variants at free positions. A variant that finds no free position is left out.
-pub fn place_germline_variants(
+pub(crate) fn place_germline_variants(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,

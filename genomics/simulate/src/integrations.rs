@@ -23,7 +23,7 @@ pub struct IntegrationParams {
 const INSERT_BP: (usize, usize) = (500, 5000);
 
 /// Places insertions of random parts of a foreign genome.
-pub fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
+pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
     let Some(path) = &params.genome else { return Ok(()) };
     let foreign = Genome::read_fasta(path)?;
     if foreign.longest_contig_bp() < INSERT_BP.0 {

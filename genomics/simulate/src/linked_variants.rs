@@ -29,7 +29,7 @@ const INDEL_SHARE: f64 = 0.3;
 const MAX_CLUSTER_INDEL_BP: usize = 6;
 
 /// Places variant clusters and MNVs, each on one haplotype of one clone.
-pub fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
+pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
     if params.clusters + params.mnvs == 0 {
         return Ok(());
     }

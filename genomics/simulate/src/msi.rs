@@ -25,7 +25,7 @@ const MAX_CHANGED_UNITS: usize = 3;
 const MIN_SPACING_BP: usize = 40;
 
 /// Changes the lengths of tandem repeats. Returns the number of changed and of eligible tandem repeats.
-pub fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
+pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
     let [mut changed, mut all] = [0; 2];
     if params.share == 0.0 {
         return Ok([0; 2]);

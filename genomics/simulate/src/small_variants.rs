@@ -11,7 +11,7 @@ const MAX_RESIZED_REPEAT_BP: usize = 80;
 
 /// Kind of small variant to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SmallVariantKind {
+pub(crate) enum SmallVariantKind {
     /// A single-nucleotide variant.
     Snv,
     /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, anywhere.
@@ -22,7 +22,7 @@ pub enum SmallVariantKind {
 
 /// A proposed variant, and the reference span that all its equivalent (shifted) notations cover.
 #[derive(Debug, Clone)]
-pub struct ProposedVariant {
+pub(crate) struct ProposedVariant {
     /// The variant, left-aligned.
     pub edit: SequenceEdit,
     /// Span from the leftmost to the rightmost notation, plus one base on both sides.
@@ -48,7 +48,7 @@ struct ShortTract {
 
 impl<'a> SmallVariantGenerator<'a> {
     /// Finds the tandem repeats in the regions in which `occupied` allows variants.
-    pub fn new(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
+    pub(crate) fn new(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             let mut found = tandem_repeats::list_tandem_repeats(seq);
@@ -65,7 +65,7 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 
     /// Proposes a variant at a random position; `None` if the position does not allow it.
-    pub fn propose_at_random(
+    pub(crate) fn propose_at_random(
         &self,
         occupied: &OccupiedRegions,
         rng: &mut Rng,
@@ -135,7 +135,7 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 
     /// Proposes a tandem repeat longer or shorter by whole units, at most `longest` bp.
-    pub fn propose_resized_repeat(
+    pub(crate) fn propose_resized_repeat(
         &self,
         contig: usize,
         tract: TandemRepeat,

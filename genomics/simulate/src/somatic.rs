@@ -67,7 +67,7 @@ pub(crate) const MIN_SV_BP: usize = 50;
 /// Longest inserted novel sequence, bp.
 const MAX_INSERTED_BP: usize = 10_000;
 /// Places all somatic variants that the parameters ask for.
-pub fn place_somatic_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
+pub(crate) fn place_somatic_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
     place_structural_variants(placer, params)?;
     place_small_variants(placer, params)
 }

@@ -83,7 +83,7 @@ pub(crate) struct Targets {
 
 impl Targets {
     /// Designs targets, or reads them from a BED file.
-    pub fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
+    pub(crate) fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
             TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
             TargetSource::Exome => design_targets(&EXOME_DESIGN, genome, rng),
@@ -109,19 +109,19 @@ impl Targets {
     }
 
     /// Returns the total length of the targets, bp.
-    pub fn total_bases(&self) -> usize {
+    pub(crate) fn total_bases(&self) -> usize {
         self.spans.iter().map(Span::length_bp).sum()
     }
 
     /// Iterates over the indices of the targets that overlap a span.
-    pub fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
     }
 
     /// Formats the targets as BED.
-    pub fn to_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn to_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, span) in self.spans.iter().enumerate() {
             let contig = &genome.names[span.contig];

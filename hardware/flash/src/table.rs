@@ -202,23 +202,23 @@ pub(crate) struct CheckedPage<'p> {
 
 impl<'p> CheckedPage<'p> {
     /// Wraps a page that was checked before.
-    pub fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
+    pub(crate) fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
         CheckedPage { page, keys: shape.keys_of_page(page, shape.entries_in_page(number, table.header.entries)), shape }
     }
 
     /// The keys of the page in order.
-    pub fn keys(&self) -> &'p [u64] {
+    pub(crate) fn keys(&self) -> &'p [u64] {
         self.keys
     }
 
     /// The value of entry number `entry` of the page.
-    pub fn value_of_entry(&self, entry: usize) -> &'p [u8] {
+    pub(crate) fn value_of_entry(&self, entry: usize) -> &'p [u8] {
         self.shape.value_of_entry(self.page, entry)
     }
 
     /// The value of `key`, if the page has it.
-    pub fn get(&self, key: u64) -> Option<&'p [u8]> {
+    pub(crate) fn get(&self, key: u64) -> Option<&'p [u8]> {
         self.keys.binary_search(&key).ok().map(|entry| self.value_of_entry(entry))
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum ServiceStation {
 
 /// Threads of one instance on one node, which the queueing model treats alike.
 #[derive(Debug, Clone)]
-pub struct ThreadClass {
+pub(super) struct ThreadClass {
     /// Number of threads; a mean that may be fractional.
     pub threads: f64,
     /// Time of a thread per read without waiting for other threads, s.
@@ -28,7 +28,7 @@ pub struct ThreadClass {
 ///
 /// Schweitzer's approximation: an arriving thread finds the mean queue of the station, without its own share of its
 /// own class.
-pub fn solve_throughput(classes: &[ThreadClass]) -> f64 {
+pub(super) fn solve_throughput(classes: &[ThreadClass]) -> f64 {
     let mut numbers = BTreeMap::new();
     for (station, _) in classes.iter().flat_map(|class| &class.visits) {
         let next = numbers.len();

@@ -88,7 +88,7 @@ impl BatchBroker {
     /// Creates a broker for as many instances as `max_unfinished` has elements. `ahead`: maximum number of batches that
     /// wait for an instance. `room`: maximum bytes of records that wait for their turn. `max_unfinished`: maximum number
     /// of unfinished batches of each instance.
-    pub fn new(ahead: usize, room: usize, max_unfinished: Vec<usize>) -> Self {
+    pub(super) fn new(ahead: usize, room: usize, max_unfinished: Vec<usize>) -> Self {
         let process_states = std::iter::repeat_with(ProcessState::default).take(max_unfinished.len()).collect();
         let state = Mutex::new(BrokerState { processes: process_states, ..BrokerState::default() });
         BatchBroker {
@@ -109,13 +109,13 @@ impl BatchBroker {
     }
 
     /// Ends the run with an error. The first error is kept.
-    pub fn fail_run(&self, error: Error) {
+    pub(super) fn fail_run(&self, error: Error) {
         self.lock_state().error.get_or_insert(error);
         self.stop_run();
     }
 
     /// Ends the run and kills all processes.
-    pub fn stop_run(&self) {
+    pub(super) fn stop_run(&self) {
         let mut state = self.lock_state();
         state.stopped = true;
         state.processes.iter().filter_map(|process_state| process_state.process).for_each(Instance::kill_process);
@@ -132,17 +132,17 @@ impl BatchBroker {
     }
 
     /// Returns whether the run is to end.
-    pub fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.lock_state().stopped
     }
 
     /// Takes the error that ended the run.
-    pub fn take_run_error(&self) -> Option<Error> {
+    pub(super) fn take_run_error(&self) -> Option<Error> {
         self.lock_state().error.take()
     }
 
     /// Adds a batch. Waits while enough batches are ready. Returns `false` if the run has ended.
-    pub fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
+    pub(super) fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
         let mut state = self.lock_state();
         while state.ready.len() >= self.max_ready_batches && !state.stopped {
             state = self.wait_for_change(state);
@@ -153,7 +153,7 @@ impl BatchBroker {
     }
 
     /// Marks that all batches have been added.
-    pub fn mark_all_batches_added(&self) {
+    pub(super) fn mark_all_batches_added(&self) {
         self.lock_state().all_batches_added = true;
         self.changed.notify_all();
     }
@@ -163,7 +163,7 @@ impl BatchBroker {
     ///
     /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers
     /// may hold several small batches, and it would wait for more reads while the run waits for its records.
-    pub fn take_batch(
+    pub(super) fn take_batch(
         &self,
         instance: usize,
         index: usize,
@@ -203,12 +203,12 @@ impl BatchBroker {
     }
 
     /// Returns batch number `index` of instance `instance` if it is already assigned. Never waits.
-    pub fn assigned_batch(&self, instance: usize, index: usize) -> Option<Arc<InstanceBatch>> {
+    pub(super) fn assigned_batch(&self, instance: usize, index: usize) -> Option<Arc<InstanceBatch>> {
         self.lock_state().processes[instance].assigned.get(index).cloned()
     }
 
     /// Marks that the process of instance `instance` has ended, so that nothing waits for it.
-    pub fn mark_process_ended(&self, instance: usize) {
+    pub(super) fn mark_process_ended(&self, instance: usize) {
         self.lock_state().processes[instance].ended = true;
         self.changed.notify_all();
     }
@@ -219,7 +219,7 @@ impl BatchBroker {
     }
 
     /// Returns the number of batches assigned to the process of instance `instance`.
-    pub fn num_assigned_batches(&self, instance: usize) -> u64 {
+    pub(super) fn num_assigned_batches(&self, instance: usize) -> u64 {
         self.lock_state().processes[instance].assigned.len() as u64
     }
 
@@ -231,7 +231,7 @@ impl BatchBroker {
     }
 
     /// Accepts the header of an instance. The first header is kept. Returns whether this header equals the first one.
-    pub fn accept_header(&self, header: InstanceHeader) -> bool {
+    pub(super) fn accept_header(&self, header: InstanceHeader) -> bool {
         let mut state = self.lock_state();
         let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
         state.header.get_or_insert(header);
@@ -270,7 +270,7 @@ impl BatchBroker {
     }
 
     /// Waits for the next output. Returns `End` when all is written or the run has ended.
-    pub fn next_output(&self, header_written: bool) -> MergerOutput {
+    pub(super) fn next_output(&self, header_written: bool) -> MergerOutput {
         let mut state = self.lock_state();
         loop {
             if state.stopped {

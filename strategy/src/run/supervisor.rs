@@ -51,7 +51,7 @@ struct ProcessEnd {
 
 impl InstanceSupervisor<'_> {
     /// Runs processes until there are no more reads or the run ends.
-    pub fn supervise(&self) -> InstanceSummary {
+    pub(super) fn supervise(&self) -> InstanceSummary {
         let cpu_slot = &self.plan.cpu_slots[self.instance_index];
         let mut done = InstanceSummary {
             cpus: cpu_slot.cpus.to_string(),

@@ -110,13 +110,13 @@ pub(super) struct ChecksummedFile {
 
 impl ChecksummedFile {
     /// Creates the temporary file of `path`, with the checksum of no bytes.
-    pub fn create(path: &Path) -> Result<ChecksummedFile, Error> {
+    pub(super) fn create(path: &Path) -> Result<ChecksummedFile, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
         Ok(ChecksummedFile { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
     }
 
     /// Appends bytes to the file and to the checksum.
-    pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for some in bytes.chunks(READ_BUFFER_BYTES) {
             self.unwritten.extend_from_slice(some);
             if self.unwritten.len() >= READ_BUFFER_BYTES {
@@ -135,7 +135,7 @@ impl ChecksummedFile {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
-    pub fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add_file(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
@@ -169,7 +169,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The seal cannot be written.
-    pub fn write_seal(
+    pub(super) fn write_seal(
         program: Program,
         reference: Checksum,
         files: &[(PathBuf, Checksum)],
@@ -192,7 +192,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The file cannot be read, is not a seal, or has another version.
-    pub fn read_seal(program: Program, file: &Path) -> Result<Option<IndexSeal>, Error> {
+    pub(super) fn read_seal(program: Program, file: &Path) -> Result<Option<IndexSeal>, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -253,7 +253,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The checksums differ, or the seal does not list the file.
-    pub fn check_file(&self, file: &Path, found: Checksum) -> Result<(), Error> {
+    pub(super) fn check_file(&self, file: &Path, found: Checksum) -> Result<(), Error> {
         match self.files.iter().find(|(name, _)| *name == file_name(file)) {
             None => Err(index_error(&self.path, format!("does not name {}", file.display()))),
             Some((_, sum)) if *sum == found => Ok(()),

@@ -229,13 +229,13 @@ struct BandedAlignment {
 /// Traceback bits of a cell of the alignment matrix.
 mod trace {
     /// Mask of the bits with the state, from which the best path comes: [`DIAGONAL`], [`DELETION`] or [`INSERTION`].
-    pub const STATE_MASK: u8 = 3;
+    pub(super) const STATE_MASK: u8 = 3;
     /// The best path comes from the diagonal: two aligned bases.
-    pub const DIAGONAL: u8 = 0;
+    pub(super) const DIAGONAL: u8 = 0;
     /// The best path comes from a deletion.
-    pub const DELETION: u8 = 1;
+    pub(super) const DELETION: u8 = 1;
     /// The best path comes from an insertion.
-    pub const INSERTION: u8 = 2;
+    pub(super) const INSERTION: u8 = 2;
     /// Flag: the best deletion that ends here extends a deletion of the cell before.
     pub(crate) const DELETION_EXTENDS: u8 = 4;
     /// Flag: the best insertion that ends here extends an insertion of the cell before.

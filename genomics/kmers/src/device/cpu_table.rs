@@ -26,7 +26,7 @@ pub(crate) struct CpuTable<const S: usize> {
 
 impl<const S: usize> CpuTable<S> {
     /// Creates an empty table for `k`-mers.
-    pub fn new(k: u32, sizes: TableSizes) -> Self {
+    pub(super) fn new(k: u32, sizes: TableSizes) -> Self {
         let (keys, counts) = (Vec::new(), Vec::new());
         let (row_keys, row_counts) = (Vec::new(), Vec::new());
         Self { k, sizes, class: RootClass::ALL_ROOTS, slots: 0, keys, counts, full: false, row_keys, row_counts }

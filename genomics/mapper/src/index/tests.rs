@@ -8,7 +8,7 @@ use crate::syncmers::{SEED_BP, SyncmerFinder};
 pub(crate) struct Dice(pub u64);
 
 impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Dice {
         ((z ^ z >> 31) % sides as u64) as usize
     }
 
-    pub fn bases(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bases(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
     }
 }

@@ -14,7 +14,7 @@ const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
 /// One end of an adjacency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdjacencyEnd {
+pub(super) struct AdjacencyEnd {
     /// Name of the contig.
     pub chrom: String,
     /// The outermost base that is kept, 1-based.
@@ -31,7 +31,7 @@ impl AdjacencyEnd {
 
 /// Effect of a structural variant on the sequence at one site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StructuralEffect {
+pub(super) enum StructuralEffect {
     /// Two positions become neighbours.
     Adjacency([AdjacencyEnd; 2]),
     /// Bases are inserted to the right of `pos`.
@@ -49,7 +49,7 @@ pub enum StructuralEffect {
 
 /// Effect of one allele of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AlleleChange {
+pub(super) enum AlleleChange {
     /// A single-nucleotide variant.
     Snv {
         /// Position, 1-based.
@@ -71,7 +71,7 @@ pub enum AlleleChange {
 }
 
 /// Returns all effects of an allele; empty if its notation is not supported.
-pub fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
+pub(super) fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.as_str();
     if let Some(kind) = alternate.strip_prefix('<') {
         let kind = kind.trim_end_matches('>').split(':').next().unwrap_or_default();
@@ -232,7 +232,7 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
 
 /// How a call matches a structural variant of the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StructuralMatch {
+pub(super) enum StructuralMatch {
     /// Both breakends, or position and length of an insertion, match.
     SameNotation,
     /// Both breakends match, with another orientation.
@@ -242,7 +242,10 @@ pub enum StructuralMatch {
 }
 
 /// Returns the best match between two structural variants, or `None`.
-pub fn match_structural_variants(truth: &[StructuralEffect], call: &[StructuralEffect]) -> Option<StructuralMatch> {
+pub(super) fn match_structural_variants(
+    truth: &[StructuralEffect],
+    call: &[StructuralEffect],
+) -> Option<StructuralMatch> {
     let direct = truth.iter().flat_map(|t| call.iter().filter_map(move |c| match_shapes(t, c))).min();
     direct.or_else(|| {
         let with_insertions = |shapes: &[StructuralEffect]| [shapes, equivalent_insertions(shapes).as_slice()].concat();

@@ -180,7 +180,7 @@ struct StructuralEvent {
 }
 
 /// A parsed VCF file.
-pub struct ParsedVcf {
+pub(super) struct ParsedVcf {
     records: Vec<VcfRecord>,
     small: Vec<SmallVariant>,
     events: Vec<StructuralEvent>,
@@ -190,7 +190,7 @@ pub struct ParsedVcf {
 
 impl ParsedVcf {
     /// Parses all records, and groups those linked by MATEID, PARID or EVENT into events.
-    pub fn new(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
+    pub(super) fn new(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
         let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
         let mut by_place: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
@@ -259,7 +259,7 @@ fn group_linked_records(records: &[VcfRecord], members: Vec<usize>) -> Vec<Vec<u
 pub(crate) type RepeatTest<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
 
 /// Scores the calls against the truth.
-pub fn score_calls(
+pub(super) fn score_calls(
     truth: &ParsedVcf,
     calls: &ParsedVcf,
     germline: Option<&ParsedVcf>,

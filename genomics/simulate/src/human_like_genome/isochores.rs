@@ -19,7 +19,7 @@ pub(crate) struct Isochores {
 
 impl Isochores {
     /// Generates `length` random bases and their isochores.
-    pub fn generate_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
+    pub(super) fn generate_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
         let mut seq = Vec::with_capacity(length);
         let mut starts = vec![];
         let (shortest, longest, part) = ISOCHORE_BP;
@@ -38,7 +38,7 @@ impl Isochores {
     }
 
     /// Returns the GC content of the isochore that contains a base.
-    pub fn gc_at(&self, at: usize) -> f64 {
+    pub(super) fn gc_at(&self, at: usize) -> f64 {
         let next = self.starts.partition_point(|s| s.0 <= at);
         self.starts[next - 1].1
     }

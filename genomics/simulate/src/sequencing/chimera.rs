@@ -15,7 +15,7 @@ const MAX_PARTNER_TRIES: usize = 50;
 
 /// Replaces the end of the molecule by a part of another fragment, on either strand. The length stays the same.
 /// Returns `false` if the molecule is too short or already chimeric.
-pub fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
+pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
     let (Some(part), n) = (molecule.single_part(), molecule.len()) else { return false };
     if n < 4 {
         return false;

@@ -28,7 +28,7 @@ const GZIP_LEVEL: i32 = 1;
 
 /// Options of the FASTQ output of one sample.
 #[derive(Debug)]
-pub struct FastqOptions<'a> {
+pub(crate) struct FastqOptions<'a> {
     /// Whether mates alternate in one plain text.
     pub interleaved: bool,
     /// Sample name, used in read names.
@@ -50,7 +50,7 @@ pub struct FastqOptions<'a> {
 }
 
 /// Destination of the reads.
-pub enum FastqSink<'a> {
+pub(crate) enum FastqSink<'a> {
     /// One file per mate, and one for the table of molecules of a UMI library, added to the file set.
     Files(Vec<PathBuf>, &'a mut FileSet),
     /// One interleaved stream.
@@ -58,7 +58,7 @@ pub enum FastqSink<'a> {
 }
 
 /// Sequences a library and returns the counts of its reads.
-pub fn sequence_library(
+pub(crate) fn sequence_library(
     library: &Library,
     machine: &Sequencer,
     output: &FastqOptions,

@@ -24,7 +24,7 @@ const PHRED33_Q2: u8 = b'#';
 
 /// One mate as the sequencer outputs it.
 #[derive(Debug, Default)]
-pub struct MateRead {
+pub(crate) struct MateRead {
     /// Called bases.
     pub bases: Vec<u8>,
     /// Qualities, Phred+33.
@@ -36,7 +36,7 @@ pub struct MateRead {
 
 /// Reads molecules from both ends.
 #[derive(Debug)]
-pub struct Sequencer<'a> {
+pub(crate) struct Sequencer<'a> {
     params: &'a SequencingParams,
     /// One quality model per read length.
     models: Vec<QualityModel>,
@@ -46,7 +46,7 @@ pub struct Sequencer<'a> {
 
 impl<'a> Sequencer<'a> {
     /// Creates the sequencer of one sample; `rng` draws the adapter indices.
-    pub fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
+    pub(crate) fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
         let model = |&length: &usize| QualityModel::new(length, params.error_rate);
         Sequencer {
             params,
@@ -63,7 +63,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Draws the number of template bases that both mates of a pair can have, after trimming.
-    pub fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
+    pub(crate) fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
         let prefixes = self
             .params
@@ -75,7 +75,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Reads a molecule from both ends into `mates`.
-    pub fn sequence_both_mates(
+    pub(crate) fn sequence_both_mates(
         &self,
         molecule: &Molecule,
         mates: &mut [MateRead; 2],

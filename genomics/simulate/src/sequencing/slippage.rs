@@ -29,7 +29,7 @@ const TABULATED_LENGTHS: usize = 256;
 
 /// Stage at which slips are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlippageStage {
+pub(super) enum SlippageStage {
     /// PCR: all duplicates of a molecule share the slip.
     Pcr,
     /// Sequencing: each read slips independently.
@@ -38,7 +38,7 @@ pub enum SlippageStage {
 
 /// Slippage rates of one stage.
 #[derive(Debug)]
-pub struct SlippageModel {
+pub(super) struct SlippageModel {
     /// Rates by unit length and repeat length.
     rates: Vec<[f32; TABULATED_LENGTHS]>,
 }
@@ -71,7 +71,7 @@ fn interpolate_log(anchors: &[(f64, f64)], x: f64) -> f64 {
 
 impl SlippageModel {
     /// Creates the rates of a stage, multiplied by `factor`; `None` if the factor is 0.
-    pub fn new(stage: SlippageStage, factor: f64) -> Option<Self> {
+    pub(super) fn new(stage: SlippageStage, factor: f64) -> Option<Self> {
         let part = if stage == SlippageStage::Pcr { PCR_SLIP_SHARE } else { 1.0 - PCR_SLIP_SHARE };
         let rate = |unit, length| (factor * part * total_slip_rate(unit, length)).min(MAX_SLIP_RATE) as f32;
         let of_unit = |unit: usize| std::array::from_fn(|length| rate(unit, length));
@@ -79,7 +79,7 @@ impl SlippageModel {
     }
 
     /// Draws whether and how a tandem repeat slips.
-    pub fn draw_slip(&self, repeat: TandemRepeat, rng: &mut Rng) -> Option<RepeatSlip> {
+    pub(super) fn draw_slip(&self, repeat: TandemRepeat, rng: &mut Rng) -> Option<RepeatSlip> {
         let length = repeat.end - repeat.start;
         // A read may end within the tandem repeat.
         if length < 2 * repeat.unit {
@@ -95,7 +95,7 @@ impl SlippageModel {
     }
 
     /// Applies random slips to the tandem repeats of a molecule.
-    pub fn slip_molecule(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+    pub(super) fn slip_molecule(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
         let drawn = molecule.repeats.iter().filter_map(|&t| self.draw_slip(t, rng));
         let mut slips: Vec<RepeatSlip> = drawn.collect();
         if slips.is_empty() {
@@ -120,12 +120,12 @@ impl SlippageModel {
 
 impl RepeatSlip {
     /// Returns the number of bases gained (negative: lost).
-    pub fn bases_gained(&self) -> isize {
+    pub(super) fn bases_gained(&self) -> isize {
         self.units * self.repeat.unit as isize
     }
 
     /// Applies the slip to a sequence.
-    pub fn apply_to_bases(&self, bases: &mut Vec<u8>) {
+    pub(super) fn apply_to_bases(&self, bases: &mut Vec<u8>) {
         let TandemRepeat { start, unit, .. } = self.repeat;
         let changed = unit * self.units.unsigned_abs();
         if self.units < 0 {
@@ -138,7 +138,7 @@ impl RepeatSlip {
 }
 
 /// Returns the coordinates of the tandem repeat on the reverse complement of `n` bases.
-pub fn repeat_on_reverse_strand(repeat: TandemRepeat, n: usize) -> TandemRepeat {
+pub(super) fn repeat_on_reverse_strand(repeat: TandemRepeat, n: usize) -> TandemRepeat {
     TandemRepeat { start: n - repeat.end, end: n - repeat.start, ..repeat }
 }
 

@@ -64,7 +64,7 @@ fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'
 
 impl NameMatcher {
     /// Adds a SAM line. Passes on the records of the previous template if the line begins a new one.
-    pub fn add_line(
+    pub(super) fn add_line(
         &mut self,
         line: &SamRecordLine<'_>,
         given: &impl AssignedBatches,
@@ -151,7 +151,7 @@ impl NameMatcher {
     }
 
     /// Passes on the last template, and checks that all templates have been answered.
-    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(super) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
         while self.load_names(given) {}
         match self.due.iter().min() {

@@ -94,7 +94,7 @@ impl TemplateRead<'_> {
 impl RecordWriter<'_> {
     /// Appends all records of a template.
     #[allow(clippy::too_many_arguments)]
-    pub fn write_template(
+    pub(super) fn write_template(
         &self,
         buffers: &mut RecordBuffers,
         mapped: &MappedReads,
