@@ -63,7 +63,7 @@ impl RootClass {
         [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
     }
 
-    /// Number of bits, and their value.
+    /// Number of the lowest hash bits that define the class, and their value.
     pub(crate) fn bits_and_id(self) -> (u32, u64) {
         (self.bits, self.id)
     }

@@ -55,7 +55,7 @@ impl OpenExtent {
     }
 }
 
-/// A full extent.
+/// A full extent, in memory or in the spill file.
 #[derive(Debug)]
 pub(crate) enum Extent {
     /// The extent is in memory.

@@ -114,7 +114,7 @@ where
     I: FnMut(&mut T) -> Result<SourceStatus, E>,
     O: FnMut(&mut T) -> Result<(), E>,
 {
-    /// Creates master `me` with its workers. `tasks` is the number of task objects of all masters; `cpus` is the
+    /// Creates the master with index `me` and its workers. `tasks` is the number of task objects of all masters; `cpus` is the
     /// number of CPUs that the process can use.
     pub(crate) fn new(
         me: usize,

@@ -122,7 +122,7 @@ impl DeviceLane {
     }
 }
 
-/// Table of a lane, and its totals.
+/// Counter table of a device lane, with the totals of what the lane has counted.
 pub(super) struct LaneCounter<T: DeviceTable<S>, const S: usize> {
     table: T,
     staged: RecordStaging<T::StagingMemory>,

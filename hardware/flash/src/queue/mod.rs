@@ -45,7 +45,7 @@ impl PageAccess {
     }
 }
 
-/// A completed read.
+/// A page read that the kernel has completed: its buffer, and the result.
 #[derive(Debug)]
 pub(crate) struct CompletedRead {
     /// Slot of the buffer that was read into.
