@@ -49,7 +49,8 @@ use trials::{TrialRunner, TrialSettings};
     about = "Recommend how to divide and place an aligner on the NUMA nodes of this machine",
     after_help = "Examples:\n  \
     genuma advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
-    genuma advise --machine server7/machine.json --explain advice.html -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
+    genuma advise --machine server7/machine.json --explain advice.html -- \\\n    \
+    bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
     genuma advise --replay strategy/data/lenis2017.csv"
 )]
 pub(crate) struct Args {
@@ -135,9 +136,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.explain {
         let mut page = AtomicFile::create(path)?;
         page.write_all(advice::render_page(&case, &advice).as_bytes())?;
-        set.add(page.flush_buffer()?);
+        set.add_file(page.flush_buffer()?);
     }
-    set.publish()?;
+    set.publish_all()?;
     if let Some(path) = &args.explain {
         info!("wrote {}", path.display());
     }
@@ -207,7 +208,7 @@ impl AdvisedRun {
         let index_bytes = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
         Ok(Some(AdvisedRun {
             aligner: invocation.aligner.clone(),
-            command: external_aligner::plain_command(invocation, threads).join(" "),
+            command: external_aligner::plain_run_command(invocation, threads).join(" "),
             threads,
             source: source.to_owned(),
             machine,
@@ -225,17 +226,17 @@ impl AdvisedRun {
     ) -> anyhow::Result<Advice> {
         let threads = self.threads;
         let reason_to_refuse = |strategy: Strategy| {
-            let seats = || {
+            let cpu_slots = || {
                 RunPlan::check_strategy(invocation, strategy)?;
-                let seats = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
+                let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
                 index_replicas::check_memory_fits(
                     invocation,
-                    &seats,
+                    &cpu_slots,
                     invocation.depends.block_bases(threads).unwrap_or(0),
                 )?;
                 anyhow::Ok(())
             };
-            seats().err().map(|error| error.to_string())
+            cpu_slots().err().map(|error| error.to_string())
         };
         let max_instances = strategies.iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let sample_reads = Cell::new(0);
@@ -248,7 +249,7 @@ impl AdvisedRun {
             budget,
         };
         let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
-            let (reads, seconds) = trials::expected_trial(app, plain_prediction, max_instances, &self.machine);
+            let (reads, seconds) = trials::trial_size_and_time(app, plain_prediction, max_instances, &self.machine);
             sample_reads.set(reads);
             seconds
         };

@@ -94,7 +94,8 @@ impl From<IndexPlacement> for PlacementRequest {
     Read pairs to a sorted BAM file with duplicates marked:\n    \
     genuma align ref.fa R_1.fq.gz R_2.fq.gz --mark-duplicates -R 'ID:r\\tSM:me' -o me.bam\n  \
     Two lanes, each with its read group:\n    \
-    genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
+    genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz \\\n      \
+    -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
     Interleaved pairs from a pipe, SAM to another pipe:\n    \
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]
@@ -444,17 +445,17 @@ impl AlignRun<'_> {
             AlignmentOutput::Sam(path) => {
                 let mut out = AtomicFile::create(path)?;
                 let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
-                set.add(out.flush_buffer()?);
+                set.add_file(out.flush_buffer()?);
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
                 let file = BamFile::create(path, Header::sorted_by_coordinate(&header)?, CompressionLevel::default())?;
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish(file, &mut set))?
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
                 let file = CramFile::create(path, Header::sorted_by_coordinate(&header)?, &genome)?;
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.finish_cram(file, &mut set))?
+                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }
         };
         let seconds = StageTimes { load, align, sort, total: self.started.elapsed() };
@@ -474,7 +475,7 @@ impl AlignRun<'_> {
             let sections = multiqc::build_align_sections(&outcome.multiqc_row(sample));
             multiqc::add_section_files(prefix, &sections, &mut set)?;
         }
-        set.publish()?;
+        set.publish_all()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
         info!("{}", outcome.format_summary_line(out));
         Ok(())

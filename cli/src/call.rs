@@ -87,8 +87,8 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
     To resume an interrupted run, repeat the same command with\n    \
     --resume\n  \
     On many machines with Slurm, in 8 shards and 8 partitions (see also genuma step --help):\n    \
-    genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
-    --reference ref.fa -o calls && sh run/submit.sh"
+    genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz \\\n      \
+    --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls && sh run/submit.sh"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -285,7 +285,7 @@ fn run_and_write(job: &CallJob, outputs: CallOutputs<'_>) -> anyhow::Result<Call
     gpu::log_device_counts(&job.resources.devices);
     let outcome = outputs.write_result_files(job, &mut finished, &watched)?;
     if !finished.traces.is_empty() {
-        logging::print_result(why::format_answers(&finished.traces))?;
+        logging::print_result(why::format_trace_reports(&finished.traces))?;
     }
     Ok(outcome)
 }
@@ -368,7 +368,7 @@ impl Args {
             )?,
             resume: self.resume,
         };
-        let why = why::parse_questions(&self.why, self.reference.as_deref())?;
+        let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
         Ok(CallJob {
             lanes,
             samples,
@@ -430,7 +430,7 @@ fn has_piped_reads(job: &CallJob) -> bool {
 /// Checks the inputs for errors that would otherwise show up late. Returns the number of bases of the reference.
 fn check_inputs(job: &CallJob) -> anyhow::Result<Option<u64>> {
     // The content of a pipe is unknown until it is read.
-    let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::longest_first_reads(&job.lanes)? };
+    let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
     for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);
         warn!(

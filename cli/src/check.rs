@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{PairCheck, check_lanes};
+use genuma_pair::check::{PairCheck, compare_samples};
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::sketch::SketchParams;
@@ -38,7 +38,8 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
     after_help = "Examples:\n  \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
     With a reference, for better purity and ploidy, and with JSON output:\n    \
-    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json pair.json"
+    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
+    --reference ref.fa --json pair.json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -107,18 +108,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
     progress.unit_started("check", Some(meter.clone()));
-    let checked = check_lanes(&lanes, samples.tumours().len(), SKETCH_PARAMS, threads, &meter)?;
+    let checked = compare_samples(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
     let pair = |of: &PairCheck| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
         });
-        evidence.summarise(&positions.unwrap_or_default(), None)
+        evidence.summarise_pair(&positions.unwrap_or_default(), None)
     };
     let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);
     let mut text = String::new();
-    for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumours()) {
+    for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumour_names()) {
         if samples.has_several_tumours() {
             text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
         }
@@ -141,7 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             pair,
             library: &first.libraries,
             aligned: aligned_files::record_counts_to_json(&lanes),
-            other_tumours: results().zip(samples.tumours()).skip(1).map(other).collect(),
+            other_tumours: results().zip(samples.tumour_names()).skip(1).map(other).collect(),
         };
         json_file::add_json_output(path, json_file::schema::CHECK_SCHEMA, &serde_json::to_value(&report)?, &mut set)?;
     }
@@ -153,7 +154,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             &mut set,
         )?;
     }
-    set.publish()?;
+    set.publish_all()?;
     aligned_files::log_record_counts(&lanes);
     let cost = process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));

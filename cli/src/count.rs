@@ -264,7 +264,7 @@ impl Args {
         let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
 
-        let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.memory_by_node);
+        let (stats, spectra, shares) = (sorted.count_stats(), &sorted.spectra, &sorted.memory_by_node);
         let devices = &params.devices;
         let outcome = CountOutcome { note, stats, spectra, shares, devices, written, costs };
         if let Some(path) = &self.histogram {
@@ -282,7 +282,7 @@ impl Args {
         if let Some(prefix) = &self.multiqc {
             multiqc::add_section_files(prefix, &multiqc::build_count_sections(outcome.multiqc_rows()), &mut set)?;
         }
-        set.publish()?;
+        set.publish_all()?;
         if resumable.is_none() {
             signals::set_interrupt_handler(None);
         }

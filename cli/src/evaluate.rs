@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             json["kinds"] = serde_json::to_value(kinds)?;
         }
         json_file::add_json_output(path, json_file::schema::EVALUATION_SCHEMA, &json, &mut set)?;
-        set.publish()?;
+        set.publish_all()?;
     }
     logging::print_result(
         format_tables(&outcome, args.list) + &kinds.map(|kinds| kinds.format_table()).unwrap_or_default(),

@@ -81,7 +81,7 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Rea
 }
 
 /// The arguments of the plain run, with `{threads}` replaced.
-pub(crate) fn plain_command(invocation: &Invocation, threads: usize) -> Vec<String> {
+pub(crate) fn plain_run_command(invocation: &Invocation, threads: usize) -> Vec<String> {
     let threads = threads.to_string();
     invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
 }

@@ -65,6 +65,6 @@ pub(crate) fn add_json_file(path: &Path, value: &impl Serialize, set: &mut FileS
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value)?;
     writeln!(file)?;
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let page = Man::new(command.clone());
         let mut file = AtomicFile::create(args.dir.join(page.get_filename()))?;
         page.render(&mut file).with_context(failed)?;
-        set.add(file.flush_buffer()?);
+        set.add_file(file.flush_buffer()?);
     }
-    Ok(set.publish()?)
+    Ok(set.publish_all()?)
 }

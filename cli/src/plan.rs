@@ -43,10 +43,11 @@ use crate::{command_line, gpu, json_file, logging, size_format};
     A human genome at 30x/30x, from sizes:\n    \
     genuma plan --genome 3.1G --depth 30,30 --threads 16 --memory 16G --scratch 200G\n  \
     `genuma call` with these arguments on this machine, calibrated with an earlier run:\n    \
-    genuma plan --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --memory 8G -o calls \\\n      \
-    --from earlier/summary.json\n  \
+    genuma plan --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
+    --reference ref.fa --memory 8G -o calls --from earlier/summary.json\n  \
     Energy and cost:\n    \
-    genuma plan --genome 3.1G --depth 60,30 --threads 32 --memory 64G --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2"
+    genuma plan --genome 3.1G --depth 60,30 --threads 32 --memory 64G \\\n      \
+    --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -108,7 +109,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PRICE", value_parser = parse_amount, help_heading = "Energy and cost")]
     price_per_hour: Option<f64>,
 
-    /// Folder of the call's results
+    /// Output folder of the call: the free space there is used in the prediction if --work is not given
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
     /// Also write the forecast as JSON
@@ -180,7 +181,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         let mut set = FileSet::default();
         json_file::add_json_output(path, json_file::schema::FORECAST_SCHEMA, &serde_json::to_value(&plan)?, &mut set)?;
-        set.publish()?;
+        set.publish_all()?;
     }
     logging::print_result(text::render_plan(&plan))?;
     if !plan.forecast.fits {

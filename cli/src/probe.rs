@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::placement_check::{PlacementOutcome, check_placement};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     /// Do not measure: write machine.html from the machine.json of an earlier run
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     from: Option<PathBuf>,
-    /// Do not measure: test whether memory and threads can be placed on this machine. Requests them with each memory
-    /// policy and CPU, and shows on which NUMA nodes and CPUs the kernel put them
+    /// Do not measure: test whether memory and threads can be placed on this machine. Tries each memory
+    /// policy and each CPU, and shows on which NUMA nodes and CPUs the kernel put memory and threads
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
     /// Print JSON instead of a summary
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut text = Vec::new();
     match args.json {
         true => profile.write_json(&mut text)?,
-        false => write!(text, "{}", summary::summary(&profile))?,
+        false => write!(text, "{}", summary::format_profile_summary(&profile))?,
     }
     logging::print_result(text)
 }
@@ -111,7 +111,7 @@ fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
     let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
         steps.show_step(progress.done_s, &progress.next_job)
     };
-    let mut profile = measure(machine, &plan, &mut native, watch)?;
+    let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
     let (devices, missing) = measure_devices();
     profile.devices = devices;
     profile.missing.extend(missing);
@@ -147,13 +147,13 @@ fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::
     let mut set = FileSet::default();
     let mut page = AtomicFile::create(folder.join("machine.html"))?;
     page.write_all(report::machine::render_page(profile).as_bytes())?;
-    set.add(page.flush_buffer()?);
+    set.add_file(page.flush_buffer()?);
     if new {
         let mut json = AtomicFile::create(folder.join("machine.json"))?;
         profile.write_json(&mut json)?;
-        set.add(json.flush_buffer()?);
+        set.add_file(json.flush_buffer()?);
     }
-    set.publish()?;
+    set.publish_all()?;
     info!("wrote {}", folder.join("machine.html").display());
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(crate) struct UnitProgress {
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Shows the progress of a plan with a known duration. Ends when dropped.
+/// Shows the progress of measurements whose duration is known from their plan. Ends when dropped.
 pub(crate) struct PlanProgress {
     total_s: f64,
     started: Instant,
@@ -40,7 +40,7 @@ pub(crate) struct PlanProgress {
 }
 
 impl PlanProgress {
-    /// Starts showing a plan that takes `all_s` seconds, unless logging is quiet.
+    /// Starts the display for measurements that take `all_s` seconds, unless logging is quiet.
     pub(crate) fn start(all_s: f64) -> Self {
         let shown = enabled!(tracing::Level::INFO) && !PROGRESS_BARS.is_hidden();
         let bar = shown.then(|| {

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Threads that look up k-mers [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
-    /// Memory of the cache, such as 500M; 0 disables it [default: room for a twentieth of the table's k-mers]
+    /// Memory of the cache, such as 500M; 0 disables it [default: enough for 5% of the table's k-mers]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes)]
     cache: Option<u64>,
 }

@@ -98,26 +98,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
              if they must be the same, use --strategy default"
         );
     }
-    let seats = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
-    index_replicas::check_memory_fits(&invocation, &seats, invocation.depends.block_bases(threads).unwrap_or(0))?;
+    let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    index_replicas::check_memory_fits(&invocation, &cpu_slots, invocation.depends.block_bases(threads).unwrap_or(0))?;
     signals::set_interrupt_handler(Some(Box::new(|| {
         kill_all_instances();
         index_replicas::remove_all_replicas();
         None
     })));
-    let prepared = index_replicas::prepare_index(&invocation, strategy, &seats)?;
+    let prepared = index_replicas::prepare_index(&invocation, strategy, &cpu_slots)?;
     if let Some(note) = &prepared.note {
         info!("{note}");
     }
     info!("strategy {strategy}: {why}");
-    let alone = seats.len() == 1 && tracing::enabled!(tracing::Level::INFO);
+    let alone = cpu_slots.len() == 1 && tracing::enabled!(tracing::Level::INFO);
     let plan = RunPlan {
         strategy,
         why,
-        cpu_slots: seats,
+        cpu_slots: cpu_slots,
         invocations: prepared.invocations,
         threads,
-        plain: external_aligner::plain_command(&invocation, threads),
+        plain: external_aligner::plain_run_command(&invocation, threads),
         genuma: HeaderProgram {
             name: "genuma".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         outcome.write_json(path, &mut set)?;
     }
-    set.publish()?;
+    set.publish_all()?;
     info!("{}", outcome.format_summary_line(out.as_deref()));
     Ok(())
 }
@@ -177,7 +177,7 @@ fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow:
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
             let summary = plan.run_instances(meter, &mut file)?;
-            set.add(file.flush_buffer()?);
+            set.add_file(file.flush_buffer()?);
             Ok(Some(summary))
         }
         None => {

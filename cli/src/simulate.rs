@@ -38,9 +38,11 @@ use crate::{command_line, logging, size_format};
     Reads of fixed tissue (FFPE), but with fewer duplicates:\n    \
     genuma simulate --library ffpe --duplicates 0.2 -o fixed\n  \
     A panel at 500x from a genome of 5 Mbp:\n    \
-    genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel\n  \
+    genuma simulate --library panel --genome-length 5M \\\n      \
+    --depth-tumor 500 --depth-normal 200 -o panel\n  \
     A genome as large and repetitive as the human one, at 8x:\n    \
-    genuma simulate --genome-like human --genome-length 3.1G --library wgs --depth-tumor 8 --depth-normal 8 -o human")]
+    genuma simulate --genome-like human --genome-length 3.1G --library wgs \\\n      \
+    --depth-tumor 8 --depth-normal 8 -o human")]
 pub(crate) struct Args {
     /// Folder to write into; `-` writes only the reads of one --sample to standard output, as plain FASTQ in which
     /// mates alternate
@@ -83,8 +85,8 @@ pub(crate) struct Args {
     /// Somatic insertions and deletions of 1-50 bp [default: 150; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     indels: Option<usize>,
-    /// Somatic structural variants of at least 50 bp, of six classes in turn [default: 40; with capture, fewer if the
-    /// targets have no room]
+    /// Somatic structural variants of at least 50 bp, of six classes in turn: deletion, tandem duplication, inversion,
+    /// insertion, translocation, copy to another place [default: 40; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     svs: Option<usize>,
     /// Additional clusters of 2-5 SNVs and short indels within 3-120 bp on one haplotype
@@ -93,11 +95,11 @@ pub(crate) struct Args {
     /// Additional substitutions of 2-3 adjacent bases
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
     mnvs: usize,
-    /// Share of the indels that change the length of a tandem repeat or homopolymer
+    /// Share of the indels that change the length of a tandem repeat or homopolymer [default: a third]
     #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, hide_default_value = true, help_heading = "Somatic variants")]
     tandem_share: f64,
     /// Share of the short tandem repeats (at least 5 copies of 1-6 bases, 10-80 bases in total) whose length changes
-    /// in the tumour, in addition to the other variants: microsatellite instability
+    /// in the tumour, in addition to the other variants: microsatellite instability [default: 0]
     #[arg(
         long,
         value_name = "SHARE",

@@ -43,12 +43,12 @@ use crate::{command_line, logging, size_format};
 /// Without a step, prints the progress of the call.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Run one task of a distributed call; a workflow engine or scheduler runs all",
+    about = "Run one task of a distributed call (usually started by Slurm or a workflow engine)",
     verbatim_doc_comment,
     after_help = "Examples:\n  \
     Plan a call with 4 shards and 8 partitions, and do all its tasks on this machine:\n    \
-    genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
-    --reference ref.fa -o calls\n    \
+    genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz \\\n      \
+    --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls\n    \
     for i in 1 2 3 4; do genuma step run scatter $i; done\n    \
     for i in 1 2 3 4 5 6 7 8; do genuma step run count $i; done; genuma step run pick\n    \
     for i in 1 2 3 4; do genuma step run label $i; done\n    \
@@ -89,14 +89,14 @@ pub(crate) struct Args {
 /// Does the task, or prints the progress of the call.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let base = scratch_base(args)?;
-    let depot = RunStore::open(&args.run, &base)?;
-    let Some(plan) = DistributedPlan::load(&depot)? else {
-        bail!("{depot}: contains no {PLAN_OBJECT_NAME}: plan the call with genuma call --plan {}", args.run);
+    let run_store = RunStore::open(&args.run, &base)?;
+    let Some(plan) = DistributedPlan::load(&run_store)? else {
+        bail!("{run_store}: contains no {PLAN_OBJECT_NAME}: plan the call with genuma call --plan {}", args.run);
     };
-    let Some(name) = &args.step else { return print_progress(&plan, &depot) };
+    let Some(name) = &args.step else { return print_progress(&plan, &run_store) };
     let step = parse_step(name, args.number, &plan.call)?;
     check_inputs_unchanged(&plan, step)?;
-    if step.kind != StepKind::Finish && !args.again && is_done(&plan, &depot, step)? {
+    if step.kind != StepKind::Finish && !args.again && is_done(&plan, &run_store, step)? {
         info!("{step}: is already done");
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ));
     let folder = WorkFolder::open(&work, false)?;
     leave_work_folder_on_interruption(&work);
-    let done = run_step(args, &plan, &depot, step, &work);
+    let done = run_step(args, &plan, &run_store, step, &work);
     let undivided = signals::enter_critical_section();
     signals::set_interrupt_handler(None);
     folder.remove();
@@ -124,7 +124,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Does the task. Returns the end of the final message: the size of the object, or a note about the run store.
-fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, work: &Path) -> anyhow::Result<String> {
+fn run_step(
+    args: &Args,
+    plan: &DistributedPlan,
+    run_store: &RunStore,
+    step: Step,
+    work: &Path,
+) -> anyhow::Result<String> {
     let planned = plan.find_step_plan(step.kind)?;
     let means = Resources {
         threads: args.threads.map_or(planned.threads, usize::from),
@@ -134,10 +140,10 @@ fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, w
     };
     let watched = CallWatcher::start();
     let runner =
-        StepRunner { call: &plan.call, store: depot, resources: means.clone(), work_dir: work, progress: &watched };
+        StepRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
     if step.kind != StepKind::Finish {
         runner.run_step(step)?;
-        let object = plan.call.find_step_object(depot, step)?;
+        let object = plan.call.find_step_object(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
             format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.name())
         }));
@@ -157,7 +163,7 @@ fn run_step(args: &Args, plan: &DistributedPlan, depot: &RunStore, step: Step, w
         traced_variants: Vec::new(),
     };
     write_distributed_results(&job, out, &watched, || runner.run_finish_step())?;
-    Ok(format!("; the run store {depot} is no longer needed"))
+    Ok(format!("; the run store {run_store} is no longer needed"))
 }
 
 /// Folder in which a task creates its work folder.
@@ -227,8 +233,8 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
 }
 
 /// Whether the run store has a valid object of the task.
-fn is_done(plan: &DistributedPlan, depot: &RunStore, step: Step) -> anyhow::Result<bool> {
-    match plan.call.find_step_object(depot, step) {
+fn is_done(plan: &DistributedPlan, run_store: &RunStore, step: Step) -> anyhow::Result<bool> {
+    match plan.call.find_step_object(run_store, step) {
         Ok(object) => Ok(object.is_some()),
         Err(step_output::Error::Damaged { object, what }) => {
             warn!(
@@ -248,13 +254,13 @@ fn is_done(plan: &DistributedPlan, depot: &RunStore, step: Step) -> anyhow::Resu
 }
 
 /// Prints how many tasks of each step are done.
-fn print_progress(plan: &DistributedPlan, depot: &RunStore) -> anyhow::Result<()> {
+fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Result<()> {
     let mut text = String::new();
     for kind in StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish) {
         let objects: Vec<Option<StepOutput>> = plan
             .call
             .steps_of_kind(kind)
-            .map(|step| plan.call.find_step_object(depot, step))
+            .map(|step| plan.call.find_step_object(run_store, step))
             .collect::<Result<_, _>>()?;
         let done: Vec<&StepOutput> = objects.iter().flatten().collect();
         // The sum of an empty iterator of floats is -0.

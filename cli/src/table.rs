@@ -500,8 +500,8 @@ impl CombineJob<'_> {
             })
         })?;
         let mut set = FileSet::default();
-        set.add(done.file);
-        set.publish()?;
+        set.add_file(done.file);
+        set.publish_all()?;
         genuma_work::signals::set_interrupt_handler(None);
         info!(
             "{} of {all} {}-mers of {n} {} written; {:.1} s, {} of memory at most; see {}",

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn devices_table(found: &DiscoveredDevices) -> String {
     let mut text = String::from("\ndevices\n");
     for device in &found.devices {
-        text += &format!("  {}\n", device_line(device));
+        text += &format!("  {}\n", format_device_line(device));
     }
     for missing in &found.missing {
         text += &format!("  {missing}\n");
@@ -91,7 +91,7 @@ fn devices_table(found: &DiscoveredDevices) -> String {
 }
 
 /// Describes a device in one line.
-pub(crate) fn device_line(device: &DeviceDescription) -> String {
+pub(crate) fn format_device_line(device: &DeviceDescription) -> String {
     let DeviceDescription { number, name, kind, driver, global_memory_bytes: memory, compute_units: units, .. } =
         device;
     let kind = match kind {

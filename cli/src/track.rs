@@ -74,8 +74,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
-    /// Length of k-mers in bases, 17 to 32: shorter k-mers use more of short reads, longer ones are unique in more
-    /// repeats
+    /// Length of k-mers in bases, 17 to 32: shorter k-mers find more molecules in short reads, longer ones are
+    /// unique in more repeats
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
     k: u32,
 
@@ -123,11 +123,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             use std::io::Write as _;
             let mut file = AtomicFile::create(path)?;
             file.write_all(table.as_bytes())?;
-            set.add(file.flush_buffer()?);
+            set.add_file(file.flush_buffer()?);
         }
         None => {}
     }
-    set.publish()?;
+    set.publish_all()?;
     if args.out.is_none() {
         logging::print_result(&table)?;
     }

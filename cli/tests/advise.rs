@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use genuma_machine::Topology;
 use genuma_machine::topology::{SyntheticMachine, Sysfs, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -190,7 +190,8 @@ fn profile(topology: Topology, path: &Path) {
         host: Some("model".into()),
         unix_time_s: None,
     };
-    let profile = measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+    let profile =
+        measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
     profile.write_json(&mut fs::File::create(path).expect("a file")).expect("a profile");
 }
 

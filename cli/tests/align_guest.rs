@@ -63,10 +63,10 @@ fn the_index_is_where_it_was_asked_to_be() {
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
     let files: Vec<&Path> =
         [program, &genome].into_iter().chain(expected.iter().chain(&index).chain(&reads).map(AsRef::as_ref)).collect();
-    let wishes: Vec<&str> = WISHES.iter().map(|(wish, _)| *wish).collect();
+    let wishes: Vec<&str> = WISHES.iter().map(|(request, _)| *request).collect();
     let command = format!(
-        "for engine in {}; do for wish in {}; do \
-           ./genuma align --engine $engine genome.fa reads_1.fq reads_2.fq -t 8 --placement $wish -o x.sam --json x.json || exit 1; \
+        "for engine in {}; do for request in {}; do \
+           ./genuma align --engine $engine genome.fa reads_1.fq reads_2.fq -t 8 --placement $request -o x.sam --json x.json || exit 1; \
            echo \"JSON $(tr -d '\\n' <x.json)\"; grep -v '^@' x.sam | cmp - $engine.sam || exit 1; \
          done; done",
         ENGINES.join(" "),
@@ -79,17 +79,17 @@ fn the_index_is_where_it_was_asked_to_be() {
     let lines = |head: &str| outcome.output.lines().filter_map(|line| line.strip_prefix(head)).collect::<Vec<_>>();
     let runs: Vec<Value> = lines("JSON ").iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(runs.len(), ENGINES.len() * WISHES.len());
-    for ((wish, chosen), said) in WISHES.iter().cycle().zip(&runs) {
-        assert_eq!(said["placement"]["chosen"], *chosen, "{wish}: {said}");
-        assert_eq!(said["placement"]["as_chosen"], true, "{wish}: {said}");
+    for ((request, chosen), said) in WISHES.iter().cycle().zip(&runs) {
+        assert_eq!(said["placement"]["chosen"], *chosen, "{request}: {said}");
+        assert_eq!(said["placement"]["as_chosen"], true, "{request}: {said}");
         let mut nodes: Vec<u64> =
             said["workers"].as_array().expect("workers").iter().filter_map(|w| w["node"].as_u64()).collect();
         nodes.sort_unstable();
-        assert_eq!(nodes, [0, 0, 1, 1, 2, 2, 3, 3], "{wish}: workers on all nodes");
+        assert_eq!(nodes, [0, 0, 1, 1, 2, 2, 3, 3], "{request}: workers on all nodes");
         let copies = copies(said);
         let all: u64 = copies.iter().flat_map(|(_, pages)| pages.values()).sum();
-        assert!(all > 500 * copies.len() as u64, "{wish}: {copies:?}");
-        match *wish {
+        assert!(all > 500 * copies.len() as u64, "{request}: {copies:?}");
+        match *request {
             "local" => assert_eq!((copies.len(), copies[0].1.len()), (1, 1), "{copies:?}"),
             "interleave" | "weighted" => {
                 assert_eq!((copies.len(), copies[0].1.len()), (1, 4), "{copies:?}");

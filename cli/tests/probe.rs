@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use common::{genuma, names, run, scratch};
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -31,7 +31,8 @@ fn profile(folder: &Path) -> PathBuf {
         host,
         unix_time_s: None,
     };
-    let profile = measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+    let profile =
+        measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
     let path = folder.join("earlier.json");
     profile.write_json(fs::File::create(&path).expect("a file")).expect("room");
     path

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -410,7 +410,8 @@ fn descriptions_of_machines_fit_their_schema() {
         host: None,
         unix_time_s: None,
     };
-    let profile = measure(description, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+    let profile =
+        measure_profile(description, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
     let mut written = Vec::new();
     profile.write_json(&mut written).expect("memory");
     assert_fits("machine", &serde_json::from_slice(&written).expect("JSON"));

@@ -47,7 +47,7 @@ pub enum SystemCallKind {
 }
 
 impl SystemCallKind {
-    /// All kinds.
+    /// All kinds of system calls.
     pub const ALL: [SystemCallKind; 19] = [
         SystemCallKind::Open,
         SystemCallKind::Read,

@@ -16,7 +16,7 @@ pub enum DamageKind {
     Truncate,
     /// A sector is repeated, and the rest follows later.
     Repeat,
-    /// A sector is missing.
+    /// A sector is missing: its bytes are removed.
     Drop,
     /// A sector has random bytes.
     Scramble,

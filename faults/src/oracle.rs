@@ -49,7 +49,7 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// All outcomes.
+    /// All outcomes of a run.
     pub const ALL: [RunOutcome; 16] = [
         RunOutcome::Same,
         RunOutcome::Refused,
@@ -69,7 +69,7 @@ impl RunOutcome {
         RunOutcome::CannotRecover,
     ];
 
-    /// Returns whether the outcome is a violation.
+    /// Returns whether the program behaved wrongly.
     pub fn is_violation(self) -> bool {
         self >= RunOutcome::Differs
     }

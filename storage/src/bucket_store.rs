@@ -52,6 +52,7 @@ pub struct BucketObject {
 }
 
 impl BucketStore {
+    /// Opens a bucket. Temporary files are kept in `scratch`. Sends no request.
     pub fn open(location: BucketLocation, scratch: &Path, options: &BucketOptions) -> Result<BucketStore, Error> {
         let client = BucketClient::new(&location, options)?;
         let network = NetworkThread::start().map_err(|e| Error::BucketSettings {
@@ -61,18 +62,22 @@ impl BucketStore {
         Ok(BucketStore { location, client, network, scratch: scratch.to_owned(), options: options.clone() })
     }
 
+    /// The bucket and the prefix of all object names.
     pub fn location(&self) -> &BucketLocation {
         &self.location
     }
 
+    /// The URL of an object, for messages.
     pub fn url(&self, name: &str) -> String {
         format!("{}/{name}", self.location)
     }
 
+    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
         TempObject::create(&self.scratch, name)
     }
 
+    /// See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
@@ -81,6 +86,7 @@ impl BucketStore {
         if len <= self.options.part_bytes { upload.upload_single(len) } else { upload.upload_multipart(len) }
     }
 
+    /// See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.
@@ -100,6 +106,7 @@ impl BucketStore {
         }
     }
 
+    /// See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         let location = self.location.to_string();
         let task = Request { action: "list", object: &location };
@@ -115,6 +122,7 @@ impl BucketStore {
         Ok(names)
     }
 
+    /// See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
         let task = Request { action: "remove", object: &url };
@@ -220,7 +228,7 @@ impl BucketStore {
     }
 
     fn key(&self, name: &str) -> Key {
-        Key::from(self.location.key(name))
+        Key::from(self.location.object_key(name))
     }
 
     fn classify(&self, task: Request<'_>, error: &object_store::Error) -> AttemptError {
@@ -249,6 +257,7 @@ fn broken_answer_message(what: &str, missing: u64) -> String {
 }
 
 impl BucketObject {
+    /// Name of the object.
     pub fn name(&self) -> &str {
         &self.name
     }

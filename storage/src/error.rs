@@ -133,6 +133,7 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns a function for `map_err` that adds to an I/O error what was done (`action`) and the path.
     pub(crate) fn io_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }

@@ -29,19 +29,23 @@ pub struct FolderObject {
 }
 
 impl FolderStore {
+    /// Creates the folder if it does not exist.
     pub fn create(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
     }
 
+    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
         self.check_exists()?;
         TempObject::create(&self.0, name)
     }
 
+    /// See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         temp_object.publish_as(&self.0.join(name))
     }
 
+    /// See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {
@@ -62,6 +66,7 @@ impl FolderStore {
         Ok(Some(FolderObject { path, file: Arc::new(file), len: metadata.len(), version }))
     }
 
+    /// See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         self.check_exists()?;
         let list_error = || Error::io_error("list", &self.0);
@@ -78,6 +83,7 @@ impl FolderStore {
         Ok(names)
     }
 
+    /// See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         match fs::remove_file(&path) {
@@ -107,10 +113,12 @@ fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
 }
 
 impl FolderObject {
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Reads the range into `bytes`.
     pub fn read(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_len(range.end)?;
         self.file.read_exact_at(bytes, range.start).map_err(|e| self.read_error(e))

@@ -109,7 +109,7 @@ pub struct StepOutputId<'a> {
 ///
 /// # Errors
 /// The temporary object or the object cannot be written.
-pub fn publish<T: Serialize>(
+pub fn publish_step_output<T: Serialize>(
     store: &RunStore,
     temp_object: TempObject,
     label: &StepOutputId<'_>,
@@ -144,7 +144,7 @@ impl StepOutput {
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or was made for another run.
-    pub fn find(store: &RunStore, label: &StepOutputId<'_>) -> Result<Option<StepOutput>, Error> {
+    pub fn find_step_output(store: &RunStore, label: &StepOutputId<'_>) -> Result<Option<StepOutput>, Error> {
         let Some(entry) = store.find(label.name)? else { return Ok(None) };
         let (name, len) = (entry.to_string(), entry.len());
         let damaged = |what| Error::Damaged { object: name.clone(), what };
@@ -188,9 +188,9 @@ impl StepOutput {
     /// Finds the output of a step that must have run.
     ///
     /// # Errors
-    /// The errors of [`StepOutput::find`]; [`Error::Missing`] if the object does not exist.
-    pub fn require(store: &RunStore, label: &StepOutputId<'_>) -> Result<StepOutput, Error> {
-        StepOutput::find(store, label)?
+    /// The errors of [`StepOutput::find_step_output`]; [`Error::Missing`] if the object does not exist.
+    pub fn find_required(store: &RunStore, label: &StepOutputId<'_>) -> Result<StepOutput, Error> {
+        StepOutput::find_step_output(store, label)?
             .ok_or_else(|| Error::Missing { object: format!("{store}/{}", label.name), step: label.step.to_owned() })
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct BucketLocation {
 
 impl BucketLocation {
     /// The key of an object in the bucket.
-    pub fn key(&self, name: &str) -> String {
+    pub fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(location.to_string(), text);
         }
         let key = |prefix: &str| {
-            BucketLocation { provider: StorageProvider::S3, bucket: "b".into(), prefix: prefix.into() }.key("x")
+            BucketLocation { provider: StorageProvider::S3, bucket: "b".into(), prefix: prefix.into() }.object_key("x")
         };
         assert_eq!([key(""), key("a/b")], ["x", "a/b/x"]);
     }

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn presets_are_what_the_published_runs_show() {
         let runs = published_runs::parse_runs("t.csv", include_str!("../data/lenis2017.csv")).unwrap();
-        let lessons = ["amd", "intel"].map(|server| fit_server(&runs, server).unwrap());
+        let fitted = ["amd", "intel"].map(|server| fit_server(&runs, server).unwrap());
         let mean = |of: &[f64]| (of.iter().map(|x| x.ln()).sum::<f64>() / of.len() as f64).exp();
         let numbers: [fn(&ApplicationModel) -> f64; 5] =
             [|a| a.cpu, |a| a.touches, |a| a.bytes_per_touch, |a| a.handovers, |a| a.spread];
@@ -126,7 +126,7 @@ mod tests {
             [("bwa mem", "bwa-mem"), ("bowtie2", "bowtie2"), ("gem-mapper", "gem"), ("snap-aligner paired", "snap")]
         {
             for (n, number) in numbers.iter().enumerate() {
-                let of = lessons.iter().flatten().filter(|(job, _)| job.aligner == aligner);
+                let of = fitted.iter().flatten().filter(|(job, _)| job.aligner == aligner);
                 let found = mean(&of.map(|(_, app)| number(app)).collect::<Vec<f64>>());
                 let told = shipped(find_aligner_preset(name))[n];
                 assert!((found / told - 1.0).abs() < 0.02, "{aligner} {n}: {found} {told}");

@@ -21,7 +21,7 @@ pub(crate) const CHUNK_LIMIT: BatchLimit =
     BatchLimit { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
 /// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
-pub fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Vec<StreamLane> {
+pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Vec<StreamLane> {
     let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| {
         let lane = |file: &PathBuf| match AlignedInput::is_aligned_file(file) {
             true => {
@@ -80,17 +80,17 @@ struct ChunkTemplate {
 
 impl TextChunk {
     /// Returns the number of templates.
-    pub fn num_templates(&self) -> usize {
+    pub(crate) fn num_templates(&self) -> usize {
         self.templates.len()
     }
 
     /// Returns the name of template `i`.
-    pub fn template_name_at(&self, i: usize) -> &[u8] {
+    pub(crate) fn template_name_at(&self, i: usize) -> &[u8] {
         &self.texts[0][self.templates[i].name.clone()]
     }
 
     /// Returns the number of reads of template `i`.
-    pub fn reads_of_template(&self, i: usize) -> u32 {
+    pub(crate) fn reads_of_template(&self, i: usize) -> u32 {
         self.templates[i].reads
     }
 
@@ -169,7 +169,8 @@ struct BatchState {
 }
 
 impl InstanceBatch {
-    pub fn new(number: u64, first: u64) -> Self {
+    /// An empty batch with this number; `first` is the number of its first template in the whole input.
+    pub(crate) fn new(number: u64, first: u64) -> Self {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }
 
@@ -202,25 +203,25 @@ impl InstanceBatch {
     }
 
     /// Waits for chunk `i`; `None` behind the last.
-    pub fn wait_for_chunk(&self, i: usize) -> Option<Arc<TextChunk>> {
+    pub(crate) fn wait_for_chunk(&self, i: usize) -> Option<Arc<TextChunk>> {
         let open = |filling: &mut BatchState| filling.chunks.len() <= i && !filling.ended;
         let filling = self.filled.wait_while(self.lock_state(), open).unwrap_or_else(PoisonError::into_inner);
         filling.chunks.get(i).cloned()
     }
 
     /// Waits until the batch is complete and returns its number of reads.
-    pub fn wait_for_reads(&self) -> u64 {
+    pub(crate) fn wait_for_reads(&self) -> u64 {
         let filling = self.filled.wait_while(self.lock_state(), |f| !f.ended);
         filling.unwrap_or_else(PoisonError::into_inner).reads
     }
 
     /// Releases the text of the batch.
-    pub fn clear_text(&self) {
+    pub(crate) fn clear_text(&self) {
         self.lock_state().chunks.clear();
     }
 
     /// Counts a process that died over this batch, and returns the count.
-    pub fn count_failure(&self) -> u32 {
+    pub(crate) fn count_failure(&self) -> u32 {
         let mut filling = self.lock_state();
         filling.failures += 1;
         filling.failures
@@ -274,7 +275,7 @@ pub(crate) struct BatchCutter {
 
 impl BatchCutter {
     /// Creates a cutter for the instances of `invocation`, whose plain run has `threads` threads.
-    pub fn new(invocation: &Invocation, threads: usize) -> Self {
+    pub(crate) fn new(invocation: &Invocation, threads: usize) -> Self {
         let block = match invocation.depends {
             ReadDependence::Blocks { even, min_reads: least_reads, .. } => {
                 let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);

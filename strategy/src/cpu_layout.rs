@@ -79,12 +79,12 @@ pub fn assign_cpu_slots(strategy: &Strategy, topology: &Topology, threads: usize
     };
     let sizes: Vec<usize> = shares.iter().map(|(cpus, _)| cpus.len()).collect();
     let threads = apportion(threads.max(instances), &sizes, |_| usize::MAX);
-    let seat = |((cpus, of), threads): (CpuShare, usize)| {
+    let cpu_slot = |((cpus, of), threads): (CpuShare, usize)| {
         let nodes = if instances == 1 { memory.clone() } else { nearest_memory_nodes(topology, &of, &memory) };
         let policy = kernel_policy(strategy.memory, &nodes).filter(|_| memory.len() > 1);
         CpuSlot { cpus, nodes, policy, threads }
     };
-    Ok(shares.into_iter().zip(threads).map(seat).collect())
+    Ok(shares.into_iter().zip(threads).map(cpu_slot).collect())
 }
 
 /// Returns the strategies worth considering on this machine, the plain run first. The number of instances is limited
@@ -138,7 +138,7 @@ fn cores_by_node(topology: &Topology) -> BTreeMap<u32, Vec<IdSet>> {
         let mut core = here.intersection(&topology.allowed.cpus);
         core.insert(cpu.id);
         // A core is added with the first of its hardware threads.
-        if core.smallest() == Some(cpu.id) {
+        if core.smallest_id() == Some(cpu.id) {
             nodes.entry(cpu.node).or_default().push(core);
         }
     }

@@ -104,14 +104,15 @@ impl Drop for IndexReplicas {
 ///
 /// # Errors
 /// The instances do not fit, or the index does not exist.
-pub fn check_memory_fits(invocation: &Invocation, seats: &[CpuSlot], block: u64) -> Result<(), Error> {
+pub fn check_memory_fits(invocation: &Invocation, cpu_slots: &[CpuSlot], block: u64) -> Result<(), Error> {
     let index = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
-    let policies: BTreeSet<String> = seats.iter().map(policy_text).collect();
+    let policies: BTreeSet<String> = cpu_slots.iter().map(policy_text).collect();
     for policy in policies {
-        let alike: Vec<&CpuSlot> = seats.iter().filter(|seat| policy_text(seat) == policy).collect();
-        let working =
-            |seat: &CpuSlot| seat.threads as u64 * BYTES_PER_THREAD + block.saturating_mul(BYTES_PER_BLOCK_BASE);
-        let bytes = alike.iter().map(|seat| index.saturating_add(working(seat))).fold(0, u64::saturating_add);
+        let alike: Vec<&CpuSlot> = cpu_slots.iter().filter(|cpu_slot| policy_text(cpu_slot) == policy).collect();
+        let working = |cpu_slot: &CpuSlot| {
+            cpu_slot.threads as u64 * BYTES_PER_THREAD + block.saturating_mul(BYTES_PER_BLOCK_BASE)
+        };
+        let bytes = alike.iter().map(|cpu_slot| index.saturating_add(working(cpu_slot))).fold(0, u64::saturating_add);
         let policy = alike[0].policy.clone().unwrap_or(MemoryPolicy::Local);
         placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
             instances: match alike.len() {
@@ -127,8 +128,8 @@ pub fn check_memory_fits(invocation: &Invocation, seats: &[CpuSlot], block: u64)
     Ok(())
 }
 
-fn policy_text(seat: &CpuSlot) -> String {
-    seat.policy.as_ref().map_or_else(String::new, MemoryPolicy::to_string)
+fn policy_text(cpu_slot: &CpuSlot) -> String {
+    cpu_slot.policy.as_ref().map_or_else(String::new, MemoryPolicy::to_string)
 }
 
 /// Command lines of the instances, the index copies that they use, and a note for the user.
@@ -149,24 +150,24 @@ pub struct PreparedInvocations {
 pub fn prepare_index(
     invocation: &Invocation,
     strategy: Strategy,
-    seats: &[CpuSlot],
+    cpu_slots: &[CpuSlot],
 ) -> Result<PreparedInvocations, Error> {
-    let same = || vec![invocation.clone(); seats.len()];
+    let same = || vec![invocation.clone(); cpu_slots.len()];
     let index = match &invocation.index {
         Some(index) if index.loading == IndexLoading::Mapped && strategy.memory != InstanceMemoryPolicy::Default => {
             index
         }
         _ => return Ok(PreparedInvocations { invocations: same(), replicas: IndexReplicas::default(), note: None }),
     };
-    let wanted = |seat: &CpuSlot| seat.policy.clone();
-    if seats.iter().all(|seat| wanted(seat).is_none()) {
+    let wanted = |cpu_slot: &CpuSlot| cpu_slot.policy.clone();
+    if cpu_slots.iter().all(|cpu_slot| wanted(cpu_slot).is_none()) {
         return Ok(PreparedInvocations { invocations: same(), replicas: IndexReplicas::default(), note: None });
     }
     let mut replicas = IndexReplicas::default();
     let mut made: Vec<(String, Invocation)> = Vec::new();
     let mut invocations = Vec::new();
-    for seat in seats {
-        let options = tmpfs_policy_option(wanted(seat).as_ref(), &seat.nodes);
+    for cpu_slot in cpu_slots {
+        let options = tmpfs_policy_option(wanted(cpu_slot).as_ref(), &cpu_slot.nodes);
         if let Some((_, invocation)) = made.iter().find(|(known, _)| *known == options) {
             invocations.push(invocation.clone());
             continue;
@@ -174,7 +175,7 @@ pub fn prepare_index(
         let bytes = index.total_index_bytes()?;
         match mount_bound_folder(&options, bytes, &mut replicas) {
             Ok(folder) => {
-                let policy = wanted(seat).unwrap_or(MemoryPolicy::Local);
+                let policy = wanted(cpu_slot).unwrap_or(MemoryPolicy::Local);
                 placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
                     instances: "a copy of the index".to_owned(),
                     aligner: invocation.aligner.clone(),
@@ -190,7 +191,7 @@ pub fn prepare_index(
                 let note = format!(
                     "the index is read into each instance's own memory instead of being mapped: no copy can be bound to nodes ({refused})"
                 );
-                let invocations = vec![without_mapping(invocation); seats.len()];
+                let invocations = vec![without_mapping(invocation); cpu_slots.len()];
                 return Ok(PreparedInvocations { invocations, replicas: IndexReplicas::default(), note: Some(note) });
             }
         }
@@ -308,7 +309,7 @@ mod tests {
     use crate::command_presets::parse_command;
     use std::os::unix::fs::symlink;
 
-    fn seat(nodes: &[u32], policy: Option<MemoryPolicy>) -> CpuSlot {
+    fn cpu_slot(nodes: &[u32], policy: Option<MemoryPolicy>) -> CpuSlot {
         let nodes: IdSet = nodes.iter().copied().collect();
         CpuSlot { cpus: IdSet::from([0]), nodes, policy, threads: 1 }
     }
@@ -324,12 +325,12 @@ mod tests {
         fs::File::create(&file).and_then(|file| file.set_len(1 << 42)).expect("a sparse file");
         let mut invocation = parse_command(&words("tool {reads}")).expect("a template");
         invocation.index = Some(AlignerIndex { files: vec![file], loading: IndexLoading::Private, made_by: None });
-        let seats = [seat(&[0], None), seat(&[0], None)];
-        let said = check_memory_fits(&invocation, &seats, 0).expect_err("8 TiB").to_string();
+        let cpu_slots = [cpu_slot(&[0], None), cpu_slot(&[0], None)];
+        let said = check_memory_fits(&invocation, &cpu_slots, 0).expect_err("8 TiB").to_string();
         assert!(said.starts_with("2 instances of tool need 4194304 MiB of index and about 64 MiB"), "{said}");
         assert!(said.contains("do not fit") && said.ends_with("choose fewer instances, or another strategy"), "{said}");
         invocation.index = None;
-        assert!(check_memory_fits(&invocation, &seats, 1000).is_ok());
+        assert!(check_memory_fits(&invocation, &cpu_slots, 1000).is_ok());
     }
 
     #[test]
@@ -374,8 +375,10 @@ mod tests {
         let line = format!("bowtie2 --mm -x {} -U r.fq", prefix.display());
         let invocation = parse_command(&words(&line)).expect("a command");
         assert_eq!(invocation.index.as_ref().expect("an index").loading, IndexLoading::Mapped);
-        let bound =
-            [seat(&[0], Some(MemoryPolicy::Bind([0].into()))), seat(&[0], Some(MemoryPolicy::Bind([0].into())))];
+        let bound = [
+            cpu_slot(&[0], Some(MemoryPolicy::Bind([0].into()))),
+            cpu_slot(&[0], Some(MemoryPolicy::Bind([0].into()))),
+        ];
         let strategy = Strategy { instances: 2, memory: InstanceMemoryPolicy::Bind };
         let prepared = prepare_index(&invocation, strategy, &bound).expect("copies or private loading");
         let command = prepared.invocations[1].instance_command(1, 0, &[]);
@@ -400,7 +403,7 @@ mod tests {
             more => panic!("one copy for one node, not {more:?}"),
         }
         // No memory policy is requested.
-        let plain = prepare_index(&invocation, Strategy::PLAIN, &[seat(&[0], None)]).expect("nothing to do");
+        let plain = prepare_index(&invocation, Strategy::PLAIN, &[cpu_slot(&[0], None)]).expect("nothing to do");
         assert!(plain.note.is_none() && plain.invocations == [invocation]);
     }
 

@@ -94,7 +94,7 @@ impl InstanceLauncher<'_> {
     ///
     /// # Errors
     /// The program cannot be started, or the pipes, CPUs or memory policy are refused.
-    pub fn start_instance(&self, seat: &CpuSlot) -> Result<Instance, StartError> {
+    pub(crate) fn start_instance(&self, cpu_slot: &CpuSlot) -> Result<Instance, StartError> {
         let pipe = || -> io::Result<(PipeReader, PipeWriter)> {
             let (reader, writer) = io::pipe()?;
             // A smaller pipe also works.
@@ -109,7 +109,7 @@ impl InstanceLauncher<'_> {
             _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
-        let words = self.invocation.instance_command(seat.threads, self.block, &paths);
+        let words = self.invocation.instance_command(cpu_slot.threads, self.block, &paths);
         let (program, arguments) = words.split_first().ok_or(StartError::NoProgram)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -125,8 +125,8 @@ impl InstanceLauncher<'_> {
         if live.closed {
             return Err(StartError::Ending);
         }
-        let _pinned = pin::pin_to_cpus(&seat.cpus)?;
-        let _scoped = seat.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
+        let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
@@ -189,12 +189,12 @@ pub enum StartError {
 
 impl Instance {
     /// Returns the process ID, which is also the ID of the process group.
-    pub fn process_id(&self) -> u32 {
+    pub(crate) fn process_id(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until the process exits, then kills children that it left behind.
-    pub fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         let id = self.child.id() as i32;
         if let Some(pid) = Pid::from_raw(id) {
             // The process ID stays reserved until the second wait.
@@ -209,7 +209,7 @@ impl Instance {
     }
 
     /// Kills the process and its children.
-    pub fn kill_process(id: u32) {
+    pub(crate) fn kill_process(id: u32) {
         // The lock makes sure that the ID still belongs to a listed instance.
         let live = lock_live_groups();
         if live.groups.contains(&(id as i32)) {

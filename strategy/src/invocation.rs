@@ -40,7 +40,7 @@ pub struct Invocation {
     pub order: RecordOrder,
 }
 
-/// A word of an instance's command line: parts that are joined without space.
+/// One word of an instance's command line, made of fixed text and placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandWord(pub Vec<WordPart>);
 

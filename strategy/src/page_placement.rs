@@ -22,7 +22,7 @@ const MISPLACED_TOLERANCE: f64 = 0.1;
 /// Bytes on each node.
 pub(crate) type NodeBytes = BTreeMap<u32, u64>;
 
-/// Memory of an instance by node.
+/// Bytes of an instance's memory on each NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PagePlacement {
     /// All memory, bytes by node.
@@ -31,7 +31,7 @@ pub struct PagePlacement {
     pub index: NodeBytes,
 }
 
-/// Returns the memory of all processes of a group; `None` if they have ended or the kernel does not report it.
+/// Returns the memory of all processes of a process group; `None` if they have ended or the kernel does not report it.
 pub(crate) fn pages_of_group(group: u32, index: &IndexFiles) -> Option<PagePlacement> {
     let mut pages = PagePlacement::default();
     for id in processes_of_group(group) {
@@ -42,7 +42,7 @@ pub(crate) fn pages_of_group(group: u32, index: &IndexFiles) -> Option<PagePlace
     (!pages.all.is_empty()).then_some(pages)
 }
 
-/// Returns the IDs of all processes of a group.
+/// Returns the IDs of all processes of a process group.
 pub(crate) fn processes_of_group(group: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

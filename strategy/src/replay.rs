@@ -42,7 +42,7 @@ pub enum Error {
     NoPlain(String),
 }
 
-/// An aligner with a data set.
+/// An aligner and the data set that it aligned in the published runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AlignmentJob {
     /// Name of the aligner.
@@ -92,7 +92,7 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
             jobs.push(AlignmentJob::from_run(run));
         }
     }
-    let mut lessons = FittedApplications::new();
+    let mut fitted = FittedApplications::new();
     for (aligner, mut jobs) in jobs {
         jobs.sort();
         let workloads = jobs.iter().map(AlignmentJob::workload).collect::<Result<Vec<_>, _>>()?;
@@ -102,15 +102,15 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
         let observations: Vec<RunObservation> = of_aligner.filter_map(observe).collect();
-        lessons.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
+        fitted.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
     }
-    Ok(lessons)
+    Ok(fitted)
 }
 
 /// Returns for each job the geometric mean of the other aligners' parameters on the same reads.
-pub(crate) fn fit_from_other_aligners(lessons: &FittedApplications) -> FittedApplications {
+pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |job: &AlignmentJob, own: &ApplicationModel| {
-        let others: Vec<&ApplicationModel> = lessons
+        let others: Vec<&ApplicationModel> = fitted
             .iter()
             .filter(|(other, _)| other.aligner != job.aligner && other.dataset == job.dataset)
             .map(|(_, app)| app)
@@ -127,10 +127,10 @@ pub(crate) fn fit_from_other_aligners(lessons: &FittedApplications) -> FittedApp
             ..*own
         }
     };
-    lessons.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
+    fitted.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
 }
 
-/// A job on a server with all its threads, and the time of each strategy.
+/// One aligner and data set on one server, with the published run time of each strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayCase {
     /// Name of the server.
@@ -144,7 +144,7 @@ pub struct ReplayCase {
 
 impl ReplayCase {
     /// Returns the measured strategies.
-    pub fn strategies(&self) -> Vec<Strategy> {
+    pub fn measured_strategies(&self) -> Vec<Strategy> {
         self.runs.iter().map(|run| run.strategy).collect()
     }
 
@@ -201,7 +201,7 @@ pub enum BaselineRule {
 }
 
 impl BaselineRule {
-    /// All rules.
+    /// All baseline rules.
     pub const ALL: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 
@@ -218,7 +218,7 @@ impl BaselineRule {
     /// Returns the strategy that the rule chooses.
     pub fn choose_strategy(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
-        let most = case.strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
+        let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };
         // "Much smaller than the capacity of a bank" is taken as a third, which separates the two small indexes from
         // the two large ones.

@@ -192,7 +192,10 @@ impl RunPlan {
     /// # Panics
     /// The plan has no CPU slot, or not one command line per slot.
     pub fn run_instances(&self, meter: Arc<ProgressCounters>, out: &mut dyn Write) -> Result<RunSummary, Error> {
-        assert!(!self.cpu_slots.is_empty() && self.cpu_slots.len() == self.invocations.len(), "an instance a seat");
+        assert!(
+            !self.cpu_slots.is_empty() && self.cpu_slots.len() == self.invocations.len(),
+            "one instance for each CPU slot"
+        );
         let start = Instant::now();
         let before = process_cost();
         let invocation = &self.invocations[0];
@@ -211,31 +214,31 @@ impl RunPlan {
         let ahead = if block.is_some() { 1 } else { instances + 2 };
         let room = MIN_WAITING_RECORD_BYTES
             .max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES_PER_BASE * instances as u64));
-        let most_owed = |seat: &CpuSlot| block.map_or(usize::MAX, |_| seat.threads + EXTRA_BLOCKS);
-        let desk = BatchBroker::new(ahead, room as usize, self.cpu_slots.iter().map(most_owed).collect());
+        let max_unfinished = |cpu_slot: &CpuSlot| block.map_or(usize::MAX, |_| cpu_slot.threads + EXTRA_BLOCKS);
+        let broker = BatchBroker::new(ahead, room as usize, self.cpu_slots.iter().map(max_unfinished).collect());
         let mut dealer = BatchCutter::new(invocation, self.threads);
 
         let (reads, written, instances) = thread::scope(|scope| {
             let keepers: Vec<_> = (0..instances)
-                .map(|seat| {
-                    let keeper = InstanceSupervisor { plan: self, broker: &desk, seat, block };
+                .map(|instance_index| {
+                    let keeper = InstanceSupervisor { plan: self, broker: &broker, instance_index, block };
                     scope.spawn(move || keeper.supervise())
                 })
                 .collect();
-            let desk = &desk;
+            let broker = &broker;
             let dealing = scope.spawn(move || {
-                let _dealt = FinishOnDrop(desk);
-                let fail = |error| desk.fail_run(Error::Reads(error));
-                dealer.cut_batches(&mut stream, |batch| desk.add_batch(batch), fail)
+                let _dealt = FinishOnDrop(broker);
+                let fail = |error| broker.fail_run(Error::Reads(error));
+                dealer.cut_batches(&mut stream, |batch| broker.add_batch(batch), fail)
             });
-            let written = write_output(desk, out);
+            let written = write_output(broker, out);
             if written.is_err() {
-                desk.stop_run();
+                broker.stop_run();
             }
             let instances = keepers.into_iter().map(join_thread).collect();
             (join_thread(dealing), written, instances)
         });
-        if let Some(error) = desk.take_run_error() {
+        if let Some(error) = broker.take_run_error() {
             return Err(error);
         }
         written.map_err(Error::Write)?;
@@ -269,10 +272,10 @@ impl Drop for FinishOnDrop<'_> {
 }
 
 /// Writes the merged output of the instances.
-fn write_output(desk: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
+fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
     let mut header = false;
     loop {
-        match desk.next_output(header) {
+        match broker.next_output(header) {
             MergerOutput::Header(text) => {
                 out.write_all(&text)?;
                 header = true;

@@ -18,7 +18,7 @@ pub struct ThreadPlacement {
     pub ran_on: IdSet,
 }
 
-/// Returns the threads of all processes of a group; `None` if they have ended.
+/// Returns the threads of all processes of a process group; `None` if they have ended.
 pub(crate) fn threads_of_group(group: u32) -> Option<ThreadPlacement> {
     let mut threads = ThreadPlacement::default();
     for id in processes_of_group(group) {

@@ -21,7 +21,7 @@ pub struct RaceCandidate {
     pub(crate) prediction: RunPrediction,
 }
 
-/// Cost limits and assumptions of a race.
+/// Limits of a race of trials: time that trials may take, and the assumed error of predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RaceRules {
     /// Share of the reads that a trial aligns.
@@ -86,7 +86,7 @@ pub(crate) struct TrialRace {
 
 impl TrialRace {
     /// Creates a race of `candidates`. The plain run is always the first candidate; `plain` is its prediction.
-    pub fn new(candidates: &[RaceCandidate], plain: RunPrediction, rules: RaceRules) -> Self {
+    pub(crate) fn new(candidates: &[RaceCandidate], plain: RunPrediction, rules: RaceRules) -> Self {
         let plain = RaceCandidate { strategy: Strategy::PLAIN, prediction: plain };
         let others = candidates.iter().copied().filter(|c| c.strategy != Strategy::PLAIN);
         let runners = std::iter::once(plain).chain(others);
@@ -95,7 +95,7 @@ impl TrialRace {
     }
 
     /// Returns the strategy to try next; `None` if no trial is worth its price or the budget is spent.
-    pub fn next_strategy(&self) -> Option<Strategy> {
+    pub(crate) fn next_strategy(&self) -> Option<Strategy> {
         if let Some(fresh) = self.runners.iter().find(|runner| runner.trials.is_empty()) {
             return Some(fresh.candidate.strategy);
         }
@@ -120,7 +120,7 @@ impl TrialRace {
 
     /// Records that a trial of `strategy` aligned its sample in `seconds`, without loading the index. Unknown
     /// strategies and invalid times are ignored.
-    pub fn record_trial(&mut self, strategy: Strategy, seconds: f64) {
+    pub(crate) fn record_trial(&mut self, strategy: Strategy, seconds: f64) {
         let sample = self.rules.sample;
         let runner = self.runners.iter_mut().find(|runner| runner.candidate.strategy == strategy);
         let Some(runner) = runner.filter(|_| seconds.is_finite() && seconds > 0.0) else { return };
@@ -131,7 +131,7 @@ impl TrialRace {
     }
 
     /// Returns the winner by the trials so far.
-    pub fn current_verdict(&self) -> RaceVerdict {
+    pub(crate) fn current_verdict(&self) -> RaceVerdict {
         let means = self.log_mean_times();
         let best = index_of_min(&means).unwrap_or(0);
         let gain = means[0] - means[best];

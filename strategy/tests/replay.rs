@@ -66,10 +66,10 @@ fn fitting_does_not_see_the_judged_server() {
             _ => run.clone(),
         })
         .collect();
-    let lessons = fit_server(&honest, "amd").unwrap();
-    assert_eq!(lessons, fit_server(&poisoned, "amd").unwrap());
+    let fitted = fit_server(&honest, "amd").unwrap();
+    assert_eq!(fitted, fit_server(&poisoned, "amd").unwrap());
     let without: Vec<PublishedRun> = honest.iter().filter(|run| run.server == "amd").cloned().collect();
-    assert_eq!(lessons, fit_server(&without, "amd").unwrap());
+    assert_eq!(fitted, fit_server(&without, "amd").unwrap());
     // The order of lines must not change the fit except for rounding; the times of the fitted server must.
     assert_ne!(fit_server(&poisoned, "intel").unwrap(), fit_server(&honest, "intel").unwrap());
 }

@@ -42,9 +42,9 @@ pub struct DiskBuckets {
 impl DiskBuckets {
     /// Creates `num_buckets` empty buckets in a spill file without a name in `folder`. `contents` is a noun for the
     /// stored values, for messages.
-    pub fn unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
+    pub fn create_unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
         DiskBuckets::with_spill_file(
-            SpillFile::unnamed(contents, folder),
+            SpillFile::create_unnamed(contents, folder),
             (0..num_buckets).map(|_| DiskBucket::default()),
         )
     }
@@ -60,7 +60,7 @@ impl DiskBuckets {
         ))
     }
 
-    /// Opens for reading the file at `path`, which an earlier [`DiskBuckets::finish`] completed; `buckets` is what
+    /// Opens for reading the file at `path`, which an earlier [`DiskBuckets::finish_writing`] completed; `buckets` is what
     /// `finish` returned.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl DiskBuckets {
         Ok(DiskBuckets::with_spill_file(SpillFile::open(contents, path)?, buckets.into_iter()))
     }
 
-    /// Opens for reading the buckets in an object of the run store; `buckets` is what [`DiskBuckets::finish`]
+    /// Opens for reading the buckets in an object of the run store; `buckets` is what [`DiskBuckets::finish_writing`]
     /// returned.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The spill file cannot be written, or the value cannot be serialised.
-    pub fn push(&self, index: usize, value: &impl Serialize) -> Result<(), Error> {
+    pub fn push_value(&self, index: usize, value: &impl Serialize) -> Result<(), Error> {
         let mut open = self.lock(index);
         let OpenBucket { bucket, unwritten } = &mut *open;
         let before = unwritten.len();
@@ -110,7 +110,7 @@ impl DiskBuckets {
         bucket.bytes += (unwritten.len() - before) as u64;
         let whole = unwritten.len() / BLOCK_BYTES * BLOCK_BYTES;
         for block in unwritten[..whole].chunks(BLOCK_BYTES) {
-            bucket.blocks.push(self.spill.write(block, BLOCK_BYTES)?);
+            bucket.blocks.push(self.spill.write_block(block, BLOCK_BYTES)?);
         }
         unwritten.drain(..whole);
         Ok(())
@@ -120,11 +120,11 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The spill file cannot be read or is damaged.
-    pub fn read<T: DeserializeOwned>(&self, index: usize) -> Result<Vec<T>, Error> {
+    pub fn read_bucket<T: DeserializeOwned>(&self, index: usize) -> Result<Vec<T>, Error> {
         let open = self.lock(index);
         let (mut bytes, mut block) = (Vec::with_capacity(open.bucket.bytes as usize), Vec::new());
         for location in &open.bucket.blocks {
-            self.spill.read(location, &mut block)?;
+            self.spill.read_block(location, &mut block)?;
             bytes.extend_from_slice(&block);
         }
         bytes.extend_from_slice(&open.unwritten);
@@ -141,9 +141,9 @@ impl DiskBuckets {
     /// reused.
     ///
     /// # Errors
-    /// The errors of [`DiskBuckets::read`].
+    /// The errors of [`DiskBuckets::read_bucket`].
     pub fn take_bucket<T: DeserializeOwned>(&self, index: usize) -> Result<Vec<T>, Error> {
-        let values = self.read(index)?;
+        let values = self.read_bucket(index)?;
         let OpenBucket { bucket, .. } = std::mem::take(&mut *self.lock(index));
         bucket.blocks.into_iter().for_each(|block| self.spill.free_block(block));
         Ok(values)
@@ -154,19 +154,19 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn finish(&self) -> Result<Vec<DiskBucket>, Error> {
+    pub fn finish_writing(&self) -> Result<Vec<DiskBucket>, Error> {
         let finish = |index: usize| {
             let mut open = self.lock(index);
             let OpenBucket { bucket, unwritten } = &mut *open;
             if !unwritten.is_empty() {
                 // Nothing is appended later, so the last block needs only its own length.
-                bucket.blocks.push(self.spill.write(unwritten, unwritten.len())?);
+                bucket.blocks.push(self.spill.write_block(unwritten, unwritten.len())?);
                 unwritten.clear();
             }
             Ok(bucket.clone())
         };
         let buckets = (0..self.buckets.len()).map(finish).collect::<Result<_, Error>>()?;
-        self.spill.sync()?;
+        self.spill.sync_to_disk()?;
         Ok(buckets)
     }
 
@@ -190,36 +190,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.bins");
         let buckets = DiskBuckets::create("test", &path, 3).unwrap();
-        (0..600).for_each(|i| buckets.push(i % 3, &value(i)).unwrap());
+        (0..600).for_each(|i| buckets.push_value(i % 3, &value(i)).unwrap());
         let expected = |bucket: usize| (0..600).filter(move |i| i % 3 == bucket).map(value);
         for bucket in [2, 0, 1] {
             let values: Vec<(usize, Vec<u8>)> = buckets.take_bucket(bucket).unwrap();
             assert!(values.into_iter().eq(expected(bucket)));
-            assert!(buckets.read::<(usize, Vec<u8>)>(bucket).unwrap().is_empty());
+            assert!(buckets.read_bucket::<(usize, Vec<u8>)>(bucket).unwrap().is_empty());
         }
         let size = || std::fs::metadata(&path).unwrap().len();
         let before = size();
-        (0..300).for_each(|i| buckets.push(0, &value(i)).unwrap());
-        let left = buckets.finish().unwrap();
+        (0..300).for_each(|i| buckets.push_value(0, &value(i)).unwrap());
+        let left = buckets.finish_writing().unwrap();
         assert_eq!((left[0].num_values, left[1].num_values, size()), (300, 0, before));
 
         let again = DiskBuckets::open("test", &path, left.clone()).unwrap();
-        assert!(again.read::<(usize, Vec<u8>)>(0).unwrap().into_iter().eq((0..300).map(value)));
+        assert!(again.read_bucket::<(usize, Vec<u8>)>(0).unwrap().into_iter().eq((0..300).map(value)));
         let mut bytes = std::fs::read(&path).unwrap();
         let at = bytes.len() / 2;
         bytes[at] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         let again = DiskBuckets::open("test", &path, left).unwrap();
-        let message = again.read::<(usize, Vec<u8>)>(0).unwrap_err().to_string();
+        let message = again.read_bucket::<(usize, Vec<u8>)>(0).unwrap_err().to_string();
         assert!(message.contains("x.bins is damaged"), "{message}");
     }
 
     #[test]
     fn values_within_one_block_need_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let buckets = DiskBuckets::unnamed("test", &folder.path().join("no/such"), 1);
-        buckets.push(0, &value(1)).unwrap();
+        let buckets = DiskBuckets::create_unnamed("test", &folder.path().join("no/such"), 1);
+        buckets.push_value(0, &value(1)).unwrap();
         assert_eq!(buckets.take_bucket::<(usize, Vec<u8>)>(0).unwrap(), [value(1)]);
-        assert!(buckets.push(0, &value(97)).unwrap_err().to_string().contains("No such file"));
+        assert!(buckets.push_value(0, &value(97)).unwrap_err().to_string().contains("No such file"));
     }
 }

@@ -219,7 +219,7 @@ struct PendingRename {
     target: PathBuf,
 }
 
-/// An output file that is not published yet. Dropping it before [`FileSet::publish`] removes the file.
+/// An output file that is not published yet. Dropping it before [`FileSet::publish_all`] removes the file.
 #[derive(Debug)]
 pub struct PartialFile {
     /// The final name, as the caller gave it.
@@ -274,12 +274,12 @@ impl PartialFile {
         self.pending_rename.as_ref().map(|waiting| waiting.partial.as_path())
     }
 
-    /// Renames the file to its final name. See [`FileSet::publish`].
+    /// Renames the file to its final name. See [`FileSet::publish_all`].
     ///
     /// # Errors
-    /// The errors of [`FileSet::publish`].
+    /// The errors of [`FileSet::publish_all`].
     pub fn publish(self) -> Result<(), Error> {
-        FileSet { files: vec![self], ..FileSet::default() }.publish()
+        FileSet { files: vec![self], ..FileSet::default() }.publish_all()
     }
 }
 
@@ -363,7 +363,7 @@ pub struct FileSet {
 
 impl FileSet {
     /// Adds a completely written file.
-    pub fn add(&mut self, file: PartialFile) {
+    pub fn add_file(&mut self, file: PartialFile) {
         self.files.push(file);
     }
 
@@ -378,7 +378,7 @@ impl FileSet {
     ///
     /// # Errors
     /// A system call failed, for example because the disk is full; all existing files are then as they were before.
-    pub fn publish(mut self) -> Result<(), Error> {
+    pub fn publish_all(mut self) -> Result<(), Error> {
         for file in self.files.iter().filter(|file| file.pending_rename.is_some()) {
             file.file.sync_all().map_err(Error::io_error(&file.path))?;
         }
@@ -511,7 +511,7 @@ mod tests {
 
     fn file_set(files: impl IntoIterator<Item = PartialFile>) -> FileSet {
         let mut set = FileSet::default();
-        files.into_iter().for_each(|file| set.add(file));
+        files.into_iter().for_each(|file| set.add_file(file));
         set
     }
 
@@ -704,7 +704,7 @@ mod tests {
         let mut set = file_set([write_partial(&one, b"1"), write_partial(&two, b"2")]);
         set.remove_on_publish(&stale);
         set.remove_on_publish(folder.path().join("nothing"));
-        set.publish().unwrap();
+        set.publish_all().unwrap();
         assert_eq!(folder_entries(folder.path()), ["one", "two"]);
         assert_eq!([&one, &two].map(|path| fs::read(path).unwrap()), [b"1", b"2"]);
     }
@@ -719,7 +719,7 @@ mod tests {
         set.remove_on_publish(&stale);
         // The last target becomes a symbolic link to a device, which must not be replaced.
         symlink("/dev/null", &last).unwrap();
-        let message = set.publish().unwrap_err().to_string();
+        let message = set.publish_all().unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}: cannot write: ", last.display())), "{message}");
         assert_eq!(folder_entries(folder.path()), ["last", "one", "stale"]);
         assert_eq!([&one, &stale].map(|path| fs::read(path).unwrap()), [b"before", b"before"]);

@@ -18,11 +18,11 @@ fn get_rusage(who: libc::c_int) -> (f64, u64) {
 
 /// CPU time in seconds of all threads of this process, and its peak resident memory in bytes. The kernel may report
 /// the memory of the parent process instead, so `/proc` is preferred where it is available.
-pub fn own_usage() -> (f64, u64) {
+pub(crate) fn own_usage() -> (f64, u64) {
     get_rusage(libc::RUSAGE_SELF)
 }
 
 /// CPU time in seconds of terminated child processes that this process has waited for.
-pub fn children_cpu_s() -> f64 {
+pub(crate) fn children_cpu_s() -> f64 {
     get_rusage(libc::RUSAGE_CHILDREN).0
 }

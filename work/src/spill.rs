@@ -138,7 +138,7 @@ pub struct SpillFile {
 
 impl SpillFile {
     /// A spill file without a name in `folder`. `contents` names its contents in messages.
-    pub fn unnamed(contents: &'static str, folder: &Path) -> SpillFile {
+    pub fn create_unnamed(contents: &'static str, folder: &Path) -> SpillFile {
         SpillFile::with_name(SpillFileName { contents, location: Location::Unnamed(folder.to_owned()) })
     }
 
@@ -217,7 +217,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// The file cannot be written or has reached its maximum size.
-    pub fn write(&self, bytes: &[u8], slot_bytes: usize) -> Result<SpillBlock, Error> {
+    pub fn write_block(&self, bytes: &[u8], slot_bytes: usize) -> Result<SpillBlock, Error> {
         let freed = self.free_offsets.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let offset = freed.map_or_else(|| self.allocate_slot(slot_bytes as u64), Ok)?;
         let file = self.file_or_create().map_err(self.io_error("write"))?;
@@ -237,7 +237,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// The file cannot be read, or the block is damaged.
-    pub fn read(&self, block: &SpillBlock, into: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn read_block(&self, block: &SpillBlock, into: &mut Vec<u8>) -> Result<(), Error> {
         let file = self.file_or_create().map_err(self.io_error("read"))?;
         into.resize(block.len as usize, 0);
         let Some(offset_in_file) = block.offset.checked_sub(self.first_offset) else {
@@ -282,7 +282,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// The system call failed.
-    pub fn sync(&self) -> Result<(), Error> {
+    pub fn sync_to_disk(&self) -> Result<(), Error> {
         self.file.get().map_or(Ok(()), |file| file.sync_all().map_err(self.io_error("write")))
     }
 
@@ -316,14 +316,17 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_reported() {
-        let spill = SpillFile::unnamed("k-mer", Path::new("/scratch"));
+        let spill = SpillFile::create_unnamed("k-mer", Path::new("/scratch"));
         spill.file.set(File::options().write(true).open("/dev/full").unwrap()).unwrap();
         assert_eq!(
-            spill.write(b"bytes", 4096).unwrap_err().to_string(),
+            spill.write_block(b"bytes", 4096).unwrap_err().to_string(),
             "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
              give more memory, or a work folder with more free space"
         );
-        let message = SpillFile::unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
+        let message = SpillFile::create_unnamed("sorting", Path::new("/no/such"))
+            .write_block(b"bytes", 5)
+            .unwrap_err()
+            .to_string();
         assert!(
             message.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
             "{message}"
@@ -333,20 +336,20 @@ mod tests {
     #[test]
     fn a_file_grows_to_its_limit_and_no_further() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = SpillFile::unnamed("k-mer", folder.path()).with_max_bytes(10_000);
-        let [first, second] = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
-        let message = spill.write(&[3; 3000], 4096).unwrap_err().to_string();
+        let spill = SpillFile::create_unnamed("k-mer", folder.path()).with_max_bytes(10_000);
+        let [first, second] = [1, 2].map(|byte| spill.write_block(&[byte; 3000], 4096).unwrap());
+        let message = spill.write_block(&[3; 3000], 4096).unwrap_err().to_string();
         assert!(message.contains("has reached its limit of 0.0 GB; give more memory"), "{message}");
         spill.free_block(first);
-        let third = spill.write(&[3; 3000], 4096).unwrap();
+        let third = spill.write_block(&[3; 3000], 4096).unwrap();
         let mut buffer = Vec::new();
         for (byte, piece) in [(3, third), (2, second)] {
-            spill.read(&piece, &mut buffer).unwrap();
+            spill.read_block(&piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte; 3000]);
         }
         assert_eq!((spill.peak_bytes(), spill.written_bytes()), (8192, 9000));
-        let nothing = SpillFile::unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
-        assert!(matches!(nothing.write(b"bytes", 5), Err(Error::Full { max_bytes: 0, .. })));
+        let nothing = SpillFile::create_unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
+        assert!(matches!(nothing.write_block(b"bytes", 5), Err(Error::Full { max_bytes: 0, .. })));
     }
 
     #[test]
@@ -354,18 +357,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bins");
         let spill = SpillFile::create("k-mer", &path).unwrap();
-        let pieces = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
-        spill.sync().unwrap();
+        let pieces = [1, 2].map(|byte| spill.write_block(&[byte; 3000], 4096).unwrap());
+        spill.sync_to_disk().unwrap();
         let spill = SpillFile::open("k-mer", &path).unwrap();
         File::options().write(true).open(&path).unwrap().write_all_at(&[2 ^ 64], 4096 + 1234).unwrap();
         let mut buffer = Vec::new();
-        spill.read(&pieces[0], &mut buffer).unwrap();
+        spill.read_block(&pieces[0], &mut buffer).unwrap();
         assert_eq!(buffer, [1; 3000]);
         let again = "check the disk, then remove that folder, or start again without --resume";
         for len in [2 * 4096, 4096] {
             File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
             assert_eq!(
-                spill.read(&pieces[1], &mut buffer).unwrap_err().to_string(),
+                spill.read_block(&pieces[1], &mut buffer).unwrap_err().to_string(),
                 format!(
                     "the k-mer spill file {} is damaged: the 3000 bytes from byte 4096 on differ from what was written; {again}",
                     path.display()
@@ -377,12 +380,12 @@ mod tests {
     #[test]
     fn a_file_without_a_name_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let spill = SpillFile::unnamed("sorting", folder.path());
-        let pieces: Vec<SpillBlock> = (0..9).map(|byte| spill.write(&[byte; 5000], 5000).unwrap()).collect();
+        let spill = SpillFile::create_unnamed("sorting", folder.path());
+        let pieces: Vec<SpillBlock> = (0..9).map(|byte| spill.write_block(&[byte; 5000], 5000).unwrap()).collect();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let mut buffer = Vec::new();
         for (byte, piece) in pieces.iter().enumerate().rev() {
-            spill.read(piece, &mut buffer).unwrap();
+            spill.read_block(piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte as u8; 5000]);
             spill.punch_hole(*piece);
         }

@@ -62,7 +62,7 @@ impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
         SpillableBuckets {
             memory: memory.clone(),
             in_memory,
-            on_disk: DiskBuckets::unnamed(contents, folder, num_buckets),
+            on_disk: DiskBuckets::create_unnamed(contents, folder, num_buckets),
         }
     }
 
@@ -80,9 +80,9 @@ impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn push(&self, index: usize, value: T, bytes: u64) -> Result<(), Error> {
+    pub fn push_value(&self, index: usize, value: T, bytes: u64) -> Result<(), Error> {
         if !self.memory.try_reserve(bytes) {
-            return self.on_disk.push(index, &value);
+            return self.on_disk.push_value(index, &value);
         }
         let mut bucket = self.lock(index);
         bucket.values.push(value);
@@ -120,12 +120,12 @@ mod tests {
             let buckets = SpillableBuckets::new("test", folder.path(), 3, &memory);
             let others = SpillableBuckets::new("test", folder.path(), 2, &memory);
             let text = |i: usize| "x".repeat(i % 50);
-            (0..300).for_each(|i| buckets.push(i % 3, (i, text(i)), 50).unwrap());
+            (0..300).for_each(|i| buckets.push_value(i % 3, (i, text(i)), 50).unwrap());
             let mut seen = Vec::new();
             for bucket in 0..buckets.len() {
                 for (i, value) in buckets.take_bucket(bucket).unwrap() {
                     assert_eq!((i % 3, &value), (bucket, &text(i)));
-                    others.push(i % 2, i, 8).unwrap();
+                    others.push_value(i % 2, i, 8).unwrap();
                 }
                 assert_eq!(buckets.take_bucket(bucket).unwrap(), []);
             }
@@ -142,9 +142,9 @@ mod tests {
         let nowhere = Path::new("/no/such");
         let large = vec![7u8; 2 * crate::disk_buckets::BLOCK_BYTES];
         let buckets = SpillableBuckets::new("test", nowhere, 1, &MemoryBudget::new(1 << 20));
-        buckets.push(0, large.clone(), 1 << 20).unwrap();
+        buckets.push_value(0, large.clone(), 1 << 20).unwrap();
         assert_eq!(buckets.take_bucket(0).unwrap(), std::slice::from_ref(&large));
-        buckets.push(0, large.clone(), 1 << 20).unwrap();
-        assert!(buckets.push(0, large, 1).unwrap_err().to_string().contains("No such file"));
+        buckets.push_value(0, large.clone(), 1 << 20).unwrap();
+        assert!(buckets.push_value(0, large, 1).unwrap_err().to_string().contains("No such file"));
     }
 }

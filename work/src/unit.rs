@@ -87,7 +87,7 @@ impl UnitStore {
     }
 
     /// Removes the result of a unit. A failure is ignored: the file is removed with the work folder.
-    pub fn remove(&self, name: &str) {
+    pub fn remove_result(&self, name: &str) {
         let _ = fs::remove_file(self.unit_path(name));
     }
 
@@ -268,7 +268,7 @@ mod tests {
             let message = run(&store, &mut costs, 5).unwrap_err().to_string();
             assert!(message.contains("damaged (") && message.contains("x.unit"), "{n}: {message}");
         }
-        store.remove("x");
+        store.remove_result("x");
         assert!(store.finished_units().is_empty());
     }
 }

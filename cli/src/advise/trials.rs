@@ -16,7 +16,7 @@ use genuma_strategy::run::RunPlan;
 use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
 use tracing::info;
 
-use crate::external_aligner::plain_command;
+use crate::external_aligner::plain_run_command;
 
 /// Time that the plain run should take to align the first sample (s).
 const TARGET_ALIGNING_S: f64 = 2.0;
@@ -41,7 +41,7 @@ const MIN_BLOCK_BASES: u64 = 50_000;
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
 /// Number of reads of a trial, and the expected time of the trial (s). Each trial loads the index twice.
-pub(crate) fn expected_trial(
+pub(crate) fn trial_size_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
     max_instances: u32,
@@ -82,7 +82,7 @@ pub(crate) struct TrialRunner<'a> {
 }
 
 impl<'a> TrialRunner<'a> {
-    /// Takes the first sample.
+    /// Prepares the trials: copies the first reads to temporary files.
     pub(crate) fn new(
         invocation: &'a Invocation,
         topology: &'a Topology,
@@ -145,15 +145,15 @@ impl<'a> TrialRunner<'a> {
             self.threads,
             sample.bases / (FIRST_PART_DIVISOR * MIN_BLOCKS_PER_INSTANCE * u64::from(self.max_instances)),
         );
-        let seats = cpu_layout::assign_cpu_slots(&strategy, self.topology, self.threads)?;
-        let prepared = index_replicas::prepare_index(&invocation, strategy, &seats)?;
+        let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, self.topology, self.threads)?;
+        let prepared = index_replicas::prepare_index(&invocation, strategy, &cpu_slots)?;
         let mut plan = RunPlan {
             strategy,
             why: "a trial".to_owned(),
-            cpu_slots: seats,
+            cpu_slots: cpu_slots,
             invocations: prepared.invocations,
             threads: self.threads,
-            plain: plain_command(&invocation, self.threads),
+            plain: plain_run_command(&invocation, self.threads),
             genuma: HeaderProgram {
                 name: "genuma".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -112,15 +112,15 @@ impl<'a> CallOutputs<'a> {
             set.remove_on_publish(file(WHY_FILE));
         } else {
             let mut answers = AtomicFile::create(file(WHY_FILE))?;
-            answers.write_all(why::format_answers(&finished.traces).as_bytes())?;
-            set.add(answers.flush_buffer()?);
+            answers.write_all(why::format_trace_reports(&finished.traces).as_bytes())?;
+            set.add_file(answers.flush_buffer()?);
         }
         match &finished.targets {
             Some(targets) => {
                 let mut table = AtomicFile::create(file(TARGETS_FILE))?;
                 let text = targets::format_target_table(targets, &finished.genome, finished.samples.names());
                 table.write_all(text.as_bytes())?;
-                set.add(table.flush_buffer()?);
+                set.add_file(table.flush_buffer()?);
             }
             None => set.remove_on_publish(file(TARGETS_FILE)),
         }
@@ -140,7 +140,7 @@ impl<'a> CallOutputs<'a> {
         let bedpe = bedpe.map(|to| (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome)));
         for (OpenTable { path, mut file }, what, other, table) in [maf, bedpe].into_iter().flatten() {
             file.write_all(table.text.as_bytes())?;
-            set.add(file.flush_buffer()?);
+            set.add_file(file.flush_buffer()?);
             let (rows, others) = (table.num_rows, table.skipped_records);
             info!("{}: {rows} {what} of calls that pass; {others} {other} records are left out", path.display());
         }
@@ -166,8 +166,8 @@ impl<'a> CallOutputs<'a> {
             &mut set,
         )?;
         page.write_all(report::call::render_page(&outcome).as_bytes())?;
-        set.add(page.flush_buffer()?);
-        set.publish()?;
+        set.add_file(page.flush_buffer()?);
+        set.publish_all()?;
         Ok(outcome)
     }
 }

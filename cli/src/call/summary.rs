@@ -18,7 +18,7 @@ use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
 use crate::command_line;
-use crate::report::call::calls_with_pictures;
+use crate::report::call::calls_with_pileups;
 
 /// Collects everything that is shown; `records` are the records of the VCF.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn build_summary(
     let firsts = first_records(records, finished.events.len());
     let mut calls: Vec<ReportedEvent> =
         firsts.into_iter().map(|record| reported_call(record, &finished.genome)).collect();
-    let drawn = calls_with_pictures(&calls);
+    let drawn = calls_with_pileups(&calls);
     let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {
@@ -69,7 +69,8 @@ pub(crate) fn build_summary(
 
 /// The second and later tumours.
 fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
-    let further = finished.samples.tumours().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
+    let further =
+        finished.samples.tumour_names().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
     further
         .map(|((sample, libraries), portrait)| AdditionalTumour {
             sample: sample.clone(),
@@ -160,5 +161,5 @@ fn draw_picture(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], err
     let evidence = locus.compute_evidence_of_reads(&recruits, loci, pairs, errors);
     let votes = evidence.molecule_votes(call.change_index).concat();
     let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
-    draw_pileup(&scene, |pair| evidence.molecules().is_duplicate(pair))
+    draw_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))
 }

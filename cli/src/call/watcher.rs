@@ -16,7 +16,7 @@ pub(crate) struct CallWatcher {
 }
 
 impl CallWatcher {
-    /// Starts observing.
+    /// Starts the progress display and the timeline recorder.
     pub(crate) fn start() -> CallWatcher {
         CallWatcher { progress: UnitProgress::start(), recorder: TimelineRecorder::start() }
     }

@@ -17,7 +17,7 @@ use crate::errors::UsageError;
 /// # Errors
 /// It is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
 /// without sequence.
-pub(crate) fn parse_questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
+pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -145,7 +145,7 @@ fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyh
 }
 
 /// Formats the answers as text: each question with the lines of its answer.
-pub(crate) fn format_answers(answers: &[TraceReport]) -> String {
+pub(crate) fn format_trace_reports(answers: &[TraceReport]) -> String {
     let mut text = String::new();
     for answer in answers {
         text += &format!("{}\n", answer.variant);

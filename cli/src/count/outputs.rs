@@ -106,7 +106,7 @@ fn write_table<const S: usize>(
         writer.push_entry(kmer, note.encode_kmer_counts(counts), weight).map_err(anyhow::Error::from)
     })?;
     let (written, file) = writer.finish_unpublished()?;
-    set.add(file);
+    set.add_file(file);
     Ok(WrittenSize { kmers: entries, bytes: written.file_bytes })
 }
 
@@ -134,7 +134,7 @@ fn write_text<const S: usize>(
         line.push(b'\n');
         write_line(&mut line)
     })?;
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(WrittenSize { kmers: sorted.len(), bytes })
 }
 
@@ -165,7 +165,7 @@ impl<const S: usize> CountOutcome<'_, S> {
             let kmers: Vec<String> = spectra.iter().map(|spectrum| spectrum[count].to_string()).collect();
             writeln!(file, "{count}\t{}", kmers.join("\t"))?;
         }
-        set.add(file.flush_buffer()?);
+        set.add_file(file.flush_buffer()?);
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         bail!("--sbatch: give --plan a folder that all machines can access, because the logs are written there");
     }
     let scratch = std::env::temp_dir();
-    let depot = RunStore::open(request.run, &scratch)?;
+    let run_store = RunStore::open(request.run, &scratch)?;
     let estimate = ReadEstimate::from_lanes(&job.lanes);
     let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
     let num_partitions = request.num_partitions.unwrap_or(shards);
@@ -91,11 +91,11 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         params: job.params.clone(),
         fingerprint: job.store.fingerprint.clone() + &lines,
     };
-    depot.create_folder()?;
-    if let Some(existing) = DistributedPlan::load(&depot)?
+    run_store.create_folder()?;
+    if let Some(existing) = DistributedPlan::load(&run_store)?
         && existing.call.fingerprint != call.fingerprint
     {
-        bail!("{depot}: contains the plan of another call; give another location, or remove that plan");
+        bail!("{run_store}: contains the plan of another call; give another location, or remove that plan");
     }
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
     let given = input::measure_call_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
@@ -116,7 +116,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         call,
     };
     publish_object(
-        &depot,
+        &run_store,
         PLAN_OBJECT_NAME,
         &serde_json::to_vec_pretty(&JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, &plan))?,
     )?;
@@ -124,7 +124,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
     if request.sbatch {
         let script = Path::new(&plan.run).join(sbatch::SCRIPT_OBJECT_NAME);
         publish_object(
-            &depot,
+            &run_store,
             sbatch::SCRIPT_OBJECT_NAME,
             sbatch::render_sbatch_script(&plan, &own_program_path()?).as_bytes(),
         )?;
@@ -157,12 +157,12 @@ fn with_canonical_targets(option: &TargetsOption) -> anyhow::Result<TargetsOptio
     Ok(TargetsOption { path: canonical_path(&option.path)?, ..option.clone() })
 }
 
-fn publish_object(depot: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {
-    let draft = depot.create_temp_object(name)?;
-    let mut file = fs::File::create(draft.path()).with_context(|| format!("{depot}/{name}"))?;
-    file.write_all(text).with_context(|| format!("{depot}/{name}"))?;
+fn publish_object(run_store: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {
+    let draft = run_store.create_temp_object(name)?;
+    let mut file = fs::File::create(draft.path()).with_context(|| format!("{run_store}/{name}"))?;
+    file.write_all(text).with_context(|| format!("{run_store}/{name}"))?;
     drop(file);
-    Ok(depot.publish(draft, name)?)
+    Ok(run_store.publish(draft, name)?)
 }
 
 fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> StepPlan {

@@ -7,7 +7,7 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BandwidthMeasurement, BufferPageKind, Measurement, MemoryLocation};
 
 /// The main measurements with their units, and what could not be measured.
-pub(crate) fn summary(profile: &MachineProfile) -> String {
+pub(crate) fn format_profile_summary(profile: &MachineProfile) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_lines(&mut text, profile);

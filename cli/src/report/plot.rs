@@ -89,6 +89,7 @@ pub(crate) struct PlotArea<'a> {
 }
 
 impl<'a> PlotArea<'a> {
+    /// An empty plot of this size with an x and a y axis.
     pub(crate) fn new(size: PlotSize, x: Axis<'a>, y: Axis<'a>) -> PlotArea<'a> {
         let mut field = PlotArea { size, x, y, svg: String::new() };
         let PlotSize { width, height, left, right, top, bottom } = size;

@@ -20,8 +20,8 @@ pub(crate) struct RunOutcome<'a> {
 impl RunOutcome<'_> {
     /// Warns of instances whose index or threads are not where they were requested.
     pub(crate) fn warn_about_placement(&self) {
-        let seats = &self.plan.cpu_slots;
-        for (i, (instance, seat)) in self.summary.instances.iter().zip(seats).enumerate() {
+        let cpu_slots = &self.plan.cpu_slots;
+        for (i, (instance, seat)) in self.summary.instances.iter().zip(cpu_slots).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
                 warn!(
                     "instance {}: memory policy {policy} was requested, but the index is on {}: the records are the same, but may \

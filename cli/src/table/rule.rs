@@ -32,7 +32,7 @@ impl SetOperation {
     }
 }
 
-/// How the counts of the tables are combined.
+/// How the counts of one k-mer in several tables are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CountMode {
     /// Sum of the counts
@@ -84,7 +84,7 @@ pub(crate) struct CombineRule {
     pub(crate) num_samples: usize,
 }
 
-/// A way to combine the counts of a row. Each implementation is compiled separately.
+/// Combines the counts that one k-mer has in all tables (a row). Each implementation is compiled separately.
 pub(crate) trait CountReducer {
     /// Combines the counts of a row. Each table has `samples` samples.
     fn apply(row: &[u32], samples: usize, out: &mut [u32]);

@@ -37,7 +37,7 @@ pub(crate) struct TextFile {
     fault: Option<std::io::Error>,
 }
 
-/// Writing end of one thread.
+/// Writes the output of one thread.
 pub(crate) enum ThreadWriter<'o, 'w> {
     Table(Box<KeyRangeWriter<'o, 'w>>),
     Text { text: &'o TextOutput, _watch: PanicGuard<'o, TextFile>, lines: Vec<u8> },
@@ -83,7 +83,7 @@ fn create_text_file(path: &Path, note: &TableNote) -> anyhow::Result<AtomicFile>
 }
 
 impl<'o, 'w> SharedOutput<'o, 'w> {
-    /// A writing end for one thread.
+    /// A writer for one thread.
     ///
     /// # Errors
     /// Memory cannot be allocated.

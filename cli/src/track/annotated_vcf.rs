@@ -163,6 +163,6 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut FileSet) -> anyhow
             set.remove_on_publish(PathBuf::from(name));
         }
     }
-    set.add(file.flush_buffer().with_context(|| path.display().to_string())?);
+    set.add_file(file.flush_buffer().with_context(|| path.display().to_string())?);
     Ok(())
 }

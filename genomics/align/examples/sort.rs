@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 waiting.resize_with(waiting.len().max(number + 1), || None);
                 waiting[number] = Some(block);
                 while let Some(block) = waiting.get_mut(*due).and_then(Option::take) {
-                    sorter.push(block)?;
+                    sorter.push_block(block)?;
                     *due += 1;
                 }
             }
@@ -92,10 +92,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut set = FileSet::default();
             let path = Path::new(path);
             let summary = match &genome {
-                Some(genome) => sorter.finish_cram(CramFile::create(path, header, genome)?, &mut set)?,
-                None => sorter.finish(BamFile::create(path, header, level)?, &mut set)?,
+                Some(genome) => sorter.write_cram(CramFile::create(path, header, genome)?, &mut set)?,
+                None => sorter.write_bam(BamFile::create(path, header, level)?, &mut set)?,
             };
-            set.publish()?;
+            set.publish_all()?;
             summary
         }
     };

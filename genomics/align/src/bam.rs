@@ -150,7 +150,7 @@ pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
     }
     mapper.map_genome_wide(unplaced)?;
     mapper.log_skipped_positions();
-    mapper.sorter.finish(file, set).map_err(Error::from)?;
+    mapper.sorter.write_bam(file, set).map_err(Error::from)?;
     Ok(())
 }
 
@@ -290,7 +290,7 @@ impl TemplateMapper<'_> {
             Ok::<_, Error>(BlockSorter::new(None).sort_records(&encoder.out.into_inner())?)
         };
         for block in parallel::try_map_in_order(chunks.len(), self.scan.threads, || (), encode)? {
-            self.sorter.push(block)?;
+            self.sorter.push_block(block)?;
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ impl IndexBuilder {
 }
 
 /// A BGZF file that is written together with its index. Both files get their final names when the file set that
-/// [`IndexedFile::finish`] adds them to is published.
+/// [`IndexedFile::finish_file_and_index`] adds them to is published.
 pub struct IndexedFile {
     path: PathBuf,
     data: bgzf::io::Writer<AtomicFile>,
@@ -184,7 +184,7 @@ impl IndexedFile {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish(self, set: &mut FileSet) -> Result<(), Error> {
+    pub fn finish_file_and_index(self, set: &mut FileSet) -> Result<(), Error> {
         finish_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
@@ -227,7 +227,7 @@ pub(crate) fn finish_files(
     };
     // An index of other data is worse than no index.
     set.remove_on_publish(append_extension(path, other));
-    set.add(index.flush_buffer()?);
-    set.add(data.flush_buffer()?);
+    set.add_file(index.flush_buffer()?);
+    set.add_file(data.flush_buffer()?);
     Ok(())
 }

@@ -40,7 +40,7 @@ use batch_splitter::BatchSplitter;
 use scheduler::Scheduler;
 use worker::{OutputFormat, Worker, WorkerTask, WorkerTotals};
 
-pub use alignment_counts::{AlignmentCounts, InsertSizes};
+pub use alignment_counts::{AlignmentCounts, InsertSizeStatistics};
 
 /// Number of bases (bp) in a batch of independent reads: at most some hundred milliseconds of work. Chosen.
 pub const DEFAULT_BATCH_BASES: u64 = 250_000;

@@ -108,7 +108,7 @@ impl MemoryMeasurements {
 /// Without measurements, remote memory counts as slow and the bandwidths count as equal unless the kernel's weights
 /// differ.
 pub fn plan_placement(
-    wish: PlacementRequest,
+    request: PlacementRequest,
     topology: &Topology,
     measured: Option<&MemoryMeasurements>,
     bytes: u64,
@@ -121,7 +121,7 @@ pub fn plan_placement(
         return plan(IndexPlacement::Local, "the machine has memory on one node only".to_owned());
     }
     let asked = || "as requested".to_owned();
-    match wish {
+    match request {
         PlacementRequest::Local => plan(IndexPlacement::Local, asked()),
         PlacementRequest::Interleave => plan(IndexPlacement::Interleave(banks), asked()),
         PlacementRequest::Weighted => plan(IndexPlacement::Weighted(banks), asked()),
@@ -311,14 +311,14 @@ mod tests {
     #[test]
     fn one_node_leaves_no_choice() {
         let laptop = machine("1 node × 4 cores, 8 GiB");
-        for wish in [
+        for request in [
             PlacementRequest::Auto,
             PlacementRequest::Local,
             PlacementRequest::Interleave,
             PlacementRequest::Weighted,
             PlacementRequest::Replicate,
         ] {
-            assert_eq!(plan_placement(wish, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
+            assert_eq!(plan_placement(request, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
         }
     }
 
@@ -340,14 +340,14 @@ mod tests {
         assert_eq!(chosen(&server, 9 << 30).placement, IndexPlacement::Interleave(all.clone()));
         server.nodes[2].free_bytes = 1 << 30;
         assert_eq!(chosen(&server, 1 << 30).placement, IndexPlacement::Interleave(all.clone()));
-        for (wish, placement) in [
+        for (request, placement) in [
             (PlacementRequest::Local, IndexPlacement::Local),
             (PlacementRequest::Interleave, IndexPlacement::Interleave(all.clone())),
             (PlacementRequest::Weighted, IndexPlacement::Weighted(all.clone())),
             (PlacementRequest::Replicate, IndexPlacement::Replicate(all.clone())),
         ] {
             assert_eq!(
-                plan_placement(wish, &server, None, 1 << 40),
+                plan_placement(request, &server, None, 1 << 40),
                 PlacementPlan { placement, reason: "as requested".to_owned() }
             );
         }

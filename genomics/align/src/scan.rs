@@ -185,7 +185,7 @@ impl Scan<'_> {
     /// # Panics
     /// A sequence has 1 Gbp or more.
     pub fn find_hits(&self, sequences: &[&[u8]]) -> ScanResult {
-        self.find_and_map(sequences, |_, hits| hits)
+        self.find_and_convert_hits(sequences, |_, hits| hits)
     }
 
     /// Like [`Scan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
@@ -193,7 +193,7 @@ impl Scan<'_> {
     ///
     /// # Panics
     /// As [`Scan::find_hits`].
-    pub fn find_and_map<T: Send>(
+    pub fn find_and_convert_hits<T: Send>(
         &self,
         sequences: &[&[u8]],
         make: impl Fn(usize, Vec<Hit>) -> T + Sync,
@@ -367,7 +367,7 @@ impl SequenceBatch {
     /// of sequences with a window in which every seed is too frequent.
     fn select_rare_seeds(&self, scan: &Scan<'_>) -> (SeedIndex, u64) {
         let seeds = self.index_seeds(|_| true);
-        let counts: Vec<AtomicU32> = (0..seeds.num_distinct()).map(|_| AtomicU32::new(0)).collect();
+        let counts: Vec<AtomicU32> = (0..seeds.num_distinct_seeds()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
         let count = |scratch: &mut LookupScratch, i: usize| {
             seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, _| {
@@ -382,7 +382,7 @@ impl SequenceBatch {
         let mut count_at = vec![0; self.bases.len()];
         for (number, count) in counts.iter().enumerate() {
             let count = count.load(Relaxed);
-            seeds.positions(number).iter().for_each(|position| count_at[position.base_position()] = count);
+            seeds.positions_of_seed(number).iter().for_each(|position| count_at[position.base_position()] = count);
         }
         drop((seeds, counts));
         let (mut chosen, mut skipped_repetitive, mut counts_in_window) = (vec![false; self.bases.len()], 0, Vec::new());
@@ -448,8 +448,8 @@ impl SequenceBatch {
                 seed_matches.clear();
             };
             seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, Seed { at, reverse, .. }| {
-                for &position in seeds.positions(number) {
-                    prefetch(&self.starts[position.sequence()]);
+                for &position in seeds.positions_of_seed(number) {
+                    prefetch(&self.starts[position.sequence_index()]);
                     seed_matches.push(SeedMatch {
                         position,
                         is_reverse: position.is_reverse() != reverse,
@@ -509,7 +509,7 @@ impl SequenceBatch {
         truncated_hits: &[AtomicBool],
     ) {
         for SeedMatch { position, is_reverse, .. } in seed_matches {
-            prefetch(&segments_by_sequence[position.sequence()]);
+            prefetch(&segments_by_sequence[position.sequence_index()]);
             let first = if *is_reverse { self.revcomp_position(*position) } else { position.base_position() };
             let bases = if *is_reverse { &self.revcomp_bases } else { &self.bases };
             for line in (first.saturating_sub(CACHE_LINE_BYTES * PREFETCH_LINES)
@@ -520,10 +520,10 @@ impl SequenceBatch {
             }
         }
         for SeedMatch { position, .. } in seed_matches {
-            segments_by_sequence[position.sequence()].0.last().into_iter().for_each(prefetch);
+            segments_by_sequence[position.sequence_index()].0.last().into_iter().for_each(prefetch);
         }
         for &SeedMatch { position, is_reverse, ref_pos } in seed_matches {
-            let sequence = position.sequence();
+            let sequence = position.sequence_index();
             let own = self.range(sequence);
             let q = if is_reverse { self.revcomp_position(position) } else { position.base_position() } - own.start;
             let diagonal = ref_pos as i64 - q as i64;
@@ -557,7 +557,7 @@ impl SequenceBatch {
 
     /// Position of the reverse complement of a seed in `revcomp_bases`.
     fn revcomp_position(&self, position: SeedPosition) -> usize {
-        let Range { start, end } = self.range(position.sequence());
+        let Range { start, end } = self.range(position.sequence_index());
         start + end - position.base_position() - SEED_BP
     }
 

@@ -148,7 +148,7 @@ impl Made {
         write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
         assert_eq!(meter.bytes_done() > 0, !templates.is_empty());
-        set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
+        set.publish_all().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
     }
 }
 
@@ -500,8 +500,8 @@ fn long_sequences_get_a_csi() {
     let said = file.write_record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
     let mut set = FileSet::default();
-    file.finish(&mut set).unwrap();
-    set.publish().unwrap();
+    file.finish_file_and_index(&mut set).unwrap();
+    set.publish_all().unwrap();
     assert_eq!(names(folder.path()), ["x.vcf.gz", "x.vcf.gz.csi"]);
     let Some(found) = output("bcftools", &["view", "-H", "-r", "long:799500000-802000000", path.to_str().unwrap()])
     else {

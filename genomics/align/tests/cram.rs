@@ -174,8 +174,8 @@ fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
     let file = CramFile::create(path, header, genome).expect("a file");
     let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
-    sorter.finish_cram(file, &mut set).expect("written");
-    set.publish().expect("published");
+    sorter.write_cram(file, &mut set).expect("written");
+    set.publish_all().expect("published");
 }
 
 #[test]
@@ -285,8 +285,7 @@ fn the_reference_has_to_be_the_one_of_the_records() {
         let file =
             CramFile::create(&path("x.cram"), Header::sorted_by_coordinate(&records.header).expect("a header"), genome);
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
-        let said =
-            sorter.finish_cram(file.expect("a file"), &mut FileSet::default()).expect_err("an error").to_string();
+        let said = sorter.write_cram(file.expect("a file"), &mut FileSet::default()).expect_err("an error").to_string();
         let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().contains("cram")), "{left:?}");
         said

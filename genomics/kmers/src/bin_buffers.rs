@@ -11,7 +11,7 @@ const FLUSH_MARGIN_BYTES: usize = MAX_RECORD_BYTES;
 
 /// One buffer of records per bin, all in one allocation. A full buffer is appended to its bin.
 #[derive(Debug)]
-pub struct BinBuffers<'a> {
+pub(crate) struct BinBuffers<'a> {
     bins: &'a Bins,
     bytes: Vec<u8>,
     size: usize,
@@ -35,14 +35,14 @@ impl BufferFill {
 
 impl<'a> BinBuffers<'a> {
     /// Creates buffers of `size` bytes for all bins.
-    pub fn new(bins: &'a Bins, size: usize) -> Self {
+    pub(crate) fn new(bins: &'a Bins, size: usize) -> Self {
         Self { bins, bytes: vec![0; bins.len() * size], size, filled: vec![BufferFill::default(); bins.len()] }
     }
 
     /// Returns free space of at least `bytes` (at most `size`) in the buffer of a bin. [`BinBuffers::commit_record`]
     /// must be called after writing.
     #[inline]
-    pub fn reserve_record(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
+    pub(crate) fn reserve_record(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
         if self.size < self.filled[bin].bytes() + bytes {
             self.flush(bin)?;
         }
@@ -52,7 +52,7 @@ impl<'a> BinBuffers<'a> {
 
     /// Prefetches the free space of the buffer of a bin, for [`BinBuffers::reserve_record`].
     #[inline]
-    pub fn prefetch_bin(&self, bin: usize) {
+    pub(crate) fn prefetch_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();
         let next = bin * self.size + filled;
         prefetch(&self.bytes[next.min(self.bytes.len() - 1)]);
@@ -63,7 +63,7 @@ impl<'a> BinBuffers<'a> {
 
     /// Records that a record of `bytes` bytes and `kmers` k-mers has been written.
     #[inline]
-    pub fn commit_record(&mut self, bin: usize, bytes: usize, kmers: usize) {
+    pub(crate) fn commit_record(&mut self, bin: usize, bytes: usize, kmers: usize) {
         self.filled[bin].0 += bytes as u64 | (kmers as u64) << 32;
     }
 
@@ -71,7 +71,7 @@ impl<'a> BinBuffers<'a> {
     ///
     /// # Errors
     /// Returns an error if the spill file fails.
-    pub fn flush_all(mut self) -> Result<(), Error> {
+    pub(crate) fn flush_all(mut self) -> Result<(), Error> {
         (0..self.bins.len()).try_for_each(|bin| self.flush(bin))
     }
 

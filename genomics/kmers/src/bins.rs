@@ -42,47 +42,47 @@ const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 impl BinIndex {
     /// Number of bins.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bins.len()
     }
 
     /// Returns the index of a range of the bins.
-    pub fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
+    pub(crate) fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
         BinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 
     /// Byte range of the bins in the file.
-    pub fn byte_range(&self) -> Range<u64> {
+    pub(crate) fn byte_range(&self) -> Range<u64> {
         let blocks = || self.bins.iter().flat_map(|(_, blocks)| blocks);
         let start = blocks().map(|block| block.offset).min().unwrap_or(0);
         start..blocks().map(|block| block.offset + u64::from(block.len)).max().unwrap_or(start)
     }
 
     /// Number of k-mers in all bins.
-    pub fn num_kmers(&self) -> u64 {
+    pub(crate) fn num_kmers(&self) -> u64 {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
     /// Bytes of all records.
-    pub fn record_bytes(&self) -> u64 {
+    pub(crate) fn record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }
 }
 
 impl Bins {
     /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is being filled.
-    pub fn new(bins: usize, pool: Arc<ExtentPool>) -> Self {
+    pub(crate) fn new(bins: usize, pool: Arc<ExtentPool>) -> Self {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
 
     /// Number of bins.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bins.len()
     }
 
     /// Appends complete records with `kmers` k-mers to a bin.
-    pub fn append_records(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
-        let node = self.pool.nodes().node_of_bin(bin);
+    pub(crate) fn append_records(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
+        let node = self.pool.node_assignment().node_of_bin(bin);
         let mut bin = self.lock(bin);
         let Bin { kmers: sum, open, full } = &mut *bin;
         let open = open.get_or_insert_with(|| self.pool.take_extent(node));
@@ -95,17 +95,17 @@ impl Bins {
     }
 
     /// Prefetches a bin for [`Bins::append_records`].
-    pub fn prefetch_bin(&self, bin: usize) {
+    pub(crate) fn prefetch_bin(&self, bin: usize) {
         prefetch(&self.bins[bin]);
     }
 
     /// Number of k-mers in a bin.
-    pub fn num_kmers(&self, bin: usize) -> u64 {
+    pub(crate) fn num_kmers(&self, bin: usize) -> u64 {
         self.lock(bin).kmers
     }
 
     /// Calls `each` with the records of each extent of a bin.
-    pub fn read(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
+    pub(crate) fn for_each_extent(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
         bin.open.iter().for_each(|open| each(open.bytes()));
         let mut buffer = Vec::new();
@@ -113,28 +113,28 @@ impl Bins {
     }
 
     /// Frees the extents of a bin.
-    pub fn free_bin(&self, bin: usize) {
+    pub(crate) fn free_bin(&self, bin: usize) {
         let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
         full.into_iter().chain(open.map(Extent::Memory)).for_each(|extent| self.pool.free_extent(extent));
     }
 
     /// Returns the pool that provides the extents.
-    pub fn pool(&self) -> Arc<ExtentPool> {
+    pub(crate) fn extent_pool(&self) -> Arc<ExtentPool> {
         self.pool.clone()
     }
 
     /// Size of an extent in bytes.
-    pub fn extent_bytes(&self) -> usize {
+    pub(crate) fn extent_bytes(&self) -> usize {
         self.pool.extent_bytes()
     }
 
     /// Bytes written to the spill file so far by all bins of the pool.
-    pub fn spilled_bytes(&self) -> u64 {
+    pub(crate) fn spilled_bytes(&self) -> u64 {
         self.pool.spilled_bytes()
     }
 
     /// Number of bytes of the extents that are in memory.
-    pub fn bytes_in_memory(&self) -> u64 {
+    pub(crate) fn bytes_in_memory(&self) -> u64 {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
             let full = bin.full.iter().filter(|extent| matches!(extent, Extent::Memory(_))).count();
@@ -145,7 +145,7 @@ impl Bins {
 
     /// Moves full extents to the spill file until at most `bytes` are in memory, and returns free memory to the
     /// system. Nothing may be appended afterwards.
-    pub fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
+    pub(crate) fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
         self.pool.stop_keeping_in_memory();
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
         for bin in (0..self.len()).rev() {
@@ -198,27 +198,27 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read, or `file` cannot be written.
-    pub fn write_consecutively(self, file: &SpillFile) -> Result<BinIndex, Error> {
+    pub(crate) fn write_consecutively(self, file: &SpillFile) -> Result<BinIndex, Error> {
         let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
         for bin in 0..self.len() {
             let (kmers, mut blocks) = (self.num_kmers(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
-            self.read(bin, |records| {
+            self.for_each_extent(bin, |records| {
                 if bytes.len() + records.len() > MAX_BLOCK_BYTES && failed.is_ok() {
-                    failed = file.write(&bytes, bytes.len()).map(|block| blocks.push(block));
+                    failed = file.write_block(&bytes, bytes.len()).map(|block| blocks.push(block));
                     bytes.clear();
                 }
                 bytes.extend_from_slice(records);
             })?;
             failed?;
             if !bytes.is_empty() {
-                blocks.push(file.write(&bytes, bytes.len())?);
+                blocks.push(file.write_block(&bytes, bytes.len())?);
             }
             self.free_bin(bin);
             bins.push((kmers, blocks));
         }
-        file.sync()?;
+        file.sync_to_disk()?;
         Ok(BinIndex { extent_bytes: self.extent_bytes(), bins })
     }
 
@@ -226,7 +226,11 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
-    pub fn open_object(index: BinIndex, nodes: NodeAssignment, file: &LocalObjectRange<'_>) -> Result<Self, Error> {
+    pub(crate) fn open_object(
+        index: BinIndex,
+        nodes: NodeAssignment,
+        file: &LocalObjectRange<'_>,
+    ) -> Result<Self, Error> {
         let pool = ExtentPool::open_object(index.extent_bytes, nodes, file)?;
         Ok(Self::from_index(index, pool))
     }
@@ -246,7 +250,7 @@ pub(crate) trait BinSource: Sync {
     fn num_kmers(&self, bin: usize) -> u64;
 
     /// Calls `each` with the records of a bin, in several calls.
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Frees a bin that has been counted.
     fn free_bin(&self, bin: usize);
@@ -261,8 +265,8 @@ impl BinSource for Bins {
         Bins::num_kmers(self, bin)
     }
 
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        Bins::read(self, bin, each)
+    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        Bins::for_each_extent(self, bin, each)
     }
 
     fn free_bin(&self, bin: usize) {
@@ -293,13 +297,13 @@ mod tests {
         assert_eq!(bins.bytes_in_memory(), 5 * 4096);
         for (bin, mut expected) in expected.into_iter().enumerate() {
             let mut found = Vec::new();
-            bins.read(bin, |records| found.extend_from_slice(records)).expect("readable");
+            bins.for_each_extent(bin, |records| found.extend_from_slice(records)).expect("readable");
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
             assert_eq!(bins.num_kmers(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
             bins.free_bin(bin);
-            bins.read(bin, |records| assert!(records.is_empty())).expect("readable");
+            bins.for_each_extent(bin, |records| assert!(records.is_empty())).expect("readable");
         }
         assert_eq!(bins.bytes_in_memory(), 0);
     }

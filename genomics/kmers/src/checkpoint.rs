@@ -85,7 +85,7 @@ impl ReadCheckpoint {
         let bins = Bins::open_file(self.bins, NodeAssignment::for_this_machine(threads), path)?;
         let shares = Vec::new();
         Ok(ScatteredReads {
-            pool: bins.pool(),
+            pool: bins.extent_pool(),
             bins,
             plan,
             k,
@@ -116,7 +116,7 @@ impl CountCheckpoint {
         let pool = ExtentPool::with_named_file(extent, parts, NodeAssignment::for_this_machine(params.threads), path)?;
         let sorted = scattered.count_into_pool(pool, min_count)?;
         let CountStats { bases, kmers, distinct, super_kmer_bytes: packed_bytes, bins, extra_passes, .. } =
-            sorted.stats();
+            sorted.count_stats();
         let SortedKmers { num_kept: kept, spectra, ranges: parts, .. } = sorted;
         let parts = parts.move_to_file()?;
         Ok(Self {

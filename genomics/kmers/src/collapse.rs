@@ -17,7 +17,7 @@ const BATCH_SUPER_KMERS: usize = 32;
 
 /// A super-k-mer on its smaller strand, with its counts. An empty place has no k-mers.
 #[derive(Debug, Clone, Copy)]
-pub struct CountedSuperKmer<const S: usize> {
+pub(crate) struct CountedSuperKmer<const S: usize> {
     /// Packed bases ([`SuperKmerRecord::canonical_word`]).
     pub word: u128,
     /// Number of k-mers.
@@ -37,14 +37,14 @@ pub(crate) struct SuperKmerCollapser<const S: usize> {
 
 impl<const S: usize> SuperKmerCollapser<S> {
     /// Creates a table of up to `pieces` super-k-mers, rounded down to a power of two.
-    pub fn new(k: u32, pieces: usize) -> Self {
+    pub(crate) fn new(k: u32, pieces: usize) -> Self {
         let pieces = vec![CountedSuperKmer::EMPTY; 1 << pieces.max(2).ilog2()];
         Self { k, held: pieces, waiting: Vec::with_capacity(BATCH_SUPER_KMERS) }
     }
 
     /// Adds a record. Calls `out` with super-k-mers that must be counted now.
     #[inline]
-    pub fn add_record(&mut self, record: SuperKmerRecord<'_>, out: impl FnMut(&CountedSuperKmer<S>)) {
+    pub(crate) fn add_record(&mut self, record: SuperKmerRecord<'_>, out: impl FnMut(&CountedSuperKmer<S>)) {
         let mut counts = [0; S];
         counts[record.sample] = 1;
         let word = record.canonical_word(self.k);
@@ -76,7 +76,7 @@ impl<const S: usize> SuperKmerCollapser<S> {
     }
 
     /// Calls `out` with all super-k-mers of the table, and empties the table.
-    pub fn drain_super_kmers(&mut self, mut out: impl FnMut(&CountedSuperKmer<S>)) {
+    pub(crate) fn drain_super_kmers(&mut self, mut out: impl FnMut(&CountedSuperKmer<S>)) {
         self.add_waiting(&mut out);
         self.held.iter_mut().for_each(|piece| std::mem::replace(piece, CountedSuperKmer::EMPTY).emit_if_used(&mut out));
     }

@@ -11,7 +11,7 @@ use crate::encode::mask;
 use crate::superkmer::MAX_KMERS_PER_RECORD;
 use crate::{Error, RootCounters, SPECTRUM_SLOTS};
 
-pub use count_totals::CountTotals;
+pub(crate) use count_totals::CountTotals;
 
 /// Minimum number of slots of a table.
 pub(crate) const MIN_SLOTS: usize = 1024;
@@ -42,28 +42,28 @@ impl<const S: usize> Slot<S> {
 
 /// A class of roots: those whose hash ends in the `bits` bits of `id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RootClass {
+pub(crate) struct RootClass {
     bits: u32,
     id: u64,
 }
 
 impl RootClass {
     /// The class of all roots.
-    pub const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
+    pub(crate) const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
 
     /// Whether a root with this hash belongs to the class.
     #[inline]
-    pub fn contains_hash(self, hash: u64) -> bool {
+    pub(crate) fn contains_hash(self, hash: u64) -> bool {
         self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
     }
 
     /// Splits the class into two by one more bit of the hash.
-    pub fn split_in_halves(self) -> [Self; 2] {
+    pub(crate) fn split_in_halves(self) -> [Self; 2] {
         let bits = self.bits + 1;
         [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
     }
 
-    /// Number of bits, and their value.
+    /// Number of the lowest hash bits that define the class, and their value.
     pub(crate) fn bits_and_id(self) -> (u32, u64) {
         (self.bits, self.id)
     }
@@ -71,7 +71,7 @@ impl RootClass {
 
 /// Hash of the root of a key, a bijection. The table uses the high bits, classes use the low ones.
 #[inline]
-pub fn hash_of_root(key: u64) -> u64 {
+pub(crate) fn hash_of_root(key: u64) -> u64 {
     let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
@@ -79,7 +79,7 @@ pub fn hash_of_root(key: u64) -> u64 {
 /// Counter table of one bin, or of one class of its roots. Takes at most the memory of twice `max_slots` slots, as
 /// two tables exist while it grows.
 #[derive(Debug)]
-pub struct CounterTable<const S: usize> {
+pub(crate) struct CounterTable<const S: usize> {
     /// The first `active` slots are in use; the others, and all slots of an empty table, are empty.
     slots: Vec<Slot<S>>,
     active: usize,
@@ -98,14 +98,14 @@ fn load_limit(slots: usize) -> usize {
 
 impl<const S: usize> CounterTable<S> {
     /// Creates an empty table; `max_slots` is raised to [`MIN_SLOTS`].
-    pub fn new(max_slots: usize) -> Self {
+    pub(crate) fn new(max_slots: usize) -> Self {
         let max_slots = max_slots.max(MIN_SLOTS);
         let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(BATCH_KMERS));
         Self { slots, active: 0, used: 0, max_slots, class: RootClass::ALL_ROOTS, postponed: left_out, waiting }
     }
 
     /// Prepares the empty table for the roots of `class`, with about `distinct` k-mers.
-    pub fn start_class(&mut self, class: RootClass, distinct: u64) {
+    pub(crate) fn start_class(&mut self, class: RootClass, distinct: u64) {
         let wanted = distinct.min(self.max_slots as u64) as usize * 2;
         self.active = wanted.clamp(MIN_SLOTS, self.max_slots);
         if self.slots.len() < self.active {
@@ -119,7 +119,7 @@ impl<const S: usize> CounterTable<S> {
     /// Adds `counts` to each of the k-mers, at most [`MAX_KMERS_PER_RECORD`]. At least one count must be positive. The counts
     /// are complete after [`CounterTable::add_waiting_kmers`].
     #[inline]
-    pub fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
+    pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
         if self.waiting.len() + keys.len() > BATCH_KMERS {
             self.add_waiting_kmers();
         }
@@ -131,7 +131,7 @@ impl<const S: usize> CounterTable<S> {
     }
 
     /// Adds all waiting k-mers to the table.
-    pub fn add_waiting_kmers(&mut self) {
+    pub(crate) fn add_waiting_kmers(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (hash, key, counts) in waiting.drain(..) {
             if !self.class.contains_hash(hash) {
@@ -196,11 +196,11 @@ impl<const S: usize> CounterTable<S> {
     }
 
     /// Number of k-mers in the table.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Takes a postponed class, which needs another pass over the bin.
+    /// Takes a root class that did not fit into the table and was postponed. It needs another pass over the bin.
     pub(crate) fn take_postponed_class(&mut self) -> Option<RootClass> {
         self.postponed.pop()
     }
@@ -230,7 +230,7 @@ impl<const S: usize> CounterTable<S> {
 
     /// Calls `each` once with each root, in no particular order. Adds all k-mers to the spectra and empties the
     /// table.
-    pub fn drain_roots(&mut self, spectra: &mut KmerSpectra<S>, mut each: impl FnMut(&RootCounters<S>)) {
+    pub(crate) fn drain_roots(&mut self, spectra: &mut KmerSpectra<S>, mut each: impl FnMut(&RootCounters<S>)) {
         let slots = &mut self.slots[..self.active];
         slots.iter().for_each(|slot| spectra.add_counts(slot.counts));
         // The table is a ring with at least one empty slot: the run at its end continues at its start.
@@ -253,7 +253,7 @@ pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
     /// Spectra without k-mers.
-    pub fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }
 
@@ -301,7 +301,7 @@ pub(crate) trait CounterSink<const S: usize> {
 
 /// Rows that a consumer needs from a table on a device; no other rows are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceRowRequest {
+pub(crate) enum DeviceRowRequest {
     /// All k-mers, with those of a root in consecutive rows.
     Roots,
     /// The k-mers with at least a minimum total count, in any order.
@@ -313,7 +313,7 @@ pub enum DeviceRowRequest {
 
 /// Rows of a counter table that were copied from a device: k-mers and their counts.
 #[derive(Debug, Clone, Copy)]
-pub struct DeviceTableRows<'a, const S: usize> {
+pub(crate) struct DeviceTableRows<'a, const S: usize> {
     /// Distinct keys of the k-mers.
     pub keys: &'a [u64],
     /// Counts of each k-mer, by sample.

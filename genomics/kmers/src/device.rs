@@ -12,7 +12,7 @@
 mod table;
 mod staged;
 #[cfg(test)]
-mod twin;
+mod cpu_table;
 mod opencl;
 mod lane;
 mod gain;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use genuma_gpu::Device;
 
 pub use gain::{DeviceGain, estimate_gain};
-pub use lane::DeviceLane;
+pub(crate) use lane::DeviceLane;
 
 /// Number of lanes of a device: one copies to it, one counts, one copies from it.
 const LANES: usize = 3;

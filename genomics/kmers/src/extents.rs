@@ -20,7 +20,7 @@ const SPILL_CONTENT: &str = "k-mer";
 
 /// Pool of extents of all bins.
 #[derive(Debug)]
-pub struct ExtentPool {
+pub(crate) struct ExtentPool {
     extent_bytes: usize,
     nodes: NodeAssignment,
     /// One slab of memory per NUMA node.
@@ -32,32 +32,32 @@ pub struct ExtentPool {
 
 /// An extent in memory to which records are appended.
 #[derive(Debug)]
-pub struct OpenExtent {
+pub(crate) struct OpenExtent {
     memory: SlabPiece,
     len: usize,
 }
 
 impl OpenExtent {
     /// Whether `bytes` more bytes fit into the extent.
-    pub fn has_space_for(&self, bytes: usize) -> bool {
+    pub(crate) fn has_space_for(&self, bytes: usize) -> bool {
         self.len + bytes <= self.memory.len()
     }
 
     /// Appends records, which must fit.
-    pub fn append_records(&mut self, records: &[u8]) {
+    pub(crate) fn append_records(&mut self, records: &[u8]) {
         self.memory[self.len..self.len + records.len()].copy_from_slice(records);
         self.len += records.len();
     }
 
     /// All appended records.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }
 }
 
-/// A full extent.
+/// A full extent, in memory or in the spill file.
 #[derive(Debug)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// The extent is in memory.
     Memory(OpenExtent),
     /// The extent is in the spill file.
@@ -70,7 +70,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the system cannot provide the memory.
-    pub fn new(
+    pub(crate) fn new(
         extent: usize,
         open: usize,
         max_full: usize,
@@ -78,14 +78,20 @@ impl ExtentPool {
         work: &Path,
         scratch: u64,
     ) -> Result<Arc<Self>, Error> {
-        Self::with_spill(SpillFile::unnamed(SPILL_CONTENT, work).with_max_bytes(scratch), extent, open, max_full, nodes)
+        Self::with_spill(
+            SpillFile::create_unnamed(SPILL_CONTENT, work).with_max_bytes(scratch),
+            extent,
+            open,
+            max_full,
+            nodes,
+        )
     }
 
     /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in memory.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created or the system cannot provide the memory.
-    pub fn with_named_file(
+    pub(crate) fn with_named_file(
         extent_bytes: usize,
         max_open: usize,
         nodes: NodeAssignment,
@@ -106,7 +112,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
-    pub fn open_object(
+    pub(crate) fn open_object(
         extent_bytes: usize,
         nodes: NodeAssignment,
         file: &LocalObjectRange<'_>,
@@ -131,12 +137,12 @@ impl ExtentPool {
     }
 
     /// NUMA nodes of the memory and the threads.
-    pub fn nodes(&self) -> &NodeAssignment {
+    pub(crate) fn node_assignment(&self) -> &NodeAssignment {
         &self.nodes
     }
 
     /// Residence of the memory by NUMA node; empty if there is only one node or the kernel does not report it.
-    pub fn memory_by_node(&self) -> Vec<NodeShare> {
+    pub(crate) fn memory_by_node(&self) -> Vec<NodeShare> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
             let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
             let on = |id| found.pages_by_node.get(&id).copied().unwrap_or(0) * found.page_bytes;
@@ -153,17 +159,17 @@ impl ExtentPool {
     }
 
     /// Size of an extent in bytes.
-    pub fn extent_bytes(&self) -> usize {
+    pub(crate) fn extent_bytes(&self) -> usize {
         self.extent_bytes
     }
 
     /// Bytes written to the spill file so far.
-    pub fn spilled_bytes(&self) -> u64 {
+    pub(crate) fn spilled_bytes(&self) -> u64 {
         self.spill.written_bytes()
     }
 
     /// Largest size of the spill file so far, in bytes.
-    pub fn peak_spill_bytes(&self) -> u64 {
+    pub(crate) fn peak_spill_bytes(&self) -> u64 {
         self.spill.peak_bytes()
     }
 
@@ -171,7 +177,7 @@ impl ExtentPool {
     ///
     /// # Panics
     /// Panics if no memory is left because more extents are open than was declared, or full ones were not stored.
-    pub fn take_extent(&self, node: usize) -> OpenExtent {
+    pub(crate) fn take_extent(&self, node: usize) -> OpenExtent {
         let (others, first) = self.slabs.split_at(node);
         let memory = first.iter().chain(others).find_map(Slab::take_buffer).expect("an extent for each bin");
         OpenExtent { memory, len: 0 }
@@ -181,11 +187,11 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<Extent, Error> {
+    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<Extent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
             return Ok(Extent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
-        let piece = self.spill.write(open.bytes(), self.extent_bytes)?;
+        let piece = self.spill.write_block(open.bytes(), self.extent_bytes)?;
         open.len = 0;
         Ok(Extent::File(piece))
     }
@@ -194,18 +200,18 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged.
-    pub fn read_extent<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+    pub(crate) fn read_extent<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
             Extent::Memory(records) => Ok(records.bytes()),
             Extent::File(piece) => {
-                self.spill.read(piece, buffer)?;
+                self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
             }
         }
     }
 
     /// Frees an extent.
-    pub fn free_extent(&self, extent: Extent) {
+    pub(crate) fn free_extent(&self, extent: Extent) {
         match extent {
             Extent::Memory(records) => {
                 drop(records);
@@ -221,7 +227,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub(crate) fn move_to_file(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
-            *extent = Extent::File(self.spill.write(records.bytes(), self.extent_bytes)?);
+            *extent = Extent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -230,9 +236,9 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub fn store_in_file(&self, extent: Extent) -> Result<SpillBlock, Error> {
+    pub(crate) fn store_in_file(&self, extent: Extent) -> Result<SpillBlock, Error> {
         match extent {
-            Extent::Memory(records) => Ok(self.spill.write(records.bytes(), self.extent_bytes)?),
+            Extent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
             Extent::File(piece) => Ok(piece),
         }
     }
@@ -241,12 +247,12 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the disk reports one.
-    pub fn sync_spill_file(&self) -> Result<(), Error> {
-        Ok(self.spill.sync()?)
+    pub(crate) fn sync_spill_file(&self) -> Result<(), Error> {
+        Ok(self.spill.sync_to_disk()?)
     }
 
     /// Stores all further full extents in the file.
-    pub fn stop_keeping_in_memory(&self) {
+    pub(crate) fn stop_keeping_in_memory(&self) {
         self.free_full_extents.store(0, Relaxed);
     }
 
@@ -254,7 +260,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the system refuses.
-    pub fn release_free_memory(&self) -> Result<(), Error> {
+    pub(crate) fn release_free_memory(&self) -> Result<(), Error> {
         self.slabs.iter().try_for_each(|slab| slab.release_free_pages().map_err(Error::from))
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct MinimizerFinder {
 
 impl MinimizerFinder {
     /// Finder for roots of `k`-mers with minimizers of the usual length.
-    pub fn new(k: u32) -> Self {
+    pub(crate) fn new(k: u32) -> Self {
         Self::with_minimizer_length(k, minimizer_length(k))
     }
 

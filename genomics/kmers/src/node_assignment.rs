@@ -7,7 +7,7 @@ use genuma_machine::{IdSet, Topology};
 
 /// Assignment of threads and bins to NUMA nodes. Nothing is bound if there is only one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeAssignment {
+pub(crate) struct NodeAssignment {
     /// System numbers of the nodes, distinct; empty if there is one node or the topology is unknown.
     ids: Vec<u32>,
     /// For each thread the index of its node in `ids`.
@@ -16,7 +16,7 @@ pub struct NodeAssignment {
 
 impl NodeAssignment {
     /// Spreads `threads` threads over the nodes that this process may use, in proportion to their CPUs.
-    pub fn for_this_machine(threads: usize) -> Self {
+    pub(crate) fn for_this_machine(threads: usize) -> Self {
         match Sysfs::new().topology() {
             Ok(topology) => Self::for_topology(&topology, threads),
             Err(error) => {
@@ -48,17 +48,17 @@ impl NodeAssignment {
     }
 
     /// Number of nodes, at least 1.
-    pub fn num_nodes(&self) -> usize {
+    pub(crate) fn num_nodes(&self) -> usize {
         self.ids.len().max(1)
     }
 
     /// System number of a node; `None` without binding.
-    pub fn node_id(&self, node: usize) -> Option<u32> {
+    pub(crate) fn node_id(&self, node: usize) -> Option<u32> {
         self.ids.get(node).copied()
     }
 
     /// Number of threads on a node.
-    pub fn num_threads(&self, node: usize) -> usize {
+    pub(crate) fn num_threads(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }
 
@@ -69,7 +69,7 @@ impl NodeAssignment {
     }
 
     /// Pins the calling thread, number `thread` of the count, to its node for good. Returns the index of the node.
-    pub fn pin_thread(&self, thread: usize) -> usize {
+    pub(crate) fn pin_thread(&self, thread: usize) -> usize {
         let node = self.threads[thread % self.threads.len()];
         if let Some(id) = self.node_id(node) {
             match pin::pin_to_node(id) {

@@ -16,7 +16,7 @@ pub const MAX_PARTITIONS: u32 = 1 << 12;
 pub struct Partition {
     /// Index of the partition, from 0.
     number: u32,
-    /// Number of partitions of this size.
+    /// Number of partitions that the k-mer space is divided into.
     total: u32,
 }
 
@@ -40,7 +40,7 @@ impl Partition {
         self.number
     }
 
-    /// Number of partitions of this size.
+    /// Number of partitions that the k-mer space is divided into.
     pub fn total(self) -> u32 {
         self.total
     }

@@ -19,7 +19,7 @@ use crate::partition::BinGrid;
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory};
 use crate::scatter::{ScatterThread, ScatterTotals};
 use crate::sorted_kmers::{FrequentKmerWriter, RangeLayout, SortedKmers};
-use crate::superkmer::{KmerKeys, records};
+use crate::superkmer::{KmerKeys, super_kmer_records};
 use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePair, RootCounters, UnchangedPairs};
 
 /// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
@@ -143,7 +143,7 @@ impl<const S: usize> ScatteredReads<S> {
         let bins = Bins::new(grid.num_bins(), pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
-            pool.nodes().pin_thread(threads.fetch_add(1, Relaxed));
+            pool.node_assignment().pin_thread(threads.fetch_add(1, Relaxed));
             ScatterThread::<R, S>::new(&bins, grid, params, plan.buffer_bytes, prepare())
         };
         let scatters =
@@ -152,7 +152,7 @@ impl<const S: usize> ScatteredReads<S> {
         let (mut totals, mut prepared) = (ScatterTotals::zero(), Vec::new());
         for scatter in scatters {
             let (part, prepare) = scatter.finish().map_err(|error| to_too_large_error(error, params, meter))?;
-            totals.add(&part);
+            totals.add_totals(&part);
             prepared.push(prepare);
         }
         let shares = pool.memory_by_node();
@@ -245,7 +245,7 @@ impl<const S: usize> ScatteredReads<S> {
         make: impl Fn() -> H + Sync,
     ) -> Result<(CountTotals<S>, Vec<H>), Error> {
         let counters = BinCountingResources {
-            nodes: self.pool.nodes(),
+            nodes: self.pool.node_assignment(),
             k: self.k,
             threads: self.threads,
             plan: &self.plan,
@@ -371,6 +371,7 @@ pub(crate) struct RootSelection<'a, P, F> {
 }
 
 impl<'a, P, F> RootSelection<'a, P, F> {
+    /// An empty selection; `select` chooses items of each root.
     pub(crate) fn new(select: &'a F) -> Self {
         Self { selected: Vec::new(), roots: 0, select }
     }
@@ -408,6 +409,7 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> CounterSink<S> for
     }
 }
 
+/// Checks that k, the number of partitions and the memory are in their valid ranges.
 pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
     let CountParams { k, threads, memory_bytes: memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {
@@ -454,8 +456,8 @@ impl<const S: usize> ThreadCounter<S> {
             if *kmers == 0 { seen / 8 } else { (seen as u128 * share.distinct as u128 / *kmers as u128) as u64 };
         while let Some(class) = classes.pop() {
             tally.start_class(class, distinct);
-            bins.read(bin, &mut |bytes| {
-                records(bytes, *k).for_each(|record| {
+            bins.for_each_extent(bin, &mut |bytes| {
+                super_kmer_records(bytes, *k).for_each(|record| {
                     collapse.add_record(record, |piece| {
                         tally.add_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts);
                     });

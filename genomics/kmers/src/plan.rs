@@ -72,7 +72,7 @@ impl ExpectedInput {
 }
 
 /// Minimum number of partitions such that each is expected to fit, if at most [`MAX_PARTITIONS`].
-pub fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
+pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
         let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
         let plan = MemoryPlan::new(
@@ -113,7 +113,7 @@ pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
 }
 
 /// Forecasts the resources of a count; `None` if more than [`MAX_PARTITIONS`] partitions are needed.
-pub fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
+pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
     let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
     let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
@@ -126,7 +126,8 @@ pub fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountPa
     })
 }
 
-/// What the memory has to be divided for.
+/// Everything that needs memory in a count: k-mers, threads, tables and buffers. [`MemoryPlan`] divides the memory
+/// among them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryDemand {
     /// Expected number of k-mers.
@@ -143,7 +144,7 @@ pub(crate) struct MemoryDemand {
     pub output: KmerDelivery,
 }
 
-/// What is done with counted k-mers.
+/// How a count delivers the counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KmerDelivery {
     /// They are passed on root by root.
@@ -154,7 +155,7 @@ pub(crate) enum KmerDelivery {
 
 impl MemoryDemand {
     /// Demand of a count with counters of `S` samples.
-    pub fn new<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
+    pub(crate) fn new<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
         Self {
             kmers,
@@ -177,7 +178,7 @@ impl MemoryDemand {
 
 /// Division of the memory. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryPlan {
+pub(crate) struct MemoryPlan {
     /// Number of bins.
     pub bins: usize,
     /// Number of ranges in which counted k-mers are sorted: a power of two, or 0.
@@ -203,7 +204,7 @@ pub fn min_memory(threads: usize) -> u64 {
 
 impl MemoryPlan {
     /// Divides `memory` bytes, which must be at least [`min_memory`].
-    pub fn new(demand: &MemoryDemand, memory: u64) -> Self {
+    pub(crate) fn new(demand: &MemoryDemand, memory: u64) -> Self {
         let threads = demand.threads as u64;
         let left = memory - threads * demand.fixed_bytes_per_thread;
         // A quarter for open extents and an eighth for buffers, at their smallest.
@@ -260,13 +261,13 @@ impl MemoryPlan {
     }
 
     /// Maximum number of full extents in memory.
-    pub fn max_full_extents(&self) -> usize {
+    pub(crate) fn max_full_extents(&self) -> usize {
         self.max_extents - self.bins - self.sort_ranges
     }
 
     /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open extents
     /// are half full.
-    pub fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
+    pub(crate) fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
         let extent = self.extent_bytes as u64;
         let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);
         full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
@@ -285,7 +286,7 @@ impl MemoryPlan {
     }
 
     /// Size of the buffer that each thread has for each sort range.
-    pub const SORT_BUFFER_BYTES: usize = MIN_BUFFER_BYTES as usize;
+    pub(crate) const SORT_BUFFER_BYTES: usize = MIN_BUFFER_BYTES as usize;
 }
 
 const _: () = assert!(MIN_BUFFER_BYTES as usize >= MAX_RECORD_BYTES && MIN_EXTENT_BYTES >= MAX_BUFFER_BYTES);

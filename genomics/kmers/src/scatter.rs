@@ -9,7 +9,7 @@ use genuma_reads::{Mate, PairBatch};
 
 /// State of one thread that scatters reads.
 #[derive(Debug)]
-pub struct ScatterThread<'a, R, const S: usize> {
+pub(crate) struct ScatterThread<'a, R, const S: usize> {
     grid: BinGrid,
     k: u32,
     /// Partition of the k-mer space whose super-k-mers go into bins.
@@ -38,12 +38,12 @@ pub(crate) struct ScatterTotals<const S: usize> {
 
 impl<const S: usize> ScatterTotals<S> {
     /// Totals of nothing.
-    pub fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         Self { bases: [0; S], kmers: [0; S], bytes: 0 }
     }
 
     /// Adds the totals of another thread.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add_totals(&mut self, other: &Self) {
         for sample in 0..S {
             self.bases[sample] += other.bases[sample];
             self.kmers[sample] += other.kmers[sample];
@@ -54,7 +54,7 @@ impl<const S: usize> ScatterTotals<S> {
 
 impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     /// Scatters into the bins of a grid, with buffers of `buffer_bytes` bytes per bin.
-    pub fn new(bins: &'a Bins, grid: BinGrid, params: &CountParams, buffer_bytes: usize, prepare: R) -> Self {
+    pub(crate) fn new(bins: &'a Bins, grid: BinGrid, params: &CountParams, buffer_bytes: usize, prepare: R) -> Self {
         let cutter = SuperKmerCutter::new(params.k, params.min_base_quality);
         Self {
             grid,
@@ -74,7 +74,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     ///
     /// # Errors
     /// Returns an error if the sample number is `S` or more, or if the spill file fails.
-    pub fn scatter_batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
+    pub(crate) fn scatter_batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
         let sample = usize::from(batch.sample);
         if sample >= S {
             return Err(Error::InvalidParams(format!(
@@ -122,7 +122,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     ///
     /// # Errors
     /// Returns an error if the spill file fails.
-    pub fn finish(self) -> Result<(ScatterTotals<S>, R), Error> {
+    pub(crate) fn finish(self) -> Result<(ScatterTotals<S>, R), Error> {
         self.buffers.flush_all()?;
         Ok((self.totals, self.prepare))
     }

@@ -114,12 +114,12 @@ impl BinSource for ShardBins<'_> {
         self.shards.iter().map(|shard| shard.num_kmers(bin)).sum()
     }
 
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let mut seen = |records: &[u8]| {
             self.meter.add_bytes(records.len() as u64);
             each(records);
         };
-        self.shards.iter().try_for_each(|shard| shard.read(bin, &mut seen))
+        self.shards.iter().try_for_each(|shard| shard.for_each_extent(bin, &mut seen))
     }
 
     fn free_bin(&self, bin: usize) {
@@ -157,7 +157,7 @@ where
     let mut stacked = Vec::new();
     let mut held = 0;
     for (shard, file) in shards {
-        totals.add(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
+        totals.add_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
         let bins = shard.bins_of(part);
         held += bins.num_kmers();
         totals.bytes += bins.record_bytes();

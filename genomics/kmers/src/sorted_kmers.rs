@@ -31,7 +31,7 @@ const MAX_BUCKET_BITS: u32 = 12;
 
 /// Assignment of k-mers to ranges, and their encoding there.
 #[derive(Debug, Clone, Copy)]
-pub struct RangeLayout {
+pub(crate) struct RangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
     suffix_bits: u32,
     /// Number of bytes that hold these bits.
@@ -40,7 +40,7 @@ pub struct RangeLayout {
 
 impl RangeLayout {
     /// Layout for `parts` ranges, a power of two.
-    pub fn new(k: u32, parts: usize) -> Self {
+    pub(crate) fn new(k: u32, parts: usize) -> Self {
         let low = 2 * k - parts.ilog2();
         Self { suffix_bits: low, suffix_bytes: low.div_ceil(8) as usize }
     }
@@ -174,7 +174,7 @@ impl<const S: usize> SortBuffers<S> {
 }
 
 /// Writes the k-mers of counter tables that have a minimum total count to the sort ranges.
-pub struct FrequentKmerWriter<'a> {
+pub(crate) struct FrequentKmerWriter<'a> {
     k: u32,
     layout: RangeLayout,
     min_count: u32,
@@ -184,13 +184,13 @@ pub struct FrequentKmerWriter<'a> {
 
 impl<'a> FrequentKmerWriter<'a> {
     /// Keeps `k`-mers with a total count of at least `min_count` in the ranges `parts`.
-    pub fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
+    pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
         let layout = RangeLayout::new(k, parts.len());
         Self { k, layout, min_count, buffers: BinBuffers::new(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
-    pub fn finish(self) -> Result<u64, Error> {
+    pub(crate) fn finish(self) -> Result<u64, Error> {
         self.buffers.flush_all()?;
         Ok(self.kept)
     }
@@ -272,7 +272,7 @@ impl<const S: usize> SortedKmers<S> {
     }
 
     /// Sizes so far.
-    pub fn stats(&self) -> CountStats<S> {
+    pub fn count_stats(&self) -> CountStats<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }
 
@@ -367,7 +367,7 @@ impl<const S: usize> SortedKmers<S> {
     ) -> Result<(), Error> {
         let buckets = BucketLayout::for_kmers(&self.layout, num_kmers);
         sorting.start(buckets, num_kmers);
-        self.ranges.read(range_index, |records| {
+        self.ranges.for_each_extent(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, counts| {
                 if range.contains(&kmer) {
                     sorting.add(buckets, kmer, counts);
@@ -394,7 +394,7 @@ impl<const S: usize> SortedKmers<S> {
         let (first, last) = range.into_inner();
         let middle = first + (last - first) / 2;
         let mut lower = 0;
-        self.ranges.read(range_index, |records| {
+        self.ranges.for_each_extent(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, _: [u32; S]| {
                 lower += u64::from((first..=middle).contains(&kmer));
             });

@@ -37,7 +37,7 @@ pub(crate) struct SuperKmer {
 
 /// Cuts reads into super-k-mers; reuses its memory.
 #[derive(Debug)]
-pub struct SuperKmerCutter {
+pub(crate) struct SuperKmerCutter {
     k: usize,
     /// Minimum quality letter (Phred + 33) of a base.
     min_letter: u8,
@@ -47,7 +47,7 @@ pub struct SuperKmerCutter {
 
 impl SuperKmerCutter {
     /// Cutter for `k`-mers whose bases have at least the Phred quality `min_base_quality`.
-    pub fn new(k: u32, min_base_quality: u8) -> Self {
+    pub(crate) fn new(k: u32, min_base_quality: u8) -> Self {
         // Quality 0 accepts every letter, even an invalid one.
         let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
         Self { k: k as usize, min_letter: lowest, minimizers: MinimizerFinder::new(k), read: BaseCodes::default() }
@@ -60,7 +60,7 @@ impl SuperKmerCutter {
 
     /// Calls `emit` with each super-k-mer of the read, in order, and returns the packed bases of the read.
     #[inline]
-    pub fn cut_read(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> PackedBases<'_> {
+    pub(crate) fn cut_read(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> PackedBases<'_> {
         let Self { k, min_letter: lowest, minimizers, read } = self;
         read.encode_bases(mate.seq, mate.qual, *lowest);
         let packed = read.packed();
@@ -107,7 +107,7 @@ const _: () = assert!(MAX_RECORD_BYTES == 17);
 
 /// A stored super-k-mer.
 #[derive(Debug, Clone, Copy)]
-pub struct SuperKmerRecord<'a> {
+pub(crate) struct SuperKmerRecord<'a> {
     /// Number of the sample.
     pub sample: usize,
     /// Number of k-mers, 1..=[`MAX_KMERS_PER_RECORD`].
@@ -117,7 +117,7 @@ pub struct SuperKmerRecord<'a> {
 }
 
 /// Iterates over the records in `bytes`, which must be complete.
-pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>> {
+pub(crate) fn super_kmer_records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&head, bases) = rest.split_first()?;
@@ -131,7 +131,7 @@ pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>
 impl SuperKmerRecord<'_> {
     /// Returns all bases of the smaller strand in one word, the first in the highest bits and zeros after the last.
     #[inline]
-    pub fn canonical_word(&self, k: u32) -> u128 {
+    pub(crate) fn canonical_word(&self, k: u32) -> u128 {
         let unused = 128 - 2 * (self.kmers as u32 + k - 1);
         let word = (u128::from(load(self.bases, 0)) << 64) | u128::from(load(self.bases, 8.min(self.bases.len())));
         let word = (word >> unused) << unused;
@@ -141,7 +141,7 @@ impl SuperKmerRecord<'_> {
 
 /// Buffer for the keys of the k-mers of a super-k-mer.
 #[derive(Debug, Default)]
-pub struct KmerKeys([u64; MAX_KMERS_PER_RECORD]);
+pub(crate) struct KmerKeys([u64; MAX_KMERS_PER_RECORD]);
 
 impl KmerKeys {
     /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_word`]), in either order.
@@ -150,13 +150,13 @@ impl KmerKeys {
     /// decides, unless it is its own reverse complement; then the strand with the smaller pair of outer bases is
     /// taken, so that each canonical k-mer has one key.
     #[inline]
-    pub fn compute_keys(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
+    pub(crate) fn compute_keys(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
         self.compute_keys_at_level(SimdLevel::widest_available(), word, kmers, k)
     }
 
     /// Same as [`Self::compute_keys`], with given vector instructions.
     #[inline]
-    pub fn compute_keys_at_level(&mut self, vectors: SimdLevel, word: u128, kmers: usize, k: u32) -> &[u64] {
+    pub(crate) fn compute_keys_at_level(&mut self, vectors: SimdLevel, word: u128, kmers: usize, k: u32) -> &[u64] {
         let keys = &mut self.0;
         vectors.run_at_level(
             #[inline(always)]
@@ -198,7 +198,7 @@ fn revcomp_word(word: u128) -> u128 {
 
 /// Canonical k-mer of a key.
 #[inline]
-pub fn canonical_kmer_of_key(key: u64, k: u32) -> u64 {
+pub(crate) fn canonical_kmer_of_key(key: u64, k: u32) -> u64 {
     let kmer = ((key >> 2 & 3) << (2 * (k - 1))) | (key >> 4 << 2) | (key & 3);
     kmer.min(reverse_complement_kmer(kmer, k))
 }
@@ -243,7 +243,7 @@ mod tests {
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
                 let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), KmerKeys::default(), KmerKeys::default());
-                for record in super::records(&bytes, k) {
+                for record in super::super_kmer_records(&bytes, k) {
                     assert_eq!(record.sample, 7);
                     found.extend(keys.compute_keys(record.canonical_word(k), record.kmers, k));
                     keys_scalar(&mut scalar.0, record.canonical_word(k), record.kmers, k);
@@ -297,7 +297,7 @@ mod tests {
         assert!(full.len() == 14 && full.iter().all(|p| p.kmers == MAX_KMERS_PER_RECORD));
         assert_eq!(last.kmers, 470 % MAX_KMERS_PER_RECORD);
         let mut n = 0;
-        for record in super::records(&bytes, 31) {
+        for record in super::super_kmer_records(&bytes, 31) {
             assert!(
                 KmerKeys::default()
                     .compute_keys(record.canonical_word(31), record.kmers, 31)

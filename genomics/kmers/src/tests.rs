@@ -20,10 +20,10 @@ use crate::{
 };
 
 /// Random numbers from a seed (splitmix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-pub fn random_bases(len: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn random_bases(len: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     (0..len).map(|_| b"ACGT"[random.below(4) as usize]).collect()
 }

@@ -40,15 +40,15 @@ pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     word
 }
 
-/// The reverse complement of a word of 32 bases.
+/// The reverse_bases complement of a word of 32 bases.
 #[inline(always)]
 pub(crate) fn reverse_complement(word: u64) -> u64 {
-    reverse(word) ^ 0xaaaa_aaaa_aaaa_aaaa
+    reverse_bases(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 
-/// A word with its 32 bases in reverse order.
+/// A word with its 32 bases in reverse_bases order.
 #[inline(always)]
-pub fn reverse(word: u64) -> u64 {
+pub fn reverse_bases(word: u64) -> u64 {
     let x = word.swap_bytes();
     let x = ((x >> 4) & 0x0f0f_0f0f_0f0f_0f0f) | ((x & 0x0f0f_0f0f_0f0f_0f0f) << 4);
     ((x >> 2) & 0x3333_3333_3333_3333) | ((x & 0x3333_3333_3333_3333) << 2)
@@ -81,7 +81,7 @@ pub fn low_bits_between(i: usize, from: usize, to: usize) -> u64 {
         & !low_bits_of_first(from.saturating_sub(BASES_PER_WORD * i))
 }
 
-/// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
+/// Packed reads of a batch: forward strand, reverse_bases complement, and masks of ambiguous bases.
 #[derive(Debug, Default, Clone)]
 pub struct PackedReadBatch {
     words: Vec<u64>,
@@ -151,14 +151,14 @@ impl PackedReadBatch {
             }
             self.push_reversed(at, n, seq.len(), reverse_complement);
             self.words.extend_from_slice(&masks);
-            self.push_reversed(at + 2 * n, n, seq.len(), reverse);
+            self.push_reversed(at + 2 * n, n, seq.len(), reverse_bases);
         } else {
             self.push_reversed(at, n, seq.len(), reverse_complement);
         }
         self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
 
-    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse order. `turned` reverses the bases
+    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse_bases order. `turned` reverses the bases
     /// of a word.
     #[inline(always)]
     fn push_reversed(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
@@ -172,11 +172,11 @@ impl PackedReadBatch {
 
     /// One strand of read `i`.
     #[inline(always)]
-    pub fn read_strand(&self, i: usize, reverse: bool) -> Strand<'_> {
+    pub fn read_strand(&self, i: usize, reverse_bases: bool) -> Strand<'_> {
         let PackedRead { at, length, has_ambiguous: odd } = self.reads[i];
         let (at, length) = (at as usize, length as usize);
         let n = length.div_ceil(BASES_PER_WORD);
-        let from = at + if reverse { n } else { 0 };
+        let from = at + if reverse_bases { n } else { 0 };
         let further = &self.words[from..];
         let words = &further[..n];
         let odd = if odd { &self.words[from + 2 * n..from + 3 * n] } else { &[] };

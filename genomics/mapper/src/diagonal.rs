@@ -27,13 +27,13 @@ impl Diagonal {
 
     /// Whether the read is reverse-complemented.
     #[inline(always)]
-    pub fn reverse(self) -> bool {
+    pub fn is_reverse(self) -> bool {
         self.0 >> 63 == 1
     }
 
     /// Packed position of base 0 of the read.
     #[inline(always)]
-    pub fn left(self) -> u64 {
+    pub fn read_start(self) -> u64 {
         self.0 << 1 >> (SUPPORT_BITS + 1)
     }
 

@@ -25,7 +25,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bases::{BASES_PER_WORD, base_at};
 
-pub use build::{ReferenceBuilder, build};
+pub use build::{ReferenceBuilder, build_index};
 
 /// Padding (bp) before the first and after the last sequence, so that no window around a read leaves the packed
 /// words.
@@ -219,7 +219,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     }
 
     /// The index as bytes, as it is stored in its file.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn index_bytes(&self) -> &[u8] {
         &self.bytes
     }
 

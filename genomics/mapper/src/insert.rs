@@ -6,7 +6,7 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 
 /// Insert sizes (bp) by orientation, the strand of the leftmost read first: FF, FR, RF, RR.
-pub type InsertSizes = [Vec<u32>; 4];
+pub type InsertSizesByOrientation = [Vec<u32>; 4];
 
 /// Maximum insert size that is counted (bp); the value of bwa.
 const MAX_INSERT_SIZE_BP: u64 = 10_000;
@@ -73,7 +73,7 @@ fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringO
 
 /// Adds the insert size of the mates `first` and `first` + 1, if each mate has a unique placement.
 pub fn add_pair(
-    insert_sizes: &mut InsertSizes,
+    insert_sizes: &mut InsertSizesByOrientation,
     view: &IndexView<'_>,
     mapped: &MappedReads,
     first: usize,
@@ -90,7 +90,7 @@ pub fn add_pair(
 
 impl InsertSizeModels {
     /// Estimates the distributions from the insert sizes of a block. `equal` is the score of a match.
-    pub fn new(mut insert_sizes: InsertSizes, equal: i32) -> InsertSizeModels {
+    pub fn new(mut insert_sizes: InsertSizesByOrientation, equal: i32) -> InsertSizeModels {
         let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
         let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, equal));
         let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);

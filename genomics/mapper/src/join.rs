@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::diagonal::Diagonal;
 use crate::index::IndexView;
 use crate::insert::InsertSizeModels;
-use crate::mapper::{DeferredList, for_each_listed};
+use crate::mapper::{DeferredList, for_each_listed_diagonal};
 use crate::placement::Placement;
 
 /// Maximum number of positions of a list that is examined in any case: the first list, and the second one if the
@@ -37,7 +37,7 @@ const CACHE_LINE_BYTES: usize = 64;
 
 /// A mate whose diagonals are joined.
 #[derive(Debug, Clone, Copy)]
-pub struct MateCandidates<'a> {
+pub(crate) struct MateCandidates<'a> {
     /// Placements that are already known.
     pub places: &'a [Placement],
     /// Seed lists with further positions.
@@ -59,7 +59,7 @@ impl MateCandidates<'_> {
     #[inline(always)]
     fn for_each_diagonal(&self, view: &IndexView<'_>, mut each: impl FnMut(Diagonal)) {
         self.known_diagonals().for_each(&mut each);
-        self.lists.iter().for_each(|list| for_each_listed(view, list, self.length, &mut each));
+        self.lists.iter().for_each(|list| for_each_listed_diagonal(view, list, self.length, &mut each));
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct MateJoiner {
 /// Number of position lists of a mate to be examined. `lists` is sorted by length. At least one list is examined, or
 /// two if the mates have no fitting placements yet, unless these lists are too long. Further lists are examined up to
 /// a total number of positions, because short lists may come from sequencing errors.
-pub fn num_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
+pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
@@ -96,7 +96,7 @@ pub fn num_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
 
 /// Number of deferred lists to be examined for a read without a fitting mate. `lists` is sorted by length. As many
 /// lists are examined as have at most [`MAX_SINGLE_READ_POSITIONS`] positions in total.
-pub(crate) fn num_lists_for_single(lists: &[DeferredList]) -> usize {
+pub(crate) fn num_deferred_lists_for_single_read(lists: &[DeferredList]) -> usize {
     let mut sum = 0;
     let few = |list: &&DeferredList| {
         sum += list.num_positions;
@@ -111,7 +111,7 @@ impl MateJoiner {
     /// diagonals are found. Returns for each mate whether diagonals with few seeds were dropped because there were
     /// too many.
     #[inline(always)]
-    pub fn join_mates(
+    pub(crate) fn join_mates(
         &mut self,
         view: &IndexView<'_>,
         inserts: &InsertSizeModels,
@@ -146,7 +146,7 @@ impl MateJoiner {
 
     /// Finds all diagonals of a read without a fitting mate, except those of its known placements.
     #[inline(always)]
-    pub fn collect_unknown_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
+    pub(crate) fn collect_unknown_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
         self.collect_diagonals(view, read, 0, true);
         let [found, _] = &mut self.found;
         found.clear();
@@ -154,7 +154,7 @@ impl MateJoiner {
     }
 
     /// Diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unknown_diagonals`] found.
-    pub fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
+    pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }
 
@@ -175,12 +175,12 @@ impl MateJoiner {
             }
             let mut n = 0;
             if all {
-                for_each_listed(view, list, mate.length, |key| {
+                for_each_listed_diagonal(view, list, mate.length, |key| {
                     some[n] = key;
                     n += 1;
                 });
             } else {
-                for_each_listed(view, list, mate.length, |key| {
+                for_each_listed_diagonal(view, list, mate.length, |key| {
                     some[n] = key;
                     n += usize::from(cells.near(key));
                 });
@@ -201,7 +201,7 @@ impl MateJoiner {
             marks.resize(keys.len(), 0);
         }
         let five_prime_position = |key: Diagonal, mate: usize| {
-            key.left() as i64 + if key.reverse() { mates[mate].length as i64 - 1 } else { 0 }
+            key.read_start() as i64 + if key.is_reverse() { mates[mate].length as i64 - 1 } else { 0 }
         };
         let seed_count = |key: Diagonal, mate: usize| {
             if key.seed_count() >= KNOWN_SEED_COUNT { mates[mate].lists.len() as u32 } else { key.seed_count() }
@@ -277,7 +277,7 @@ impl MateJoiner {
 /// Index range of the diagonals on a strand, in sorted diagonals.
 #[inline(always)]
 fn strand_range(keys: &[Diagonal], reverse: bool) -> Range<usize> {
-    let middle = keys.partition_point(|key| !key.reverse());
+    let middle = keys.partition_point(|key| !key.is_reverse());
     if reverse { middle..keys.len() } else { 0..middle }
 }
 
@@ -329,7 +329,7 @@ impl OccupiedCells {
     /// Byte and bit of a diagonal. The first bit is before all diagonals.
     #[inline(always)]
     fn at(&self, key: Diagonal) -> (usize, u32) {
-        let cell = (key.left() >> self.cell_bits) as usize + 1;
+        let cell = (key.read_start() >> self.cell_bits) as usize + 1;
         (cell / 8, (cell % 8) as u32)
     }
 
@@ -358,7 +358,7 @@ impl OccupiedCells {
     /// Whether the cell of a diagonal, the previous cell or the next cell is occupied.
     #[inline(always)]
     fn near(&self, key: Diagonal) -> bool {
-        let before = (key.left() >> self.cell_bits) as usize;
+        let before = (key.read_start() >> self.cell_bits) as usize;
         let bytes = &self.bits[before / 8..before / 8 + 2];
         u16::from_le_bytes([bytes[0], bytes[1]]) >> (before % 8) & 7 != 0
     }
@@ -371,7 +371,7 @@ mod tests {
 
     use super::*;
     use crate::index::tests::{Dice, index};
-    use crate::insert::InsertSizes;
+    use crate::insert::InsertSizesByOrientation;
     use crate::mapper::{self, MappedReads};
     use crate::options::ScoringOptions;
 
@@ -385,15 +385,17 @@ mod tests {
 
     /// Diagonals of a mate near which the other mate has one, by comparing all with all.
     fn naive(keys: &[Vec<Diagonal>; 2], lengths: [i64; 2], low: i64, high: i64, mate: usize) -> Vec<(u64, bool)> {
-        let first = |key: &Diagonal, mate: usize| key.left() as i64 + if key.reverse() { lengths[mate] - 1 } else { 0 };
+        let first = |key: &Diagonal, mate: usize| {
+            key.read_start() as i64 + if key.is_reverse() { lengths[mate] - 1 } else { 0 }
+        };
         let joins = |key: &Diagonal, other: &Diagonal| {
             let away = first(other, 1 - mate) - first(key, mate);
-            let far = if key.reverse() { -away } else { away } + 1;
-            key.reverse() != other.reverse()
+            let far = if key.is_reverse() { -away } else { away } + 1;
+            key.is_reverse() != other.is_reverse()
                 && (low - INSERT_SIZE_SLACK_BP..=high + INSERT_SIZE_SLACK_BP).contains(&far)
         };
         let joined = keys[mate].iter().filter(|key| keys[1 - mate].iter().any(|other| joins(key, other)));
-        let mut joined: Vec<_> = joined.map(|key| (key.left(), key.reverse())).collect();
+        let mut joined: Vec<_> = joined.map(|key| (key.read_start(), key.is_reverse())).collect();
         joined.sort_unstable_by_key(|&(left, reverse)| (reverse, left));
         joined.dedup();
         joined
@@ -424,19 +426,19 @@ mod tests {
                 let lists = mapped.deferred_lists_of(mate);
                 MateCandidates {
                     places: mapped.placements_of(mate),
-                    lists: &lists[..num_lists_for_pair(lists, false)],
+                    lists: &lists[..num_deferred_lists_for_pair(lists, false)],
                     length: 150,
                 }
             });
             let keys = mates.map(|mate| {
                 let mut keys = Vec::new();
-                mate.lists.iter().for_each(|list| for_each_listed(&view, list, 150, |key| keys.push(key)));
+                mate.lists.iter().for_each(|list| for_each_listed_diagonal(&view, list, 150, |key| keys.push(key)));
                 keys.sort_unstable();
                 keys.dedup_by(|one, other| one.is_same_diagonal(*other));
                 keys
             });
             for from in [300, 700] {
-                let mut insert_sizes = InsertSizes::default();
+                let mut insert_sizes = InsertSizesByOrientation::default();
                 insert_sizes[1] = (from..from + 200).collect();
                 let inserts = InsertSizeModels::new(insert_sizes, 1);
                 let insert = inserts.by_orientation[1].as_ref().unwrap();
@@ -444,7 +446,7 @@ mod tests {
                 assert_eq!(joiner.join_mates(&view, &inserts, mates), [false; 2]);
                 for mate in 0..2 {
                     let found: Vec<_> =
-                        joiner.joined_diagonals(mate).iter().map(|key| (key.left(), key.reverse())).collect();
+                        joiner.joined_diagonals(mate).iter().map(|key| (key.read_start(), key.is_reverse())).collect();
                     let all = keys[mate].len() <= MAX_UNJOINED_KEPT;
                     let expected = naive(&keys, [150; 2], insert.low, insert.high, mate);
                     assert!(all || found == expected, "{} {}", found.len(), expected.len());
@@ -492,7 +494,7 @@ mod tests {
             let keys = some(&mut dice, n, bases);
             keys.iter().for_each(|key| cells.set(*key));
             for other in some(&mut dice, 200, bases) {
-                let cell_bits = |far: u64| keys.iter().any(|key| key.left().abs_diff(other.left()) <= far);
+                let cell_bits = |far: u64| keys.iter().any(|key| key.read_start().abs_diff(other.read_start()) <= far);
                 assert!(cells.near(other) || !cell_bits(reach as u64));
                 assert!(!cells.near(other) || cell_bits(4 * reach as u64));
             }

@@ -80,7 +80,7 @@ pub struct ReadMappingSummary {
     pub copies: u32,
     /// Number of non-overlapping seeds of the read whose positions were all examined. A placement that was not found
     /// must have a mismatch in each of these seeds.
-    pub exhausted_seeds: u16,
+    pub examined_seeds: u16,
     /// Whether placements with good scores were dropped because there were too many.
     pub has_dropped_placements: bool,
 }
@@ -185,10 +185,10 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
         .count()
 }
 
-/// Passes the diagonals of a list to `each`, in order. Positions on ALT contigs are included only if the list says
-/// so.
+/// Passes the diagonals of all positions of a deferred list to `each`, in order. Positions on ALT contigs are included
+/// only if the list says so.
 #[inline(always)]
-pub(crate) fn for_each_listed(
+pub(crate) fn for_each_listed_diagonal(
     view: &IndexView<'_>,
     deferred: &DeferredList,
     length: usize,
@@ -327,7 +327,7 @@ impl MapperState {
                     }
                     sum += n;
                     let list = DeferredList { examine_alt: more.len() < MAX_HITS_WITH_ALT, ..*list };
-                    for_each_listed(view, &list, length, |diagonal| more.push(diagonal));
+                    for_each_listed_diagonal(view, &list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
@@ -338,12 +338,12 @@ impl MapperState {
             let from = mapped.seeds.len() as u32;
             mapped.seeds.extend(seeds.iter().map(|seed| seed.at));
             summary.seeds = (from, mapped.seeds.len() as u32);
-            summary.exhausted_seeds = count_exhausted_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
+            summary.examined_seeds = count_examined_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
             more.sort_unstable();
             more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
             for &diagonal in &*more {
-                view.prefetch_bases(diagonal.left(), length);
+                view.prefetch_bases(diagonal.read_start(), length);
                 self.diagonals.push(diagonal);
             }
             summary.places = (first as u32, self.diagonals.len() as u32);
@@ -411,9 +411,10 @@ impl MapperState {
     }
 }
 
-/// Number of non-overlapping seeds in `bases` of a read whose lists are not deferred.
+/// Number of non-overlapping seeds in `bases` of a read whose positions were all examined: their lists are not
+/// deferred.
 #[inline(always)]
-pub(crate) fn count_exhausted_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
+pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
     let (mut sure, mut end) = (0, bases.start);
     for &at in seeds {
         if usize::from(at) >= end
@@ -480,24 +481,24 @@ impl UngappedAligner {
         // Score of the best diagonal over the whole read: diagonals that cannot come near it need no closer look.
         let mut least = best.unwrap_or(i32::MIN / 2) - near;
         let place = |diagonal: Diagonal| Placement {
-            left: diagonal.left(),
-            reverse: diagonal.reverse(),
+            left: diagonal.read_start(),
+            reverse: diagonal.is_reverse(),
             anchor: diagonal.anchor(),
             ..Placement::default()
         };
         hits.clear();
         for (i, &diagonal) in diagonals.iter().enumerate() {
             if let Some(ahead) = diagonals.get(i + PREFETCH_DISTANCE) {
-                view.prefetch_bases(ahead.left(), length);
+                view.prefetch_bases(ahead.read_start(), length);
             }
-            if diagonal.left() >= limit {
+            if diagonal.read_start() >= limit {
                 continue;
             }
-            let strand = strands[usize::from(diagonal.reverse())];
-            let differing = count_mismatches(view.words, diagonal.left(), strand, masks);
+            let strand = strands[usize::from(diagonal.is_reverse())];
+            let differing = count_mismatches(view.words, diagonal.read_start(), strand, masks);
             if seed_matches(masks, usize::from(diagonal.anchor())) {
                 // A placement on an ALT contig does not displace others.
-                if !view.is_alt(diagonal.left() + u64::from(diagonal.anchor())) {
+                if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor())) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
@@ -519,7 +520,7 @@ impl UngappedAligner {
             hits_by_mismatches.clear();
             hits_by_mismatches.resize(length + 1, 0);
             let assembled =
-                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.left() + u64::from(hits.diagonal.anchor()));
+                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor()));
             hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;
             let last = hits_by_mismatches.iter().position(|n| {
@@ -539,8 +540,8 @@ impl UngappedAligner {
                 crowded |= worth >= near_best;
                 continue;
             }
-            let strand = strands[usize::from(diagonal.reverse())];
-            count_mismatches(view.words, diagonal.left(), strand, masks);
+            let strand = strands[usize::from(diagonal.is_reverse())];
+            count_mismatches(view.words, diagonal.read_start(), strand, masks);
             let mut place = place(diagonal);
             // With deferred lists the neighbours of a diagonal are unknown.
             place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);
@@ -551,7 +552,7 @@ impl UngappedAligner {
     }
 }
 
-/// Adds gapped alignment jobs for the sorted placements, from number `first` on, that gaps may improve. The best
+/// Requests gapped alignments of the sorted placements, from number `first` on, that gaps may improve. The best
 /// placement on an ALT contig is treated like the best of all placements.
 #[inline(always)]
 pub(crate) fn add_gapped_jobs(

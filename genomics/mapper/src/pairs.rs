@@ -9,10 +9,10 @@ use crate::diagonal::Diagonal;
 use crate::gapped::GappedJob;
 use crate::index::IndexView;
 use crate::insert::{InsertSizeModels, five_prime_position};
-use crate::join::{MateCandidates, MateJoiner, num_lists_for_pair, num_lists_for_single};
+use crate::join::{MateCandidates, MateJoiner, num_deferred_lists_for_pair, num_deferred_lists_for_single_read};
 use crate::mapper::{
-    MappedReads, PREFETCH_DISTANCE, ReadMappingSummary, UngappedAligner, add_gapped_jobs, count_exhausted_seeds,
-    for_each_listed, replace_if_better, sort_and_filter,
+    MappedReads, PREFETCH_DISTANCE, ReadMappingSummary, UngappedAligner, add_gapped_jobs, count_examined_seeds,
+    for_each_listed_diagonal, replace_if_better, sort_and_filter,
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
@@ -67,7 +67,7 @@ struct TemplateRead {
     has_skipped_lists: bool,
     /// Whether placements with good scores were dropped.
     has_dropped_placements: bool,
-    /// Properties of the read, see [`ReadMappingSummary::exhausted_seeds`].
+    /// Properties of the read, see [`ReadMappingSummary::examined_seeds`].
     summary: ReadMappingSummary,
     /// Number of seeds whose positions were examined only near positions of the mate's seeds; these seeds count as
     /// exhausted for pairs.
@@ -227,7 +227,7 @@ impl PairingState {
             read.places.clear();
             read.places.extend_from_slice(mapped.placements_of(i));
             read.summary = mapped.summary[i];
-            read.joined = read.summary.exhausted_seeds;
+            read.joined = read.summary.examined_seeds;
             read.deferred = !mapped.deferred_lists_of(i).is_empty();
             (read.has_gapped_jobs, read.sampled, read.has_skipped_mate_positions, read.has_skipped_lists) =
                 (false, false, false, false);
@@ -289,7 +289,7 @@ impl PairingState {
         let (bests, deferred) = ([best(one), best(two)], [one.deferred, two.deferred]);
         // A position that was not examined has further mismatches.
         let bounds =
-            [one, two].map(|read| quality::max_unseen_score(read.summary.exhausted_seeds + 1, read.length, options));
+            [one, two].map(|read| quality::max_unexamined_score(read.summary.examined_seeds + 1, read.length, options));
         let full = (one.length + two.length) as i32 * options.match_score;
         let rescuer = MIN_RESCUING_SCORE * options.match_score;
         self.pair_placements(job, first);
@@ -305,11 +305,11 @@ impl PairingState {
         let fitting = top > full - MAX_FITTING_MISMATCHES * (options.match_score + options.mismatch_penalty);
         let lists = [0, 1].map(|mate| {
             let lists = mapped.deferred_lists_of(first + mate);
-            lists.split_at(num_lists_for_pair(lists, fitting))
+            lists.split_at(num_deferred_lists_for_pair(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
-            self.reads[i].joined = count_exhausted_seeds(mapped.seeds_of(i), others, 0..self.reads[i].length);
+            self.reads[i].joined = count_examined_seeds(mapped.seeds_of(i), others, 0..self.reads[i].length);
         }
         let PairingState { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
@@ -322,7 +322,7 @@ impl PairingState {
             reads[first + mate].has_skipped_mate_positions =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
             for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-                job.view.prefetch_bases(diagonal.left(), reads[first + mate].length);
+                job.view.prefetch_bases(diagonal.read_start(), reads[first + mate].length);
             }
             pending.extend_from_slice(found);
             readers.push((first + mate, pending.len()));
@@ -351,7 +351,7 @@ impl PairingState {
         if lists.is_empty() {
             return;
         }
-        let unseen = quality::max_unseen_score(read.summary.exhausted_seeds + 1, read.length, job.options);
+        let unseen = quality::max_unexamined_score(read.summary.examined_seeds + 1, read.length, job.options);
         let wanted = match &read.places[..] {
             [] => true,
             // Two placements that equal the reference.
@@ -361,18 +361,18 @@ impl PairingState {
         if !wanted {
             return;
         }
-        let n = num_lists_for_single(lists);
+        let n = num_deferred_lists_for_single_read(lists);
         read.has_skipped_lists = n < lists.len();
         if n == 0 {
             return;
         }
-        read.summary.exhausted_seeds = count_exhausted_seeds(mapped.seeds_of(i), &lists[n..], 0..read.length);
+        read.summary.examined_seeds = count_examined_seeds(mapped.seeds_of(i), &lists[n..], 0..read.length);
         read.deferred = read.has_skipped_lists;
         let mate = MateCandidates { places: &read.places, lists: &lists[..n], length: read.length };
         joiner.collect_unknown_diagonals(job.view, mate);
         let found = joiner.joined_diagonals(0);
         for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-            job.view.prefetch_bases(diagonal.left(), read.length);
+            job.view.prefetch_bases(diagonal.read_start(), read.length);
         }
         pending.extend_from_slice(found);
         readers.push((i, pending.len()));
@@ -420,7 +420,7 @@ impl PairingState {
         let step = (list.num_positions as usize).div_ceil(SAMPLED_POSITIONS);
         self.diagonals.clear();
         let mut n = 0;
-        for_each_listed(job.view, list, self.reads[i].length, |diagonal| {
+        for_each_listed_diagonal(job.view, list, self.reads[i].length, |diagonal| {
             if n % step == 0 {
                 self.diagonals.push(diagonal);
             }
@@ -504,7 +504,7 @@ impl PairingState {
             }
             let length = self.reads[y].length;
             let full = length as i32 * options.match_score;
-            let most = full - step * i32::from(self.reads[y].summary.exhausted_seeds.min(6));
+            let most = full - step * i32::from(self.reads[y].summary.examined_seeds.min(6));
             let begun = self.jobs.len();
             let known = self.reads[y].places.len();
             for i in 0..self.reads[x].places.len().min(MAX_RESCUING_PLACEMENTS) {
@@ -640,14 +640,16 @@ impl PairingState {
                 let (this, other) = (reads[mate], reads[1 - mate]);
                 let rivals =
                     quality::find_rivals(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
-                let unseen = quality::likely_unseen_score(this.joined, this.summary.copies, this.length, options);
+                let unseen = quality::likely_unexamined_score(this.joined, this.summary.copies, this.length, options);
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }
         }
         // Copies that both mates have.
-        let copied =
-            reads.map(|read| quality::copies_penalty(read.summary.copies)).into_iter().fold(f64::MAX, f64::min)
-                * COPIES_PENALTY_SHARE;
+        let copied = reads
+            .map(|read| quality::tied_placements_penalty(read.summary.copies))
+            .into_iter()
+            .fold(f64::MAX, f64::min)
+            * COPIES_PENALTY_SHARE;
         let of_pair = quality::pair_mapq(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);

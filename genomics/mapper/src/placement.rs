@@ -52,11 +52,11 @@ impl Placement {
     /// Whether both placements align different bases of the read: they share less than half of the bases of the
     /// shorter one.
     pub fn covers_other_bases(&self, other: &Placement, length: usize) -> bool {
-        2 * self.overlap(other, length) < self.aligned_bases().min(other.aligned_bases())
+        2 * self.num_shared_bases(other, length) < self.aligned_bases().min(other.aligned_bases())
     }
 
     /// Number of bases of a read of `length` bases that both placements align.
-    pub fn overlap(&self, other: &Placement, length: usize) -> usize {
+    pub fn num_shared_bases(&self, other: &Placement, length: usize) -> usize {
         let (a, b) = (self.sequenced_range(length), other.sequenced_range(length));
         a.1.min(b.1).saturating_sub(a.0.max(b.0))
     }

@@ -25,8 +25,8 @@ const SHORT_ALIGNMENT_BP: f64 = 50.0;
 /// unexamined placements are taken into account.
 const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
-/// 10·log10 of a number of copies; 0 without copies.
-pub fn copies_penalty(n: u32) -> f64 {
+/// Reduction of the mapping quality by `n` placements with nearly the same score: 10·log10 of `n`; 0 for none.
+pub fn tied_placements_penalty(n: u32) -> f64 {
     if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
 }
 
@@ -51,16 +51,21 @@ pub fn find_rivals(places: &[Placement], of: usize, length: usize, options: &Sco
     RivalPlacements { best, near }
 }
 
-/// Maximum score that a placement which was not examined can have, if all positions of `sure` non-overlapping seeds
-/// were examined: the placement has a mismatch in each of these seeds.
-pub fn max_unseen_score(sure: u16, length: usize, options: &ScoringOptions) -> i32 {
-    length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(sure)
+/// Maximum score that a placement which was not examined can have: it has a mismatch in each of `examined_seeds`
+/// non-overlapping seeds, because all positions of these seeds were examined.
+pub fn max_unexamined_score(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
+    length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(examined_seeds)
 }
 
 /// Likely maximum score of a placement that was not examined. Such a placement usually has mismatches outside of the
-/// `sure` examined seeds, too.
-pub(crate) fn likely_unseen_score(sure: u16, copies: u32, length: usize, options: &ScoringOptions) -> i32 {
-    max_unseen_score(sure + extra_mismatches(copies), length, options)
+/// `examined_seeds` examined seeds, too.
+pub(crate) fn likely_unexamined_score(
+    examined_seeds: u16,
+    copies: u32,
+    length: usize,
+    options: &ScoringOptions,
+) -> i32 {
+    max_unexamined_score(examined_seeds + extra_mismatches(copies), length, options)
 }
 
 /// Assumed number of mismatches of a placement that was not examined, outside of the exhausted seeds. One less for
@@ -79,12 +84,12 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
     }
 }
 
-/// Mapping quality of a placement without its mate. `sure` is the number of its non-overlapping seeds whose positions
+/// Mapping quality of a placement without its mate. `examined_seeds` is the number of its non-overlapping seeds whose positions
 /// were all examined.
 pub fn single_read_mapq(
     place: &Placement,
     rivals: RivalPlacements,
-    sure: u16,
+    examined_seeds: u16,
     deferred: bool,
     length: usize,
     options: &ScoringOptions,
@@ -93,10 +98,12 @@ pub fn single_read_mapq(
     let near = if rivals.best.is_some_and(|best| best > CHANCE_SCORE * options.match_score) { rivals.near } else { 0 };
     // Without deferred lists, a placement that was not found has mismatches in all seeds, not only in non-overlapping
     // ones.
-    let elsewhere = if deferred || sure == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
+    let elsewhere =
+        if deferred || examined_seeds == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
     let elsewhere = usize::from(elsewhere) * place.aligned_bases() / length;
     // The gaps of this placement would also cost the other one.
-    let unseen = max_unseen_score(sure + elsewhere as u16, place.aligned_bases(), options) - gap_cost(place, options);
+    let unseen = max_unexamined_score(examined_seeds + elsewhere as u16, place.aligned_bases(), options)
+        - gap_cost(place, options);
     // docs/model/mapping_quality.md (1)
     next = next.max(unseen);
     if next >= place.score {
@@ -110,7 +117,7 @@ pub fn single_read_mapq(
     // docs/model/mapping_quality.md (3)
     let mut quality = (MAPQ_PER_SCORE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
     if near > 0 {
-        quality -= (copies_penalty(near + 1) + 0.499) as i32;
+        quality -= (tied_placements_penalty(near + 1) + 0.499) as i32;
     }
     quality.clamp(0, MAX_MAPQ)
 }
@@ -123,13 +130,13 @@ pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
     MAX_MAPQ - (f64::from(UNALIGNED_MAPQ_PENALTY) * (1.0 - aligned)).ceil() as i32
 }
 
-/// Mapping quality of a pair of placements that scores `ahead` points more than the second-best pair; `near` pairs
-/// have nearly the score of the second-best.
-pub fn pair_mapq(ahead: i32, near: u32, copied: f64, options: &ScoringOptions) -> i32 {
+/// Mapping quality of a pair of placements that scores `score_lead` points more than the second-best pair. `num_near`
+/// pairs have nearly the score of the second-best, and `tie_penalty` is subtracted.
+pub fn pair_mapq(score_lead: i32, num_near: u32, tie_penalty: f64, options: &ScoringOptions) -> i32 {
     // docs/model/mapping_quality.md (5)
-    let mut quality = (MAPQ_PER_SCORE * f64::from(ahead) / f64::from(options.match_score) + 0.499) as i32;
-    if near > 0 {
-        quality -= (copies_penalty(near + 1) + 0.499) as i32;
+    let mut quality = (MAPQ_PER_SCORE * f64::from(score_lead) / f64::from(options.match_score) + 0.499) as i32;
+    if num_near > 0 {
+        quality -= (tied_placements_penalty(num_near + 1) + 0.499) as i32;
     }
-    (quality - copied as i32).clamp(0, MAX_MAPQ)
+    (quality - tie_penalty as i32).clamp(0, MAX_MAPQ)
 }

@@ -7,7 +7,7 @@
 use crate::bases::{reverse_complement, window_at};
 
 /// Length of a seed (bp).
-pub const SEED_BP: usize = 25;
+pub(crate) const SEED_BP: usize = 25;
 /// Length (bp) of the short k-mers whose hashes are compared.
 const SMER_BP: usize = 15;
 /// Number of short k-mers that are compared.
@@ -35,7 +35,7 @@ pub(crate) struct Syncmer {
 
 /// Finds seeds; holds reusable buffers.
 #[derive(Debug, Default, Clone)]
-pub struct SyncmerFinder {
+pub(crate) struct SyncmerFinder {
     hashes: Vec<u32>,
     chosen: Vec<u32>,
 }
@@ -52,7 +52,7 @@ impl SyncmerFinder {
     /// Passes the seeds in bases `from..to` of `words` to `each`, in order. `words` must have one more word after the
     /// last base.
     #[inline(always)]
-    pub fn find_seeds(&mut self, words: &[u64], from: usize, to: usize, mut each: impl FnMut(Syncmer)) {
+    pub(crate) fn find_seeds(&mut self, words: &[u64], from: usize, to: usize, mut each: impl FnMut(Syncmer)) {
         debug_assert!(from.is_multiple_of(16));
         if to < from + SEED_BP {
             return;

@@ -10,8 +10,8 @@ use bytemuck::{Pod, Zeroable};
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::bases::{BASE_LETTERS, is_base};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
-use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build};
-use genuma_mapper::insert::{self, InsertSizeModels, InsertSizes};
+use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build_index};
+use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::mapper::{self, MappedReads};
 use genuma_mapper::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
 use genuma_mapper::pairs::{self, ReportedSegment};
@@ -107,7 +107,7 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
         built.add_bases(contig);
     }
     let mut bytes = Vec::new();
-    build(built, 1, |some| {
+    build_index(built, 1, |some| {
         bytes.extend_from_slice(some);
         Ok::<(), Error>(())
     })
@@ -183,7 +183,7 @@ fn told(
 ) -> Vec<(Vec<Told>, bool)> {
     let view = REFERENCE.index.view();
     let (mut map, mut finish) = (mapper::MapperState::default(), pairs::PairingState::default());
-    let mut insert_sizes = InsertSizes::default();
+    let mut insert_sizes = InsertSizesByOrientation::default();
     let mut drafts = Vec::new();
     for some in reads.chunks(if paired { 2 } else { 1 } * pieces) {
         let mut mapped = MappedReads::default();

@@ -36,7 +36,7 @@ pub fn expected_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> 
 ///
 /// # Errors
 /// Returns an error if a read file cannot be read.
-pub fn check_lanes(
+pub fn compare_samples(
     lanes: &[Lane],
     tumours: usize,
     params: SketchParams,

@@ -127,7 +127,7 @@ fn root_depth(root: &RootCounters, sample: usize) -> u32 {
 /// Median number of read pairs that cover a base of a sample, over all its bases. Roots with one pair do not count:
 /// most are errors.
 fn median_depth(sketch: &KmerSketch, sample: usize) -> f64 {
-    let depths = sketch.pair_counters().map(|root| root_depth(&root, sample)).filter(|&n| n > 1);
+    let depths = sketch.root_counters_in_read_pairs().map(|root| root_depth(&root, sample)).filter(|&n| n > 1);
     self_weighted_median(depths.collect()).map_or(0.0, f64::from)
 }
 
@@ -141,7 +141,8 @@ struct MinorBase {
 /// Probability of one given wrong base, of the substitution class with the highest rate. Bases that are too frequent
 /// for errors are alleles and are left out.
 fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
-    let minors: Vec<MinorBase> = sketch.pair_counters().flat_map(|root| minor_bases(&root, sample)).collect();
+    let minors: Vec<MinorBase> =
+        sketch.root_counters_in_read_pairs().flat_map(|root| minor_bases(&root, sample)).collect();
     let rate_of_class = |class: usize| {
         let own = || minors.iter().filter(move |minor| minor.class == class);
         if own().map(|minor| u64::from(minor.depth)).sum::<u64>() < MIN_BASES_PER_SUBSTITUTION {

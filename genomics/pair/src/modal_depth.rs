@@ -1,6 +1,7 @@
 //! Estimation of typical depths.
 
-/// Median of the counts, each weighted by itself: the count that a typical counted thing belongs to. `None` without counts.
+/// Median of counts in which each count has the weight of its value: half of the counted items belong to larger counts.
+/// `None` without counts.
 pub(crate) fn self_weighted_median(mut counts: Vec<u32>) -> Option<u32> {
     counts.sort_unstable();
     let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();

@@ -26,8 +26,8 @@ pub const READ_PAIR_DEPTH_LIMIT: u32 = 48;
 /// Minimum depth of each sample at a site to call alleles there. Chosen: below it a heterozygous site often shows one
 /// allele only.
 pub const MIN_SITE_DEPTH: u32 = 8;
-/// One site in this number divided by 2, chosen by hash, is tested for being single-copy, to estimate the share of
-/// such sites. Chosen: the test is slow.
+/// Twice the share of sites (1 in n/2), chosen by hash, that are tested for being in single-copy sequence. Chosen: the
+/// test is slow.
 const SINGLE_COPY_CHECK_INTERVAL: u64 = 128;
 /// Maximum number of sites of a kind that are kept individually: those with the smallest hashes. Chosen: enough for
 /// purity and segmentation, at bounded memory.
@@ -451,8 +451,8 @@ impl SiteTally {
         }
     }
 
-    /// Share of the sites of a sample that would be in [`Self::shared_minor_counts`] if the other sample had one read
-    /// of the allele.
+    /// Share of a sample's sites that are in single-copy sequence, estimated from a sample of the sites. Only these can
+    /// be in [`Self::shared_minor_counts`].
     pub(crate) fn single_copy_share(&self, sample: usize) -> f64 {
         // Never 0, because few sites may have been tested.
         let [could, all] = self.single_copy_checks[sample].map(|sites| sites as f64 + 1.0);

@@ -779,7 +779,7 @@ impl KmerSketch {
     }
 
     /// Returns each root with its counters, in read pairs.
-    pub fn pair_counters(&self) -> impl Iterator<Item = RootCounters> + '_ {
+    pub fn root_counters_in_read_pairs(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(|own| {
             let mut counts = [[0; 2]; 16];
             own.iter().for_each(|(key, seen)| counts[(key & 15) as usize] = seen.map(|of_sample| of_sample.pairs));

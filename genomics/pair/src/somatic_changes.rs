@@ -37,7 +37,7 @@ struct ChangeLikelihood {
     weight: f64,
 }
 
-/// The somatic changes of a tumour with the model of non-somatic ones.
+/// Likelihood model of the tumour's changes: each is somatic on its copy state, or explained by a [`NonSomaticModel`].
 pub struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,

@@ -116,6 +116,7 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error that something is wrong with a whole file.
     pub(crate) fn in_file(path: &Path, fault: FileFault) -> Self {
         Error::File { path: path.into(), fault }
     }
@@ -129,6 +130,7 @@ impl Error {
         }
     }
 
+    /// The error that something is wrong with record number `record` of a file, counted from 1.
     pub(crate) fn in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
         Error::Record { path: path.into(), record, slice_start: None, fault }
     }

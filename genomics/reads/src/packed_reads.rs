@@ -105,7 +105,7 @@ impl PackedReadsWriter {
         if let Some(error) = self.first_error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        self.spill.sync()?;
+        self.spill.sync_to_disk()?;
         blocks.sort_unstable_by_key(|block| block.spill_block.offset);
         Ok(PackedReadsIndex { blocks })
     }
@@ -174,7 +174,7 @@ impl PairRecorder<'_> {
     fn flush(&mut self) {
         let pairs = std::mem::take(&mut self.pairs);
         if pairs > 0 {
-            match self.writer.spill.write(&self.block, self.block.len()) {
+            match self.writer.spill.write_block(&self.block, self.block.len()) {
                 Ok(piece) => self.blocks.push(Block { sample: self.sample, num_pairs: pairs, spill_block: piece }),
                 Err(error) => self.writer.fail(error),
             }
@@ -307,7 +307,7 @@ impl PackedReads {
         let start = || (DecodeBuffers::default(), init());
         try_map_in_order(blocks.len(), threads, start, |(buffers, state), i| {
             let &Block { sample, num_pairs: pairs, spill_block: piece } = blocks[i];
-            self.spill.read(&piece, &mut buffers.bytes)?;
+            self.spill.read_block(&piece, &mut buffers.bytes)?;
             progress.add_bytes(piece.len.into());
             progress.add_pairs(pairs.into());
             let whole = buffers.for_each_pair(pairs, |mut pair| each(state, &mut pair, sample))?;

@@ -34,7 +34,7 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
 /// An amplicon of the reference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Amplicon {
+pub(crate) struct Amplicon {
     /// Span of the amplicon with both primers.
     pub span: Span,
     /// Left and right primer, each from its 5' to its 3' end. The right one is the reverse complement of the reference.
@@ -45,7 +45,7 @@ pub struct Amplicon {
 
 impl Amplicon {
     /// Returns the spans of the left and the right primer.
-    pub fn primer_spans(&self) -> [Span; 2] {
+    pub(crate) fn primer_spans(&self) -> [Span; 2] {
         let [left, right] = self.primers.each_ref().map(Vec::len);
         [Span { end: self.span.start + left, ..self.span }, Span { start: self.span.end - right, ..self.span }]
     }
@@ -67,7 +67,7 @@ pub(crate) struct AmpliconPanel {
 impl AmpliconPanel {
     /// Tiles `targets`, or the whole genome, with amplicons. The inserts (the bases between the primers) of neighbours
     /// touch. No amplicon contains an N.
-    pub fn design(
+    pub(crate) fn design_amplicons(
         params: &AmpliconParams,
         genome: &Genome,
         targets: Option<&[Span]>,
@@ -117,7 +117,7 @@ impl AmpliconPanel {
     }
 
     /// Counts the bases that at least one amplicon covers.
-    pub fn count_covered_bases(&self) -> usize {
+    pub(crate) fn count_covered_bases(&self) -> usize {
         let (mut bases, mut last) = (0, Span { contig: usize::MAX, start: 0, end: 0 });
         for Amplicon { span, .. } in &self.amplicons {
             let from = if span.contig == last.contig { span.start.max(last.end) } else { span.start };
@@ -128,7 +128,7 @@ impl AmpliconPanel {
     }
 
     /// Formats the primers as BED: contig, start, end, name, pool (1 or 2), strand.
-    pub fn to_primer_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn to_primer_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, amplicon) in self.amplicons.iter().enumerate() {
             for (span, (side, strand)) in amplicon.primer_spans().into_iter().zip([("LEFT", '+'), ("RIGHT", '-')]) {
@@ -152,14 +152,14 @@ mod tests {
         Genome::new(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
     }
 
-    fn design(targets: Option<&[Span]>) -> Result<AmpliconPanel> {
-        AmpliconPanel::design(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
+    fn design_amplicons(targets: Option<&[Span]>) -> Result<AmpliconPanel> {
+        AmpliconPanel::design_amplicons(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
     }
 
     #[test]
     fn inserts_cover_the_genome_without_its_gaps() {
-        let amplicons = design(None).unwrap().amplicons;
-        assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length()) && a.span.contig == 0));
+        let amplicons = design_amplicons(None).unwrap().amplicons;
+        assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length_bp()) && a.span.contig == 0));
         assert!(amplicons.iter().flat_map(|a| &a.primers).all(|p| (18..=25).contains(&p.len()) && !p.contains(&b'N')));
         let apart = amplicons.windows(2).filter(|w| w[0].primer_ends()[1] != w[1].primer_ends()[0] + 1);
         let gaps: Vec<_> = apart.map(|w| (w[0].span.end, w[1].span.start)).collect();
@@ -171,7 +171,7 @@ mod tests {
     fn targets_are_tiled_and_primers_written() {
         let span = |start, end| Span { contig: 0, start, end };
         let targets = [span(1_000, 1_300), span(1_310, 1_320), span(2_000, 2_010)];
-        let panel = design(Some(&targets)).unwrap();
+        let panel = design_amplicons(Some(&targets)).unwrap();
         for target in targets {
             let inside = |at| {
                 panel.amplicons.iter().any(|a| {
@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(lines.len(), 2 * panel.amplicons.len());
         assert_eq!((lines[0][0], &lines[0][2..]), ("a", &["1000", "amplicon1_LEFT", "1", "+"][..]));
         assert_eq!(lines[3][3..], ["amplicon2_RIGHT", "2", "-"]);
-        let covered = panel.amplicons.iter().map(|a| a.span.length()).sum::<usize>();
+        let covered = panel.amplicons.iter().map(|a| a.span.length_bp()).sum::<usize>();
         assert!(panel.count_covered_bases() < covered);
-        assert!(design(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
+        assert!(design_amplicons(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
     }
 }

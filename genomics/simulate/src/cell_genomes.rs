@@ -18,7 +18,7 @@ use crate::variant::{GenomePosition, SequenceEdit};
 
 /// Chromosomes of the patient's normal and tumour cells, and of a foreign person or species.
 #[derive(Debug)]
-pub struct CellGenomes<'a> {
+pub(crate) struct CellGenomes<'a> {
     normal: Vec<CellChromosome<'a>>,
     /// Chromosomes of each population of tumour cells.
     tumour: Vec<Vec<CellChromosome<'a>>>,
@@ -39,11 +39,11 @@ struct MitochondrialGenomes<'a> {
 
 impl<'a> CellGenomes<'a> {
     /// Spells the chromosomes of the patient's cells.
-    pub fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
+    pub(crate) fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = haplotype_edits(genome, tumour, germline, population, h);
-                spell_chromosomes(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
+                chromosome_sequences(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
             };
             haplotype(0).into_iter().chain(haplotype(1)).collect()
         };
@@ -66,7 +66,7 @@ impl<'a> CellGenomes<'a> {
         germline: &'a [GermlineVariant],
     ) {
         for (haplotype, karyotype) in healthy.iter().enumerate() {
-            self.foreign.extend(spell_chromosomes(genome, karyotype, &germline_edits(genome, germline, haplotype)));
+            self.foreign.extend(chromosome_sequences(genome, karyotype, &germline_edits(genome, germline, haplotype)));
         }
     }
 
@@ -124,7 +124,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the patient's chromosomes as a mixture in which `tumour_share` of the cells are tumour cells.
-    pub fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
+    pub(crate) fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
         let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
         for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
             genomes.push((tumour_share * share, chromosomes.as_slice()));
@@ -133,13 +133,13 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the chromosomes of the other person or species.
-    pub fn foreign_mixture(&self) -> GenomeMixture<'_> {
+    pub(crate) fn foreign_mixture(&self) -> GenomeMixture<'_> {
         vec![(1.0, self.foreign.as_slice())]
     }
 
     /// Returns the mitochondrial genomes as a mixture: `tumour_share` of the cells are tumour cells, `foreign` of the
     /// reads are another person's.
-    pub fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
+    pub(crate) fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
         let Some(kinds) = &self.mitochondria else { return vec![] };
         // Another species has no mitochondrial genome here.
         let foreign = if kinds.foreign.is_empty() { 0.0 } else { foreign };
@@ -168,7 +168,7 @@ fn carried_bases(
         return None;
     }
     let bases = at.min(behind)..at.max(behind) + 1;
-    let spelled = chromosome.sequence.spell_bases(bases.start + 1..bases.end - 1);
+    let spelled = chromosome.sequence.bases_in_range(bases.start + 1..bases.end - 1);
     let spelled = if reverse { dna::reverse_complement(&spelled) } else { spelled };
     (spelled == variant.added).then_some(bases)
 }
@@ -178,12 +178,12 @@ fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> 
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
 }
 
-fn spell_chromosomes<'a>(
+fn chromosome_sequences<'a>(
     genome: &'a Genome,
     karyotype: &'a Karyotype,
     edits: &HaplotypeEdits<'a>,
 ) -> Vec<CellChromosome<'a>> {
-    let spelled = karyotype.spell_chromosomes(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
+    let spelled = karyotype.chromosome_sequences(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
     spelled
         .zip(karyotype.chromosome_copies())
         .map(|((sequence, origins), &copies)| CellChromosome {

@@ -94,7 +94,7 @@ impl<'a> ChromosomeSequence<'a> {
     }
 
     /// Returns the bases of a range as one vector.
-    pub fn spell_bases(&self, range: Range<usize>) -> Vec<u8> {
+    pub fn bases_in_range(&self, range: Range<usize>) -> Vec<u8> {
         let mut bases = Vec::with_capacity(range.len());
         for (piece, reverse) in self.iter_slices(range) {
             if reverse {
@@ -129,16 +129,16 @@ mod tests {
                 spelled.extend(if reverse { dna::reverse_complement(run) } else { run.to_vec() });
             }
             assert_eq!(sequence.len(), spelled.len());
-            assert_eq!(sequence.spell_bases(0..spelled.len()), spelled, "{round}");
+            assert_eq!(sequence.bases_in_range(0..spelled.len()), spelled, "{round}");
             for _ in 0..200.min(spelled.len()) {
                 let start = rng.draw_below(spelled.len());
                 let end = (start + rng.draw_below(600)).min(spelled.len());
-                assert_eq!(sequence.spell_bases(start..end), spelled[start..end]);
+                assert_eq!(sequence.bases_in_range(start..end), spelled[start..end]);
                 assert_eq!(sequence.base_at(start), spelled[start]);
             }
         }
-        assert_eq!(ChromosomeSequence::from_bases(b"ACGT").spell_bases(1..3), b"CG");
-        assert_eq!(ChromosomeSequence::default().spell_bases(0..0), b"");
+        assert_eq!(ChromosomeSequence::from_bases(b"ACGT").bases_in_range(1..3), b"CG");
+        assert_eq!(ChromosomeSequence::default().bases_in_range(0..0), b"");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let spell = |reverse| {
             let mut sequence = ChromosomeSequence::default();
             sequence.push_span(seq, span, &edits.iter().collect::<Vec<_>>(), reverse);
-            sequence.spell_bases(0..sequence.len())
+            sequence.bases_in_range(0..sequence.len())
         };
         assert_eq!(spell(false), b"CCGATAAATG");
         assert_eq!(spell(true), dna::reverse_complement(b"CCGATAAATG"));

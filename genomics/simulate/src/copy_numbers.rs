@@ -73,27 +73,27 @@ const AMPLICON_DELETION_BP: (usize, usize) = (MIN_SV_BP, 300);
 
 /// Sets the copy numbers of a tumour that has no variants yet. Each amplified span gets three SNVs, two indels and
 /// one deletion.
-pub fn place_copy_number_changes(site: &mut VariantPlacer, params: &CopyNumberParams) -> Result<()> {
-    set_chromosome_copies(site, params.aneuploidy, if params.doubled { 2 } else { 1 });
-    change_subclonal_copies(site, params.subclonal);
+pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &CopyNumberParams) -> Result<()> {
+    set_chromosome_copies(placer, params.aneuploidy, if params.doubled { 2 } else { 1 });
+    change_subclonal_copies(placer, params.subclonal);
     let wanted = params.amplifications;
     // The generator finds all tandem repeats of the genome, which takes time: create it only if needed.
-    let maker = (wanted > 0).then(|| SmallVariantGenerator::new(site.genome, site.occupied));
+    let maker = (wanted > 0).then(|| SmallVariantGenerator::new(placer.genome, placer.occupied));
     for (i, maker) in (0..wanted).zip(maker.iter().cycle()) {
         let copies = params.amplified_copies[i % params.amplified_copies.len()];
         let amplicon = (0..MAX_PLACEMENT_TRIES)
-            .find_map(|_| amplify_random_span(site, copies, i))
+            .find_map(|_| amplify_random_span(placer, copies, i))
             .ok_or_else(|| no_space_error("amplifications", i, wanted))?;
         let inside = AMPLICON_VARIANTS.len() + 1;
-        place_amplicon_variants(site, maker, &amplicon)
+        place_amplicon_variants(placer, maker, &amplicon)
             .ok_or_else(|| no_space_error("small variants inside amplifications", i * inside, wanted * inside))?;
     }
     for i in 0..params.losses {
-        let clone = site.random_clone();
+        let clone = placer.random_clone();
         (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let lost = StructuralVariant::Deletion(random_span(site, LOST_BP)?);
-                site.place_structural(clone, lost).then_some(())
+                let lost = StructuralVariant::Deletion(random_span(placer, LOST_BP)?);
+                placer.place_structural(clone, lost).then_some(())
             })
             .ok_or_else(|| no_space_error("losses", i, params.losses))?;
     }
@@ -102,7 +102,7 @@ pub fn place_copy_number_changes(site: &mut VariantPlacer, params: &CopyNumberPa
 
 /// Lists the contigs whose copy number in tumour cells differs from that in healthy cells. A derived chromosome
 /// counts for the contig with which it begins.
-pub fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
+pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].chromosome_copies()[i]);
         let healthy = tumour.ploidy.present_haplotypes(i).map(usize::from);
@@ -112,22 +112,22 @@ pub fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<Aneuploid
 }
 
 /// Sets the number of copies of each chromosome: `usual`, or one more or less.
-fn set_chromosome_copies(site: &mut VariantPlacer, share: f64, usual: usize) {
-    for contig in 0..site.genome.seqs.len() {
-        let there = site.tumour.ploidy.present_haplotypes(contig);
+fn set_chromosome_copies(placer: &mut VariantPlacer, share: f64, usual: usize) {
+    for contig in 0..placer.genome.seqs.len() {
+        let there = placer.tumour.ploidy.present_haplotypes(contig);
         let mut copies = [usual; 2];
         for haplotype in &mut copies {
-            if site.rng.draw_bernoulli(share) {
-                *haplotype = if site.rng.draw_bernoulli(0.5) { usual + 1 } else { usual - 1 };
+            if placer.rng.draw_bernoulli(share) {
+                *haplotype = if placer.rng.draw_bernoulli(0.5) { usual + 1 } else { usual - 1 };
             }
         }
         for (copies, there) in copies.iter_mut().zip(there) {
             *copies *= usize::from(there);
         }
         if copies == [0, 0] {
-            copies[if there == [true; 2] { site.rng.draw_below(2) } else { usize::from(there[1]) }] = 1;
+            copies[if there == [true; 2] { placer.rng.draw_below(2) } else { usize::from(there[1]) }] = 1;
         }
-        for pair in &mut site.tumour.karyotypes {
+        for pair in &mut placer.tumour.karyotypes {
             for (karyotype, copies) in pair.iter_mut().zip(copies) {
                 karyotype.set_chromosome_copies(contig, copies);
             }
@@ -136,48 +136,48 @@ fn set_chromosome_copies(site: &mut VariantPlacer, share: f64, usual: usize) {
 }
 
 /// Changes the copy number of some chromosomes in one subclone each. At least one copy of each contig remains.
-fn change_subclonal_copies(site: &mut VariantPlacer, share: f64) {
-    let subclones = site.tumour.karyotypes.len() - 1;
+fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
+    let subclones = placer.tumour.karyotypes.len() - 1;
     if share <= 0.0 || subclones == 0 {
         return;
     }
-    for contig in 0..site.genome.seqs.len() {
+    for contig in 0..placer.genome.seqs.len() {
         for haplotype in 0..2 {
-            let pair = &site.tumour.karyotypes[0];
+            let pair = &placer.tumour.karyotypes[0];
             let [own, other] = [haplotype, 1 - haplotype].map(|h| pair[h].chromosome_copies()[contig]);
-            if own == 0 || !site.rng.draw_bernoulli(share) {
+            if own == 0 || !placer.rng.draw_bernoulli(share) {
                 continue;
             }
-            let clone = 1 + site.rng.draw_below(subclones);
-            let copies = if site.rng.draw_bernoulli(0.5) || other == 0 && own == 1 { own + 1 } else { own - 1 };
-            let there = site.tumour.karyotypes[clone][1 - haplotype].chromosome_copies()[contig];
+            let clone = 1 + placer.rng.draw_below(subclones);
+            let copies = if placer.rng.draw_bernoulli(0.5) || other == 0 && own == 1 { own + 1 } else { own - 1 };
+            let there = placer.tumour.karyotypes[clone][1 - haplotype].chromosome_copies()[contig];
             if copies + there > 0 {
-                site.tumour.karyotypes[clone][haplotype].set_chromosome_copies(contig, copies);
+                placer.tumour.karyotypes[clone][haplotype].set_chromosome_copies(contig, copies);
             }
         }
     }
 }
 
 /// Draws a span, left-aligned; `None` if it extends beyond its contig.
-fn random_span(site: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<Span> {
-    let high = high.min(site.genome.longest_contig_bp() / part).max(1);
-    let size = site.rng.draw_log_uniform(low.min(high), high);
-    let at = site.occupied.random_position(site.rng);
-    let start = at.pos.checked_sub(site.rng.draw_below(size))?;
-    let seq = &site.genome.seqs[at.contig];
+fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<Span> {
+    let high = high.min(placer.genome.longest_contig_bp() / part).max(1);
+    let size = placer.rng.draw_log_uniform(low.min(high), high);
+    let at = placer.occupied.random_position(placer.rng);
+    let start = at.pos.checked_sub(placer.rng.draw_below(size))?;
+    let seq = &placer.genome.seqs[at.contig];
     let span = Span { contig: at.contig, start, end: start + size };
     (span.end <= seq.len()).then(|| left_align_span(span, seq))
 }
 
 /// Amplifies a random span on one haplotype to about `copies` copies per tumour cell; `None` if the span is not free.
-fn amplify_random_span(site: &mut VariantPlacer, copies: usize, number: usize) -> Option<Amplicon> {
-    let span = random_span(site, AMPLIFIED_BP)?;
-    let haplotype = site.rng.draw_below(2);
-    let chromosomes = |haplotype: usize| site.tumour.karyotypes[0][haplotype].chromosome_copies()[span.contig];
+fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<Amplicon> {
+    let span = random_span(placer, AMPLIFIED_BP)?;
+    let haplotype = placer.rng.draw_below(2);
+    let chromosomes = |haplotype: usize| placer.tumour.karyotypes[0][haplotype].chromosome_copies()[span.contig];
     let (own, other) = (chromosomes(haplotype), chromosomes(1 - haplotype));
     let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
     let variant = StructuralVariant::Amplification { span, copies: tandem };
-    let done = site.can_place_structural(&variant) && site.apply_to_haplotype(haplotype, 0, &variant);
+    let done = placer.can_place_structural(&variant) && placer.apply_to_haplotype(haplotype, 0, &variant);
     done.then_some(Amplicon { span, haplotype, index: number })
 }
 
@@ -192,49 +192,55 @@ struct Amplicon {
 impl Amplicon {
     /// Draws a position within the amplified span. The first half of the attempts accepts only allowed positions
     /// (such as capture targets).
-    fn random_position(&self, site: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
-        let at =
-            GenomePosition { contig: self.span.contig, pos: self.span.start + site.rng.draw_below(self.span.length()) };
-        (attempt >= MAX_AMPLICON_TRIES / 2 || site.occupied.is_position_allowed(at)).then_some(at)
+    fn random_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
+        let at = GenomePosition {
+            contig: self.span.contig,
+            pos: self.span.start + placer.rng.draw_below(self.span.length_bp()),
+        };
+        (attempt >= MAX_AMPLICON_TRIES / 2 || placer.occupied.is_position_allowed(at)).then_some(at)
     }
 
     /// Returns whether a span is within the amplified span, away from its ends and from other variants.
-    fn can_hold(&self, site: &VariantPlacer, span: Span) -> bool {
+    fn can_hold(&self, placer: &VariantPlacer, span: Span) -> bool {
         // Seven variants must fit into 10 kb even if the general spacing is larger.
-        let spacing = site.min_spacing_bp.min(self.span.length() / 40);
+        let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
         let inside = span.start >= self.span.start + spacing && span.end + spacing <= self.span.end;
-        inside && site.occupied.is_span_free(span, spacing)
+        inside && placer.occupied.is_span_free(span, spacing)
     }
 }
 
 /// Places small variants in an amplified span, every other one on half of the copies; `None` if they do not fit.
-fn place_amplicon_variants(site: &mut VariantPlacer, maker: &SmallVariantGenerator, amplicon: &Amplicon) -> Option<()> {
+fn place_amplicon_variants(
+    placer: &mut VariantPlacer,
+    maker: &SmallVariantGenerator,
+    amplicon: &Amplicon,
+) -> Option<()> {
     let carriers = |i: usize| if i.is_multiple_of(2) { CarrierCopies::All } else { CarrierCopies::Half };
     let placed = |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::new(edit, amplicon.haplotype, 0) };
     for (i, kind) in AMPLICON_VARIANTS.into_iter().enumerate() {
         let made = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
-            let at = amplicon.random_position(site, attempt)?;
-            let made = maker.propose_at(at, site.occupied, site.rng, kind, MAX_INDEL_BP)?;
-            amplicon.can_hold(site, made.reserved).then_some(made)
+            let at = amplicon.random_position(placer, attempt)?;
+            let made = maker.propose_at(at, placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
+            amplicon.can_hold(placer, made.reserved).then_some(made)
         })?;
-        site.occupied.occupy_span(made.reserved);
-        site.tumour.small.push(placed(made.edit, i));
+        placer.occupied.occupy_span(made.reserved);
+        placer.tumour.small.push(placed(made.edit, i));
     }
     let (edit, reserved) = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
-        let at = amplicon.random_position(site, attempt)?;
-        let length = site.rng.draw_log_uniform(
+        let at = amplicon.random_position(placer, attempt)?;
+        let length = placer.rng.draw_log_uniform(
             AMPLICON_DELETION_BP.0,
-            AMPLICON_DELETION_BP.1.min(amplicon.span.length() / 10).max(AMPLICON_DELETION_BP.0),
+            AMPLICON_DELETION_BP.1.min(amplicon.span.length_bp() / 10).max(AMPLICON_DELETION_BP.0),
         );
-        let seq = &site.genome.seqs[at.contig];
+        let seq = &placer.genome.seqs[at.contig];
         let removed = seq.get(at.pos..at.pos + length)?.to_vec();
         let mut edit = SequenceEdit { position: at, removed, added: vec![] };
         edit.left_align(seq);
         let reserved =
             Span { start: edit.position.pos.saturating_sub(1), end: at.pos + length + 1, ..edit.reference_span() };
-        amplicon.can_hold(site, reserved).then_some((edit, reserved))
+        amplicon.can_hold(placer, reserved).then_some((edit, reserved))
     })?;
-    site.occupied.occupy_span(reserved);
-    site.tumour.amplicon_deletions.push(placed(edit, amplicon.index));
+    placer.occupied.occupy_span(reserved);
+    placer.tumour.amplicon_deletions.push(placed(edit, amplicon.index));
     Some(())
 }

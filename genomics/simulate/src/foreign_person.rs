@@ -14,7 +14,7 @@ use crate::variant::Span;
 
 /// Share and origin of foreign reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ForeignParams {
+pub struct ForeignReadParams {
     /// Share of foreign reads in the tumour sample, 0 to 1.
     pub tumor: f64,
     /// Share of foreign reads in the normal sample, 0 to 1.
@@ -121,7 +121,7 @@ const IBD_SEGMENTS_PER_GENOME: usize = 75;
 
 /// Draws the germline variants of an unrelated person: the patient's more frequent alleles, and others that the
 /// patient lacks.
-pub fn draw_unrelated_person(
+pub(crate) fn draw_unrelated_person(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
@@ -131,13 +131,13 @@ pub fn draw_unrelated_person(
     draw_unrelated_person_in(genome, ploidy, params, patient, &mut OccupiedRegions::new(genome), rng)
 }
 
-/// Like [`draw_unrelated_person`], with new variants at the free positions of `ground`.
+/// Like [`draw_unrelated_person`], with new variants at the free positions of `occupied`.
 fn draw_unrelated_person_in(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
     patient: &[GermlineVariant],
-    ground: &mut OccupiedRegions,
+    occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
     let people = PopulationModel::from_homozygous_share(params.homozygous_share);
@@ -149,8 +149,8 @@ fn draw_unrelated_person_in(
             end: g.edit.reference_end().max(at + 1) + 1,
             ..g.edit.reference_span()
         };
-        if !ground.has_occupied_bases_near(span, 0) {
-            ground.occupy_span(span);
+        if !occupied.has_occupied_bases_near(span, 0) {
+            occupied.occupy_span(span);
         }
         let there = ploidy.present_haplotypes(g.edit.position.contig);
         let copies = there.iter().filter(|there| **there).count();
@@ -168,28 +168,30 @@ fn draw_unrelated_person_in(
         homozygous_share: if one + both > 0.0 { both / (one + both) } else { 0.0 },
         ..params.clone()
     };
-    variants.extend(germline::place_germline_variants(genome, ploidy, &own, ground, rng));
+    variants.extend(germline::place_germline_variants(genome, ploidy, &own, occupied, rng));
     variants.sort_by_key(|g| g.edit.position);
     variants
 }
 
 /// Draws the germline variants of a relative: the patient's variants where a haplotype is identical by descent, and
-/// those of an unrelated person elsewhere. `ground` contains the patient's variants; new variants go to its free
+/// those of an unrelated person elsewhere. `occupied` contains the patient's variants; new variants go to its free
 /// positions.
-pub fn draw_relative(
+pub(crate) fn draw_relative(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
     kin: Relationship,
     patient: &[GermlineVariant],
-    ground: &mut OccupiedRegions,
+    occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
     let shares = kin.shared_haplotypes();
     let same = draw_ibd_segments(genome, ploidy, shares, rng);
     // The patient's variant comes first of those in both lists.
     let mut both: Vec<(GermlineVariant, bool)> = patient.iter().map(|g| (g.clone(), true)).collect();
-    both.extend(draw_unrelated_person_in(genome, ploidy, params, patient, ground, rng).into_iter().map(|g| (g, false)));
+    both.extend(
+        draw_unrelated_person_in(genome, ploidy, params, patient, occupied, rng).into_iter().map(|g| (g, false)),
+    );
     both.sort_by_key(|(g, _)| g.edit.position);
     let mut variants: Vec<GermlineVariant> = vec![];
     for (g, own) in both {
@@ -308,10 +310,10 @@ mod tests {
     fn family(kin: Relationship, seed: u64) -> [Vec<GermlineVariant>; 2] {
         let genome = synthetic_genome::generate_genome(1_500_000, 2, None, &mut Rng::from_labels(seed, &[]));
         let params = GermlineParams { snv_rate: 5e-3, indel_rate: 5e-4, ..Default::default() };
-        let (ploidy, mut ground) = (HealthyPloidy::all_diploid(), OccupiedRegions::new(&genome));
+        let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::new(&genome));
         let mut rng = Rng::from_labels(seed, &[1]);
-        let patient = germline::place_germline_variants(&genome, &ploidy, &params, &mut ground, &mut rng);
-        let other = draw_relative(&genome, &ploidy, &params, kin, &patient, &mut ground, &mut rng);
+        let patient = germline::place_germline_variants(&genome, &ploidy, &params, &mut occupied, &mut rng);
+        let other = draw_relative(&genome, &ploidy, &params, kin, &patient, &mut occupied, &mut rng);
         [patient, other]
     }
 

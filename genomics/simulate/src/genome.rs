@@ -75,7 +75,7 @@ impl Genome {
                 written += text.len();
             }
         }
-        set.add(file.flush_buffer()?);
+        set.add_file(file.flush_buffer()?);
         let mut fai = path.as_os_str().to_owned();
         fai.push(".fai");
         write_file_into_set(Path::new(&fai), index.as_bytes(), set)
@@ -86,6 +86,6 @@ impl Genome {
 pub(crate) fn write_file_into_set(path: &Path, content: &[u8], set: &mut FileSet) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(content)?;
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(())
 }

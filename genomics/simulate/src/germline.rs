@@ -45,7 +45,7 @@ impl GermlineParams {
 
 /// A germline variant and the haplotypes that have it.
 #[derive(Debug, Clone)]
-pub struct GermlineVariant {
+pub(crate) struct GermlineVariant {
     /// Change of the reference sequence.
     pub edit: SequenceEdit,
     /// For each of the two haplotypes: whether it has the variant.
@@ -57,35 +57,35 @@ const SV_BP: (usize, usize) = (50, 2000);
 const MAX_TRIES_PER_VARIANT: usize = 200;
 
 /// Places germline variants at free positions. A variant that finds no free position is left out.
-pub fn place_germline_variants(
+pub(crate) fn place_germline_variants(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
-    ground: &mut OccupiedRegions,
+    occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
-    let maker = SmallVariantGenerator::new(genome, ground);
+    let maker = SmallVariantGenerator::new(genome, occupied);
     let known = genome.num_known_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];
     for i in 0..params.svs + indels + snvs {
         let made = (0..MAX_TRIES_PER_VARIANT).find_map(|_| {
             let made = if i < params.svs {
-                propose_germline_sv(genome, ground, rng)
+                propose_germline_sv(genome, occupied, rng)
             } else if i >= params.svs + indels {
-                maker.propose_at_random(ground, rng, SmallVariantKind::Snv, 1).map(|m| (m.edit, m.reserved))
+                maker.propose_at_random(occupied, rng, SmallVariantKind::Snv, 1).map(|m| (m.edit, m.reserved))
             } else {
                 let kind = if rng.draw_bernoulli(params.tandem_share) {
                     SmallVariantKind::Tandem
                 } else {
                     SmallVariantKind::Indel
                 };
-                maker.propose_at_random(ground, rng, kind, MAX_INDEL_BP).map(|m| (m.edit, m.reserved))
+                maker.propose_at_random(occupied, rng, kind, MAX_INDEL_BP).map(|m| (m.edit, m.reserved))
             };
-            made.filter(|(_, reserved)| ground.is_span_free(*reserved, params.gap))
+            made.filter(|(_, reserved)| occupied.is_span_free(*reserved, params.gap))
         });
         let Some((edit, reserved)) = made else { continue };
-        ground.occupy_span(reserved);
+        occupied.occupy_span(reserved);
         let there = ploidy.present_haplotypes(edit.position.contig);
         found.push(GermlineVariant { edit, haplotypes: params.draw_variant_haplotypes(there, rng) });
     }
@@ -94,8 +94,8 @@ pub fn place_germline_variants(
 }
 
 /// Proposes a deletion or an insertion of novel sequence, with the span to reserve.
-fn propose_germline_sv(genome: &Genome, ground: &OccupiedRegions, rng: &mut Rng) -> Option<(SequenceEdit, Span)> {
-    let at = ground.random_position(rng);
+fn propose_germline_sv(genome: &Genome, occupied: &OccupiedRegions, rng: &mut Rng) -> Option<(SequenceEdit, Span)> {
+    let at = occupied.random_position(rng);
     let seq = &genome.seqs[at.contig];
     let length = rng.draw_log_uniform(SV_BP.0, SV_BP.1.min(seq.len() / 10).max(SV_BP.0));
     if at.pos + length >= seq.len() {

@@ -23,7 +23,7 @@ pub struct IntegrationParams {
 const INSERT_BP: (usize, usize) = (500, 5000);
 
 /// Places insertions of random parts of a foreign genome.
-pub fn place_integrations(site: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
+pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
     let Some(path) = &params.genome else { return Ok(()) };
     let foreign = Genome::read_fasta(path)?;
     if foreign.longest_contig_bp() < INSERT_BP.0 {
@@ -31,19 +31,19 @@ pub fn place_integrations(site: &mut VariantPlacer<'_, '_>, params: &Integration
         return Err(Error::Parameters(message));
     }
     for placed in 0..params.pieces {
-        let clone = site.random_clone();
+        let clone = placer.random_clone();
         let settled = (0..MAX_PLACEMENT_TRIES).any(|_| {
-            let at = site.occupied.random_position(site.rng);
+            let at = placer.occupied.random_position(placer.rng);
             let mut edit =
-                SequenceEdit { position: at, removed: vec![], added: draw_foreign_insert(&foreign, site.rng) };
-            edit.left_align(&site.genome.seqs[at.contig]);
-            site.place_structural(clone, StructuralVariant::Insertion(edit.position, edit.added))
+                SequenceEdit { position: at, removed: vec![], added: draw_foreign_insert(&foreign, placer.rng) };
+            edit.left_align(&placer.genome.seqs[at.contig]);
+            placer.place_structural(clone, StructuralVariant::Insertion(edit.position, edit.added))
         });
         if !settled {
             return Err(no_space_error("foreign pieces", placed, params.pieces));
         }
     }
-    site.tumour.structural.sort_by_key(|p| p.variant.breakpoints()[0]);
+    placer.tumour.structural.sort_by_key(|p| p.variant.breakpoints()[0]);
     Ok(())
 }
 

@@ -96,7 +96,7 @@ impl Karyotype {
         self.copies[chromosome] = copies;
     }
 
-    /// Returns the number of copies of each chromosome, in the order of [`Self::spell_chromosomes`].
+    /// Returns the number of copies of each chromosome, in the order of [`Self::chromosome_sequences`].
     pub fn chromosome_copies(&self) -> &[usize] {
         &self.copies
     }
@@ -246,7 +246,7 @@ impl Karyotype {
     }
 
     /// Returns the sequence of each chromosome with the small variants applied.
-    pub fn spell_chromosomes<'a>(
+    pub fn chromosome_sequences<'a>(
         &'a self,
         genome: &'a Genome,
         edits: &HaplotypeEdits<'a>,
@@ -267,7 +267,7 @@ impl Karyotype {
         self.chromosomes.iter().map(row).collect()
     }
 
-    /// Returns the reference origin of the bases of each chromosome of [`Self::spell_chromosomes`] with the same
+    /// Returns the reference origin of the bases of each chromosome of [`Self::chromosome_sequences`] with the same
     /// `edits`.
     pub(crate) fn reference_origins(&self, edits: &HaplotypeEdits) -> Vec<ReferenceOrigins> {
         let row = |row: &Vec<KaryotypeSegment>| {
@@ -313,9 +313,9 @@ mod tests {
         for v in variants {
             karyotype.apply_structural(v).unwrap();
         }
-        let text = |s: ChromosomeSequence| String::from_utf8(s.spell_bases(0..s.len())).unwrap();
+        let text = |s: ChromosomeSequence| String::from_utf8(s.bases_in_range(0..s.len())).unwrap();
         let edits = HaplotypeEdits { late: vec![vec![]; 2], early: vec![vec![]; 2] };
-        karyotype.spell_chromosomes(&genome, &edits).into_iter().map(text).collect()
+        karyotype.chromosome_sequences(&genome, &edits).into_iter().map(text).collect()
     }
 
     const SPAN: Span = Span { contig: 0, start: 3, end: 6 };
@@ -371,8 +371,8 @@ mod tests {
         let insertion =
             SequenceEdit { position: GenomePosition { contig: 0, pos: 8 }, removed: vec![], added: b"CC".to_vec() };
         let edits = HaplotypeEdits { late: vec![vec![&snv, &insertion], vec![]], early: vec![vec![]; 2] };
-        let spelled = karyotype.spell_chromosomes(&genome, &edits);
-        assert_eq!(spelled[0].spell_bases(0..15), b"AACCGACGACCCCTT");
+        let spelled = karyotype.chromosome_sequences(&genome, &edits);
+        assert_eq!(spelled[0].bases_in_range(0..15), b"AACCGACGACCCCTT");
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
             added: b"G".to_vec(),
         };
         let edits = HaplotypeEdits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
-        assert_eq!(karyotype.spell_chromosomes(&genome, &edits)[0].spell_bases(0..16), b"AACCGACAACGACCTT");
+        assert_eq!(karyotype.chromosome_sequences(&genome, &edits)[0].bases_in_range(0..16), b"AACCGACAACGACCTT");
         karyotype.set_chromosome_copies(0, 2);
         let at = |contig, pos| karyotype.count_occurrences(GenomePosition { contig, pos });
         assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));

@@ -47,7 +47,7 @@ pub mod evaluate;
 pub use amplicons::AmpliconParams;
 pub use copy_numbers::{AneuploidContig, CopyNumberParams};
 pub use error::{Error, Result};
-pub use foreign_person::{ForeignParams, Relationship};
+pub use foreign_person::{ForeignReadParams, Relationship};
 pub use genome::Genome;
 pub use germline::GermlineParams;
 pub use integrations::IntegrationParams;
@@ -58,7 +58,7 @@ pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    Adapter, CoverageParams, InsertModel, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams,
+    Adapter, CoverageParams, InsertModel, LibraryParams, ReadCounts, ReadStructures, SequencerParams, SequencingParams,
     UmiParams,
 };
 pub use somatic::SomaticParams;

@@ -29,39 +29,43 @@ const INDEL_SHARE: f64 = 0.3;
 const MAX_CLUSTER_INDEL_BP: usize = 6;
 
 /// Places variant clusters and MNVs, each on one haplotype of one clone.
-pub fn place_linked_variants(site: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
+pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
     if params.clusters + params.mnvs == 0 {
         return Ok(());
     }
-    let maker = SmallVariantGenerator::new(site.genome, site.occupied);
+    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
     for i in 0..params.clusters {
         let members = (0..MAX_PLACEMENT_TRIES)
-            .find_map(|_| propose_cluster(site, &maker))
+            .find_map(|_| propose_cluster(placer, &maker))
             .ok_or_else(|| no_space_error("clusters of variants", i, params.clusters))?;
-        add_to_tumour(site, members, Some(i + 1));
+        add_to_tumour(placer, members, Some(i + 1));
     }
     for i in 0..params.mnvs {
         let made = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let at = site.occupied.random_position(site.rng);
-                let length = 2 + site.rng.draw_below(2);
-                let made = maker.propose_substitution(at, site.rng, length)?;
-                site.can_place_small(&made).then_some(made)
+                let at = placer.occupied.random_position(placer.rng);
+                let length = 2 + placer.rng.draw_below(2);
+                let made = maker.propose_substitution(at, placer.rng, length)?;
+                placer.can_place_small(&made).then_some(made)
             })
             .ok_or_else(|| no_space_error("substitutions of several bases", i, params.mnvs))?;
-        add_to_tumour(site, vec![made], None);
+        add_to_tumour(placer, vec![made], None);
     }
-    site.tumour.small.sort_by_key(|p| p.variant.position);
+    placer.tumour.small.sort_by_key(|p| p.variant.position);
     Ok(())
 }
 
 /// Adds variants to one haplotype of one clone.
-fn add_to_tumour(site: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
-    let clone = site.random_clone();
-    let (haplotype, carriers) = site.tumour.draw_haplotype_and_copies(members[0].edit.position, site.rng);
-    site.occupied.occupy_span(reserved_span(&members));
+fn add_to_tumour(placer: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
+    let clone = placer.random_clone();
+    let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(members[0].edit.position, placer.rng);
+    placer.occupied.occupy_span(reserved_span(&members));
     for made in members {
-        site.tumour.small.push(PlacedVariant { carriers, cluster, ..PlacedVariant::new(made.edit, haplotype, clone) });
+        placer.tumour.small.push(PlacedVariant {
+            carriers,
+            cluster,
+            ..PlacedVariant::new(made.edit, haplotype, clone)
+        });
     }
 }
 
@@ -71,18 +75,18 @@ fn reserved_span(members: &[ProposedVariant]) -> Span {
 }
 
 /// Proposes a variant cluster at a random position; `None` if the position is not free.
-fn propose_cluster(site: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
-    let at = site.occupied.random_position(site.rng);
-    let count = CLUSTER_SIZE.0 + site.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
-    let offsets = draw_cluster_offsets(site.rng, count)?;
+fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
+    let at = placer.occupied.random_position(placer.rng);
+    let count = CLUSTER_SIZE.0 + placer.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
+    let offsets = draw_cluster_offsets(placer.rng, count)?;
     let mut members: Vec<ProposedVariant> = vec![];
     for offset in offsets {
-        let kind = if site.rng.draw_bernoulli(INDEL_SHARE) { SmallVariantKind::Indel } else { SmallVariantKind::Snv };
+        let kind = if placer.rng.draw_bernoulli(INDEL_SHARE) { SmallVariantKind::Indel } else { SmallVariantKind::Snv };
         let place = GenomePosition { pos: at.pos + offset, ..at };
-        if place.pos >= site.genome.seqs[at.contig].len() {
+        if place.pos >= placer.genome.seqs[at.contig].len() {
             return None;
         }
-        let made = maker.propose_at(place, site.occupied, site.rng, kind, MAX_CLUSTER_INDEL_BP)?;
+        let made = maker.propose_at(place, placer.occupied, placer.rng, kind, MAX_CLUSTER_INDEL_BP)?;
         // At least one unchanged base is between two variants, in every notation.
         if members.last().is_some_and(|before| before.reserved.end > made.reserved.start + 1) {
             return None;
@@ -93,9 +97,9 @@ fn propose_cluster(site: &mut VariantPlacer, maker: &SmallVariantGenerator) -> O
     let fits = (CLUSTER_EXTENT_BP.0..=CLUSTER_EXTENT_BP.1)
         .contains(&(members[members.len() - 1].edit.position.pos - members[0].edit.position.pos));
     let one_side =
-        members.iter().all(|m| site.tumour.share_enclosing_structural(members[0].edit.position, m.edit.position));
-    let free = site.occupied.is_span_free(whole, site.min_spacing_bp)
-        && site.tumour.has_haplotype_for(members[0].edit.position);
+        members.iter().all(|m| placer.tumour.share_enclosing_structural(members[0].edit.position, m.edit.position));
+    let free = placer.occupied.is_span_free(whole, placer.min_spacing_bp)
+        && placer.tumour.has_haplotype_for(members[0].edit.position);
     (fits && one_side && free).then_some(members)
 }
 

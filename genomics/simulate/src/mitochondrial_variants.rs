@@ -12,9 +12,9 @@ use crate::sequencing::CellChromosome;
 use crate::variant::{GenomePosition, SequenceEdit, Span};
 
 /// Name of the mitochondrial contig.
-pub const MITOCHONDRIAL_CONTIG: &str = "chrM";
+pub(crate) const MITOCHONDRIAL_CONTIG: &str = "chrM";
 /// Length of the mitochondrial genome, bp: as in humans.
-pub const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
+pub(crate) const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
 /// GC content of the mitochondrial genome: as in humans.
 const GC_CONTENT: f64 = 0.44;
 /// Number of variants that all copies have.
@@ -54,7 +54,7 @@ pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result
 
 impl MitochondrialVariants {
     /// Draws the variants of one person and tumour on the last contig of `genome`.
-    pub fn new(genome: &Genome, rng: &mut Rng) -> Self {
+    pub(crate) fn new(genome: &Genome, rng: &mut Rng) -> Self {
         let contig = genome.seqs.len() - 1;
         let seq = &genome.seqs[contig];
         let mut places: Vec<usize> = vec![];
@@ -101,12 +101,12 @@ impl MitochondrialVariants {
     }
 
     /// Returns the mitochondrial genomes of normal cells with their shares.
-    pub fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+    pub(crate) fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
         self.spell_genomes(genome, &[])
     }
 
     /// Returns the mitochondrial genomes of tumour cells with their shares.
-    pub fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+    pub(crate) fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
         let mut somatic: Vec<&(SequenceEdit, f64)> = self.somatic.iter().collect();
         somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
         self.spell_genomes(genome, &somatic)

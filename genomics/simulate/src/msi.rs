@@ -25,14 +25,14 @@ const MAX_CHANGED_UNITS: usize = 3;
 const MIN_SPACING_BP: usize = 40;
 
 /// Changes the lengths of tandem repeats. Returns the number of changed and of eligible tandem repeats.
-pub fn resize_microsatellites(site: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
+pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
     let [mut changed, mut all] = [0; 2];
     if params.share == 0.0 {
         return Ok([0; 2]);
     }
-    let maker = SmallVariantGenerator::new(site.genome, site.occupied);
-    for contig in 0..site.genome.seqs.len() {
-        let mut tracts = tandem_repeats::list_tandem_repeats(&site.genome.seqs[contig]);
+    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
+    for contig in 0..placer.genome.seqs.len() {
+        let mut tracts = tandem_repeats::list_tandem_repeats(&placer.genome.seqs[contig]);
         tracts.sort_unstable_by_key(|tract| (tract.start, tract.unit));
         for tract in tracts {
             let bases = tract.end - tract.start;
@@ -40,25 +40,25 @@ pub fn resize_microsatellites(site: &mut VariantPlacer<'_, '_>, params: &MsiPara
                 continue;
             }
             all += 1;
-            if !site.rng.draw_bernoulli(params.share) {
+            if !placer.rng.draw_bernoulli(params.share) {
                 continue;
             }
-            let Some(made) = maker.propose_resized_repeat(contig, tract, site.rng, MAX_CHANGED_UNITS * tract.unit)
+            let Some(made) = maker.propose_resized_repeat(contig, tract, placer.rng, MAX_CHANGED_UNITS * tract.unit)
             else {
                 continue;
             };
-            if !site.occupied.is_span_free(made.reserved, MIN_SPACING_BP)
-                || !site.tumour.has_haplotype_for(made.edit.position)
+            if !placer.occupied.is_span_free(made.reserved, MIN_SPACING_BP)
+                || !placer.tumour.has_haplotype_for(made.edit.position)
             {
                 continue;
             }
-            site.occupied.occupy_span(made.reserved);
-            let clone = site.random_clone();
-            let (haplotype, carriers) = site.tumour.draw_haplotype_and_copies(made.edit.position, site.rng);
-            site.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
+            placer.occupied.occupy_span(made.reserved);
+            let clone = placer.random_clone();
+            let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
+            placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
             changed += 1;
         }
     }
-    site.tumour.small.sort_by_key(|placed| placed.variant.position);
+    placer.tumour.small.sort_by_key(|placed| placed.variant.position);
     Ok([changed, all])
 }

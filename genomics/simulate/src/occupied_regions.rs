@@ -21,7 +21,7 @@ pub(crate) struct OccupiedRegions<'a> {
 
 impl<'a> OccupiedRegions<'a> {
     /// Creates an empty set: the whole genome is free.
-    pub fn new(genome: &'a Genome) -> Self {
+    pub(crate) fn new(genome: &'a Genome) -> Self {
         OccupiedRegions {
             genome,
             occupied_intervals: vec![BTreeMap::new(); genome.seqs.len()],
@@ -32,24 +32,24 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Restricts random positions to `spans`, which are sorted and do not overlap. `None` allows the whole genome
     /// again.
-    pub fn restrict_to_spans(&mut self, spans: Option<&[Span]>) {
+    pub(crate) fn restrict_to_spans(&mut self, spans: Option<&[Span]>) {
         let mut sum = 0;
         let mut with_sum = |span: &Span| {
-            sum += span.length();
+            sum += span.length_bp();
             (*span, sum)
         };
         self.allowed_spans = spans.filter(|s| !s.is_empty()).map(|s| s.iter().map(&mut with_sum).collect());
     }
 
     /// Returns whether random positions may be drawn here.
-    pub fn is_position_allowed(&self, at: GenomePosition) -> bool {
+    pub(crate) fn is_position_allowed(&self, at: GenomePosition) -> bool {
         let Some(spans) = &self.allowed_spans else { return true };
         let next = spans.partition_point(|(s, _)| (s.contig, s.end) <= (at.contig, at.pos));
         spans.get(next).is_some_and(|(s, _)| s.contig == at.contig && s.start <= at.pos)
     }
 
     /// Draws a position, uniform over all allowed bases.
-    pub fn random_position(&self, rng: &mut Rng) -> GenomePosition {
+    pub(crate) fn random_position(&self, rng: &mut Rng) -> GenomePosition {
         if let Some(spans) = &self.allowed_spans {
             let base = rng.draw_below(spans.last().map_or(1, |s| s.1));
             let (span, sum) = spans[spans.partition_point(|s| s.1 <= base).min(spans.len() - 1)];
@@ -67,7 +67,7 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Returns whether `span` is at least `gap` bp away from all occupied intervals, away from the contig's ends, and
     /// without N within 50 bp.
-    pub fn is_span_free(&self, span: Span, gap: usize) -> bool {
+    pub(crate) fn is_span_free(&self, span: Span, gap: usize) -> bool {
         let seq = &self.genome.seqs[span.contig];
         let margin = (seq.len() / 10).clamp(1, 1000);
         if span.start < margin || span.end + margin > seq.len() {
@@ -94,7 +94,7 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Marks a span as occupied.
-    pub fn occupy_span(&mut self, span: Span) {
+    pub(crate) fn occupy_span(&mut self, span: Span) {
         self.occupied_intervals[span.contig].insert(span.start, span.end.max(span.start + 1));
     }
 

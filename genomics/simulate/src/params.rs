@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::amplicons::AmpliconParams;
 use crate::copy_numbers::CopyNumberParams;
 use crate::error::{Error, Result};
-use crate::foreign_person::{ForeignParams, Relationship};
+use crate::foreign_person::{ForeignReadParams, Relationship};
 use crate::germline::GermlineParams;
 use crate::human_like_genome;
 use crate::integrations::IntegrationParams;
@@ -92,7 +92,7 @@ pub struct SimulationParams {
     pub samples: SampleParams,
     /// Reads from another person or species in the samples.
     #[serde(skip_serializing_if = "is_default")]
-    pub foreign: ForeignParams,
+    pub foreign: ForeignReadParams,
     /// Sequencing errors that recur at the same sites in every library.
     #[serde(skip_serializing_if = "is_default")]
     pub recurrent: RecurrentErrorParams,
@@ -123,7 +123,7 @@ impl Default for SimulationParams {
             unstable: MsiParams::default(),
             copies: CopyNumberParams::default(),
             samples: SampleParams::default(),
-            foreign: ForeignParams::default(),
+            foreign: ForeignReadParams::default(),
             recurrent: RecurrentErrorParams::default(),
             capture: None,
             sequencing: SequencingParams::default(),

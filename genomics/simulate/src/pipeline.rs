@@ -167,7 +167,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let amplicons = params.sequencing.library.amplicons.as_ref();
     let amplicons = amplicons.map(|a| {
         let rng = &mut params.rng_for_stream(RandomStream::Amplicons);
-        AmpliconPanel::design(a, &nuclear, targets.as_ref().map(|t| t.spans.as_slice()), rng)
+        AmpliconPanel::design_amplicons(a, &nuclear, targets.as_ref().map(|t| t.spans.as_slice()), rng)
     });
     let amplicons = amplicons.transpose()?;
     let variants = place_all_variants(&nuclear, genome, params, targets.as_ref())?;
@@ -274,7 +274,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     if let OutputTarget::Folder(out) = to {
         write_file_into_set(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
     }
-    set.publish()?;
+    set.publish_all()?;
     Ok(summary)
 }
 
@@ -391,7 +391,7 @@ fn write_repeats_bed(genome: &Genome, laid: &[ElementTrack], path: &Path, set: &
     for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
         laid.write_bed(name, seq.len(), &mut file)?;
     }
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(())
 }
 
@@ -551,8 +551,8 @@ mod tests {
         let tumour = place_all_variants(&genome, &genome, &params, None).unwrap().tumour;
         let haplotypes = [0, 1].map(|h| {
             let edits = haplotype_edits(&genome, &tumour, &[], Some(0), h);
-            let spelled = tumour.karyotypes[0][h].spell_chromosomes(&genome, &edits);
-            spelled.iter().map(|sequence| sequence.spell_bases(0..sequence.len())).collect()
+            let spelled = tumour.karyotypes[0][h].chromosome_sequences(&genome, &edits);
+            spelled.iter().map(|sequence| sequence.bases_in_range(0..sequence.len())).collect()
         });
         (genome, tumour, haplotypes)
     }

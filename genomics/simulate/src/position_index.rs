@@ -10,16 +10,16 @@ const BASES_PER_ENTRY: usize = 4096;
 /// A binary search among millions of items misses the cache at each step. Two index entries narrow the search to a
 /// few items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PositionIndex(Vec<u32>);
+pub(crate) struct PositionIndex(Vec<u32>);
 
 impl PositionIndex {
     /// Adds item number `item`, which ends at `end`. Ends must not decrease.
-    pub fn push_item(&mut self, item: usize, end: usize) {
+    pub(crate) fn push_item(&mut self, item: usize, end: usize) {
         self.0.resize(end.div_ceil(BASES_PER_ENTRY), item as u32);
     }
 
     /// Returns the index of the first item that ends beyond `at`, or `items.len()` if there is none.
-    pub fn find_item<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
+    pub(crate) fn find_item<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
         let Range { start, end: last } = self.candidate_items(items.len(), at);
         start + items[start..last].partition_point(|item| end(item) <= at)
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::amplicons::AmpliconParams;
 use crate::sequencing::{
-    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 use crate::targets::{CaptureParams, TargetSource};
 
@@ -49,7 +49,7 @@ impl LibraryPreset {
     /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
     pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq = LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
-        let modern = MachineParams {
+        let modern = SequencerParams {
             two_colour: true,
             binned_qualities: true,
             trimmed: 0.01,
@@ -109,7 +109,7 @@ impl LibraryPreset {
                 reads.library =
                     LibraryParams { short_inserts: 0.01, chimeras: 0.01, oxidation: 5e-4, pcr_errors: 1e-5, ..truseq };
                 reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.3 };
-                reads.machine = MachineParams {
+                reads.machine = SequencerParams {
                     read_lengths: vec![100, 76],
                     quality_tails: 0.1,
                     n_rate: 1e-3,
@@ -155,7 +155,7 @@ impl LibraryPreset {
 
     /// Sets the parameters of the presets that are neither shotgun nor capture. `library` and `machine` are those of
     /// current libraries.
-    fn apply_assay(self, reads: &mut SequencingParams, library: LibraryParams, machine: MachineParams) {
+    fn apply_assay(self, reads: &mut SequencingParams, library: LibraryParams, machine: SequencerParams) {
         match self {
             LibraryPreset::Amplicon => {
                 reads.duplicates = 0.5;
@@ -186,7 +186,7 @@ impl LibraryPreset {
                 reads.duplicates = 0.2;
                 reads.library = LibraryParams { short_inserts: 0.01, oxidation: 2e-5, pcr_errors: 1e-5, ..library };
                 reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.2 };
-                reads.machine = MachineParams {
+                reads.machine = SequencerParams {
                     homopolymer_errors: ION_HOMOPOLYMER_ERRORS,
                     trimmed: 0.1,
                     sequencing_slippage: 1.0,

@@ -28,7 +28,7 @@ const MAX_DRAWS_PER_SITE: usize = 200;
 const RECURRENT_STREAM_LABEL: u64 = 0x7265_6375_7272;
 
 /// Draws the sites, sorted by position, at most one per base.
-pub fn draw_recurrent_errors(genome: &Genome, params: &RecurrentErrorParams) -> Vec<RecurrentError> {
+pub(crate) fn draw_recurrent_errors(genome: &Genome, params: &RecurrentErrorParams) -> Vec<RecurrentError> {
     let mut rng = Rng::from_labels(params.seed, &[RECURRENT_STREAM_LABEL]);
     let total = genome.length_bp();
     let mut places: Vec<RecurrentError> = Vec::with_capacity(params.places);

@@ -10,7 +10,7 @@ const MAX_DELETION_IN_MATE_BP: usize = 50;
 
 /// Bases of a chromosome that are consecutive in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReferenceSegment {
+pub(crate) struct ReferenceSegment {
     /// First base on the chromosome, 0-based.
     pub start: usize,
     /// The reference bases; as many as chromosome bases.
@@ -21,7 +21,7 @@ pub struct ReferenceSegment {
 
 impl ReferenceSegment {
     /// Returns the chromosome range of the reference bases `of`, clipped to this segment.
-    pub fn chromosome_range(&self, of: Span) -> Range<usize> {
+    pub(crate) fn chromosome_range(&self, of: Span) -> Range<usize> {
         let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
         if self.reverse {
             self.start + self.span.end - end..self.start + self.span.end - start
@@ -41,7 +41,7 @@ pub(crate) struct ReferenceOrigins {
 
 /// Reference bases and the strand on which they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReferencePlacement {
+pub(crate) struct ReferencePlacement {
     /// The reference span, from the first to the last base.
     pub span: Span,
     /// Whether the read is on the reverse strand.
@@ -50,12 +50,12 @@ pub struct ReferencePlacement {
 
 impl ReferenceOrigins {
     /// Appends novel bases, which the reference lacks.
-    pub fn push_novel(&mut self, length: usize) {
+    pub(crate) fn push_novel(&mut self, length: usize) {
         self.length += length;
     }
 
     /// Appends a span of the reference with `edits` applied, reverse complemented if `reverse`.
-    pub fn push_reference(&mut self, span: Span, edits: &[&SequenceEdit], reverse: bool) {
+    pub(crate) fn push_reference(&mut self, span: Span, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.
         let mut parts: Vec<(Span, usize)> = vec![];
@@ -78,20 +78,20 @@ impl ReferenceOrigins {
     }
 
     fn push_segment(&mut self, span: Span, reverse: bool) {
-        if span.length() > 0 {
+        if span.length_bp() > 0 {
             self.segments.push(ReferenceSegment { start: self.length, span, reverse });
-            self.length += span.length();
+            self.length += span.length_bp();
             self.segment_ends.push_item(self.segments.len() - 1, self.length);
         }
     }
 
     /// Returns the segments in chromosome order.
-    pub fn all_segments(&self) -> &[ReferenceSegment] {
+    pub(crate) fn all_segments(&self) -> &[ReferenceSegment] {
         &self.segments
     }
 
     /// Iterates over the segments that overlap a range of the chromosome, in chromosome order.
-    pub fn overlapping_segments(&self, bases: Range<usize>) -> impl Iterator<Item = &ReferenceSegment> {
+    pub(crate) fn overlapping_segments(&self, bases: Range<usize>) -> impl Iterator<Item = &ReferenceSegment> {
         let first = self.find_segment(bases.start).min(self.segments.len());
         self.segments[first..].iter().take_while(move |s| s.start < bases.end)
     }
@@ -99,7 +99,7 @@ impl ReferenceOrigins {
     /// Finds bases of the reference on the chromosome: calls `each` with the index of the base, its position on the
     /// chromosome, and whether the chromosome has the reverse complement; again for each copy. `sorted` are positions
     /// to the left of the bases.
-    pub fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
+    pub(crate) fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
         for segment in &self.segments {
             let Span { contig, start, end } = segment.span;
             let first = sorted.partition_point(|at| *at < GenomePosition { contig, pos: start });
@@ -113,7 +113,7 @@ impl ReferenceOrigins {
 
     /// Returns the index of the first segment that ends beyond a base.
     fn find_segment(&self, base: usize) -> usize {
-        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length())
+        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length_bp())
     }
 
     /// Returns the reference position of a chromosome base, or `None` if the base is novel.
@@ -126,12 +126,12 @@ impl ReferenceOrigins {
 
     /// Returns the reference placement of a range of the chromosome, or `None` if all bases are novel or a breakpoint
     /// is among them.
-    pub fn reference_placement(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
+    pub(crate) fn reference_placement(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
         let first = self.find_segment(bases.start);
         let mut place: Option<ReferencePlacement> = None;
         for stretch in self.segments[first..].iter().take_while(|s| s.start < bases.end) {
             let skipped = bases.start.saturating_sub(stretch.start);
-            let left_over = (stretch.start + stretch.span.length()).saturating_sub(bases.end);
+            let left_over = (stretch.start + stretch.span.length_bp()).saturating_sub(bases.end);
             let (front, back) = if stretch.reverse { (left_over, skipped) } else { (skipped, left_over) };
             let span = Span { start: stretch.span.start + front, end: stretch.span.end - back, ..stretch.span };
             place = Some(match place {

@@ -10,7 +10,7 @@ use crate::genome::Genome;
 use crate::variant::Span;
 
 /// Length of the k-mers that define a repeat, bp.
-pub const REPEAT_KMER_BP: usize = 31;
+pub(crate) const REPEAT_KMER_BP: usize = 31;
 
 /// Minimum number of filter bits per stored k-mer. More bits give fewer false hits and take more memory.
 const MIN_FILTER_BITS_PER_KMER: usize = 32;
@@ -59,7 +59,7 @@ impl KmerFilter {
 
 impl<'a> RepeatMap<'a> {
     /// Counts the k-mers of the given spans (end exclusive) in the whole genome, in one pass with several threads.
-    pub fn new(genome: &'a Genome, places: impl IntoIterator<Item = Span>, threads: usize) -> Self {
+    pub(crate) fn new(genome: &'a Genome, places: impl IntoIterator<Item = Span>, threads: usize) -> Self {
         let mut seen: HashMap<u64, u8> = HashMap::new();
         for Span { contig, start, end } in places {
             for_each_kmer(bases_around(&genome.seqs[contig], start, end), |word| {
@@ -90,7 +90,7 @@ impl<'a> RepeatMap<'a> {
 
     /// Returns whether a 31-mer that overlaps or adjoins the reference bases `start..end` (0-based) occurs more than
     /// once in the genome. The bases must be within one of the requested spans.
-    pub fn touches_repeat(&self, contig: usize, start: usize, end: usize) -> bool {
+    pub(crate) fn touches_repeat(&self, contig: usize, start: usize, end: usize) -> bool {
         let mut any = false;
         for_each_kmer(bases_around(&self.genome.seqs[contig], start, end), |word| {
             any |= self.is_repeated.get(&word).is_some_and(|&repeated| repeated);

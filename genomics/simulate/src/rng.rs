@@ -14,7 +14,7 @@ fn mix_bits(mut z: u64) -> u64 {
 
 /// Purpose of a random stream of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RandomStream {
+pub(crate) enum RandomStream {
     /// The synthetic genome.
     Genome,
     /// Somatic variants.

@@ -20,7 +20,7 @@ const PILOT_PAIRS: usize = 40_000;
 
 /// Inputs that both samples share for sequencing.
 #[derive(Debug)]
-pub struct SequencingInputs<'a> {
+pub(crate) struct SequencingInputs<'a> {
     /// The nuclear reference genome.
     pub genome: &'a Genome,
     /// Chromosomes of all cells.
@@ -39,7 +39,7 @@ pub struct SequencingInputs<'a> {
 
 /// Properties of one sample.
 #[derive(Debug, Clone, Copy)]
-pub struct SampleSpec {
+pub(crate) struct SampleSpec {
     /// Mean depth of the genome, or of the targets.
     pub depth: f64,
     /// Share of tumour cells, 0 to 1.
@@ -61,7 +61,7 @@ enum SampleStream {
 
 /// A sample that is ready to be sequenced.
 #[derive(Debug)]
-pub struct PreparedSample<'a> {
+pub(crate) struct PreparedSample<'a> {
     /// Source of its molecules.
     pub library: Library<'a>,
     /// Sequencer that reads both mates of each molecule.
@@ -74,7 +74,7 @@ pub struct PreparedSample<'a> {
 
 impl<'a> SequencingInputs<'a> {
     /// Mixes the DNA sources of a sample and computes the number of read pairs for its depth.
-    pub fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
+    pub(crate) fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
         let reads = &self.params.sequencing;
         let seed = self.params.rng_for_stream(sample.stream).next_u64();
         let random = |what: SampleStream| Rng::from_labels(seed, &[u64::MAX - what as u64]);

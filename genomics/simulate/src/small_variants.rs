@@ -7,11 +7,11 @@ use crate::tandem_repeats::{self, TandemRepeat};
 use crate::variant::{GenomePosition, SequenceEdit, Span};
 
 /// Longest tandem repeat whose length is changed, bp. Reads must be able to span it.
-const MAX_RESIZED_TRACT_BP: usize = 80;
+const MAX_RESIZED_REPEAT_BP: usize = 80;
 
 /// Kind of small variant to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SmallVariantKind {
+pub(crate) enum SmallVariantKind {
     /// A single-nucleotide variant.
     Snv,
     /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, anywhere.
@@ -22,7 +22,7 @@ pub enum SmallVariantKind {
 
 /// A proposed variant, and the reference span that all its equivalent (shifted) notations cover.
 #[derive(Debug, Clone)]
-pub struct ProposedVariant {
+pub(crate) struct ProposedVariant {
     /// The variant, left-aligned.
     pub edit: SequenceEdit,
     /// Span from the leftmost to the rightmost notation, plus one base on both sides.
@@ -37,7 +37,7 @@ pub(crate) struct SmallVariantGenerator<'a> {
     tracts: [Vec<ShortTract>; 2],
 }
 
-/// A tandem repeat of at most [`MAX_RESIZED_TRACT_BP`] bp, in compact form: large genomes have tens of millions.
+/// A tandem repeat of at most [`MAX_RESIZED_REPEAT_BP`] bp, in compact form: large genomes have tens of millions.
 #[derive(Debug, Clone, Copy)]
 struct ShortTract {
     start: usize,
@@ -47,15 +47,15 @@ struct ShortTract {
 }
 
 impl<'a> SmallVariantGenerator<'a> {
-    /// Finds the tandem repeats in the regions in which `ground` allows variants.
-    pub fn new(genome: &'a Genome, ground: &OccupiedRegions) -> Self {
+    /// Finds the tandem repeats in the regions in which `occupied` allows variants.
+    pub(crate) fn new(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             let mut found = tandem_repeats::list_tandem_repeats(seq);
             found.sort_unstable_by_key(|t| (t.start, t.unit));
             for TandemRepeat { start, end, unit } in found {
-                let wanted = ground.is_position_allowed(GenomePosition { contig, pos: start });
-                if wanted && end - start <= MAX_RESIZED_TRACT_BP {
+                let wanted = occupied.is_position_allowed(GenomePosition { contig, pos: start });
+                if wanted && end - start <= MAX_RESIZED_REPEAT_BP {
                     let (length, contig) = ((end - start) as u8, contig as u32);
                     tracts[usize::from(unit > 1)].push(ShortTract { start, contig, length, unit: unit as u8 });
                 }
@@ -65,15 +65,15 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 
     /// Proposes a variant at a random position; `None` if the position does not allow it.
-    pub fn propose_at_random(
+    pub(crate) fn propose_at_random(
         &self,
-        ground: &OccupiedRegions,
+        occupied: &OccupiedRegions,
         rng: &mut Rng,
         kind: SmallVariantKind,
         longest: usize,
     ) -> Option<ProposedVariant> {
-        let at = ground.random_position(rng);
-        self.propose_at(at, ground, rng, kind, longest)
+        let at = occupied.random_position(rng);
+        self.propose_at(at, occupied, rng, kind, longest)
     }
 
     /// Proposes a variant at a position (or, for tandem repeats, at a random repeat); `None` if the position does not
@@ -81,7 +81,7 @@ impl<'a> SmallVariantGenerator<'a> {
     pub(crate) fn propose_at(
         &self,
         at: GenomePosition,
-        ground: &OccupiedRegions,
+        occupied: &OccupiedRegions,
         rng: &mut Rng,
         kind: SmallVariantKind,
         longest: usize,
@@ -125,7 +125,7 @@ impl<'a> SmallVariantGenerator<'a> {
                     others
                 };
                 if choice.is_empty() {
-                    return self.propose_at_random(ground, rng, SmallVariantKind::Indel, longest);
+                    return self.propose_at_random(occupied, rng, SmallVariantKind::Indel, longest);
                 }
                 let ShortTract { start, contig, length, unit } = *rng.choose_item(choice);
                 let tract = TandemRepeat { start, end: start + usize::from(length), unit: unit.into() };
@@ -135,7 +135,7 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 
     /// Proposes a tandem repeat longer or shorter by whole units, at most `longest` bp.
-    pub fn propose_resized_repeat(
+    pub(crate) fn propose_resized_repeat(
         &self,
         contig: usize,
         tract: TandemRepeat,

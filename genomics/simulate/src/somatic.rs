@@ -67,9 +67,9 @@ pub(crate) const MIN_SV_BP: usize = 50;
 /// Longest inserted novel sequence, bp.
 const MAX_INSERTED_BP: usize = 10_000;
 /// Places all somatic variants that the parameters ask for.
-pub fn place_somatic_variants(site: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
-    place_structural_variants(site, params)?;
-    place_small_variants(site, params)
+pub(crate) fn place_somatic_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
+    place_structural_variants(placer, params)?;
+    place_small_variants(placer, params)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,15 +82,15 @@ enum SvClass {
     Copy,
 }
 
-fn place_structural_variants(site: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
+fn place_structural_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
     use SvClass::{Copy, Deletion, Duplication, Insertion, Inversion, Translocation};
-    let genome = site.genome;
+    let genome = placer.genome;
     let longest_contig = genome.longest_contig_bp();
     let largest = params.largest_sv.min(longest_contig / 4).max(MIN_SV_BP);
     let mut classes = vec![Deletion, Insertion, Duplication, Inversion, Copy];
     // A translocation exchanges the ends of two contigs of one haplotype.
     let contigs_of =
-        |haplotype| (0..genome.seqs.len()).filter(|&c| !site.tumour.is_haplotype_lost(c, haplotype)).count();
+        |haplotype| (0..genome.seqs.len()).filter(|&c| !placer.tumour.is_haplotype_lost(c, haplotype)).count();
     if (0..2).any(|haplotype| contigs_of(haplotype) > 1) {
         classes.push(Translocation);
     }
@@ -100,15 +100,15 @@ fn place_structural_variants(site: &mut VariantPlacer, params: &SomaticParams) -
         _ => rng.draw_log_uniform(MIN_SV_BP, largest),
     };
     let mut wanted: Vec<(usize, SvClass)> =
-        (0..params.svs).map(|i| classes[i % classes.len()]).map(|class| (size(class, site.rng), class)).collect();
+        (0..params.svs).map(|i| classes[i % classes.len()]).map(|class| (size(class, placer.rng), class)).collect();
     // Place the largest variants first, while there is space for them.
     wanted.sort_by_key(|&(size, _)| std::cmp::Reverse(size));
     for (placed, (mut size, class)) in wanted.into_iter().enumerate() {
-        let clone = site.random_clone();
+        let clone = placer.random_clone();
         let mut tries = 0;
         loop {
-            let variant = propose_structural(genome, site.occupied, site.rng, class, size);
-            if variant.is_some_and(|v| site.place_structural(clone, v)) {
+            let variant = propose_structural(genome, placer.occupied, placer.rng, class, size);
+            if variant.is_some_and(|v| placer.place_structural(clone, v)) {
                 break;
             }
             tries += 1;
@@ -121,7 +121,7 @@ fn place_structural_variants(site: &mut VariantPlacer, params: &SomaticParams) -
             }
         }
     }
-    site.tumour.structural.sort_by_key(|p| p.variant.breakpoints()[0]);
+    placer.tumour.structural.sort_by_key(|p| p.variant.breakpoints()[0]);
     Ok(())
 }
 
@@ -179,8 +179,8 @@ pub(crate) fn left_align_span(mut span: Span, seq: &[u8]) -> Span {
     span
 }
 
-fn place_small_variants(site: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
-    let maker = SmallVariantGenerator::new(site.genome, site.occupied);
+fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
+    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
     let in_tandem = (params.indels as f64 * params.tandem_share).round() as usize;
     for i in 0..params.snvs + params.indels {
         let kind = match i {
@@ -190,18 +190,18 @@ fn place_small_variants(site: &mut VariantPlacer, params: &SomaticParams) -> Res
         };
         let made = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let made = maker.propose_at_random(site.occupied, site.rng, kind, MAX_INDEL_BP)?;
-                site.can_place_small(&made).then_some(made)
+                let made = maker.propose_at_random(placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
+                placer.can_place_small(&made).then_some(made)
             })
             .ok_or_else(|| {
                 let what = if i < params.snvs { "SNVs" } else { "indels" };
-                no_space_error(what, site.tumour.small.len(), params.snvs + params.indels)
+                no_space_error(what, placer.tumour.small.len(), params.snvs + params.indels)
             })?;
-        site.occupied.occupy_span(made.reserved);
-        let clone = site.random_clone();
-        let (haplotype, carriers) = site.tumour.draw_haplotype_and_copies(made.edit.position, site.rng);
-        site.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
+        placer.occupied.occupy_span(made.reserved);
+        let clone = placer.random_clone();
+        let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
+        placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
     }
-    site.tumour.small.sort_by_key(|p| p.variant.position);
+    placer.tumour.small.sort_by_key(|p| p.variant.position);
     Ok(())
 }

@@ -23,7 +23,7 @@ const BASES_PER_TANDEM_REPEAT: usize = 1500;
 ///
 /// `repeats` is the share of the genome that is written as repeat copies and duplications; `None` uses the shares of
 /// [`REPEAT_FAMILIES`] and [`SEGMENTAL_DUPLICATIONS`]. Later copies overwrite some of the earlier ones.
-pub fn generate_genome(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
+pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
     let usual = SEGMENTAL_DUPLICATIONS.0 + REPEAT_FAMILIES.iter().map(|f| f.1).sum::<f64>();
     let scale = repeats.map_or(1.0, |share| share / usual);
     let contigs = contigs.max(1);

@@ -2,7 +2,7 @@
 
 /// One tandem repeat of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TandemRepeat {
+pub(crate) struct TandemRepeat {
     /// First base, 0-based.
     pub start: usize,
     /// One past the last base.
@@ -12,7 +12,7 @@ pub struct TandemRepeat {
 }
 
 /// Longest repeat unit that is searched, bp.
-pub const MAX_UNIT_BP: usize = 6;
+pub(crate) const MAX_UNIT_BP: usize = 6;
 
 /// Minimum length of a tandem repeat by unit length, bp: 6 for homopolymers, 10 for dinucleotides, 4 units otherwise.
 fn min_tract_bp(unit: usize) -> usize {
@@ -25,7 +25,7 @@ fn min_tract_bp(unit: usize) -> usize {
 
 /// Lists all tandem repeats of a sequence, sorted by unit length and start. Each repeat is reported with its smallest
 /// unit only.
-pub fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
+pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
     let mut found = vec![];
     collect_tandem_repeats(seq, &mut found);
     found

@@ -83,7 +83,7 @@ pub(crate) struct Targets {
 
 impl Targets {
     /// Designs targets, or reads them from a BED file.
-    pub fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
+    pub(crate) fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
             TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
             TargetSource::Exome => design_targets(&EXOME_DESIGN, genome, rng),
@@ -109,19 +109,19 @@ impl Targets {
     }
 
     /// Returns the total length of the targets, bp.
-    pub fn total_bases(&self) -> usize {
-        self.spans.iter().map(Span::length).sum()
+    pub(crate) fn total_bases(&self) -> usize {
+        self.spans.iter().map(Span::length_bp).sum()
     }
 
     /// Iterates over the indices of the targets that overlap a span.
-    pub fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
     }
 
     /// Formats the targets as BED.
-    pub fn to_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn to_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, span) in self.spans.iter().enumerate() {
             let contig = &genome.names[span.contig];
@@ -136,19 +136,19 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
     let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
-    let mut ground = OccupiedRegions::new(genome);
+    let mut occupied = OccupiedRegions::new(genome);
     let mut spans: Vec<Span> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
-        let GenomePosition { contig, pos: mut at } = ground.random_position(rng);
+        let GenomePosition { contig, pos: mut at } = occupied.random_position(rng);
         for _ in 0..between(design.exons_per_gene, rng) {
             if bases >= wanted {
                 return spans;
             }
             let span = Span { contig, start: at, end: at + between(design.exon_bp, rng) };
-            if ground.is_span_free(span, MIN_TARGET_GAP_BP) {
-                ground.occupy_span(span);
-                bases += span.length();
+            if occupied.is_span_free(span, MIN_TARGET_GAP_BP) {
+                occupied.occupy_span(span);
+                bases += span.length_bp();
                 spans.push(span);
             }
             at = span.end + rng.draw_log_uniform(design.intron_bp.0, design.intron_bp.1);
@@ -210,7 +210,7 @@ mod tests {
             let targets = Targets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
             let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
-            assert!(targets.spans.iter().all(|s| exon.contains(&s.length())));
+            assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
             assert!(targets.spans.is_sorted_by_key(|s| (s.contig, s.start)));
             let near = targets.spans.windows(2).filter(|p| p[1].start.abs_diff(p[0].end) < 5000).count();
             assert!(near > targets.spans.len() / 2, "{near} of {}", targets.spans.len());

@@ -116,7 +116,7 @@ pub(crate) struct SampleFractions {
 }
 
 /// Lists the spans for which the truth reports whether they are in repeats.
-pub fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<Span> {
+pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<Span> {
     let small = tumour.small.iter().map(|p| p.variant.reference_span());
     let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
     let inner =
@@ -237,7 +237,7 @@ impl TruthAnnotator<'_> {
             genotype: self.genotype_of(*haplotype, contig),
         };
         let symbolic = |span: &Span, svtype: &str, sign: &str| {
-            let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());
+            let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length_bp());
             vec![record(span.contig, span.start, format!("<{svtype}>"), info)]
         };
         match variant {
@@ -307,7 +307,7 @@ fn format_vcf(genome: &Genome, mut records: Vec<TruthRecord>, sample: &str) -> S
 }
 
 /// Formats the new adjacencies of the structural variants as BEDPE, one per line.
-pub fn format_bedpe(genome: &Genome, events: &[StructuralEvent]) -> String {
+pub(crate) fn format_bedpe(genome: &Genome, events: &[StructuralEvent]) -> String {
     let mut out = String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
     for (i, event) in events.iter().enumerate() {
         for (j, ends) in event.variant.adjacencies().iter().enumerate() {

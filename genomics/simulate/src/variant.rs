@@ -22,7 +22,7 @@ pub struct Span {
 
 impl Span {
     /// Returns the length, bp.
-    pub fn length(&self) -> usize {
+    pub fn length_bp(&self) -> usize {
         self.end - self.start
     }
 
@@ -120,7 +120,7 @@ pub enum StructuralVariant {
 
 /// Side of a breakend on which the reference is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BreakendSide {
+pub(crate) enum BreakendSide {
     /// The reference to the left of the breakend is kept, including the base: BEDPE strand `+`.
     Left,
     /// The reference to the right of the breakend is kept, including the base: BEDPE strand `-`.
@@ -129,7 +129,7 @@ pub enum BreakendSide {
 
 /// One end of a new adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Breakend {
+pub(crate) struct Breakend {
     /// Index of the contig.
     pub contig: usize,
     /// The outermost reference base that is kept, 0-based.

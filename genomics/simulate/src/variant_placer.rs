@@ -10,11 +10,11 @@ use crate::tumour::{PlacedVariant, Tumour};
 use crate::variant::{GenomePosition, Span, StructuralVariant};
 
 /// Attempts to find a position for a variant before the simulation gives up.
-pub const MAX_PLACEMENT_TRIES: usize = 2000;
+pub(crate) const MAX_PLACEMENT_TRIES: usize = 2000;
 
 /// State that is needed to place somatic variants.
 #[derive(Debug)]
-pub struct VariantPlacer<'a, 'g> {
+pub(crate) struct VariantPlacer<'a, 'g> {
     /// The reference genome.
     pub genome: &'g Genome,
     /// Regions that already have a variant or breakpoint.
@@ -28,7 +28,7 @@ pub struct VariantPlacer<'a, 'g> {
 }
 
 /// Returns the error for variants that do not fit into the genome.
-pub fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error {
+pub(crate) fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error {
     Error::Parameters(format!(
         "this genome has no space for {wanted} {what} ({placed} placed); reduce their number or the spacing"
     ))
@@ -41,14 +41,14 @@ impl VariantPlacer<'_, '_> {
     }
 
     /// Returns whether a small variant can be placed at its proposed position.
-    pub fn can_place_small(&self, made: &ProposedVariant) -> bool {
+    pub(crate) fn can_place_small(&self, made: &ProposedVariant) -> bool {
         self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
             && self.tumour.has_haplotype_for(made.edit.position)
     }
 
     /// Adds a structural variant to every cell population of `clone` if its position is free. Returns whether it was
     /// added.
-    pub fn place_structural(&mut self, clone: usize, variant: StructuralVariant) -> bool {
+    pub(crate) fn place_structural(&mut self, clone: usize, variant: StructuralVariant) -> bool {
         if !self.can_place_structural(&variant) {
             return false;
         }
@@ -57,7 +57,7 @@ impl VariantPlacer<'_, '_> {
     }
 
     /// Returns whether the position of a structural variant is free and the variant changes the sequence.
-    pub fn can_place_structural(&self, variant: &StructuralVariant) -> bool {
+    pub(crate) fn can_place_structural(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();
         cuts.all(|c| ground.is_span_free(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))

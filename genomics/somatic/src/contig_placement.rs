@@ -66,7 +66,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
         let n = scan.num_sequences_in_batch(lengths[first..].iter().copied());
         let some: Vec<Contig> = contigs.by_ref().take(n).collect();
         let seqs: Vec<&[u8]> = some.iter().map(|contig| &contig.seq[..]).collect();
-        let found: ScanResult<PlacementOutcome> = scan.find_and_map(&seqs, |c, hits| {
+        let found: ScanResult<PlacementOutcome> = scan.find_and_convert_hits(&seqs, |c, hits| {
             let compared = aligned_contig::align_contig(&some[c], &hits, genome);
             let (number, pairs) = (first + c, some[c].num_pairs());
             let reject_reason =

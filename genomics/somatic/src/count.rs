@@ -440,7 +440,7 @@ fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
 
 /// Removes the units of partitions after the result of all partitions is stored.
 pub(crate) fn remove_partition_units(store: &UnitStore) {
-    finished_partitions(store).into_iter().for_each(|partition| store.remove(&partition_unit_name(partition)));
+    finished_partitions(store).into_iter().for_each(|partition| store.remove_result(&partition_unit_name(partition)));
 }
 
 impl CountingUnit<'_> {
@@ -584,7 +584,7 @@ impl CountingUnit<'_> {
     fn max_novel_candidates(&self) -> u64 {
         let by_genome = (self.genome_bases.unwrap_or(0) as f64 * MAX_NOVEL_CANDIDATES_PER_BASE) as u64;
         let of_one = MAX_NOVEL_CANDIDATES.max(by_genome);
-        of_one * self.samples.tumours().len() as u64
+        of_one * self.samples.tumour_names().len() as u64
     }
 
     /// Counts a partition. `novel` is the number of novel k-mers in the partitions counted before, `models` describes the
@@ -665,7 +665,7 @@ impl CountingUnit<'_> {
 
     /// Empty k-mer sketches, one for each tumour.
     fn new_sketches(&self) -> SketchBuilders {
-        SketchBuilders::new(KMER_SKETCH_PARAMS, self.samples.tumours().len())
+        SketchBuilders::new(KMER_SKETCH_PARAMS, self.samples.tumour_names().len())
     }
 
     /// Marker k-mers of the reference contigs, of the sequences to screen for, and of the targets.
@@ -851,7 +851,7 @@ impl CountingUnit<'_> {
         ledger.add_produced("count", &format!("partitions of the k-mer space, {each}"), parts);
         ledger.add_produced("count", "bytes of the k-mer spill file in the work folder, at most", spill_peak_bytes);
         packed_outcome.add_to_ledger(&mut ledger);
-        let others = self.samples.tumours().len().saturating_sub(1) as u64;
+        let others = self.samples.tumour_names().len().saturating_sub(1) as u64;
         if others > 0 && marks.is_some() {
             let what = "tumours beyond the first, for which contig depths, sex and screened sequences are not reported";
             ledger.add_skipped("count", what, others);

@@ -197,17 +197,17 @@ impl DistributedCall {
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or belongs to another run.
-    pub fn find_step_object(&self, depot: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
+    pub fn find_step_object(&self, run_store: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
         let Some(name) = step.object_name() else { return Ok(None) };
         let (step, fingerprint) = (step.to_string(), &self.fingerprint);
-        StepOutput::find(depot, &StepOutputId { step: &step, name: &name, fingerprint })
+        StepOutput::find_step_output(run_store, &StepOutputId { step: &step, name: &name, fingerprint })
     }
 }
 
 /// Content of the object of a labelling step, in addition to the pairs.
 #[derive(Serialize, Deserialize)]
 struct LabelStepResult {
-    shelves: Vec<DiskBucket>,
+    buckets: Vec<DiskBucket>,
 }
 
 /// Content of the object of the assembly step.
@@ -233,7 +233,7 @@ struct PlaceStepResult {
 /// Content of the object of a recruiting step, in addition to the pairs.
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
-    shelves: Vec<DiskBucket>,
+    buckets: Vec<DiskBucket>,
     /// Number of occurrences of each recruiting k-mer, by k-mer rank and sample.
     seen: Vec<u32>,
 }
@@ -301,13 +301,13 @@ impl StepRunner<'_> {
         let value = write(draft.path())?;
         let text = step.to_string();
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
-        Ok(step_output::publish(self.store, draft, &label, &value, clock.stop(&text))?)
+        Ok(step_output::publish_step_output(self.store, draft, &label, &value, clock.stop(&text))?)
     }
 
     fn open_object(&self, step: Step) -> Result<StepOutput, Error> {
         let (text, name) = (step.to_string(), step.object_name().unwrap_or_default());
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
-        Ok(StepOutput::require(self.store, &label)?)
+        Ok(StepOutput::find_required(self.store, &label)?)
     }
 
     fn read_result<T: DeserializeOwned>(&self, step: Step) -> Result<T, Error> {
@@ -335,7 +335,7 @@ impl StepRunner<'_> {
         let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
         // Only a step that counts a partition has candidates, those of this partition.
         let bases = genome_bases.map(|bases| bases / u64::from(partition.total()));
-        let tumours = self.call.samples.tumours().len();
+        let tumours = self.call.samples.tumour_names().len();
         let count_params = self.resources.count_params(params, bases, tumours, self.work_dir.to_owned());
         CountingUnit {
             lanes,
@@ -418,7 +418,7 @@ impl StepRunner<'_> {
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             let writer = group_assembly::LabelledPairWriter::create(path)?;
             self.passes(&copy).label_pairs(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
-            Ok(LabelStepResult { shelves: writer.finish_buckets()? })
+            Ok(LabelStepResult { buckets: writer.finish_buckets()? })
         })
     }
 
@@ -429,7 +429,7 @@ impl StepRunner<'_> {
             let candidates = std::mem::take(&mut counts.candidates);
             let (threads, memory) = (self.resources.threads, self.resources.available_memory() / 2);
             let k = self.call.params.k;
-            let tumours = self.call.samples.tumours().len();
+            let tumours = self.call.samples.tumour_names().len();
             let params = GroupAssemblyParams {
                 candidates,
                 num_tumours: tumours,
@@ -445,7 +445,7 @@ impl StepRunner<'_> {
             for label in self.call.steps_of_kind(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
                 let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-                if !assembler.add_shard(&file, opened.value.shelves)? {
+                if !assembler.add_shard(&file, opened.value.buckets)? {
                     let object = opened.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
                 }
@@ -468,7 +468,7 @@ impl StepRunner<'_> {
             let AssembleStepResult { mut counts, contigs: ContigAssemblyResult { mut contigs, ledger: lines } } =
                 self.read_result(assembled)?;
             let mut ledger = std::mem::take(&mut counts.ledger);
-            ledger.append(&lines);
+            ledger.append_lines(&lines);
             let genome = self.read_reference()?;
             let context = PlacementInputs {
                 genome: genome.as_ref(),
@@ -499,7 +499,7 @@ impl StepRunner<'_> {
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
-            Ok(RecruitStepResult { shelves: writer.finish_shard()?, seen: seen.counts() })
+            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.counts() })
         })
     }
 
@@ -513,7 +513,7 @@ impl StepRunner<'_> {
         self.progress.unit_started("recruited pairs of all shards", None);
         let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
-        ledger.append(&lines);
+        ledger.append_lines(&lines);
         let index = RecruitingIndex::new(wanted);
         let seen = RecruitingCounts::new(&index, self.call.samples.len());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
@@ -522,11 +522,11 @@ impl StepRunner<'_> {
         for step in self.call.steps_of_kind(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
             let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-            if !seen.add_shard_counts(&opened.value.seen) || opened.value.shelves.len() != writer.num_buckets() {
+            if !seen.add_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
             }
-            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.shelves)?);
+            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.buckets)?);
             fetched.push(opened.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());

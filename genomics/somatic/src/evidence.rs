@@ -67,7 +67,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Molecules of the contig's pairs.
-    pub fn molecules(&self) -> &MoleculeAssignment {
+    pub fn molecule_assignment(&self) -> &MoleculeAssignment {
         &self.molecules
     }
 

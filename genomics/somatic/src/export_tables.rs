@@ -69,7 +69,7 @@ pub fn build_maf_table(records: &[VcfRecord], genome: &Reference, samples: &Samp
         let one = [TumourSupport { support: genotype.tumour, has: true }];
         let tumours = if genotype.tumours.is_empty() { &one } else { &genotype.tumours[..] };
         let counts = |s: &AlleleSupport| format!("{}\t{}\t{}", s.depth(), s.reference, s.alternative);
-        for (name, own) in samples.tumours().iter().zip(tumours).filter(|(_, own)| own.has) {
+        for (name, own) in samples.tumour_names().iter().zip(tumours).filter(|(_, own)| own.has) {
             let (chrom, normal) = (&genome.contigs[record.chrom].name, &samples.names()[0]);
             let (of_tumour, of_normal) = (counts(&own.support), counts(&genotype.normal));
             let _ = writeln!(

@@ -214,8 +214,9 @@ impl GenotypingUnit<'_> {
             targets: targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp)),
             threads: passes.threads,
         };
-        let sample_summaries =
-            (0..self.samples.tumours().len()).map(|tumour| SampleSummary::summarise_tumour(called, tumour)).collect();
+        let sample_summaries = (0..self.samples.tumour_names().len())
+            .map(|tumour| SampleSummary::summarise_tumour(called, tumour))
+            .collect();
         costs.push(clock.stop("judge"));
         Ok(FinishedCall {
             genome,

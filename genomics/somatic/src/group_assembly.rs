@@ -94,7 +94,7 @@ impl LabelledPairWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn add_pair(&self, pair: &LabelledPair) -> Result<(), Error> {
-        self.0.push(bucket_of(pair.duplicate_search_hash()), pair)
+        self.0.push_value(bucket_of(pair.duplicate_search_hash()), pair)
     }
 
     /// Flushes the file and returns its buckets.
@@ -102,7 +102,7 @@ impl LabelledPairWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn finish_buckets(self) -> Result<Vec<DiskBucket>, Error> {
-        self.0.finish()
+        self.0.finish_writing()
     }
 }
 
@@ -163,12 +163,12 @@ impl<'a> GroupAssembler<'a> {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, shelves: Vec<DiskBucket>) -> Result<bool, Error> {
-        if shelves.len() != NUM_BUCKETS {
+    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<bool, Error> {
+        if buckets.len() != NUM_BUCKETS {
             return Ok(false);
         }
-        *self.num_pairs.get_mut() += shelves.iter().map(|shelf| shelf.num_values).sum::<u64>();
-        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, shelves)?);
+        *self.num_pairs.get_mut() += buckets.iter().map(|shelf| shelf.num_values).sum::<u64>();
+        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, buckets)?);
         Ok(true)
     }
 
@@ -216,7 +216,7 @@ impl<'a> GroupAssembler<'a> {
         let molecule_counts = KmerMoleculeCounts::new(kmers, tumours);
         let counts = self.for_each_bucket(|mut all, bucket| {
             for shard in &self.shards {
-                all.append(&mut shard.read(bucket)?);
+                all.append(&mut shard.read_bucket(bucket)?);
             }
             let before = count_by_selector(&all, tumours);
             let molecules = remove_duplicates(all, &fragment_ends);
@@ -294,7 +294,7 @@ impl GroupAssemblyResult {
 
 fn put_pair(buckets: &SpillableBuckets<LabelledPair>, bucket: usize, pair: LabelledPair) -> Result<(), Error> {
     let bytes = pair.memory_bytes();
-    buckets.push(bucket, pair, bytes)
+    buckets.push_value(bucket, pair, bytes)
 }
 
 /// Groups and assembles the pairs of one bucket.

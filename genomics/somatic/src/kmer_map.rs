@@ -96,7 +96,7 @@ impl KmerMap {
         may
     }
 
-    /// The rank of a k-mer that has passed [`KmerMap::may_contain`].
+    /// The rank of a k-mer that has passed [`KmerMap::may_contain_kmer`].
     #[inline]
     pub fn rank_of_query(&self, asked: &KmerQuery) -> Option<u32> {
         self.probe_slots(asked.kmer, asked.hash)

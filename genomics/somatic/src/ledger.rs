@@ -52,7 +52,7 @@ impl Ledger {
     }
 
     /// Appends the lines of another ledger.
-    pub fn append(&mut self, other: &Ledger) {
+    pub fn append_lines(&mut self, other: &Ledger) {
         self.lines.extend_from_slice(&other.lines);
     }
 
@@ -78,7 +78,7 @@ mod tests {
         one.add_skipped("count", "copies", 0);
         two.add_produced("assemble", "groups", 7);
         two.add_skipped("assemble", "lone pairs", 3);
-        one.append(&two);
+        one.append_lines(&two);
         let mut three = Ledger::default();
         three.add_produced("panel", "known", 5);
         let mut between = one.clone();

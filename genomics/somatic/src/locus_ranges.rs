@@ -102,7 +102,7 @@ impl RecruitBuckets {
     /// # Errors
     /// The file cannot be written.
     pub fn finish_shard(self) -> Result<Vec<DiskBucket>, Error> {
-        self.buckets.finish()
+        self.buckets.finish_writing()
     }
 
     /// Number of buckets.
@@ -127,7 +127,7 @@ impl RecruitBuckets {
         let mut buckets: Vec<u32> = pair.contigs.iter().map(|&c| self.bucket_of[c as usize]).collect();
         buckets.sort_unstable();
         buckets.dedup();
-        buckets.into_iter().try_for_each(|bucket| self.buckets.push(bucket as usize, &pair))
+        buckets.into_iter().try_for_each(|bucket| self.buckets.push_value(bucket as usize, &pair))
     }
 
     /// Downsamples loci of extreme depth, merges the buckets of `shards` into these, and sorts each bucket.
@@ -145,7 +145,7 @@ impl RecruitBuckets {
         let settle = |(scratch, found): &mut _, bucket: usize| {
             let mut pairs: Vec<RecruitedPair> = buckets.take_bucket(bucket)?;
             for shard in shards {
-                pairs.append(&mut shard.read(bucket)?);
+                pairs.append(&mut shard.read_bucket(bucket)?);
             }
             let mut first = 0;
             for pair in &mut pairs {
@@ -156,7 +156,7 @@ impl RecruitBuckets {
             }
             pairs.retain(|pair| !pair.contigs.is_empty());
             pairs.sort_unstable();
-            pairs.iter().try_for_each(|pair| buckets.push(bucket, pair))?;
+            pairs.iter().try_for_each(|pair| buckets.push_value(bucket, pair))?;
             Ok((first, pairs.iter().map(pair_memory_bytes).sum::<u64>()))
         };
         let counts = try_map_in_order(buckets.num_buckets(), threads, || (index.new_scratch(), Vec::new()), settle)?;
@@ -165,7 +165,7 @@ impl RecruitBuckets {
         Ok(RecruitedPairs {
             order,
             bucket_ends: ends,
-            buckets: buckets.finish()?,
+            buckets: buckets.finish_writing()?,
             bucket_memory_bytes: resident,
             num_pairs: pairs,
             downsampling_factors,
@@ -225,7 +225,7 @@ impl LocusRanges {
             taken += needed;
         }
         let buckets = DiskBuckets::open(FILE_DESCRIPTION, path, std::mem::take(&mut recruited.buckets))?;
-        let placements = DiskBuckets::unnamed(FILE_DESCRIPTION, work, ranges.len());
+        let placements = DiskBuckets::create_unnamed(FILE_DESCRIPTION, work, ranges.len());
         let loci = LocusRanges::loci_without_reads(contigs, &recruited);
         let mut all = LocusRanges { loci, recruited, buckets, ranges, pairs_in_memory: None, placements, threads };
         all.place_reads()?;
@@ -235,7 +235,7 @@ impl LocusRanges {
     /// Ranges for tests: all loci and the recruited pairs of their reads are in memory.
     #[cfg(test)]
     pub(crate) fn from_pairs_in_memory(loci: Vec<Locus>, pairs: Vec<RecruitedPair>) -> LocusRanges {
-        let none = || DiskBuckets::unnamed(FILE_DESCRIPTION, Path::new("/"), 0);
+        let none = || DiskBuckets::create_unnamed(FILE_DESCRIPTION, Path::new("/"), 0);
         let (order, kept) = ((0..loci.len() as u32).collect(), pairs.len() as u64);
         let recruited = RecruitedPairs {
             order,
@@ -305,7 +305,7 @@ impl LocusRanges {
                 self.placements.take_bucket::<Vec<PlacedRead>>(range)?;
                 for &c in contigs {
                     let recruits = std::mem::take(&mut self.loci[c as usize].reads);
-                    self.placements.push(range, &recruits)?;
+                    self.placements.push_value(range, &recruits)?;
                 }
             } else {
                 self.pairs_in_memory = Some(resident);
@@ -320,7 +320,7 @@ impl LocusRanges {
         let ends = &self.recruited.bucket_ends;
         let start = buckets.start.checked_sub(1).map_or(0, |before| ends[before] as usize);
         let contigs = self.recruited.order[start..ends[buckets.end - 1] as usize].to_vec();
-        let read = |(): &mut (), i: usize| self.buckets.read::<RecruitedPair>(buckets.start + i);
+        let read = |(): &mut (), i: usize| self.buckets.read_bucket::<RecruitedPair>(buckets.start + i);
         let read = try_map_in_order(buckets.len(), self.threads, || (), read)?;
         let mut pairs: Vec<RecruitedPair> = read.into_iter().flatten().collect();
         // Each bucket is sorted already, which makes this sort fast.
@@ -349,7 +349,7 @@ impl LocusRanges {
         }
         for range in 0..self.ranges.len() {
             let PairsInMemory { pairs, contigs } = self.load_range(range)?;
-            for (&c, recruits) in contigs.iter().zip(self.placements.read(range)?) {
+            for (&c, recruits) in contigs.iter().zip(self.placements.read_bucket(range)?) {
                 self.loci[c as usize].reads = recruits;
             }
             each(&mut self.loci, &contigs, &pairs)?;

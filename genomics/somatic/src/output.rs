@@ -78,7 +78,7 @@ pub fn write_vcf(
         };
         file.write_record(text.as_bytes(), Some(place))?;
     }
-    Ok(file.finish(set)?)
+    Ok(file.finish_file_and_index(set)?)
 }
 
 /// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG, with its length, the
@@ -110,7 +110,7 @@ pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut FileSet) ->
             write_bases(&mut file, &contig.seq)?;
         }
     }
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(())
 }
 
@@ -229,7 +229,7 @@ pub fn collect_supporting_pairs(
     let room = MemoryBudget::new(memory);
     let put = |buckets: &SpillableBuckets<SupportingPair>, bucket: usize, one: SupportingPair| {
         let bytes = pair_memory_bytes(&one.pair) + 64;
-        buckets.push(bucket, one, bytes)
+        buckets.push_value(bucket, one, bytes)
     };
     // A pair may occur in several ranges. Its data are merged by its number.
     let by_number = SpillableBuckets::new(WHAT, work, starts.len(), &room);
@@ -337,7 +337,7 @@ pub fn write_json(path: &Path, value: &impl Serialize, set: &mut FileSet) -> Res
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::from)?;
     file.write_all(b"\n")?;
-    set.add(file.flush_buffer()?);
+    set.add_file(file.flush_buffer()?);
     Ok(())
 }
 
@@ -459,7 +459,7 @@ mod tests {
     fn published(put: impl FnOnce(&mut FileSet) -> Result<(), Error>) -> Result<(), Error> {
         let mut set = FileSet::default();
         put(&mut set)?;
-        Ok(set.publish()?)
+        Ok(set.publish_all()?)
     }
 
     struct Written {

@@ -83,7 +83,7 @@ impl CallJob {
             k: self.params.k,
             threads: self.resources.threads,
         };
-        ledger.append(&counts.ledger);
+        ledger.append_lines(&counts.ledger);
         if let Some(tracer) = &mut tracer {
             let meter = Arc::new(ProgressCounters::default());
             watch.unit_started("why", Some(meter.clone()));
@@ -97,7 +97,7 @@ impl CallJob {
         let mut assembled = self.store.run_or_load("assemble", &mut costs, || {
             self.assemble(&passes, candidates, &counts.library_models, tracer.as_mut(), watch)
         })?;
-        ledger.append(&assembled.ledger);
+        ledger.append_lines(&assembled.ledger);
         if let Some(tracer) = &mut tracer {
             tracer.record_contigs(&assembled.contigs);
         }
@@ -123,7 +123,7 @@ impl CallJob {
                     tracer.as_mut(),
                 ))
             })?;
-        ledger.append(&lines);
+        ledger.append_lines(&lines);
         let recruited =
             self.store.run_or_load("recruit", &mut costs, || self.recruit(&passes, wanted, &contigs, watch))?;
         if copy.is_some() {
@@ -185,7 +185,7 @@ impl CallJob {
         targets: Option<&Targets>,
         watch: &dyn ProgressListener,
     ) -> Result<CallCounts, Error> {
-        let tumours = self.samples.tumours().len();
+        let tumours = self.samples.tumour_names().len();
         let params = self.resources.count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
         let min_tumour_count = self.params.min_tumour_count;
         let (lanes, samples) = (&self.lanes, &self.samples);
@@ -236,7 +236,7 @@ impl CallJob {
         // The other half is for the buckets that threads are working on, and for contigs.
         let (threads, memory, work) =
             (self.resources.threads, self.resources.available_memory() / 2, &self.store.work_folder);
-        let tumours = self.samples.tumours().len();
+        let tumours = self.samples.tumour_names().len();
         let assembler = GroupAssembler::new(GroupAssemblyParams {
             candidates,
             num_tumours: tumours,

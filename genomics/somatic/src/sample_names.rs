@@ -44,7 +44,7 @@ impl SampleNames {
     }
 
     /// Names of the tumours.
-    pub fn tumours(&self) -> &[String] {
+    pub fn tumour_names(&self) -> &[String] {
         &self.0[1..]
     }
 
@@ -60,7 +60,7 @@ impl SampleNames {
 
     /// Whether the call has more than one tumour.
     pub fn has_several_tumours(&self) -> bool {
-        self.tumours().len() > 1
+        self.tumour_names().len() > 1
     }
 
     /// The sample as messages name it: `normal`, `tumour`, or `tumour NAME` where there are several tumours.

@@ -355,7 +355,7 @@ impl TargetDepths {
     }
 
     /// Summary of the depth of a sample.
-    pub(crate) fn coverage(&self, targets: &Targets, sample: usize) -> TargetCoverage {
+    pub(crate) fn target_coverage(&self, targets: &Targets, sample: usize) -> TargetCoverage {
         let mut coverage =
             TargetCoverage { median_depth: self.median_depth(targets, sample), ..TargetCoverage::default() };
         let mut all = 0.0;
@@ -475,7 +475,7 @@ impl FinishedTargets {
             not_assessed: depths.targets.iter().filter(|depth| depth.num_markers == 0).count() as u64,
             callable_bases: (0..num_tumours).map(|tumour| depths.num_callable_bases(&targets, tumour)).collect(),
             calls_outside,
-            samples: (0..num_samples).map(|sample| depths.coverage(&targets, sample)).collect(),
+            samples: (0..num_samples).map(|sample| depths.target_coverage(&targets, sample)).collect(),
         };
         FinishedTargets { targets, depths, summary }
     }
@@ -551,7 +551,7 @@ mod tests {
         // k-mers from 2985 to 3269 have the first counts.
         assert_eq!(of(3).num_well_covered, [285, 285]);
         assert_eq!(depths.num_callable_bases(&targets, 0), 285);
-        let normal = depths.coverage(&targets, 0);
+        let normal = depths.target_coverage(&targets, 0);
         assert_eq!((normal.uncovered_targets, normal.median_depth), (2, 80.0));
         assert!((normal.mean_depth - (2.0 + 500.0 * 80.0) / 801.0).abs() < 1e-9, "{normal:?}");
         assert!((normal.uncovered_share - 300.0 / 801.0).abs() < 1e-9, "{normal:?}");

@@ -66,7 +66,7 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
         h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
     }
     // Mutect2 writes these lines, and programs that read its calls need them. Each tumour has a line.
-    for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumours())] {
+    for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumour_names())] {
         for name in names {
             let _ = writeln!(h, "##{role}_sample={name}");
         }

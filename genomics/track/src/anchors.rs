@@ -39,7 +39,7 @@ struct AnchorKmer {
 
 /// The allele that an anchor k-mer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CoveredAllele {
+pub(crate) enum CoveredAllele {
     /// Only bases next to the change, which both alleles have.
     Flank,
     /// The reference's allele.
@@ -50,7 +50,7 @@ pub enum CoveredAllele {
 
 /// Occurrence of an anchor k-mer on a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AnchorOccurrence {
+pub(crate) struct AnchorOccurrence {
     rank: u32,
     /// Index of the junction.
     pub junction: u32,
@@ -66,7 +66,7 @@ pub struct AnchorOccurrence {
 
 /// The anchor k-mers of all junctions.
 #[derive(Debug)]
-pub struct AnchorIndex {
+pub(crate) struct AnchorIndex {
     /// Lookup table of the k-mers.
     pub lookup: KmerLookup,
     /// Occurrences, sorted by rank of their k-mer.
@@ -162,7 +162,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
 }
 
 /// The distinct k-mers of all junctions whose copies in the reference must be counted, ascending.
-pub fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
+pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     for junction in junctions {
         all.extend(
@@ -180,7 +180,12 @@ pub fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
 impl AnchorIndex {
     /// Selects the anchors. `counted_kmers` are k-mers, ascending, and `copies` their numbers of occurrences in the
     /// reference.
-    pub fn select_anchors(junctions: &[TrackedJunction], k: u32, counted_kmers: &[u64], copies: &[u8]) -> AnchorIndex {
+    pub(crate) fn select_anchors(
+        junctions: &[TrackedJunction],
+        k: u32,
+        counted_kmers: &[u64],
+        copies: &[u8],
+    ) -> AnchorIndex {
         let copies = |kmer: u64| counted_kmers.binary_search(&kmer).map_or(0, |at| copies[at]);
         let mut entries: Vec<(u64, AnchorOccurrence)> = Vec::new();
         let (mut known, mut alone) = (Vec::with_capacity(junctions.len()), Vec::with_capacity(junctions.len()));
@@ -231,7 +236,7 @@ impl AnchorIndex {
     }
 
     /// The occurrences of the k-mer with a rank.
-    pub fn occurrences_of(&self, rank: u32) -> &[AnchorOccurrence] {
+    pub(crate) fn occurrences_of(&self, rank: u32) -> &[AnchorOccurrence] {
         &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
 }

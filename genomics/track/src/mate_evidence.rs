@@ -21,7 +21,8 @@ const BASES_PER_MISMATCH: u32 = 32;
 /// Beyond a junction at most one in this number of bases may differ from the supported allele: a read shifted by
 /// slippage has more mismatches.
 const BASES_PER_MISMATCH_BEYOND: u32 = 12;
-/// On the kept side at most one in this number of bases may differ.
+/// At most one in this number of bases may differ on the kept side, the side of the change from which the mate was
+/// placed.
 const BASES_PER_MISMATCH_KEPT: u32 = 8;
 /// Minimum number of good bases on either side of a junction.
 const MIN_GOOD_BASES_PER_SIDE: u32 = 6;
@@ -30,7 +31,7 @@ const MIN_KEPT_SIDE_BASES: i32 = 4;
 /// Minimum log-odds of a base or mate that counts as evidence, in hundredths of a natural logarithm.
 pub(crate) const MIN_EVIDENCE_LOG_ODDS: i32 = 200;
 /// Minimum log-odds of a molecule for an allele, in hundredths of a natural logarithm (one base of quality 26).
-pub const MIN_MOLECULE_LOG_ODDS: i32 = 700;
+pub(crate) const MIN_MOLECULE_LOG_ODDS: i32 = 700;
 /// Minimum log-odds of a molecule for an allele of a different length, in hundredths of a natural logarithm (two good
 /// bases).
 pub(crate) const MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE: i32 = 1400;
@@ -89,7 +90,7 @@ pub(crate) struct EvidenceCollector<'a> {
 
 impl<'a> EvidenceCollector<'a> {
     /// A collector of the evidence for `junctions`.
-    pub fn new(anchors: &'a AnchorIndex, junctions: &'a [TrackedJunction]) -> EvidenceCollector<'a> {
+    pub(crate) fn new(anchors: &'a AnchorIndex, junctions: &'a [TrackedJunction]) -> EvidenceCollector<'a> {
         EvidenceCollector {
             anchors,
             junctions,
@@ -114,7 +115,12 @@ impl<'a> EvidenceCollector<'a> {
     }
 
     /// Calls `each` with the evidence of a pair for each junction.
-    pub fn collect_pair_evidence(&mut self, pair: &ReadPair<'_>, sample: u8, mut each: impl FnMut(PairEvidence)) {
+    pub(crate) fn collect_pair_evidence(
+        &mut self,
+        pair: &ReadPair<'_>,
+        sample: u8,
+        mut each: impl FnMut(PairEvidence),
+    ) {
         for (i, mate) in pair.mates.iter().enumerate() {
             self.place_mate(mate.seq);
             self.mate_evidence[i].clear();

@@ -18,11 +18,11 @@ const MIN_ALLELE_MOLECULES: u32 = 3;
 
 /// Number of kinds of substitutions: 64 contexts (base before, middle base, base after) with four read bases each, on
 /// the strand of read 1.
-pub const NUM_SUBSTITUTION_KINDS: usize = 256;
+pub(crate) const NUM_SUBSTITUTION_KINDS: usize = 256;
 
 /// Kind of a substitution of `middle` by `new` (base code) between two bases, for molecules with read 1 oriented like
 /// the reference or against it. `None` next to letters that are not bases.
-pub fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
+pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
     let turned = |code: u8| if first_forward { code } else { 3 - code };
     let all = [before, middle, behind].map(dna::encode_base);
     if all.iter().any(|&code| code > 3) || new > 3 {
@@ -92,7 +92,7 @@ fn sum_log_odds(pairs: &[&PairEvidence], frame: usize) -> Option<i32> {
 
 /// Counts the molecules of one junction in one sample. For a substitution it also returns the counts of wrong bases
 /// near it.
-pub fn count_molecules(
+pub(crate) fn count_molecules(
     junction: &TrackedJunction,
     seen: &[PairEvidence],
 ) -> (MoleculeCounts, Option<FlankErrorCounts>) {

@@ -14,7 +14,7 @@ const HASHED_START_BASES: usize = 12;
 
 /// A base that differs from the reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WrongBase {
+pub(crate) struct WrongBase {
     /// Position, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
     pub position: u8,
     /// Base code.
@@ -25,7 +25,7 @@ pub struct WrongBase {
 
 /// First bases of both mates of a pair, which identify its molecule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MateStartBases {
+pub(crate) struct MateStartBases {
     bases: [u64; 2],
     lengths: [u8; 2],
     /// Key of the UMIs in the read name; 0 without.
@@ -34,7 +34,7 @@ pub struct MateStartBases {
 
 impl MateStartBases {
     /// Takes the first bases of the mates of a pair.
-    pub fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
+    pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
             // A letter that is not a base counts as A, as one of the few differences that duplicates may have.
@@ -47,7 +47,7 @@ impl MateStartBases {
 
     /// Hash that all duplicates of a molecule share unless their first bases have errors. It does not depend on the
     /// order of the mates.
-    pub fn sampling_hash(&self) -> u64 {
+    pub(crate) fn sampling_hash(&self) -> u64 {
         let start = |i: usize| {
             let length = usize::from(self.lengths[i]).min(HASHED_START_BASES);
             let bases = self.bases[i] >> (2 * (usize::from(self.lengths[i]) - length));
@@ -58,7 +58,7 @@ impl MateStartBases {
 }
 
 /// The first bases of both mates as letters.
-pub struct MateStartLetters {
+pub(crate) struct MateStartLetters {
     sample: u8,
     umi_key: u64,
     bases: [[u8; MATE_PREFIX_BP]; 2],
@@ -67,7 +67,7 @@ pub struct MateStartLetters {
 
 impl MateStartLetters {
     /// Unpacks the first bases of a pair.
-    pub fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
+    pub(crate) fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
         let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; MATE_PREFIX_BP];
@@ -97,7 +97,7 @@ impl MatePair for MateStartLetters {
 
 /// Evidence of a read pair for a junction. Ordered by content, so the order does not depend on threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PairEvidence {
+pub(crate) struct PairEvidence {
     /// Index of the junction.
     pub junction: u32,
     /// Number of the sample.
@@ -121,7 +121,7 @@ pub struct PairEvidence {
 
 /// Number of pairs of each junction and sample, counted by all threads: [junction][sample].
 #[derive(Debug)]
-pub struct JunctionDepths(Vec<Vec<AtomicU32>>);
+pub(crate) struct JunctionDepths(Vec<Vec<AtomicU32>>);
 
 fn downsampling_level(pairs: u32) -> u32 {
     (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |log| log + 1)
@@ -129,7 +129,7 @@ fn downsampling_level(pairs: u32) -> u32 {
 
 impl JunctionDepths {
     /// Zero counts.
-    pub fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
+    pub(crate) fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }
 
@@ -138,19 +138,19 @@ impl JunctionDepths {
     }
 
     /// Counts a pair, and returns whether it may be kept in the end: downsampling only becomes stricter.
-    pub fn count_pair(&self, evidence: &PairEvidence) -> bool {
+    pub(crate) fn count_pair(&self, evidence: &PairEvidence) -> bool {
         let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
     /// Whether a pair is kept after all pairs were counted.
-    pub fn keeps_pair(&self, evidence: &PairEvidence) -> bool {
+    pub(crate) fn keeps_pair(&self, evidence: &PairEvidence) -> bool {
         let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
     }
 
     /// Downsampling factor of a junction: one pair in this number is kept.
-    pub fn downsampling_factor(&self, junction: usize, sample: usize) -> u32 {
+    pub(crate) fn downsampling_factor(&self, junction: usize, sample: usize) -> u32 {
         1 << downsampling_level(self.0[junction][sample].load(Relaxed))
     }
 }

@@ -42,7 +42,7 @@ impl ReferenceWindow {
 ///
 /// # Errors
 /// The reference cannot be read.
-pub fn read_windows(
+pub(crate) fn read_windows(
     reference: &Path,
     requests: &[WindowRequest],
     meter: &ProgressCounters,

@@ -11,8 +11,8 @@ const WORKERS: usize = 64;
 
 fn main() {
     let cpus: Vec<u32> = pin::allowed_cpus().iter().collect();
-    let seats = cpus.iter().cycle().take(WORKERS).map(|&cpu| CpuSlot { cpu: Some(cpu), node: None }).collect();
-    let farm = Farm::new(seats);
+    let cpu_slots = cpus.iter().cycle().take(WORKERS).map(|&cpu| CpuSlot { cpu: Some(cpu), node: None }).collect();
+    let farm = Farm::new(cpu_slots);
     println!("{WORKERS} workers on {} CPUs, {} tasks made", cpus.len(), farm.num_allocated_tasks());
     for tasks in [TASKS / 100, TASKS / 10, TASKS] {
         let (mut read, mut next) = (0, 0);

@@ -19,12 +19,12 @@ pub enum Error<E> {
         tasks_per_worker: usize,
     },
     /// A worker cannot be pinned to its CPU.
-    #[error("worker {worker} cannot run on {seat}: {source}")]
+    #[error("worker {worker} cannot run on {cpu_slot}: {source}")]
     CannotPinWorker {
         /// Index of the worker, from 0.
         worker: usize,
         /// The CPU slot of the worker.
-        seat: CpuSlot,
+        cpu_slot: CpuSlot,
         /// Why the worker could not be pinned.
         source: placement::Error,
     },

@@ -51,8 +51,8 @@ impl Drop for StopWorkersOnDrop<'_> {
 
 impl Farm {
     /// Creates a farm with one worker per CPU slot. Several slots may have the same CPU.
-    pub fn new(seats: Vec<CpuSlot>) -> Self {
-        Farm { cpu_slots: seats, tasks_per_worker: 256, is_timed: false }
+    pub fn new(cpu_slots: Vec<CpuSlot>) -> Self {
+        Farm { cpu_slots: cpu_slots, tasks_per_worker: 256, is_timed: false }
     }
 
     /// Sets the number of task objects per worker; 256 by default.
@@ -116,13 +116,13 @@ impl Farm {
         let masters = vec![0; self.cpu_slots.len()];
         let tasks = self.num_allocated_tasks();
         let source = |task: &mut T| source(task).map(Into::into);
-        let desk = SharedSourceAndSink::new(source, sink, &posts, tasks);
+        let shared = SharedSourceAndSink::new(source, sink, &posts, tasks);
         self.start_workers_and_run(make_task, make_state, work, &posts, &masters, |mut lanes| {
             let lanes = lanes.pop().expect("there is a master");
             let ended =
-                Master::new(0, &desk, &posts[0], lanes, tasks, num_available_cpus(), self.spins_before_sleep(1))
+                Master::new(0, &shared, &posts[0], lanes, tasks, num_available_cpus(), self.spins_before_sleep(1))
                     .run_master();
-            merge_master_results(vec![ended], desk.next_task_in_order())
+            merge_master_results(vec![ended], shared.next_task_in_order())
         })
     }
 
@@ -150,25 +150,32 @@ impl Farm {
         E: Send,
         N: Into<SourceStatus>,
     {
-        let mut nodes: Vec<Option<u32>> = self.cpu_slots.iter().map(|seat| seat.node).collect();
+        let mut nodes: Vec<Option<u32>> = self.cpu_slots.iter().map(|cpu_slot| cpu_slot.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let master_of = |seat: &CpuSlot| nodes.binary_search(&seat.node).expect("every seat's node is listed");
+        let master_of =
+            |cpu_slot: &CpuSlot| nodes.binary_search(&cpu_slot.node).expect("the node of every CPU slot is listed");
         let masters: Vec<usize> = self.cpu_slots.iter().map(master_of).collect();
         let posts: Vec<MasterSleeper> = nodes.iter().map(|_| MasterSleeper::default()).collect();
         let cpus_of: Vec<IdSet> = nodes
             .iter()
-            .map(|node| self.cpu_slots.iter().filter(|seat| seat.node == *node).filter_map(|seat| seat.cpu).collect())
+            .map(|node| {
+                self.cpu_slots
+                    .iter()
+                    .filter(|cpu_slot| cpu_slot.node == *node)
+                    .filter_map(|cpu_slot| cpu_slot.cpu)
+                    .collect()
+            })
             .collect();
         let tasks = self.num_allocated_tasks();
         let source = |task: &mut T| source(task).map(Into::into);
-        let desk = SharedSourceAndSink::new(source, sink, &posts, tasks);
+        let shared = SharedSourceAndSink::new(source, sink, &posts, tasks);
         let (cpus, spins) = (num_available_cpus(), self.spins_before_sleep(posts.len()));
         self.start_workers_and_run(make_task, make_state, work, &posts, &masters, |lanes| {
-            let master = |me: usize, lanes| {
+            let master = |index: usize, lanes| {
                 // The workers are pinned to these CPUs already, so pinning cannot fail.
-                let _pinned = (!cpus_of[me].is_empty()).then(|| pin::pin_to_cpus(&cpus_of[me]));
-                Master::new(me, &desk, &posts[me], lanes, tasks, cpus, spins).run_master()
+                let _pinned = (!cpus_of[index].is_empty()).then(|| pin::pin_to_cpus(&cpus_of[index]));
+                Master::new(index, &shared, &posts[index], lanes, tasks, cpus, spins).run_master()
             };
             let ended = thread::scope(|scope| {
                 let mut lanes = lanes.into_iter();
@@ -181,7 +188,7 @@ impl Farm {
                 }
                 ended
             });
-            merge_master_results(ended, desk.next_task_in_order())
+            merge_master_results(ended, shared.next_task_in_order())
         })
     }
 
@@ -210,14 +217,14 @@ impl Farm {
             let (sender, ready) = mpsc::channel();
             let mut lane_of = vec![0; posts.len()];
             let mut workers = Vec::with_capacity(self.cpu_slots.len());
-            for (worker, (&seat, wire)) in self.cpu_slots.iter().zip(&wires).enumerate() {
+            for (worker, (&cpu_slot, signals)) in self.cpu_slots.iter().zip(&wires).enumerate() {
                 let master = master_of[worker];
                 let bench = Worker {
                     worker,
                     index_at_master: lane_of[master],
-                    cpu_slot: seat,
+                    cpu_slot,
                     num_tasks: self.tasks_per_worker,
-                    signals: wire,
+                    signals: signals,
                     master: &posts[master].0,
                     spins_before_sleep: self.spins_before_sleep(posts.len()),
                     is_timed: self.is_timed,

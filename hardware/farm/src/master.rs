@@ -36,7 +36,12 @@ pub(crate) struct WorkerConnection<'a, T, E> {
 
 impl<'a, T, E> WorkerConnection<'a, T, E> {
     /// Creates the connection to a worker that has started.
-    pub(crate) fn new(worker: usize, seat: CpuSlot, ready: StartedWorker<T, E>, wire: &'a WorkerSignals) -> Self {
+    pub(crate) fn new(
+        worker: usize,
+        cpu_slot: CpuSlot,
+        ready: StartedWorker<T, E>,
+        signals: &'a WorkerSignals,
+    ) -> Self {
         let StartedWorker { task_ring: out, result_ring: back, tasks: free } = ready;
         WorkerConnection {
             task_ring: out,
@@ -47,8 +52,8 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
             wake_at_results: 0,
             max_tasks_at_worker: 0,
             worker,
-            cpu_slot: seat,
-            signals: wire,
+            cpu_slot,
+            signals: signals,
         }
     }
 
@@ -109,11 +114,11 @@ where
     I: FnMut(&mut T) -> Result<SourceStatus, E>,
     O: FnMut(&mut T) -> Result<(), E>,
 {
-    /// Creates master `me` with its workers. `tasks` is the number of task objects of all masters; `cpus` is the
+    /// Creates the master with index `me` and its workers. `tasks` is the number of task objects of all masters; `cpus` is the
     /// number of CPUs that the process can use.
     pub(crate) fn new(
         me: usize,
-        desk: &'a SharedSourceAndSink<'a, I, O>,
+        shared: &'a SharedSourceAndSink<'a, I, O>,
         post: &'a MasterSleeper,
         lanes: Vec<WorkerConnection<'a, T, E>>,
         tasks: usize,
@@ -125,7 +130,7 @@ where
         let pace = TaskGranularity::new(lanes.len().min(cpus), lanes.first().map_or(1, |lane| lane.free_tasks.len()));
         Master {
             index: me,
-            shared: desk,
+            shared,
             sleeper: post,
             workers: lanes,
             reorder_buffer: window,
@@ -192,8 +197,8 @@ where
         if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());
         }
-        let Master { shared: desk, reorder_buffer: window, workers: lanes, .. } = self;
-        desk.pass_results_to_sink(self.index, |sink, first| {
+        let Master { shared, reorder_buffer: window, workers: lanes, .. } = self;
+        shared.pass_results_to_sink(self.index, |sink, first| {
             let mut next = first;
             while next < first + MAX_TASKS_PER_BURST as u64
                 && let Some(mut job) = window.remove(next)
@@ -216,18 +221,18 @@ where
         if !self.can_read() {
             return;
         }
-        let (me, desk) = (self.index, self.shared);
+        let (me, shared) = (self.index, self.shared);
         if self.pace.update_from_results(self.num_results) {
             self.update_task_limits();
         }
         // If another master is reading, this master can pass on results in the meantime.
-        let _ = desk.try_read_tasks(me, |input| {
+        let _ = shared.try_read_tasks(me, |input| {
             let mut room = MAX_TASKS_PER_BURST;
             // The results that the source has seen include at least all before this one.
-            let next = desk.next_task_in_order();
+            let next = shared.next_task_in_order();
             while room > 0
-                && !desk.has_source_ended()
-                && !desk.is_source_waiting()
+                && !shared.has_source_ended()
+                && !shared.is_source_waiting()
                 && let Some(lane) = self.least_loaded_worker()
             {
                 let share = self.pace.tasks_per_handover();
@@ -236,7 +241,7 @@ where
                         break;
                     }
                 }
-                self.workers[lane].signals.sleeper.wake();
+                self.workers[lane].signals.sleeper.wake_thread();
                 room = room.saturating_sub(share);
             }
         });

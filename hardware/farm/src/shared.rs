@@ -51,19 +51,19 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         }
     }
 
-    /// Lets master `me` read tasks through `read`, unless another master is reading; then returns `None`. `read` must
-    /// report each task to [`Self::record_read`].
-    pub(crate) fn try_read_tasks<R>(&self, me: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
+    /// Lets master `master` read tasks through `read`, unless another master is reading; then returns `None`. `read` must
+    /// report each task to [`Self::record_task_read`].
+    pub(crate) fn try_read_tasks<R>(&self, master: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
         let result = self.input.try_lock_and_run(read);
         if result.is_some() {
-            self.wake_others(me);
+            self.wake_others(master);
         }
         result
     }
 
-    /// Records that master `me` has read task `number`.
-    pub(crate) fn record_task_read(&self, me: usize, number: u64) {
-        self.reader_of_task[self.ring_index(number)].store(me as u64, Ordering::Relaxed);
+    /// Records that master `master` has read task `number`.
+    pub(crate) fn record_task_read(&self, master: usize, number: u64) {
+        self.reader_of_task[self.ring_index(number)].store(master as u64, Ordering::Relaxed);
         self.tasks_read.store(number + 1, Ordering::Release);
     }
 
@@ -83,12 +83,12 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         read.then(|| self.reader_of_task[self.ring_index(number)].load(Ordering::Relaxed) as usize)
     }
 
-    /// Lets master `me` pass results to the sink. It must hold the result of the next task in order. `pass_results`
+    /// Lets master `master` pass results to the sink. It must hold the result of the next task in order. `pass_results`
     /// gets the sink and the number of that task, and returns the number of the task after the last one passed. No
     /// two masters can hold the next task, so the sink is never in use.
     pub(crate) fn pass_results_to_sink<E>(
         &self,
-        me: usize,
+        master: usize,
         pass_results: impl FnOnce(&mut O, u64) -> Result<u64, E>,
     ) -> Result<(), E> {
         let next = self.next_task_in_order();
@@ -100,9 +100,9 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
             // it sleeps. The same holds for the master that reads when the source waited for this result.
             fence(Ordering::SeqCst);
             if (next..after).contains(&self.source_waits_for_task.load(Ordering::Relaxed)) {
-                self.wake_others(me);
-            } else if let Some(other) = self.master_that_read_task(after).filter(|&other| other != me) {
-                self.master_sleepers[other].0.wake();
+                self.wake_others(master);
+            } else if let Some(other) = self.master_that_read_task(after).filter(|&other| other != master) {
+                self.master_sleepers[other].0.wake_thread();
             }
         }
         Ok(())
@@ -124,9 +124,9 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Stops reading in all masters.
-    pub(crate) fn end_reading(&self, me: usize) {
+    pub(crate) fn end_reading(&self, master: usize) {
         self.has_ended.store(true, Ordering::Release);
-        self.wake_others(me);
+        self.wake_others(master);
     }
 
     /// Whether all masters are to stop at once.
@@ -135,15 +135,15 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Stops all masters at once.
-    pub(crate) fn abort_masters(&self, me: usize) {
+    pub(crate) fn abort_masters(&self, master: usize) {
         self.is_aborted.store(true, Ordering::Relaxed);
-        self.wake_others(me);
+        self.wake_others(master);
     }
 
-    fn wake_others(&self, me: usize) {
+    fn wake_others(&self, master: usize) {
         for (other, post) in self.master_sleepers.iter().enumerate() {
-            if other != me {
-                post.0.wake();
+            if other != master {
+                post.0.wake_thread();
             }
         }
     }

@@ -16,7 +16,7 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps until [`Self::wake`] is called, but not if `ready` returns true. Returns whether the thread slept. May
+    /// Sleeps until [`Self::wake_thread`] is called, but not if `ready` returns true. Returns whether the thread slept. May
     /// only be called by one thread.
     pub(crate) fn sleep_unless(&self, ready: impl FnOnce() -> bool) -> bool {
         self.thread.get_or_init(current);
@@ -34,12 +34,12 @@ impl Sleeper {
     }
 
     /// Wakes the thread if it sleeps. Call it after publishing the data that the thread waits for.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn wake_thread(&self) {
         fence(Ordering::SeqCst);
         self.wake_after_fence();
     }
 
-    /// Like [`Self::wake`], for callers that have executed a sequentially consistent fence. Returns whether the
+    /// Like [`Self::wake_thread`], for callers that have executed a sequentially consistent fence. Returns whether the
     /// thread slept.
     fn wake_after_fence(&self) -> bool {
         let mine = self.asleep.load(Ordering::Relaxed)

@@ -30,12 +30,12 @@ pub(crate) struct TaskGranularity {
 }
 
 impl TaskGranularity {
-    /// Creates the measurement for `abreast` workers that run at the same time, with `tasks_per_worker` task objects
+    /// Creates the measurement for `concurrent_workers` workers that run at the same time, with `tasks_per_worker` task objects
     /// each.
-    pub(crate) fn new(abreast: usize, tasks_per_worker: usize) -> Self {
-        let (abreast, tasks) = (abreast as u32, tasks_per_worker);
+    pub(crate) fn new(concurrent_workers: usize, tasks_per_worker: usize) -> Self {
+        let (concurrent_workers, tasks) = (concurrent_workers as u32, tasks_per_worker);
         TaskGranularity {
-            parallel_workers: abreast,
+            parallel_workers: concurrent_workers,
             tasks_per_worker: tasks,
             last_measurement: Instant::now(),
             results_at_last_measurement: 0,

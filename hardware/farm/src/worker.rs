@@ -49,7 +49,7 @@ impl WorkerSignals {
     /// Makes the worker end after its current task, and wakes it if it sleeps.
     pub(crate) fn request_stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        self.sleeper.wake();
+        self.sleeper.wake_thread();
     }
 
     /// Whether a task of this worker failed. After a panic the worker returns no more results, so the master must not
@@ -117,12 +117,12 @@ impl Worker<'_> {
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
         ready: impl FnOnce(Result<StartedWorker<T, E>, Error<E>>),
     ) -> WorkerSummary {
-        let Worker { worker, cpu_slot: seat, .. } = *self;
+        let Worker { worker, cpu_slot, .. } = *self;
         // Dropped at the end of the thread. The farm owns the thread, so its affinity does not matter afterwards.
-        let _pinned = match seat.cpu.map(pin::pin_to_cpu).transpose() {
+        let _pinned = match cpu_slot.cpu.map(pin::pin_to_cpu).transpose() {
             Ok(pinned) => pinned,
             Err(source) => {
-                ready(Err(Error::CannotPinWorker { worker, seat, source }));
+                ready(Err(Error::CannotPinWorker { worker, cpu_slot, source }));
                 return self.summarize(0, None, 0);
             }
         };
@@ -191,7 +191,7 @@ impl Worker<'_> {
             self.signals.master_waker.wake_if_due(tasks, self.master);
             if failed {
                 self.signals.has_failed.store(true, Ordering::Relaxed);
-                self.master.wake();
+                self.master.wake_thread();
             }
             // A panic may leave the state inconsistent: no further task may use it.
             if panicked {

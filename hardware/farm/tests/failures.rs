@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{seats, seats_on};
+use common::{cpu_slots, seats_on};
 use genuma_farm::{CpuSlot, Error, Farm, FarmStage, FarmSummary};
 
 /// Which stage fails, and for which task.
@@ -62,7 +62,7 @@ fn farms() -> Vec<(Farm, bool)> {
     let mut farms = Vec::new();
     for tasks_per_worker in [1, 3, 64] {
         for workers in [1, 4] {
-            farms.push((Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker), false));
+            farms.push((Farm::new(cpu_slots(workers)).with_tasks_per_worker(tasks_per_worker), false));
         }
         farms.push((Farm::new(seats_on(5, 3)).with_tasks_per_worker(tasks_per_worker), true));
     }
@@ -135,23 +135,23 @@ fn making(
     make_task: impl Fn(&CpuSlot) -> u64 + Sync,
     make_state: impl Fn(&CpuSlot) -> Result<(), String> + Sync,
 ) -> String {
-    let seats = (0..3).map(|node| CpuSlot { cpu: None, node: Some(node) }).collect();
-    let result = Farm::new(seats).run_tasks(make_task, make_state, |_| Ok(true), |(), _| Ok(()), |_| Ok(()));
+    let cpu_slots = (0..3).map(|node| CpuSlot { cpu: None, node: Some(node) }).collect();
+    let result = Farm::new(cpu_slots).run_tasks(make_task, make_state, |_| Ok(true), |(), _| Ok(()), |_| Ok(()));
     result.expect_err("nothing is made").to_string()
 }
 
 #[test]
 fn faults_of_making_are_the_first_workers() {
-    let second = |seat: &CpuSlot| seat.node >= Some(1);
-    let state = |seat: &CpuSlot| if second(seat) { Err("no index".to_owned()) } else { Ok(()) };
+    let second = |cpu_slot: &CpuSlot| cpu_slot.node >= Some(1);
+    let state = |cpu_slot: &CpuSlot| if second(cpu_slot) { Err("no index".to_owned()) } else { Ok(()) };
     assert_eq!(making(|_| 0, state), "making the state of worker 1: no index");
-    let state = |seat: &CpuSlot| {
-        assert!(!second(seat), "no memory");
+    let state = |cpu_slot: &CpuSlot| {
+        assert!(!second(cpu_slot), "no memory");
         Ok(())
     };
     assert_eq!(making(|_| 0, state), "making the state of worker 1: panicked: no memory");
-    let task = |seat: &CpuSlot| {
-        assert!(!second(seat), "no memory");
+    let task = |cpu_slot: &CpuSlot| {
+        assert!(!second(cpu_slot), "no memory");
         0
     };
     assert_eq!(making(task, |_| Ok(())), "making the tasks of worker 1: panicked: no memory");
@@ -159,10 +159,10 @@ fn faults_of_making_are_the_first_workers() {
 
 #[test]
 fn a_cpu_that_may_not_be_used() {
-    let mut seats = seats(2);
-    seats[1] = CpuSlot { cpu: Some(60_000), node: Some(7) };
+    let mut cpu_slots = cpu_slots(2);
+    cpu_slots[1] = CpuSlot { cpu: Some(60_000), node: Some(7) };
     for masters in [false, true] {
-        let (result, handed_on) = run(&Farm::new(seats.clone()), masters, 10, &[]);
+        let (result, handed_on) = run(&Farm::new(cpu_slots.clone()), masters, 10, &[]);
         let message = result.expect_err("there is no such CPU").to_string();
         assert!(
             message
@@ -175,7 +175,7 @@ fn a_cpu_that_may_not_be_used() {
 
 #[test]
 fn a_farm_of_nothing() {
-    for farm in [Farm::new(Vec::new()), Farm::new(seats(2)).with_tasks_per_worker(0)] {
+    for farm in [Farm::new(Vec::new()), Farm::new(cpu_slots(2)).with_tasks_per_worker(0)] {
         for masters in [false, true] {
             let (result, _) = run(&farm, masters, 10, &[]);
             assert!(matches!(result, Err(Error::NoWorkersOrTasks { .. })), "{farm:?}");

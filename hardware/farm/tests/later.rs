@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{mix, seats, seats_on, toil};
+use common::{cpu_slots, mix, seats_on, toil};
 use genuma_farm::{Error, Farm, FarmSummary, SourceStatus};
 
 /// Farms of one and of three masters, with few and many tasks.
@@ -12,7 +12,7 @@ fn farms() -> Vec<(Farm, bool)> {
     let mut farms = Vec::new();
     for tasks_per_worker in [1, 2, 64] {
         for workers in [1, 2, 5] {
-            farms.push((Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker), false));
+            farms.push((Farm::new(cpu_slots(workers)).with_tasks_per_worker(tasks_per_worker), false));
         }
         farms.push((Farm::new(seats_on(5, 3)).with_tasks_per_worker(tasks_per_worker), true));
     }

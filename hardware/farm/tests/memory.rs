@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use common::{seats, seats_on, toil};
+use common::{cpu_slots, seats_on, toil};
 use genuma_farm::{CpuSlot, Error, Farm, allocate_touched_buffer};
 
 struct Counting;
@@ -128,7 +128,7 @@ fn ten_times_the_input_takes_no_more_memory_and_no_more_allocations() {
 #[test]
 fn sixty_four_workers_on_the_cpus_there_are() {
     let _alone = ONE_AT_A_TIME.lock();
-    let farm = Farm::new(seats(64)).with_tasks_per_worker(16);
+    let farm = Farm::new(cpu_slots(64)).with_tasks_per_worker(16);
     let short = cost(&farm, false, 10_000, None);
     let long = cost(&farm, false, 10_000_000, None);
     assert!(long.peak <= short.peak + 100_000, "{short:?} {long:?}");

@@ -39,7 +39,7 @@ fn a_sleeper_misses_nothing() {
             for _ in 0..2 {
                 // As a ring does it.
                 other.brought.fetch_add(1, Ordering::Release);
-                other.sleeper.wake();
+                other.sleeper.wake_thread();
             }
         });
         for wanted in 1..=2 {
@@ -72,9 +72,9 @@ fn a_sleeper_hears_of_the_end() {
             }
         });
         meeting.brought.fetch_add(1, Ordering::Release);
-        meeting.sleeper.wake();
+        meeting.sleeper.wake_thread();
         meeting.stop.store(true, Ordering::Relaxed);
-        meeting.sleeper.wake();
+        meeting.sleeper.wake_thread();
         worker.join().expect("no panic");
     });
 }
@@ -145,7 +145,7 @@ fn a_turn_that_was_taken_is_heard_of_when_free() {
         let other = Arc::clone(&shared);
         let holder = thread::spawn(move || {
             if other.0.try_lock_and_run(|()| ()).is_some() {
-                other.1.wake();
+                other.1.wake_thread();
             }
         });
         while shared.0.try_lock_and_run(|()| ()).is_none() {

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{mix, seats, seats_on, toil};
+use common::{cpu_slots, mix, seats_on, toil};
 use genuma_farm::{CpuSlot, Farm, FarmSummary};
 
 /// A task with its result.
@@ -59,7 +59,7 @@ fn check(farm: &Farm, tasks: u64, seed: u64, masters: bool) -> FarmSummary {
 fn every_size_of_farm_and_input() {
     for workers in [1, 2, 3, 7] {
         for tasks_per_worker in [1, 2, 5, 64] {
-            let farm = Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker);
+            let farm = Farm::new(cpu_slots(workers)).with_tasks_per_worker(tasks_per_worker);
             for tasks in [0, 1, 2, 3, 64, 1000] {
                 check(&farm, tasks, 1, false);
             }
@@ -88,10 +88,10 @@ fn seats_without_a_cpu() {
 
 #[test]
 fn workers_run_where_their_seats_are() {
-    let seats = seats(4);
-    let summary = check(&Farm::new(seats.clone()).with_task_timing(true), 5000, 4, false);
-    for (seat, worker) in seats.iter().zip(&summary.workers) {
-        assert_eq!((Some(worker.cpu), &worker.cpu_slot), (seat.cpu, seat));
+    let cpu_slots = cpu_slots(4);
+    let summary = check(&Farm::new(cpu_slots.clone()).with_task_timing(true), 5000, 4, false);
+    for (cpu_slot, worker) in cpu_slots.iter().zip(&summary.workers) {
+        assert_eq!((Some(worker.cpu), &worker.cpu_slot), (cpu_slot.cpu, cpu_slot));
         assert!(worker.busy_time.is_some_and(|busy| !busy.is_zero()) || worker.tasks == 0);
     }
 }
@@ -101,7 +101,7 @@ fn random_lengths_under_many_seeds() {
     for seed in 0..20 {
         let workers = 1 + seed as usize % 5;
         let tasks_per_worker = 1 + mix(seed) as usize % 40;
-        check(&Farm::new(seats(workers)).with_tasks_per_worker(tasks_per_worker), 5000, seed, false);
+        check(&Farm::new(cpu_slots(workers)).with_tasks_per_worker(tasks_per_worker), 5000, seed, false);
         check(&Farm::new(seats_on(workers, 2.min(workers))).with_tasks_per_worker(tasks_per_worker), 5000, seed, true);
     }
 }
@@ -137,7 +137,7 @@ fn a_state_for_each_worker() {
     let made = AtomicU64::new(0);
     let mut numbers = 0..1000_u64;
     let mut seen = [0_u64; 3];
-    Farm::new(seats(3))
+    Farm::new(cpu_slots(3))
         .run_tasks(
             |_| (0, 0),
             |_| Ok((made.fetch_add(1, Ordering::Relaxed), 0)),

@@ -48,8 +48,8 @@ fn smt() -> Vec<(u32, u32, u32, &'static [u32])> {
     ]
 }
 
-fn cpus(seats: &[CpuSlot]) -> Vec<u32> {
-    seats.iter().map(|seat| seat.cpu.expect("a CPU")).collect()
+fn cpus(cpu_slots: &[CpuSlot]) -> Vec<u32> {
+    cpu_slots.iter().map(|cpu_slot| cpu_slot.cpu.expect("a CPU")).collect()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn nodes_in_turn_and_cores_before_their_second_threads() {
     let topology = machine(&smt(), "0-7");
     let all = assign_cpu_slots(&topology, 8);
     assert_eq!(cpus(&all), [0, 2, 1, 3, 4, 6, 5, 7]);
-    assert_eq!(all.iter().map(|seat| seat.node.expect("a node")).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 0, 1]);
+    assert_eq!(all.iter().map(|cpu_slot| cpu_slot.node.expect("a node")).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(assign_cpu_slots(&topology, 3), all[..3]);
     assert!(assign_cpu_slots(&topology, 0).is_empty());
 }

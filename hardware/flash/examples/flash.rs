@@ -70,7 +70,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
     let entries = table.len();
     let look_up = |thread: u64| -> Result<(u64, u64)> {
         let mut reader = table.new_reader(depth)?;
-        let (mut keys, mut answers, mut calls) = (Vec::new(), LookupResults::new(), 0);
+        let (mut keys, mut results, mut calls) = (Vec::new(), LookupResults::new(), 0);
         let begin = Instant::now();
         // The first number of each call distinguishes calls and threads.
         let start = mix(begin.elapsed().as_nanos() as u64 + (thread << 40));
@@ -78,13 +78,13 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
             let numbers: Vec<u64> = (0..BATCH as u64).map(|i| mix(start + (calls << 24) + i) % entries).collect();
             keys.clear();
             keys.extend(numbers.iter().map(|&number| key(number, entries)));
-            reader.get_many(&keys, &mut answers)?;
-            for (&number, answer) in numbers.iter().zip(answers.iter()).step_by(64) {
+            reader.get_many(&keys, &mut results)?;
+            for (&number, answer) in numbers.iter().zip(results.iter()).step_by(64) {
                 ensure!(answer == Some(&value(number)[..]), "entry {number} is wrong");
             }
             calls += 1;
         }
-        Ok((calls * BATCH as u64, reader.counts().pages_read))
+        Ok((calls * BATCH as u64, reader.lookup_counts().pages_read))
     };
     let (before, begin) = (cpu()?, Instant::now());
     let done: Vec<_> = std::thread::scope(|scope| {
@@ -106,12 +106,15 @@ fn absent(path: &str, count: u64) -> Result<()> {
     let table = Table::open(path, &TableOptions::default())?;
     let mut reader = table.new_reader(128)?;
     let keys: Vec<u64> = (0..count).map(|i| key(mix(i) % table.len(), table.len()) | 1).collect();
-    let mut answers = LookupResults::new();
+    let mut results = LookupResults::new();
     for keys in keys.chunks(BATCH) {
-        reader.get_many(keys, &mut answers)?;
-        ensure!(answers.iter().all(|answer| answer.is_none()), "an absent key was found");
+        reader.get_many(keys, &mut results)?;
+        ensure!(results.iter().all(|answer| answer.is_none()), "an absent key was found");
     }
-    println!("{:.3} % of {count} absent keys read a page", reader.counts().pages_read as f64 * 100.0 / count as f64);
+    println!(
+        "{:.3} % of {count} absent keys read a page",
+        reader.lookup_counts().pages_read as f64 * 100.0 / count as f64
+    );
     Ok(())
 }
 
@@ -124,16 +127,16 @@ fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
     let table = Table::open(path, &TableOptions { access: PageAccess::Memory, ..TableOptions::default() })?;
     println!("{:?}", table.memory_bytes_by_part());
     let mut reader = table.new_reader(1)?;
-    let mut answers = LookupResults::new();
+    let mut results = LookupResults::new();
     for (name, odd) in [("absent", 1), ("present", 0)] {
         for _ in 0..3 {
             let mut spent = Duration::ZERO;
             for first in (0..count).step_by(1 << 20) {
                 let keys: Vec<u64> = (first..first + (1 << 20)).map(|i| key(mix(i) % entries, entries) | odd).collect();
                 let before = Instant::now();
-                reader.get_many(&keys, &mut answers)?;
+                reader.get_many(&keys, &mut results)?;
                 spent += before.elapsed();
-                ensure!(answers.iter().all(|answer| answer.is_some() == (odd == 0)), "an answer is wrong");
+                ensure!(results.iter().all(|answer| answer.is_some() == (odd == 0)), "an answer is wrong");
             }
             println!("{name} {:.1} ns", spent.as_nanos() as f64 / count.next_multiple_of(1 << 20) as f64);
         }

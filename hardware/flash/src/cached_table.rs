@@ -162,12 +162,12 @@ impl<'t> CachedTable<'t> {
         keys: &[u64],
         threads: usize,
         depth: usize,
-        answers: &mut LookupResults,
+        results: &mut LookupResults,
     ) -> Result<(), Error> {
         if self.cache.keys.is_empty() {
-            return self.table.get_many(keys, threads, depth, answers);
+            return self.table.get_many(keys, threads, depth, results);
         }
-        let mut room = answers.reset_for_keys(keys.len(), self.table.value_bytes());
+        let mut room = results.reset_for_keys(keys.len(), self.table.value_bytes());
         self.missed_keys.clear();
         self.missed_numbers.clear();
         let mut sets = [0; PREFETCH_KEYS];

@@ -48,7 +48,7 @@ impl SharedBufferQueue<'_> {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn allocate_write_buffer() -> Result<PlacedSlice<Page>, placement::Error> {
+    pub(crate) fn allocate_write_buffer() -> Result<PlacedSlice<Page>, placement::Error> {
         PlacedSlice::new_zeroed(
             PAGES_PER_WRITE,
             &MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base },
@@ -57,7 +57,7 @@ impl SharedBufferQueue<'_> {
 
     /// Queues the first `full` pages of a buffer for writing at page `first`, and replaces the buffer by another one
     /// with undefined content. Returns false if the writer thread has ended.
-    pub fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
+    pub(crate) fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
         let Ok(next) = self.empty_buffers.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
         let buffer = std::mem::replace(buffer, next);
         self.full_buffers.send(FullBuffer { buffer, num_pages: full, first_page: first }).is_ok()
@@ -106,13 +106,13 @@ impl Drop for WriterThread {
 
 impl TableFileWriter {
     /// Memory of all buffers in bytes.
-    pub const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
+    pub(crate) const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
 
     /// Creates the partial file of the future table `path`, in the same folder.
     ///
     /// # Errors
     /// There is no memory, or the file cannot be created.
-    pub fn create(path: &Path) -> Result<TableFileWriter, Error> {
+    pub(crate) fn create(path: &Path) -> Result<TableFileWriter, Error> {
         let failed = |source| Error::Write { path: path.to_path_buf(), source };
         let partial = PartialFile::create(path)?;
         let no_file = || failed(io::Error::other("a table has to be a file, not a pipe or a device"));
@@ -151,13 +151,13 @@ impl TableFileWriter {
     }
 
     /// Path of the finished table.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.partial.path()
     }
 
     /// The page that is being filled, initially zero.
     #[inline]
-    pub fn current_page(&mut self) -> &mut Page {
+    pub(crate) fn current_page(&mut self) -> &mut Page {
         &mut self.buffer[self.num_full_pages]
     }
 
@@ -198,7 +198,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub fn share_writer_thread(&mut self) -> Result<SharedBufferQueue<'_>, Error> {
+    pub(crate) fn share_writer_thread(&mut self) -> Result<SharedBufferQueue<'_>, Error> {
         self.write_full_pages()?;
         match &self.writer_thread.full_buffers {
             Some(pieces) => Ok(SharedBufferQueue {
@@ -214,7 +214,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing failed, here or in the other threads.
-    pub fn skip_pages_of_other_threads(&mut self, pages: u64, refused: bool) -> Result<(), Error> {
+    pub(crate) fn skip_pages_of_other_threads(&mut self, pages: u64, refused: bool) -> Result<(), Error> {
         self.first_page += pages;
         if refused {
             Err(self.join_writer_thread().err().unwrap_or_else(|| self.earlier_write_error()))
@@ -231,7 +231,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub fn reopen_for_reading(&mut self) -> Result<File, Error> {
+    pub(crate) fn reopen_for_reading(&mut self) -> Result<File, Error> {
         // A buffer comes back when it has been written. When all have been queued, all pages before them are written.
         for _ in 0..NUM_BUFFERS {
             self.write_full_pages()?;
@@ -241,7 +241,7 @@ impl TableFileWriter {
     }
 
     /// Begins a section at the next page.
-    pub fn begin_section(&self) -> OpenSection {
+    pub(crate) fn begin_section(&self) -> OpenSection {
         OpenSection {
             offset: self.current_page_number() * PAGE_BYTES as u64,
             bytes: 0,
@@ -253,7 +253,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub fn append_to_section(&mut self, part: &mut OpenSection, mut bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn append_to_section(&mut self, part: &mut OpenSection, mut bytes: &[u8]) -> Result<(), Error> {
         part.checksum.add_bytes(bytes);
         while !bytes.is_empty() {
             let at = part.bytes as usize % PAGE_BYTES;
@@ -283,7 +283,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub fn write_section(&mut self, pieces: &[&[u8]]) -> Result<FileSection, Error> {
+    pub(crate) fn write_section(&mut self, pieces: &[&[u8]]) -> Result<FileSection, Error> {
         let mut part = self.begin_section();
         pieces.iter().try_for_each(|bytes| self.append_to_section(&mut part, bytes))?;
         self.end_section(&part)
@@ -293,7 +293,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub fn finish_with_header(mut self, header: &Page) -> Result<PartialFile, Error> {
+    pub(crate) fn finish_with_header(mut self, header: &Page) -> Result<PartialFile, Error> {
         self.write_full_pages()?;
         let file = self.join_writer_thread()?;
         self.buffer[0] = *header;

@@ -16,12 +16,12 @@ use genuma_machine::processor::{prefetch, run_with_widest_simd};
 
 use crate::hash::{hash_key, map_hash_to_range};
 
-pub use filter_layout::FilterLayout;
+pub(crate) use filter_layout::FilterLayout;
 
 /// Number of pages per group.
-pub const PAGES_PER_FILTER_GROUP: u64 = 64;
+pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
 /// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
-pub const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
+pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
 /// 64-bit words per block.
 const WORDS_PER_BLOCK: usize = 8;
 /// Number of hash bits that select one bit of a word.
@@ -32,7 +32,7 @@ const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A block of the filter: one cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub struct BloomBlock([u64; WORDS_PER_BLOCK]);
+pub(crate) struct BloomBlock([u64; WORDS_PER_BLOCK]);
 
 impl BloomBlock {
     /// Index of the bit in word number `word`, from consecutive hash bits, the highest first.
@@ -80,25 +80,25 @@ pub(crate) struct FilterGroups {
 impl FilterGroups {
     /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages
     /// in memory, as many as fit in `bytes` bytes.
-    pub fn new(most: FilterLayout, bytes: u64) -> FilterGroups {
+    pub(crate) fn new(most: FilterLayout, bytes: u64) -> FilterGroups {
         let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
         FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, kept }
     }
 
     /// Maximum memory in bytes of the stored groups, given the memory limit `bytes`.
-    pub fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
+    pub(crate) fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
         let each =
             most.blocks_per_full_group() * size_of::<BloomBlock>() as u64 + size_of::<Mutex<Vec<BloomBlock>>>() as u64;
         most.groups_in_memory(bytes) * each
     }
 
     /// Creates a builder for one thread.
-    pub fn new_builder(&self) -> FilterGroupBuilder {
+    pub(crate) fn new_builder(&self) -> FilterGroupBuilder {
         FilterGroupBuilder { group: 0, is_dirty: false, blocks: vec![BloomBlock::zeroed(); self.blocks_per_full_group] }
     }
 
     /// Takes the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored.
-    pub fn take_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
+    pub(crate) fn take_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
         let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut kept = mem::take(kept);
         fold_blocks(&mut kept, blocks as usize);
@@ -108,7 +108,7 @@ impl FilterGroups {
 
 /// Builds the filter blocks of one page group at a time, for one thread.
 #[derive(Debug)]
-pub struct FilterGroupBuilder {
+pub(crate) struct FilterGroupBuilder {
     group: u64,
     /// Whether any key was added to the group.
     is_dirty: bool,
@@ -118,7 +118,7 @@ pub struct FilterGroupBuilder {
 impl FilterGroupBuilder {
     /// Starts a page (numbered from 0). Stores the blocks if the page belongs to the next group.
     #[inline]
-    pub fn start_page(&mut self, groups: &FilterGroups, page: u64) {
+    pub(crate) fn start_page(&mut self, groups: &FilterGroups, page: u64) {
         if page / PAGES_PER_FILTER_GROUP != self.group {
             self.merge_into_groups(groups);
             self.group = page / PAGES_PER_FILTER_GROUP;
@@ -127,7 +127,7 @@ impl FilterGroupBuilder {
 
     /// Adds keys of the current page.
     #[inline]
-    pub fn add_keys(&mut self, keys: &[u64]) {
+    pub(crate) fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
         if blocks.is_empty() {
             return;
@@ -155,7 +155,7 @@ impl FilterGroupBuilder {
     }
 
     /// Merges the added keys into the stored groups and clears the builder.
-    pub fn merge_into_groups(&mut self, groups: &FilterGroups) {
+    pub(crate) fn merge_into_groups(&mut self, groups: &FilterGroups) {
         if !mem::take(&mut self.is_dirty) {
             return;
         }
@@ -171,7 +171,7 @@ impl FilterGroupBuilder {
     }
 
     /// Returns the filter blocks of the added keys, folded to `blocks` blocks.
-    pub fn into_folded_blocks(mut self, blocks: u64) -> Vec<BloomBlock> {
+    pub(crate) fn into_folded_blocks(mut self, blocks: u64) -> Vec<BloomBlock> {
         fold_blocks(&mut self.blocks, blocks as usize);
         self.blocks
     }
@@ -196,7 +196,7 @@ fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
 
 /// Prefetches a block.
 #[inline(always)]
-pub fn prefetch_block(blocks: &[BloomBlock], block: usize) {
+pub(crate) fn prefetch_block(blocks: &[BloomBlock], block: usize) {
     if let Some(block) = blocks.get(block) {
         prefetch(block);
     }
@@ -204,7 +204,7 @@ pub fn prefetch_block(blocks: &[BloomBlock], block: usize) {
 
 /// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether its filter block, number
 /// `places[i]`, has all bits of the hash. Sets all to true if `blocks` is empty.
-pub fn test_keys_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
+pub(crate) fn test_keys_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     run_with_widest_simd(
         #[inline(always)]
         || filter_keys_scalar(blocks, places, hashes, may),

@@ -12,17 +12,17 @@ use crate::filter::{self, FilterLayout};
 compile_error!("tables are little-endian and are read where they lie");
 
 /// Bytes of a page, the unit of reading.
-pub const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 /// Bytes of a page that its checksum covers.
 const CHECKSUMMED_BYTES: usize = PAGE_BYTES - 8;
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 8;
+pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
 /// Maximum size of the note in a header, in bytes.
 pub const MAX_NOTE_BYTES: usize = 2048;
 /// Format version that is written.
-pub const TABLE_FORMAT_VERSION: u32 = 2;
+pub(crate) const TABLE_FORMAT_VERSION: u32 = 2;
 /// Format version with a single filter for all pages. It is still read, but without its filter.
 const SINGLE_FILTER_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
@@ -32,7 +32,7 @@ const NOTE_OFFSET: usize = 192;
 /// One page, aligned for direct I/O.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(4096))]
-pub struct Page(pub [u8; PAGE_BYTES]);
+pub(crate) struct Page(pub [u8; PAGE_BYTES]);
 
 impl Page {
     /// Checksum of the page's bytes before the checksum field. The page number is part of it, so a page at a wrong
@@ -42,36 +42,36 @@ impl Page {
     }
 
     /// Writes the checksum of page number `number` into the page.
-    pub fn write_checksum(&mut self, number: u64) {
+    pub(crate) fn write_checksum(&mut self, number: u64) {
         let checksum = self.checksum(number);
         self.0[CHECKSUMMED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
     }
 
     /// Whether the checksum is that of page number `number`.
-    pub fn has_valid_checksum(&self, number: u64) -> bool {
+    pub(crate) fn has_valid_checksum(&self, number: u64) -> bool {
         self.0[CHECKSUMMED_BYTES..] == self.checksum(number).to_le_bytes()
     }
 }
 
 /// Running checksum of a section, which is not made of pages.
 #[derive(Default)]
-pub struct SectionChecksum(XxHash3_64);
+pub(crate) struct SectionChecksum(XxHash3_64);
 
 impl SectionChecksum {
     /// Adds bytes to the checksum.
-    pub fn add_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
 
     /// The checksum of all bytes added so far.
-    pub fn checksum(&self) -> u64 {
+    pub(crate) fn checksum(&self) -> u64 {
         self.0.finish()
     }
 }
 
 /// Layout of entries in a page: first all keys in order, then all values in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageLayout {
+pub(crate) struct PageLayout {
     /// Size of a value in bytes.
     pub value_bytes: usize,
     /// Entries per full page. All pages but the last are full.
@@ -80,12 +80,12 @@ pub struct PageLayout {
 
 impl PageLayout {
     /// Layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
-    pub fn new(value: usize) -> PageLayout {
+    pub(crate) fn new(value: usize) -> PageLayout {
         PageLayout { value_bytes: value, entries_per_page: CHECKSUMMED_BYTES / (KEY_BYTES + value) }
     }
 
     /// Number of pages that `entries` entries need.
-    pub fn count_pages(&self, entries: u64) -> u64 {
+    pub(crate) fn count_pages(&self, entries: u64) -> u64 {
         entries.div_ceil(self.entries_per_page as u64)
     }
 
@@ -96,7 +96,7 @@ impl PageLayout {
     }
 
     /// The keys of a page with this number of entries.
-    pub fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
+    pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
 
@@ -107,7 +107,7 @@ impl PageLayout {
     }
 
     /// All values of a page with this number of entries, concatenated.
-    pub fn values_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
+    pub(crate) fn values_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
         &page.0[self.entries_per_page * KEY_BYTES..][..entries * self.value_bytes]
     }
 
@@ -121,7 +121,7 @@ impl PageLayout {
 
     /// Writes one entry into a page.
     #[inline]
-    pub fn write_entry(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {
+    pub(crate) fn write_entry(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {
         page.0[entry * KEY_BYTES..][..KEY_BYTES].copy_from_slice(&key.to_le_bytes());
         let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
         let room = &mut page.0[start..start + self.value_bytes];
@@ -136,7 +136,7 @@ impl PageLayout {
 
 /// A section after the pages: offset, length and checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FileSection {
+pub(crate) struct FileSection {
     /// Offset of the first byte, a multiple of [`PAGE_BYTES`].
     pub offset: u64,
     /// Length in bytes, without the padding of the last page.
@@ -147,14 +147,14 @@ pub struct FileSection {
 
 impl FileSection {
     /// Offset of the first page after the section.
-    pub fn end_offset(&self) -> u64 {
+    pub(crate) fn end_offset(&self) -> u64 {
         self.offset + self.bytes.next_multiple_of(PAGE_BYTES as u64)
     }
 }
 
 /// Content of the header page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableHeader {
+pub(crate) struct TableHeader {
     /// Layout of entries in pages.
     pub page_layout: PageLayout,
     /// Number of entries.
@@ -188,27 +188,27 @@ pub(crate) enum HeaderError {
 
 impl TableHeader {
     /// Number of pages of entries.
-    pub fn num_pages(&self) -> u64 {
+    pub(crate) fn num_pages(&self) -> u64 {
         self.page_layout.count_pages(self.entries)
     }
 
     /// Length of the whole file in bytes.
-    pub fn file_bytes(&self) -> u64 {
+    pub(crate) fn file_bytes(&self) -> u64 {
         self.hot.end_offset()
     }
 
     /// Layout of the filter blocks. It has no blocks if the filter cannot be used.
-    pub fn filter_layout(&self) -> FilterLayout {
+    pub(crate) fn filter_layout(&self) -> FilterLayout {
         FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), self.num_pages())
     }
 
     /// Number of hot entries.
-    pub fn num_hot_entries(&self) -> u64 {
+    pub(crate) fn num_hot_entries(&self) -> u64 {
         self.hot.bytes / (KEY_BYTES + self.page_layout.value_bytes) as u64
     }
 
     /// Encodes the header as a page.
-    pub fn to_page(&self) -> Page {
+    pub(crate) fn to_page(&self) -> Page {
         let mut page = Page::zeroed();
         let mut put = |at: usize, bytes: &[u8]| page.0[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
@@ -227,7 +227,7 @@ impl TableHeader {
     }
 
     /// Decodes a header page and checks that all fields are consistent.
-    pub fn parse(page: &Page) -> Result<TableHeader, HeaderError> {
+    pub(crate) fn parse(page: &Page) -> Result<TableHeader, HeaderError> {
         let word = |at: usize| u64::from_le_bytes(page.0[at..at + 8].try_into().expect("8 bytes"));
         let half = |at: usize| u32::from_le_bytes(page.0[at..at + 4].try_into().expect("4 bytes"));
         if page.0[..8] != MAGIC {
@@ -279,7 +279,7 @@ impl TableHeader {
 
 /// Names a page of entries in error messages. `page` counts from 0 without the header page; the number in
 /// [`TablePart::Page`] includes it.
-pub fn table_part_of_page(page: u64) -> TablePart {
+pub(crate) fn table_part_of_page(page: u64) -> TablePart {
     TablePart::Page(page + 1)
 }
 

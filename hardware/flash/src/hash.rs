@@ -2,7 +2,7 @@
 
 /// 64-bit hash of a key: the finaliser of MurmurHash3.
 #[inline(always)]
-pub fn hash_key(key: u64) -> u64 {
+pub(crate) fn hash_key(key: u64) -> u64 {
     let mut x = key;
     x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -12,6 +12,6 @@ pub fn hash_key(key: u64) -> u64 {
 /// Maps a hash to a number below `n`, using its high bits (Lemire, "Fast random integer generation in an interval",
 /// 2019).
 #[inline(always)]
-pub fn map_hash_to_range(hash: u64, n: usize) -> usize {
+pub(crate) fn map_hash_to_range(hash: u64, n: usize) -> usize {
     ((u128::from(hash) * n as u128) >> 64) as usize
 }

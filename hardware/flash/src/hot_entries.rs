@@ -28,7 +28,7 @@ pub(crate) struct HotEntrySelector {
 
 impl HotEntrySelector {
     /// Creates a selector of up to `wanted` entries with values of `value` bytes.
-    pub fn new(wanted: usize, value: usize) -> HotEntrySelector {
+    pub(crate) fn new(wanted: usize, value: usize) -> HotEntrySelector {
         HotEntrySelector {
             num_wanted: wanted,
             value_bytes: value,
@@ -39,7 +39,7 @@ impl HotEntrySelector {
     }
 
     /// Merges selectors that were offered different entries.
-    pub fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
+    pub(crate) fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
         let mut all = HotEntrySelector::new(wanted, value);
         let mut candidates: Vec<(usize, HotCandidate)> = Vec::new();
         for (which, chooser) in others.iter().enumerate() {
@@ -54,7 +54,7 @@ impl HotEntrySelector {
 
     /// Maximum memory of a selector in bytes. It holds up to twice the wanted number of entries before half of them
     /// are dropped.
-    pub fn compute_peak_bytes(wanted: usize, value: usize) -> u64 {
+    pub(crate) fn compute_peak_bytes(wanted: usize, value: usize) -> u64 {
         2 * wanted as u64 * (size_of::<HotCandidate>() + value) as u64
     }
 
@@ -101,7 +101,7 @@ impl HotEntrySelector {
     }
 
     /// Keys and values of the selected entries, at most `most`, in key order.
-    pub fn into_selected_entries(mut self, most: usize) -> (Vec<u64>, Vec<u8>) {
+    pub(crate) fn into_selected_entries(mut self, most: usize) -> (Vec<u64>, Vec<u8>) {
         self.num_wanted = self.num_wanted.min(most);
         self.drop_surplus();
         (self.candidates.iter().map(|c| c.key).collect(), self.values)
@@ -110,7 +110,7 @@ impl HotEntrySelector {
 
 /// Hot entries in memory: a hash table with open addressing, at most half full.
 #[derive(Debug)]
-pub struct HotEntries {
+pub(crate) struct HotEntries {
     keys: PlacedSlice<u64>,
     /// Number of the value in each slot, plus one; 0 in an empty slot.
     value_numbers: PlacedSlice<u32>,
@@ -120,13 +120,13 @@ pub struct HotEntries {
 
 impl HotEntries {
     /// Maximum number of hot entries of a table.
-    pub const MAX_ENTRIES: usize = u32::MAX as usize - 1;
+    pub(crate) const MAX_ENTRIES: usize = u32::MAX as usize - 1;
 
     /// Builds the hash table from keys, and from values in the same order.
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub fn new(
+    pub(crate) fn new(
         keys: &[u64],
         values: PlacedSlice<u8>,
         value: usize,
@@ -155,13 +155,13 @@ impl HotEntries {
     }
 
     /// Memory in bytes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.value_numbers[..]) + self.values.len()
     }
 
     /// Prefetches the cache lines of the slot for a key's hash.
     #[inline(always)]
-    pub fn prefetch_slot(&self, hash: u64) {
+    pub(crate) fn prefetch_slot(&self, hash: u64) {
         if !self.keys.is_empty() {
             let place = self.home_slot(hash);
             prefetch(&self.keys[place]);
@@ -170,7 +170,7 @@ impl HotEntries {
     }
 
     /// The value of a key, if the key is hot.
-    pub fn get(&self, key: u64, hash: u64) -> Option<&[u8]> {
+    pub(crate) fn get(&self, key: u64, hash: u64) -> Option<&[u8]> {
         if self.keys.is_empty() {
             return None;
         }

@@ -10,7 +10,7 @@ use crate::table::Table;
 
 /// A key that is neither hot nor known to be absent, so its page must be read.
 #[derive(Debug, Clone, Copy)]
-pub struct PageLookup {
+pub(crate) struct PageLookup {
     /// Page number, from 0.
     pub page: u64,
     /// Index of the key in the request.
@@ -32,7 +32,7 @@ pub struct LookupCounts {
 
 /// Looks up `keys` in memory: writes the values of hot keys to `room`, and adds the keys that need a page to
 /// `wanted`. `first` is the index of the first of `keys` in the request.
-pub fn look_up_in_memory(
+pub(crate) fn look_up_in_memory(
     table: &Table,
     first: usize,
     keys: &[u64],

@@ -18,11 +18,11 @@ const KEYS_PER_NODE: usize = 8;
 const LEVELS_BELOW_GROUPS: usize = 2;
 const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == PAGES_PER_FILTER_GROUP);
 /// Number of keys that descend together.
-pub const KEYS_PER_BATCH: usize = 16;
+pub(crate) const KEYS_PER_BATCH: usize = 16;
 
 /// The index: first keys of all pages, and the levels above.
 #[derive(Debug)]
-pub struct PageIndex {
+pub(crate) struct PageIndex {
     /// Keys of all levels, the top first. Each level is padded to whole nodes.
     keys: PlacedSlice<u64>,
     /// Start and number of keys of each level.
@@ -34,7 +34,7 @@ impl PageIndex {
     ///
     /// # Errors
     /// The error of `fill`, or no memory on the requested nodes.
-    pub fn new<E: From<placement::Error>>(
+    pub(crate) fn new<E: From<placement::Error>>(
         pages: usize,
         placement: &MemoryPlacement,
         fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
@@ -66,20 +66,20 @@ impl PageIndex {
     }
 
     /// First key of each page.
-    pub fn first_keys(&self) -> &[u64] {
+    pub(crate) fn first_keys(&self) -> &[u64] {
         let (start, len) = self.levels[self.levels.len() - 1];
         &self.keys[start..start + len]
     }
 
     /// Memory in bytes.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..])
     }
 
     /// Finds for up to [`KEYS_PER_BATCH`] keys the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is at most
     /// the key. No key may be below the first page's first key.
     #[inline(always)]
-    pub fn find_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         groups.fill(0);
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
@@ -87,7 +87,7 @@ impl PageIndex {
     /// Finds the last page whose first key is at most the key. `groups` has the result of [`PageIndex::find_groups`]
     /// for these keys and is replaced by page numbers.
     #[inline(always)]
-    pub fn find_pages(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_pages(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
     }
 

@@ -58,7 +58,7 @@ pub(crate) struct LookupResultsMut<'a> {
 
 impl<'a> LookupResultsMut<'a> {
     /// Splits the results into those of the first `keys` keys and the rest.
-    pub fn split_at(self, keys: usize) -> (LookupResultsMut<'a>, LookupResultsMut<'a>) {
+    pub(crate) fn split_at(self, keys: usize) -> (LookupResultsMut<'a>, LookupResultsMut<'a>) {
         let (found, others) = self.is_found.split_at_mut(keys);
         let (values, rest) = self.values.split_at_mut(keys * self.value_bytes);
         (
@@ -68,7 +68,7 @@ impl<'a> LookupResultsMut<'a> {
     }
 
     /// Stores the value of a key.
-    pub fn set_value(&mut self, key: usize, value: &[u8]) {
+    pub(crate) fn set_value(&mut self, key: usize, value: &[u8]) {
         self.is_found[key] = true;
         self.values[key * self.value_bytes..(key + 1) * self.value_bytes].copy_from_slice(value);
     }

@@ -61,7 +61,7 @@ pub struct KeyRangeWriter<'t, 'w> {
 }
 
 /// Consecutive entries: keys, and concatenated values.
-pub type EntrySlices<'a> = (&'a [u64], &'a [u8]);
+pub(crate) type EntrySlices<'a> = (&'a [u64], &'a [u8]);
 
 impl<'w> ParallelTableWriter<'w> {
     /// Creates the key range writer of one thread.

@@ -52,9 +52,9 @@ impl Table {
         keys: &[u64],
         threads: usize,
         depth: usize,
-        answers: &mut LookupResults,
+        results: &mut LookupResults,
     ) -> Result<(), Error> {
-        let mut room = answers.reset_for_keys(keys.len(), self.value_bytes());
+        let mut room = results.reset_for_keys(keys.len(), self.value_bytes());
         let share = keys.len().div_ceil(threads.max(1)).max(1);
         let look_up = |keys: &[u64], room: Room<'_>| self.new_reader(depth)?.fill_results(keys, room);
         thread::scope(|scope| {
@@ -97,12 +97,12 @@ impl<'t> TableReader<'t> {
     }
 
     /// How the reader reads pages: never [`PageAccess::Auto`].
-    pub fn access(&self) -> PageAccess {
+    pub fn page_access(&self) -> PageAccess {
         self.access
     }
 
     /// Lookup counts since the reader was created.
-    pub fn counts(&self) -> LookupCounts {
+    pub fn lookup_counts(&self) -> LookupCounts {
         self.counts
     }
 
@@ -122,8 +122,8 @@ impl<'t> TableReader<'t> {
     ///
     /// # Errors
     /// When a page cannot be read or is damaged. The results are then undefined.
-    pub fn get_many(&mut self, keys: &[u64], answers: &mut LookupResults) -> Result<(), Error> {
-        let room = answers.reset_for_keys(keys.len(), self.table.value_bytes());
+    pub fn get_many(&mut self, keys: &[u64], results: &mut LookupResults) -> Result<(), Error> {
+        let room = results.reset_for_keys(keys.len(), self.table.value_bytes());
         self.fill_results(keys, room)
     }
 

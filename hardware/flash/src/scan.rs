@@ -216,7 +216,7 @@ impl TableScan {
         Ok(EntryBatchReader { scan: self, raw, pages_per_batch: pages, next_page: 0, page_first_keys: Vec::new() })
     }
 
-    /// Checks pages that were read and appends their entries to `piece`. `firsts` has the first keys of these pages
+    /// Checks pages that were read and appends their entries to `batch`. `firsts` has the first keys of these pages
     /// according to the index, and that of the page after them if there is one.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl TableScan {
         &self,
         raw: &UncheckedPages,
         firsts: &[u64],
-        piece: &mut EntryBatch<V>,
+        batch: &mut EntryBatch<V>,
     ) -> Result<(), Error> {
         let shape = self.header.page_layout;
         for (at, (page, number)) in raw.pages[..raw.num_pages].iter().zip(raw.first_page..).enumerate() {
@@ -242,8 +242,8 @@ impl TableScan {
             {
                 "its keys are not in order"
             } else {
-                piece.keys.extend_from_slice(keys);
-                piece.values.extend_from_slice(bytemuck::cast_slice(shape.values_of_page(page, entries)));
+                batch.keys.extend_from_slice(keys);
+                batch.values.extend_from_slice(bytemuck::cast_slice(shape.values_of_page(page, entries)));
                 continue;
             };
             return Err(Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what });
@@ -265,7 +265,7 @@ pub struct EntryBatchReader<'s> {
 }
 
 impl EntryBatchReader<'_> {
-    /// Replaces the content of `piece` by the entries of the next pages. At the end of the table `piece` becomes
+    /// Replaces the content of `batch` by the entries of the next pages. At the end of the table `batch` becomes
     /// empty.
     ///
     /// # Errors
@@ -273,14 +273,14 @@ impl EntryBatchReader<'_> {
     ///
     /// # Panics
     /// As for [`TableScan::unpack_entries`].
-    pub fn next_batch<V: Pod>(&mut self, piece: &mut EntryBatch<V>) -> Result<(), Error> {
-        piece.remove_all_entries();
+    pub fn next_batch<V: Pod>(&mut self, batch: &mut EntryBatch<V>) -> Result<(), Error> {
+        batch.remove_all_entries();
         let all = self.scan.num_pages();
         let end = (self.next_page + self.pages_per_batch).min(all);
         self.page_first_keys.clear();
         self.scan.read_first_keys(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
         self.scan.read_pages(self.next_page..end, &mut self.raw)?;
         self.next_page = end;
-        self.scan.unpack_entries(&self.raw, &self.page_first_keys, piece)
+        self.scan.unpack_entries(&self.raw, &self.page_first_keys, batch)
     }
 }

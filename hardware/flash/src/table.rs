@@ -202,23 +202,23 @@ pub(crate) struct CheckedPage<'p> {
 
 impl<'p> CheckedPage<'p> {
     /// Wraps a page that was checked before.
-    pub fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
+    pub(crate) fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
         CheckedPage { page, keys: shape.keys_of_page(page, shape.entries_in_page(number, table.header.entries)), shape }
     }
 
     /// The keys of the page in order.
-    pub fn keys(&self) -> &'p [u64] {
+    pub(crate) fn keys(&self) -> &'p [u64] {
         self.keys
     }
 
     /// The value of entry number `entry` of the page.
-    pub fn value_of_entry(&self, entry: usize) -> &'p [u8] {
+    pub(crate) fn value_of_entry(&self, entry: usize) -> &'p [u8] {
         self.shape.value_of_entry(self.page, entry)
     }
 
     /// The value of `key`, if the page has it.
-    pub fn get(&self, key: u64) -> Option<&'p [u8]> {
+    pub(crate) fn get(&self, key: u64) -> Option<&'p [u8]> {
         self.keys.binary_search(&key).ok().map(|entry| self.value_of_entry(entry))
     }
 }
@@ -313,7 +313,7 @@ mod tests {
         let keys: Vec<u64> = (0..40_000).map(|i| 7 + 3 * i).collect();
         keys.iter().for_each(|&key| writer.push_entry(key, &(key as u32).to_le_bytes(), 0).unwrap());
         writer.finish_and_publish().unwrap();
-        let mut answers = LookupResults::new();
+        let mut results = LookupResults::new();
         let mut told = Vec::new();
         for before in [false, true] {
             if before {
@@ -325,12 +325,12 @@ mod tests {
             assert_eq!(table.memory_bytes_by_part().filter == 0, before);
             let mut reader = table.new_reader(16).unwrap();
             let asked: Vec<u64> = (0..120_010).collect();
-            reader.get_many(&asked, &mut answers).unwrap();
-            for (key, found) in asked.iter().zip(answers.iter()) {
+            reader.get_many(&asked, &mut results).unwrap();
+            for (key, found) in asked.iter().zip(results.iter()) {
                 let there = *key >= 7 && (key - 7) % 3 == 0 && *key < 120_007;
                 assert_eq!(found, there.then_some(&(*key as u32).to_le_bytes()[..]), "{key}");
             }
-            told.push(reader.counts().known_absent);
+            told.push(reader.lookup_counts().known_absent);
         }
         assert!(told[0] > 79_000 && told[1] == 12, "{told:?}");
     }

@@ -60,7 +60,7 @@ fn other_ways_are_taken_where_one_is_forbidden() {
 
     let table = Table::open(&path, &TableOptions::default()).unwrap();
     let mut reader = table.new_reader(32).unwrap();
-    assert_eq!(reader.access(), expected);
+    assert_eq!(reader.page_access(), expected);
     let asked: Vec<u64> = (0..20_000).rev().collect();
     let mut answers = LookupResults::new();
     reader.get_many(&asked, &mut answers).unwrap();

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 /// Formats a PCI address as sysfs writes it: `domain:bus:device.function`.
-pub fn format_pci_address(domain: u32, bus: u32, device: u32, function: u32) -> String {
+pub(crate) fn format_pci_address(domain: u32, bus: u32, device: u32, function: u32) -> String {
     format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
 }
 
 /// Reads the NUMA node of the device at a PCI address below the sysfs folder `sys`. `None` if the kernel does not
 /// report it or has only one node.
-pub fn read_numa_node(sys: &Path, address: &str) -> Option<u32> {
+pub(crate) fn read_numa_node(sys: &Path, address: &str) -> Option<u32> {
     let text = std::fs::read_to_string(sys.join("bus/pci/devices").join(address).join("numa_node")).ok()?;
     // -1 means unknown.
     text.trim().parse().ok()

@@ -52,7 +52,7 @@ impl IdSet {
     }
 
     /// The smallest number in the set, `None` if the set is empty.
-    pub fn smallest(&self) -> Option<u32> {
+    pub fn smallest_id(&self) -> Option<u32> {
         self.0.first().copied()
     }
 
@@ -170,6 +170,6 @@ mod tests {
         assert_eq!(a.intersection(&b), IdSet::from([1, 5]));
         assert_eq!(a.difference(&b), IdSet::from([0, 2]));
         assert!(a.intersection(&b).is_subset(&b) && !a.is_subset(&b));
-        assert_eq!((a.smallest(), a.len(), IdSet::new().is_empty()), (Some(0), 4, true));
+        assert_eq!((a.smallest_id(), a.len(), IdSet::new().is_empty()), (Some(0), 4, true));
     }
 }

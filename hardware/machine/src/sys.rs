@@ -30,7 +30,7 @@ const MOVE_PAGES_BATCH: usize = 8192;
 
 /// Merges the base pages in the address range into transparent huge pages. Keeps the content. The range must consist
 /// of whole huge pages.
-pub fn madvise_collapse(range: Range<usize>) -> io::Result<()> {
+pub(crate) fn madvise_collapse(range: Range<usize>) -> io::Result<()> {
     let start = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
     for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
         // SAFETY: neither advice changes the content of the range. For an unmapped address the kernel returns an
@@ -42,7 +42,7 @@ pub fn madvise_collapse(range: Range<usize>) -> io::Result<()> {
 
 /// A memory policy as the kernel represents it: mode and nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KernelMempolicy {
+pub(crate) struct KernelMempolicy {
     /// The policy mode with its flags.
     pub mode: MempolicyMode,
     /// The nodes that the policy applies to.
@@ -61,7 +61,7 @@ impl MempolicyMode {
     /// Allocates pages round-robin over the given nodes (`MPOL_INTERLEAVE`).
     pub(crate) const MPOL_INTERLEAVE: MempolicyMode = MempolicyMode(3);
     /// Allocates on the node of the thread that first touches the page (`MPOL_LOCAL`).
-    pub const MPOL_LOCAL: MempolicyMode = MempolicyMode(4);
+    pub(crate) const MPOL_LOCAL: MempolicyMode = MempolicyMode(4);
     /// Prefers the given nodes, uses others when all are full (`MPOL_PREFERRED_MANY`, Linux 5.15).
     pub(crate) const MPOL_PREFERRED_MANY: MempolicyMode = MempolicyMode(5);
     /// Allocates pages round-robin over the given nodes in proportion to their weights (`MPOL_WEIGHTED_INTERLEAVE`,
@@ -70,7 +70,7 @@ impl MempolicyMode {
 
     /// Whether the policy spreads consecutive pages over several nodes. Ignores the mode flags (bits 8 and up), which
     /// say how nodes are numbered.
-    pub fn is_interleaved(self) -> bool {
+    pub(crate) fn is_interleaved(self) -> bool {
         [MempolicyMode::MPOL_INTERLEAVE, MempolicyMode::MPOL_WEIGHTED_INTERLEAVE]
             .contains(&MempolicyMode(self.0 & 0xff))
     }
@@ -104,17 +104,17 @@ fn check_return_value(returned: c_long) -> io::Result<c_long> {
 
 /// Whether the error says that the call is forbidden (seccomp, security module) or not implemented here, rather than
 /// misused.
-pub fn is_forbidden(error: &io::Error) -> bool {
+pub(crate) fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }
 
 /// Whether the error is `EINVAL`, which an older kernel returns for a policy mode that it lacks.
-pub fn is_invalid_argument(error: &io::Error) -> bool {
+pub(crate) fn is_invalid_argument(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EINVAL)
 }
 
 /// Size of a base page in bytes.
-pub fn page_bytes() -> usize {
+pub(crate) fn page_bytes() -> usize {
     // SAFETY: sysconf reads a constant.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
@@ -130,7 +130,7 @@ pub(crate) fn set_thread_mempolicy(policy: &KernelMempolicy) -> io::Result<()> {
 }
 
 /// Reads the calling thread's memory policy, which applies to memory without a policy of its own.
-pub fn thread_mempolicy() -> io::Result<KernelMempolicy> {
+pub(crate) fn thread_mempolicy() -> io::Result<KernelMempolicy> {
     let mut mode: c_int = 0;
     let mut words: Vec<c_ulong> = vec![0; MAX_NODES / BITS_PER_WORD];
     let none = std::ptr::null::<c_void>();
@@ -151,7 +151,7 @@ pub(crate) fn set_thread_affinity(cpus: &IdSet) -> io::Result<()> {
 
 /// Reads the CPUs that a thread may run on. Thread 0 is the calling thread; the process ID is the process's first
 /// thread.
-pub fn thread_affinity(thread: u32) -> io::Result<IdSet> {
+pub(crate) fn thread_affinity(thread: u32) -> io::Result<IdSet> {
     let mut words: Vec<c_ulong> = vec![0; MAX_CPUS / BITS_PER_WORD];
     // SAFETY: the mask is writable and has the stated length.
     check_return_value(c_long::from(unsafe {
@@ -161,7 +161,7 @@ pub fn thread_affinity(thread: u32) -> io::Result<IdSet> {
 }
 
 /// Total and free memory of the machine in bytes (sysinfo).
-pub fn total_and_free_memory_bytes() -> io::Result<[u64; 2]> {
+pub(crate) fn total_and_free_memory_bytes() -> io::Result<[u64; 2]> {
     let mut info = std::mem::MaybeUninit::<libc::sysinfo>::uninit();
     // SAFETY: the structure is writable; the kernel fills all of it unless the call fails.
     let info = unsafe {
@@ -176,7 +176,7 @@ pub fn total_and_free_memory_bytes() -> io::Result<[u64; 2]> {
 
 /// The CPU that the calling thread runs on now. Takes a few nanoseconds. Returns 0 where the kernel cannot report the
 /// CPU.
-pub fn current_cpu() -> u32 {
+pub(crate) fn current_cpu() -> u32 {
     // SAFETY: the call has no argument. It returns -1 on a kernel without it, which becomes 0.
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
@@ -193,7 +193,7 @@ pub(crate) fn current_cpu_and_node() -> io::Result<(u32, u32)> {
 
 /// Queries the NUMA node of each of `num_pages` pages of `page_bytes` bytes, starting at `address` (move_pages).
 /// Calls `visit` once per page in address order: with the node, or with `None` for a page that is not resident.
-pub fn query_page_nodes(
+pub(crate) fn query_page_nodes(
     address: usize,
     page_bytes: usize,
     num_pages: usize,
@@ -215,9 +215,9 @@ pub fn query_page_nodes(
     Ok(())
 }
 
-/// Which pages a mapping consists of.
+/// Size of the pages of a mapping: base pages, or huge pages of a hugetlb pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MappingPageKind {
+pub(crate) enum MappingPageKind {
     /// Base pages of the machine.
     Base {
         /// Alignment of the first byte: a power of two, at least a base page.
@@ -230,7 +230,7 @@ pub enum MappingPageKind {
 /// Anonymous private memory in its own mapping, zeroed. Nothing reads or writes its bytes before it becomes a
 /// [`RegionArray`].
 #[derive(Debug)]
-pub struct MappedRegion {
+pub(crate) struct MappedRegion {
     reservation: NonNull<c_void>,
     reservation_bytes: usize,
     start: NonNull<u8>,
@@ -245,7 +245,7 @@ unsafe impl Sync for MappedRegion {}
 impl MappedRegion {
     /// Maps `bytes` bytes, rounded up to whole pages. A region of base pages has an inaccessible guard page on each
     /// side, so that the kernel never merges it with a neighbouring mapping.
-    pub fn new(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
+    pub(crate) fn new(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
         let (unit, slack, prot, more) = match kind {
             // No swap is reserved for pages that are never used, as far as the system allows it.
             MappingPageKind::Base { align_bytes: align } => {
@@ -286,17 +286,17 @@ impl MappedRegion {
     }
 
     /// Address of the first byte of the region.
-    pub fn start_address(&self) -> usize {
+    pub(crate) fn start_address(&self) -> usize {
         self.start.as_ptr() as usize
     }
 
     /// Length of the region in bytes, a multiple of the page size.
-    pub fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
     /// Pointer to the first byte of the region.
-    pub fn as_mut_ptr(&self) -> *mut u8 {
+    pub(crate) fn as_mut_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
@@ -304,7 +304,7 @@ impl MappedRegion {
     ///
     /// # Safety
     /// No reference to a byte of the range may exist.
-    pub unsafe fn discard_pages(&self, range: Range<usize>) -> io::Result<()> {
+    pub(crate) unsafe fn discard_pages(&self, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len_bytes);
         let start = self.start.as_ptr().wrapping_add(range.start);
         // SAFETY: the range is within the region, and no reference to it exists.
@@ -313,7 +313,7 @@ impl MappedRegion {
     }
 
     /// Enables (`huge`) or disables transparent huge pages for the region.
-    pub fn advise_transparent_huge_pages(&self, huge: bool) -> io::Result<()> {
+    pub(crate) fn advise_transparent_huge_pages(&self, huge: bool) -> io::Result<()> {
         let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
         // SAFETY: the advice changes no content, and the region owns the range.
         check_return_value(c_long::from(unsafe { libc::madvise(self.start.as_ptr().cast(), self.len_bytes, advice) }))
@@ -321,7 +321,7 @@ impl MappedRegion {
     }
 
     /// Applies a memory policy to the whole region (mbind). Pages that are already resident stay on their nodes.
-    pub fn apply_mempolicy(&self, policy: &KernelMempolicy) -> io::Result<()> {
+    pub(crate) fn apply_mempolicy(&self, policy: &KernelMempolicy) -> io::Result<()> {
         let words = encode_mask(&policy.nodes, MAX_NODES)?;
         let (pointer, bits) =
             if policy.nodes.is_empty() { (std::ptr::null(), 0) } else { (words.as_ptr(), MAX_NODES + 1) };
@@ -369,7 +369,7 @@ impl Drop for MappedRegion {
 
 /// Elements in their own memory region, initially zero.
 #[derive(Debug)]
-pub struct RegionArray<T> {
+pub(crate) struct RegionArray<T> {
     region: Option<MappedRegion>,
     start: NonNull<T>,
     len: usize,
@@ -386,7 +386,7 @@ impl<T: Copy + Zeroable> RegionArray<T> {
     ///
     /// # Panics
     /// When the region is too small or not aligned for the elements.
-    pub fn new(region: Option<MappedRegion>, len: usize) -> RegionArray<T> {
+    pub(crate) fn new(region: Option<MappedRegion>, len: usize) -> RegionArray<T> {
         let start = match &region {
             Some(region) => region.start.cast(),
             None => NonNull::dangling(),
@@ -398,19 +398,19 @@ impl<T: Copy + Zeroable> RegionArray<T> {
     }
 
     /// Address and length in bytes of the region that holds the elements. `None` when there is no region.
-    pub fn address_and_len_bytes(&self) -> Option<(usize, usize)> {
+    pub(crate) fn address_and_len_bytes(&self) -> Option<(usize, usize)> {
         self.region.as_ref().map(|region| (region.start_address(), region.len_bytes))
     }
 
     /// The elements as a slice.
-    pub fn as_slice(&self) -> &[T] {
+    pub(crate) fn as_slice(&self) -> &[T] {
         // SAFETY: `new` checked length and alignment. The memory was zero, which is a valid T, and only values of T
         // were written since.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     /// The elements as a mutable slice.
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: see `as_slice`; `&mut self` makes this the only borrow.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }

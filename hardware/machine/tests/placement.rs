@@ -211,7 +211,7 @@ fn forbidden() {
         let verdict = placed.verify_placement().expect("numa_maps answers");
         assert!(verdict.residence.absent_pages == 0 && (verdict.is_as_requested || usable().len() > 1), "{verdict}");
     }
-    let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest().expect("a CPU")).expect("a guard");
+    let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest_id().expect("a CPU")).expect("a guard");
     assert_eq!(pinned.cpus(), &pin::allowed_cpus());
     let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(usable())).expect("a guard");
     assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);

@@ -1,12 +1,12 @@
 //! Measures a machine's memory: the NUMA performance aspects of lenis2018, chapter 3.
 //!
 //! A [`MeasurementPlan`] lists what is measured on a topology. A backend measures it: [`local_machine::LocalMachine`]
-//! on this machine, [`simulated_machine::SimulatedMachine`] from given numbers. [`measure()`] collects the results in
+//! on this machine, [`simulated_machine::SimulatedMachine`] from given numbers. [`measure_profile()`] collects the results in
 //! a [`MachineProfile`], which is written to and read from `machine.json`.
 //!
 //! ```
 //! use genuma_machine::topology::{TopologySource, SyntheticMachine};
-//! use genuma_probe::measure::{MachineDescription, measure};
+//! use genuma_probe::measure::{MachineDescription, measure_profile};
 //! use genuma_probe::simulated_machine::SimulatedMachine;
 //! use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 //! use genuma_probe::profile::{BandwidthKernel, TheoreticalBandwidth};
@@ -20,7 +20,7 @@
 //!     host: None,
 //!     unix_time_s: None,
 //! };
-//! let profile = measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {})?;
+//! let profile = measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {})?;
 //! let near = profile.dram_latency_between(0, 0).expect("measured").median;
 //! let far = profile.dram_latency_between(0, 3).expect("measured").median;
 //! assert!(far > near);
@@ -41,6 +41,6 @@ pub mod profile;
 pub mod profile_io;
 pub mod placement_check;
 
-pub use measure::measure;
+pub use measure::measure_profile;
 pub use plan::MeasurementPlan;
 pub use profile::MachineProfile;

@@ -62,7 +62,7 @@ pub enum Error {
 ///
 /// # Errors
 /// Not a single latency, or not a single bandwidth, could be measured.
-pub fn measure(
+pub fn measure_profile(
     machine: MachineDescription,
     plan: &MeasurementPlan,
     backend: &mut dyn MeasurementBackend,

@@ -216,7 +216,7 @@ impl TopologyIds {
     }
 
     fn check_cpus(&self, field: &str, cpus: &IdSet) -> Result<(), FieldError> {
-        match cpus.difference(&self.cpus).smallest() {
+        match cpus.difference(&self.cpus).smallest_id() {
             None => Ok(()),
             Some(cpu) => Err((field.to_owned(), format!("the topology has no CPU {cpu}"))),
         }

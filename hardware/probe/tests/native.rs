@@ -2,7 +2,7 @@
 
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{BandwidthKernel, MachineProfile, TheoreticalBandwidth};
 
@@ -17,11 +17,11 @@ fn this_machine_gives_a_profile_that_loads() {
         unix_time_s: None,
     };
     let mut native = LocalMachine::new(&topology);
-    let profile = measure(machine, &plan, &mut native, &mut |_| {}).expect("a profile");
+    let profile = measure_profile(machine, &plan, &mut native, &mut |_| {}).expect("a profile");
     for node in topology.allowed_memory_nodes().iter() {
         assert!(topology.allowed_cpu_nodes().iter().all(|cpus| profile.dram_latency_between(cpus, node).is_some()));
     }
-    let local = topology.allowed_memory_nodes().smallest().expect("memory");
+    let local = topology.allowed_memory_nodes().smallest_id().expect("memory");
     let kernels: Vec<BandwidthKernel> = profile.bandwidth.iter().map(|b| b.kernel).collect();
     assert!(BandwidthKernel::ALL_KERNELS.iter().all(|kernel| kernels.contains(kernel)), "{kernels:?}");
     assert!(profile.contention.iter().all(|curve| !curve.points.is_empty()) && !profile.contention.is_empty());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use genuma_machine::topology::{CacheKind, CpuCache, SyntheticMachine, TopologySource, TransparentHugePageMode};
 use genuma_machine::{IdSet, Topology};
-use genuma_probe::measure::{MachineDescription, MeasurementProgress, integer_weights, measure};
+use genuma_probe::measure::{MachineDescription, MeasurementProgress, integer_weights, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{BandwidthKernel, BufferPageKind, MachineProfile, MemoryLocation, TheoreticalBandwidth};
 use genuma_probe::profile_io::Error;
@@ -34,10 +34,10 @@ fn machine(topology: &Topology) -> MachineDescription {
     }
 }
 
-fn profile(description: &str, wish: &PlanOptions) -> MachineProfile {
+fn profile(description: &str, options: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
-    let plan = MeasurementPlan::new(&topology, wish).expect("a plan");
-    measure(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile")
+    let plan = MeasurementPlan::new(&topology, options).expect("a plan");
+    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile")
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn weights_follow_the_measured_bandwidth() {
     let mut topology = topology("2 nodes x 8 cores, 64 GiB");
     topology.allowed.cpus = (0..8).collect();
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
-    let profile =
-        measure(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+    let profile = measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {})
+        .expect("a profile");
     let weighted = profile.bandwidth.iter().find_map(|b| match &b.memory {
         MemoryLocation::Weighted(weights) => Some(weights.clone()),
         _ => None,
@@ -112,7 +112,7 @@ fn progress_goes_from_nothing_to_all() {
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let mut seen: Vec<MeasurementProgress> = Vec::new();
     let mut model = SimulatedMachine::new(topology.clone());
-    let profile = measure(machine(&topology), &plan, &mut model, &mut |p| seen.push(p.clone()));
+    let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |p| seen.push(p.clone()));
     assert_eq!((seen.len(), seen[0].done_s), (plan.jobs.len() + 1, 0.0));
     assert!(seen.windows(2).all(|pair| pair[0].done_s <= pair[1].done_s));
     let last = seen.last().expect("progress");
@@ -128,7 +128,7 @@ fn a_slow_machine_is_measured_with_fewer_repetitions() {
     let repetitions = |job_s: f64| {
         let mut model = SimulatedMachine::new(topology.clone());
         model.seconds_per_job = job_s;
-        let profile = measure(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
+        let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
         let said = profile.missing.iter().filter(|m| m.starts_with("measuring was slower")).count();
         let first = profile.latency.curves[0].points[0].latency.repetitions;
         let last = profile.contention.last().expect("a curve").points.last().expect("a point");

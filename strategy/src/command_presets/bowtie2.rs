@@ -42,6 +42,7 @@ const OPTIONS: OptionTable = &[
     (Nothing, Pass, "--soft-clipped-unmapped-tlen --sam-append-comment --mm --qc-filter --non-deterministic"),
 ];
 
+/// Command preset of bowtie2.
 pub(super) const BOWTIE2: AlignerProgram = AlignerProgram {
     grammar: OptionGrammar { aligner: "bowtie2", table: OPTIONS, style: OptionStyle::Getopt },
     files: &["bowtie2", "bowtie2-align-s", "bowtie2-align-l"],

@@ -68,14 +68,19 @@ const fn verb(
     }
 }
 
+/// Command preset of `bwa mem`.
 pub(super) const BWA_MEM: AlignerProgram = verb("bwa mem", &["bwa"], "mem", MEM_OPTIONS, mem);
+/// Command preset of `bwa-mem2 mem`.
 pub(super) const BWA_MEM2: AlignerProgram = verb("bwa-mem2 mem", &["bwa-mem2"], "mem", MEM2_OPTIONS, mem);
+/// Command preset of `bwa aln`.
 pub(super) const BWA_ALN: AlignerProgram = verb("bwa aln", &["bwa"], "aln", ALN_OPTIONS, aln);
+/// Command preset of `bwa samse`.
 pub(super) const BWA_SAMSE: AlignerProgram = AlignerProgram {
     operands: OperandKinds::IndexReads { between: 1 },
     threads: None,
     ..verb("bwa samse", &["bwa"], "samse", SAMSE_OPTIONS, in_sequence)
 };
+/// Command preset of `bwa sampe`.
 pub(super) const BWA_SAMPE: AlignerProgram = AlignerProgram {
     operands: OperandKinds::IndexReads { between: 2 },
     threads: None,

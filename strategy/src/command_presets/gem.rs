@@ -34,6 +34,7 @@ const OPTIONS: OptionTable = &[
     (OptionalValue, Pass, "-v|--verbose"),
 ];
 
+/// Command preset of gem-mapper.
 pub(super) const GEM_MAPPER: AlignerProgram = AlignerProgram {
     grammar: OptionGrammar { aligner: "gem-mapper", table: OPTIONS, style: OptionStyle::Getopt },
     files: &["gem-mapper"],

@@ -27,6 +27,7 @@ const OPTIONS: OptionTable = &[
     (OptionalValue, Pass, "--long --mmap"),
 ];
 
+/// Command preset of `minibwa map`.
 pub(super) const MINIBWA_MAP: AlignerProgram = AlignerProgram {
     grammar: OptionGrammar { aligner: "minibwa map", table: OPTIONS, style: OptionStyle::Getopt },
     files: &["minibwa"],

@@ -33,6 +33,7 @@ const OPTIONS: OptionTable = &[
     (OptionalValue, Pass, "--cs"),
 ];
 
+/// Command preset of minimap2.
 pub(super) const MINIMAP2: AlignerProgram = AlignerProgram {
     grammar: OptionGrammar { aligner: "minimap2", table: OPTIONS, style: OptionStyle::Getopt },
     files: &["minimap2"],

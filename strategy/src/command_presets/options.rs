@@ -124,7 +124,7 @@ impl OptionGrammar {
     ///
     /// # Errors
     /// An option is unknown, refused, or lacks its value.
-    pub fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
+    pub(super) fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
         let mut items = Vec::new();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {

@@ -44,7 +44,7 @@ pub(super) struct ParsedCommand {
 
 impl ParsedCommand {
     /// Collects the items of `program`'s command line.
-    pub fn from_items(program: &AlignerProgram, items: Vec<CommandItem>) -> Result<ParsedCommand, Error> {
+    pub(super) fn from_items(program: &AlignerProgram, items: Vec<CommandItem>) -> Result<ParsedCommand, Error> {
         let mut sketch = ParsedCommand {
             aligner: program.grammar.aligner,
             words: Vec::new(),
@@ -160,12 +160,12 @@ impl ParsedCommand {
     }
 
     /// Returns whether the option is given.
-    pub fn has_option(&self, name: &str) -> bool {
+    pub(super) fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|(option, ..)| *option == name)
     }
 
     /// Returns the last value of the option.
-    pub fn option_value(&self, name: &str) -> Option<&str> {
+    pub(super) fn option_value(&self, name: &str) -> Option<&str> {
         self.options
             .iter()
             .rev()
@@ -174,7 +174,7 @@ impl ParsedCommand {
     }
 
     /// Returns the number of bases given by an option, such as `150`, or `100m` if `suffix`.
-    pub fn bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
+    pub(super) fn bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
         let Some(text) = self.option_value(name) else {
             return if self.has_option(name) {
                 Err(self.usage_error(format!("{name}: not a number of bases")))
@@ -186,7 +186,7 @@ impl ParsedCommand {
     }
 
     /// Parses `text`, the value of option `name`, as a number of bases.
-    pub fn parse_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
+    pub(super) fn parse_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'k' | b'K') if suffix => (&text[..text.len() - 1], 1_000),
             Some(b'm' | b'M') if suffix => (&text[..text.len() - 1], 1_000_000),
@@ -197,13 +197,14 @@ impl ParsedCommand {
         bases.ok_or_else(|| self.usage_error(format!("{name} {text}: not a number of bases")))
     }
 
-    pub fn usage_error(&self, why: String) -> Error {
+    /// The error that genuma cannot run this command line, with the reason.
+    pub(super) fn usage_error(&self, why: String) -> Error {
         Error::Usage { aligner: self.aligner.to_owned(), why }
     }
 
     /// Returns the read files and how an instance reads them. `one` creates the [`ReadFiles`] if all reads are in one
     /// file per lane.
-    pub fn read_files_and_input(
+    pub(super) fn read_files_and_input(
         &self,
         stdin: bool,
         one: fn(Vec<PathBuf>) -> ReadFiles,

@@ -52,7 +52,9 @@ const fn verb(aligner: &'static str, verb: &'static str, stdin: &'static [&'stat
     }
 }
 
+/// Command preset of `snap-aligner single`.
 pub(super) const SNAP_SINGLE: AlignerProgram = verb("snap-aligner single", "single", &["-fastq", "-"]);
+/// Command preset of `snap-aligner paired`.
 pub(super) const SNAP_PAIRED: AlignerProgram = verb("snap-aligner paired", "paired", &["-pairedInterleavedFastq", "-"]);
 
 fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {

@@ -29,6 +29,7 @@ const OPTIONS: OptionTable = &[
     (Value, Pass, "-f -S -M -R -H --gd --gl --vp --sg --mw --mr -A -B -O -E -L --bw"),
 ];
 
+/// Command preset of strobealign.
 pub(super) const STROBEALIGN: AlignerProgram = AlignerProgram {
     grammar: OptionGrammar { aligner: "strobealign", table: OPTIONS, style: OptionStyle::Getopt },
     files: &["strobealign"],

@@ -22,11 +22,8 @@ const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
 /// Bases (bp) of a block per thread for `{block}`.
 const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 
-/// Parses a template. Its reads are given elsewhere. It must write SAM to standard output with at least one record
-/// per read, in input order, and align read by read (by blocks with `{block}`).
-///
-/// # Errors
-/// `{reads2}` is given without `{reads1}`, or `{reads}` together with them.
+/// Parses the command line of a program without a preset, in which placeholders such as `{threads}` stand for reads,
+/// threads and output.
 pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
     let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     let aligner = program.to_string_lossy().into_owned();

@@ -18,12 +18,12 @@ fn strategy(word: &str) -> Strategy {
 
 /// Returns CPUs, nodes, policy and threads of each CPU slot, one line each.
 fn told(word: &str, topology: &Topology, threads: usize) -> Vec<String> {
-    let seats = assign_cpu_slots(&strategy(word), topology, threads).expect("seats");
+    let cpu_slots = assign_cpu_slots(&strategy(word), topology, threads).expect("CPU slots");
     let line = |s: &CpuSlot| {
         let policy = s.policy.as_ref().map_or("-".to_owned(), MemoryPolicy::to_string);
         format!("cpus {} nodes {} policy {policy} threads {}", s.cpus, s.nodes, s.threads)
     };
-    seats.iter().map(line).collect()
+    cpu_slots.iter().map(line).collect()
 }
 
 #[test]
@@ -71,8 +71,11 @@ fn near_nodes_need_not_have_near_numbers() {
         };
         node.distances = (0..4).map(|to| (to, far(to))).collect();
     }
-    let seats = told("2xbind", &four, 4);
-    assert_eq!(seats, ["cpus 0,2 nodes 0,2 policy bind 0,2 threads 2", "cpus 1,3 nodes 1,3 policy bind 1,3 threads 2"]);
+    let cpu_slots = told("2xbind", &four, 4);
+    assert_eq!(
+        cpu_slots,
+        ["cpus 0,2 nodes 0,2 policy bind 0,2 threads 2", "cpus 1,3 nodes 1,3 policy bind 1,3 threads 2"]
+    );
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn what_is_taken_first_does_not_strand_the_rest() {
     }
     // Greedy selection pairs 0 with 1 and leaves 3 alone at its end: distances 2 + 5 + 1 instead of 1 + 1 + 1.
     let nodes: Vec<IdSet> =
-        assign_cpu_slots(&strategy("3xbind"), &six, 6).expect("seats").into_iter().map(|s| s.nodes).collect();
+        assign_cpu_slots(&strategy("3xbind"), &six, 6).expect("CPU slots").into_iter().map(|s| s.nodes).collect();
     assert_eq!(nodes, [IdSet::from([0, 2]), IdSet::from([1, 3]), IdSet::from([4, 5])]);
 }
 
@@ -101,7 +104,11 @@ fn uneven_numbers() {
         ]
     );
     let threads = |all| {
-        assign_cpu_slots(&strategy("3xlocal"), &four, all).expect("seats").iter().map(|s| s.threads).collect::<Vec<_>>()
+        assign_cpu_slots(&strategy("3xlocal"), &four, all)
+            .expect("CPU slots")
+            .iter()
+            .map(|s| s.threads)
+            .collect::<Vec<_>>()
     };
     assert_eq!(threads(10), [6, 2, 2]);
     assert_eq!(threads(3), [1, 1, 1]);
@@ -122,8 +129,8 @@ fn more_instances_than_nodes_share_cores() {
 fn one_node_has_no_policies() {
     let one = machine("1 node × 2 cores, 8 GiB");
     for memory in InstanceMemoryPolicy::ALL {
-        let seats = told(&format!("2x{}", memory.policy_name()), &one, 2);
-        assert_eq!(seats, ["cpus 0 nodes 0 policy - threads 1", "cpus 1 nodes 0 policy - threads 1"]);
+        let cpu_slots = told(&format!("2x{}", memory.policy_name()), &one, 2);
+        assert_eq!(cpu_slots, ["cpus 0 nodes 0 policy - threads 1", "cpus 1 nodes 0 policy - threads 1"]);
     }
     let four = told("4xbind", &one, 2);
     assert_eq!(four[..2], four[2..], "four instances share two CPUs");
@@ -160,14 +167,14 @@ fn recorded_machines() {
         let nodes = topology.allowed_cpu_nodes().len() as u32;
         for instances in 1..=nodes {
             let strategy = Strategy { instances, memory: InstanceMemoryPolicy::Bind };
-            let seats = assign_cpu_slots(&strategy, &topology, topology.allowed.cpus.len()).expect(name);
-            for seat in &seats {
+            let cpu_slots = assign_cpu_slots(&strategy, &topology, topology.allowed.cpus.len()).expect(name);
+            for cpu_slot in &cpu_slots {
                 assert!(
-                    !seat.nodes.is_empty() && seat.nodes.is_subset(&topology.allowed_memory_nodes()),
-                    "{name}: {seat:?}"
+                    !cpu_slot.nodes.is_empty() && cpu_slot.nodes.is_subset(&topology.allowed_memory_nodes()),
+                    "{name}: {cpu_slot:?}"
                 );
             }
-            check(&seats, &topology, topology.allowed.cpus.len().max(seats.len()));
+            check(&cpu_slots, &topology, topology.allowed.cpus.len().max(cpu_slots.len()));
         }
     }
 }
@@ -190,12 +197,12 @@ fn candidates_of_machines() {
 }
 
 /// Checks that the CPU slots are disjoint, cover the allowed CPUs and have `threads` threads in all.
-fn check(seats: &[CpuSlot], topology: &Topology, threads: usize) {
-    let cpus: Vec<u32> = seats.iter().flat_map(|seat| seat.cpus.iter()).collect();
+fn check(cpu_slots: &[CpuSlot], topology: &Topology, threads: usize) {
+    let cpus: Vec<u32> = cpu_slots.iter().flat_map(|cpu_slot| cpu_slot.cpus.iter()).collect();
     let set: IdSet = cpus.iter().copied().collect();
-    assert_eq!(set.len(), cpus.len(), "a CPU in two seats: {seats:?}");
-    assert_eq!(set, topology.allowed.cpus, "CPUs in no seat: {seats:?}");
-    assert_eq!(seats.iter().map(|seat| seat.threads).sum::<usize>(), threads, "{seats:?}");
+    assert_eq!(set.len(), cpus.len(), "a CPU in two slots: {cpu_slots:?}");
+    assert_eq!(set, topology.allowed.cpus, "CPUs in no slot: {cpu_slots:?}");
+    assert_eq!(cpu_slots.iter().map(|cpu_slot| cpu_slot.threads).sum::<usize>(), threads, "{cpu_slots:?}");
 }
 
 proptest! {
@@ -215,11 +222,11 @@ proptest! {
             Err(Error::NoCpus(_)) => prop_assert_eq!(cpus, 0),
             Err(Error::TooManyInstances { .. }) => prop_assert!(instances as usize > cpus && topology.allowed_cpu_nodes().len() > 1),
             Err(error) => prop_assert!(false, "{}", error),
-            Ok(seats) => {
-                prop_assert_eq!(seats.len(), instances as usize);
-                prop_assert!(seats.iter().all(|seat| !seat.cpus.is_empty() && seat.threads > 0));
+            Ok(cpu_slots) => {
+                prop_assert_eq!(cpu_slots.len(), instances as usize);
+                prop_assert!(cpu_slots.iter().all(|cpu_slot| !cpu_slot.cpus.is_empty() && cpu_slot.threads > 0));
                 if instances as usize <= cpus {
-                    check(&seats, &topology, threads.max(instances as usize));
+                    check(&cpu_slots, &topology, threads.max(instances as usize));
                 }
             }
         }

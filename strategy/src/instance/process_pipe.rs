@@ -25,13 +25,13 @@ impl<T: AsFd> ProcessPipe<T> {
     ///
     /// # Errors
     /// The operating system refuses to set the pipe's mode.
-    pub fn new(pipe: T, process: Option<Arc<OwnedFd>>) -> io::Result<Self> {
+    pub(crate) fn new(pipe: T, process: Option<Arc<OwnedFd>>) -> io::Result<Self> {
         ioctl_fionbio(&pipe, process.is_some())?;
         Ok(ProcessPipe { pipe, process })
     }
 
     /// Returns the pipe.
-    pub fn pipe(&self) -> &T {
+    pub(crate) fn pipe(&self) -> &T {
         &self.pipe
     }
 

@@ -33,12 +33,13 @@ pub(crate) struct SaiParser {
 }
 
 impl SaiParser {
-    pub fn new(threads: usize) -> Self {
+    /// A parser for the output of a process with `threads` threads.
+    pub(crate) fn new(threads: usize) -> Self {
         SaiParser { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
     }
 
     /// Parses bytes read from the process.
-    pub fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
         if !self.header_done {
@@ -98,12 +99,12 @@ impl SaiParser {
     }
 
     /// Returns whether the process has written its header.
-    pub fn has_parsed_output(&self) -> bool {
+    pub(crate) fn has_parsed_output(&self) -> bool {
         self.header_done
     }
 
     /// Checks that the output is complete, after the process ended successfully.
-    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let open = self.open.take().or_else(|| given.assigned_batch(self.index));
         match (self.rest.is_empty(), open) {
             (true, None) => Ok(()),

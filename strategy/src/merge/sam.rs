@@ -40,7 +40,7 @@ enum RecordMatcher {
 impl SamParser {
     /// Creates a parser. `in_order`: the process answers reads in input order. `numbered`: it also gets placeholder
     /// reads.
-    pub fn new(in_order: bool, numbered: bool) -> Self {
+    pub(crate) fn new(in_order: bool, numbered: bool) -> Self {
         let records = match in_order {
             true => RecordMatcher::InOrder(OrderedMatcher { numbered, ..OrderedMatcher::default() }),
             false => RecordMatcher::ByName(NameMatcher::default()),
@@ -49,7 +49,7 @@ impl SamParser {
     }
 
     /// Parses bytes read from the process.
-    pub fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
             if self.rest.is_empty() {
@@ -95,12 +95,12 @@ impl SamParser {
     }
 
     /// Returns whether the process has written records.
-    pub fn has_parsed_output(&self) -> bool {
+    pub(crate) fn has_parsed_output(&self) -> bool {
         self.header.is_none()
     }
 
     /// Checks that the output is complete, after the process ended successfully.
-    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         if !self.rest.is_empty() {
             return Err(AlignerOutputError::InvalidFormat { format: "SAM", what: "it ends within a line".to_owned() });
         }

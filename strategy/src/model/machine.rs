@@ -170,7 +170,7 @@ fn node_model(topology: &Topology, id: u32) -> NodeModel {
     let allowed = |cpu: &&genuma_machine::topology::Cpu| cpu.node == id && topology.allowed.cpus.contains(cpu.id);
     let cpus: Vec<_> = topology.cpus.iter().filter(allowed).collect();
     let first = |cpu: &&&genuma_machine::topology::Cpu| {
-        cpu.siblings.intersection(&topology.allowed.cpus).smallest() == Some(cpu.id)
+        cpu.siblings.intersection(&topology.allowed.cpus).smallest_id() == Some(cpu.id)
     };
     NodeModel {
         cores: cpus.iter().filter(first).count().max(1) as u32,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A station that serves one thread at a time.
+/// A shared resource of the queueing model, such as a memory controller or a link: it serves one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceStation {
     /// Memory of a node.
@@ -13,9 +13,9 @@ pub(crate) enum ServiceStation {
     Lock(usize),
 }
 
-/// Threads of one instance on one node.
+/// Threads of one instance on one node, which the queueing model treats alike.
 #[derive(Debug, Clone)]
-pub struct ThreadClass {
+pub(super) struct ThreadClass {
     /// Number of threads; a mean that may be fractional.
     pub threads: f64,
     /// Time of a thread per read without waiting for other threads, s.
@@ -28,7 +28,7 @@ pub struct ThreadClass {
 ///
 /// Schweitzer's approximation: an arriving thread finds the mean queue of the station, without its own share of its
 /// own class.
-pub fn solve_throughput(classes: &[ThreadClass]) -> f64 {
+pub(super) fn solve_throughput(classes: &[ThreadClass]) -> f64 {
     let mut numbers = BTreeMap::new();
     for (station, _) in classes.iter().flat_map(|class| &class.visits) {
         let next = numbers.len();

@@ -14,7 +14,8 @@ pub(crate) struct IndexFiles {
 }
 
 impl IndexFiles {
-    pub fn new(index: Option<&AlignerIndex>) -> Self {
+    /// Notes size and identity of the files of an aligner's index.
+    pub(crate) fn new(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
         let written = |path: &PathBuf| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();

@@ -12,7 +12,7 @@ pub fn server_machine(name: &str) -> Option<MachineModel> {
     }
 }
 
-/// Four AMD Opteron 6376 with two nodes each. The sources of the numbers are in docs/advisor.md.
+/// Four AMD Opteron 6376 with two nodes each. The sources of the numbers are in docs/internals/advisor.md.
 fn opteron_machine() -> MachineModel {
     let pair = |a: usize, b: usize| match (a == b, a / 2 == b / 2, a % 2 == b % 2) {
         (true, _, _) => Pair { latency: 100.0, bandwidth: 11.0 },

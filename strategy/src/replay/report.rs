@@ -15,7 +15,7 @@ use crate::trial_race::{RaceCandidate, RaceRules, rank_by_predicted_time};
 /// Number of simulated races per case, each with another seed.
 pub(crate) const RACES_PER_CASE: u64 = 1000;
 
-/// A case evaluated with parameters fitted on the other server.
+/// The advisor's choice for one published case, with model parameters fitted on the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
     /// The case.
@@ -76,30 +76,30 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
     let rules = RaceRules::default();
     let mut report = ReplayReport { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
-        let lessons = fit_server(&runs, from)?;
-        report.judged.extend(evaluate_cases(&lessons, from, replay_cases(&runs, to)?, rules)?);
-        report.fewer_threads.push((from.to_owned(), fewer_threads(&lessons, &runs, to)?));
+        let fitted = fit_server(&runs, from)?;
+        report.judged.extend(evaluate_cases(&fitted, from, replay_cases(&runs, to)?, rules)?);
+        report.fewer_threads.push((from.to_owned(), fewer_threads(&fitted, &runs, to)?));
     }
     Ok(report)
 }
 
-/// Evaluates `cases` with the parameters `lessons` fitted on `from`.
+/// Evaluates `cases` with the parameters `fitted` fitted on `from`.
 ///
 /// # Errors
 /// A server or job is not described, or its aligner was not run on `from`.
 pub fn evaluate_cases(
-    lessons: &FittedApplications,
+    fitted: &FittedApplications,
     from: &str,
     cases: Vec<ReplayCase>,
     rules: RaceRules,
 ) -> Result<Vec<EvaluatedCase>, Error> {
-    let others = fit_from_other_aligners(lessons);
+    let others = fit_from_other_aligners(fitted);
     let one = |case: ReplayCase| {
         let machine = server_model(&case.server)?;
         let unknown = || Error::Unknown { what: "aligner", name: case.job.aligner.clone() };
-        let app = lessons.get(&case.job).ok_or_else(unknown)?;
+        let app = fitted.get(&case.job).ok_or_else(unknown)?;
         let stranger = others.get(&case.job).ok_or_else(unknown)?;
-        let strategies = case.strategies();
+        let strategies = case.measured_strategies();
         let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
         let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
         let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));
@@ -118,13 +118,13 @@ pub fn evaluate_cases(
     cases.into_iter().map(one).collect()
 }
 
-fn fewer_threads(lessons: &FittedApplications, runs: &[PublishedRun], server: &str) -> Result<Vec<f64>, Error> {
+fn fewer_threads(fitted: &FittedApplications, runs: &[PublishedRun], server: &str) -> Result<Vec<f64>, Error> {
     let machine = server_model(server)?;
     let most = runs.iter().filter(|run| run.server == server).map(|run| run.threads).max();
     let plain =
         |run: &&PublishedRun| run.server == server && run.strategy == Strategy::PLAIN && Some(run.threads) != most;
     let ratio = |run: &PublishedRun| {
-        let app = lessons.get(&super::AlignmentJob::from_run(run))?;
+        let app = fitted.get(&super::AlignmentJob::from_run(run))?;
         let predicted = predict_run(&machine, app, &run.strategy, run.threads).ok()?;
         Some(run.seconds / predicted.seconds)
     };

@@ -69,7 +69,7 @@ pub(crate) struct BatchBroker {
     max_unfinished: Vec<usize>,
 }
 
-/// Next output that the merger writes.
+/// What the merger writes next: the header, records, or nothing more.
 pub(crate) enum MergerOutput {
     Header(Vec<u8>),
     Records(Vec<Vec<u8>>),
@@ -77,26 +77,26 @@ pub(crate) enum MergerOutput {
 }
 
 impl BrokerState {
-    fn must_deliver_next(&self, seat: usize) -> bool {
-        let life = &self.processes[seat];
-        life.unfinished.contains_key(&self.next_batch)
-            || life.requeued.iter().any(|batch| batch.number == self.next_batch)
+    fn must_deliver_next(&self, instance: usize) -> bool {
+        let process_state = &self.processes[instance];
+        process_state.unfinished.contains_key(&self.next_batch)
+            || process_state.requeued.iter().any(|batch| batch.number == self.next_batch)
     }
 }
 
 impl BatchBroker {
-    /// Creates a broker for as many instances as `most_owed` has elements. `ahead`: maximum number of batches that
-    /// wait for an instance. `room`: maximum bytes of records that wait for their turn. `most_owed`: maximum number
+    /// Creates a broker for as many instances as `max_unfinished` has elements. `ahead`: maximum number of batches that
+    /// wait for an instance. `room`: maximum bytes of records that wait for their turn. `max_unfinished`: maximum number
     /// of unfinished batches of each instance.
-    pub fn new(ahead: usize, room: usize, most_owed: Vec<usize>) -> Self {
-        let lives = std::iter::repeat_with(ProcessState::default).take(most_owed.len()).collect();
-        let state = Mutex::new(BrokerState { processes: lives, ..BrokerState::default() });
+    pub(super) fn new(ahead: usize, room: usize, max_unfinished: Vec<usize>) -> Self {
+        let process_states = std::iter::repeat_with(ProcessState::default).take(max_unfinished.len()).collect();
+        let state = Mutex::new(BrokerState { processes: process_states, ..BrokerState::default() });
         BatchBroker {
             state,
             changed: Condvar::new(),
             max_ready_batches: ahead,
             max_waiting_bytes: room,
-            max_unfinished: most_owed,
+            max_unfinished,
         }
     }
 
@@ -109,40 +109,40 @@ impl BatchBroker {
     }
 
     /// Ends the run with an error. The first error is kept.
-    pub fn fail_run(&self, error: Error) {
+    pub(super) fn fail_run(&self, error: Error) {
         self.lock_state().error.get_or_insert(error);
         self.stop_run();
     }
 
     /// Ends the run and kills all processes.
-    pub fn stop_run(&self) {
+    pub(super) fn stop_run(&self) {
         let mut state = self.lock_state();
         state.stopped = true;
-        state.processes.iter().filter_map(|life| life.process).for_each(Instance::kill_process);
+        state.processes.iter().filter_map(|process_state| process_state.process).for_each(Instance::kill_process);
         self.changed.notify_all();
     }
 
-    /// Registers the process ID of instance `seat`.
-    pub(crate) fn register_process(&self, seat: usize, process: u32) {
+    /// Registers the process ID of instance `instance`.
+    pub(crate) fn register_process(&self, instance: usize, process: u32) {
         let mut state = self.lock_state();
-        state.processes[seat].process = Some(process);
+        state.processes[instance].process = Some(process);
         if state.stopped {
             Instance::kill_process(process);
         }
     }
 
     /// Returns whether the run is to end.
-    pub fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.lock_state().stopped
     }
 
     /// Takes the error that ended the run.
-    pub fn take_run_error(&self) -> Option<Error> {
+    pub(super) fn take_run_error(&self) -> Option<Error> {
         self.lock_state().error.take()
     }
 
     /// Adds a batch. Waits while enough batches are ready. Returns `false` if the run has ended.
-    pub fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
+    pub(super) fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
         let mut state = self.lock_state();
         while state.ready.len() >= self.max_ready_batches && !state.stopped {
             state = self.wait_for_change(state);
@@ -153,35 +153,40 @@ impl BatchBroker {
     }
 
     /// Marks that all batches have been added.
-    pub fn mark_all_batches_added(&self) {
+    pub(super) fn mark_all_batches_added(&self) {
         self.lock_state().all_batches_added = true;
         self.changed.notify_all();
     }
 
-    /// Returns batch number `index` of instance `seat`, and assigns the next batch if needed. Returns `None` if no
+    /// Returns batch number `index` of instance `instance`, and assigns the next batch if needed. Returns `None` if no
     /// batch is left or the process has ended.
     ///
-    /// A process with the maximum number of unfinished batches gets another one only if it is `starved`: its buffers
+    /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers
     /// may hold several small batches, and it would wait for more reads while the run waits for its records.
-    pub fn take_batch(&self, seat: usize, index: usize, starved: impl Fn() -> bool) -> Option<Arc<InstanceBatch>> {
+    pub(super) fn take_batch(
+        &self,
+        instance: usize,
+        index: usize,
+        is_starved: impl Fn() -> bool,
+    ) -> Option<Arc<InstanceBatch>> {
         let mut state = self.lock_state();
         loop {
-            let BrokerState { ready, processes: lives, stopped, all_batches_added: dealt, .. } = &mut *state;
-            let life = &mut lives[seat];
-            if *stopped || life.ended {
+            let BrokerState { ready, processes: process_states, stopped, all_batches_added: dealt, .. } = &mut *state;
+            let process_state = &mut process_states[instance];
+            if *stopped || process_state.ended {
                 return None;
             }
-            if let Some(batch) = life.assigned.get(index) {
+            if let Some(batch) = process_state.assigned.get(index) {
                 return Some(Arc::clone(batch));
             }
-            let may = || life.unfinished.len() < self.max_unfinished[seat] || starved();
-            let waits = !life.requeued.is_empty() || !ready.is_empty();
+            let may = || process_state.unfinished.len() < self.max_unfinished[instance] || is_starved();
+            let waits = !process_state.requeued.is_empty() || !ready.is_empty();
             if waits
                 && may()
-                && let Some(batch) = life.requeued.pop_front().or_else(|| ready.pop_front())
+                && let Some(batch) = process_state.requeued.pop_front().or_else(|| ready.pop_front())
             {
-                life.unfinished.insert(batch.number, Arc::clone(&batch));
-                life.assigned.push(Arc::clone(&batch));
+                process_state.unfinished.insert(batch.number, Arc::clone(&batch));
+                process_state.assigned.push(Arc::clone(&batch));
                 self.changed.notify_all();
                 return Some(batch);
             }
@@ -197,36 +202,36 @@ impl BatchBroker {
         }
     }
 
-    /// Returns batch number `index` of instance `seat` if it is already assigned. Never waits.
-    pub fn assigned_batch(&self, seat: usize, index: usize) -> Option<Arc<InstanceBatch>> {
-        self.lock_state().processes[seat].assigned.get(index).cloned()
+    /// Returns batch number `index` of instance `instance` if it is already assigned. Never waits.
+    pub(super) fn assigned_batch(&self, instance: usize, index: usize) -> Option<Arc<InstanceBatch>> {
+        self.lock_state().processes[instance].assigned.get(index).cloned()
     }
 
-    /// Marks that the process of instance `seat` has ended, so that nothing waits for it.
-    pub fn mark_process_ended(&self, seat: usize) {
-        self.lock_state().processes[seat].ended = true;
+    /// Marks that the process of instance `instance` has ended, so that nothing waits for it.
+    pub(super) fn mark_process_ended(&self, instance: usize) {
+        self.lock_state().processes[instance].ended = true;
         self.changed.notify_all();
     }
 
-    /// Returns the batches of instance `seat` whose records are not complete.
-    pub(crate) fn unfinished_batches(&self, seat: usize) -> Vec<Arc<InstanceBatch>> {
-        self.lock_state().processes[seat].unfinished.values().cloned().collect()
+    /// Returns the batches of instance `instance` whose records are not complete.
+    pub(crate) fn unfinished_batches(&self, instance: usize) -> Vec<Arc<InstanceBatch>> {
+        self.lock_state().processes[instance].unfinished.values().cloned().collect()
     }
 
-    /// Returns the number of batches assigned to the process of instance `seat`.
-    pub fn num_assigned_batches(&self, seat: usize) -> u64 {
-        self.lock_state().processes[seat].assigned.len() as u64
+    /// Returns the number of batches assigned to the process of instance `instance`.
+    pub(super) fn num_assigned_batches(&self, instance: usize) -> u64 {
+        self.lock_state().processes[instance].assigned.len() as u64
     }
 
-    /// Prepares instance `seat` for a new process, which first gets the unfinished batches.
-    pub(crate) fn requeue_unfinished(&self, seat: usize) {
-        let life = &mut self.lock_state().processes[seat];
-        let owed = std::mem::take(&mut life.unfinished).into_values().collect();
-        *life = ProcessState { requeued: owed, ..ProcessState::default() };
+    /// Prepares instance `instance` for a new process, which first gets the unfinished batches.
+    pub(crate) fn requeue_unfinished(&self, instance: usize) {
+        let process_state = &mut self.lock_state().processes[instance];
+        let owed = std::mem::take(&mut process_state.unfinished).into_values().collect();
+        *process_state = ProcessState { requeued: owed, ..ProcessState::default() };
     }
 
     /// Accepts the header of an instance. The first header is kept. Returns whether this header equals the first one.
-    pub fn accept_header(&self, header: InstanceHeader) -> bool {
+    pub(super) fn accept_header(&self, header: InstanceHeader) -> bool {
         let mut state = self.lock_state();
         let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
         state.header.get_or_insert(header);
@@ -234,9 +239,9 @@ impl BatchBroker {
         fits
     }
 
-    /// Accepts records of `batch` from instance `seat`; `ended` marks the last. Waits while too many records are
+    /// Accepts records of `batch` from instance `instance`; `ended` marks the last. Waits while too many records are
     /// held, unless this instance has the batch whose turn it is.
-    pub(crate) fn deliver_records(&self, seat: usize, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
+    pub(crate) fn deliver_records(&self, instance: usize, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
         let mut state = self.lock_state();
         loop {
             let turn = state.next_batch == batch.number;
@@ -245,7 +250,7 @@ impl BatchBroker {
             } else {
                 state.waiting_bytes > self.max_waiting_bytes
             };
-            if !full || state.stopped || (!turn && state.must_deliver_next(seat)) {
+            if !full || state.stopped || (!turn && state.must_deliver_next(instance)) {
                 break;
             }
             state = self.wait_for_change(state);
@@ -258,14 +263,14 @@ impl BatchBroker {
         pieces.bytes.push(records);
         pieces.ended |= ended;
         if ended {
-            state.processes[seat].unfinished.remove(&batch.number);
+            state.processes[instance].unfinished.remove(&batch.number);
             batch.clear_text();
         }
         self.changed.notify_all();
     }
 
     /// Waits for the next output. Returns `End` when all is written or the run has ended.
-    pub fn next_output(&self, header_written: bool) -> MergerOutput {
+    pub(super) fn next_output(&self, header_written: bool) -> MergerOutput {
         let mut state = self.lock_state();
         loop {
             if state.stopped {
@@ -309,6 +314,9 @@ impl BatchBroker {
         state.all_batches_added
             && state.ready.is_empty()
             && state.records.is_empty()
-            && state.processes.iter().all(|life| life.unfinished.is_empty() && life.requeued.is_empty())
+            && state
+                .processes
+                .iter()
+                .all(|process_state| process_state.unfinished.is_empty() && process_state.requeued.is_empty())
     }
 }

@@ -10,11 +10,11 @@ use crate::instance::ProcessPipe;
 /// Number of placeholder reads after which a block ends. Until then an aligner stores about 300 bytes for each.
 const PLACEHOLDERS_PER_BLOCK: u64 = 4 << 20;
 
-/// How reads are written to one pipe of a process.
+/// Options for writing reads to one input pipe of an aligner process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PipeFeed {
     /// Index of the instance.
-    pub seat: usize,
+    pub instance: usize,
     /// Index of this pipe among the `pipes` input pipes of the process.
     pub pipe: usize,
     pub pipes: usize,
@@ -26,17 +26,17 @@ pub(crate) struct PipeFeed {
 }
 
 /// Writes all assigned batches to a pipe, until there are no more or the process stops reading.
-pub(crate) fn feed_reads(desk: &BatchBroker, feeding: PipeFeed, to: ProcessPipe<PipeWriter>) {
+pub(crate) fn feed_reads(broker: &BatchBroker, feeding: PipeFeed, to: ProcessPipe<PipeWriter>) {
     // A process that stops reading has ended or will end. Its exit status tells more.
-    let _ = write_batches(desk, feeding, to);
+    let _ = write_batches(broker, feeding, to);
 }
 
-fn write_batches(desk: &BatchBroker, feeding: PipeFeed, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
+fn write_batches(broker: &BatchBroker, feeding: PipeFeed, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
     let mut counted = 0;
     for index in 0.. {
         // The process has read all its input and may wait for more before it answers.
-        let starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
-        let Some(batch) = desk.take_batch(feeding.seat, index, starved) else { return Ok(()) };
+        let is_starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
+        let Some(batch) = broker.take_batch(feeding.instance, index, is_starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };
             absent.write_placeholders(batch.first_read - counted, feeding, &mut to)?;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn written(reads: u64, pipe: usize, pipes: usize, apart: bool) -> String {
-        let feeding = PipeFeed { seat: 0, pipe, pipes, numbered: Some(5), own_block: apart };
+        let feeding = PipeFeed { instance: 0, pipe, pipes, numbered: Some(5), own_block: apart };
         let mut out = Vec::new();
         PlaceholderWriter { block: 5, apart, at_once: 4 }
             .write_placeholders(reads, feeding, &mut out)

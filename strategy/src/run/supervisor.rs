@@ -32,7 +32,7 @@ const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) struct InstanceSupervisor<'a> {
     pub plan: &'a RunPlan,
     pub broker: &'a BatchBroker,
-    pub seat: usize,
+    pub instance_index: usize,
     /// Bases of a block, bp.
     pub block: Option<u64>,
 }
@@ -51,19 +51,19 @@ struct ProcessEnd {
 
 impl InstanceSupervisor<'_> {
     /// Runs processes until there are no more reads or the run ends.
-    pub fn supervise(&self) -> InstanceSummary {
-        let seat = &self.plan.cpu_slots[self.seat];
+    pub(super) fn supervise(&self) -> InstanceSummary {
+        let cpu_slot = &self.plan.cpu_slots[self.instance_index];
         let mut done = InstanceSummary {
-            cpus: seat.cpus.to_string(),
-            threads: seat.threads,
-            policy: seat.policy.as_ref().map(MemoryPolicy::to_string),
+            cpus: cpu_slot.cpus.to_string(),
+            threads: cpu_slot.threads,
+            policy: cpu_slot.policy.as_ref().map(MemoryPolicy::to_string),
             ..InstanceSummary::default()
         };
         // Start the process only when there are reads, so that the index is not loaded in vain.
-        while self.broker.take_batch(self.seat, 0, || false).is_some() {
+        while self.broker.take_batch(self.instance_index, 0, || false).is_some() {
             done.processes += 1;
             let recipe = InstanceLauncher { invocation: self.invocation(), block: self.block.unwrap_or(0) };
-            let ended = match recipe.start_instance(seat) {
+            let ended = match recipe.start_instance(cpu_slot) {
                 Ok(instance) => self.run_process(instance),
                 Err(error) => {
                     self.broker.fail_run(error.into());
@@ -73,20 +73,20 @@ impl InstanceSupervisor<'_> {
             let again = self.handle_end(&ended);
             done.pages = ended.pages.or(done.pages);
             done.threads_found = ended.threads.or(done.threads_found);
-            done.batches += self.broker.num_assigned_batches(self.seat);
+            done.batches += self.broker.num_assigned_batches(self.instance_index);
             if !again {
                 break;
             }
-            self.broker.requeue_unfinished(self.seat);
+            self.broker.requeue_unfinished(self.instance_index);
         }
-        if let (Some(pages), Some(policy)) = (&done.pages, &seat.policy) {
-            done.as_asked = Some(pages.is_index_on_requested_nodes(policy, &seat.nodes));
+        if let (Some(pages), Some(policy)) = (&done.pages, &cpu_slot.policy) {
+            done.as_asked = Some(pages.is_index_on_requested_nodes(policy, &cpu_slot.nodes));
         }
         done
     }
 
     fn invocation(&self) -> &crate::Invocation {
-        &self.plan.invocations[self.seat]
+        &self.plan.invocations[self.instance_index]
     }
 
     /// Returns the name of the instance, such as `instance 2 of 4 (bwa mem)`.
@@ -94,13 +94,13 @@ impl InstanceSupervisor<'_> {
         let aligner = &self.invocation().aligner;
         match self.plan.cpu_slots.len() {
             1 => aligner.clone(),
-            n => format!("instance {} of {n} ({aligner})", self.seat + 1),
+            n => format!("instance {} of {n} ({aligner})", self.instance_index + 1),
         }
     }
 
     /// Runs one process from start to end.
     fn run_process(&self, mut instance: Instance) -> ProcessEnd {
-        self.broker.register_process(self.seat, instance.process_id());
+        self.broker.register_process(self.instance_index, instance.process_id());
         let depends = self.invocation().depends;
         let feeds = std::mem::take(&mut instance.feeds);
         let numbered = matches!(depends, ReadDependence::Blocks { numbered: true, .. }).then_some(self.block).flatten();
@@ -109,11 +109,11 @@ impl InstanceSupervisor<'_> {
         let pipes = feeds.len();
         thread::scope(|scope| {
             for (pipe, feed) in feeds.into_iter().enumerate() {
-                let feeding = PipeFeed { seat: self.seat, pipe, pipes, numbered, own_block: apart };
+                let feeding = PipeFeed { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
                 scope.spawn(move || feed_reads(self.broker, feeding, feed));
             }
-            let heard =
-                stderr.map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.seat + 1, stderr)));
+            let heard = stderr
+                .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));
             let mut taker = OutputReader::new(self, &instance, numbered.is_some());
             let fault = stdout.and_then(|stdout| taker.read_all(stdout).err());
             if fault.is_some() {
@@ -125,7 +125,7 @@ impl InstanceSupervisor<'_> {
                 (_, fault) => fault,
             };
             // Feeder threads may wait for batches that the process will not read.
-            self.broker.mark_process_ended(self.seat);
+            self.broker.mark_process_ended(self.instance_index);
             let words = heard.map(join_thread).unwrap_or_default();
             ProcessEnd { status, fault, answered: taker.answered, words, pages: taker.pages, threads: taker.threads }
         })
@@ -136,7 +136,7 @@ impl InstanceSupervisor<'_> {
         if self.broker.is_stopped() || is_shutting_down() {
             return false;
         }
-        let owed = self.broker.unfinished_batches(self.seat);
+        let unfinished = self.broker.unfinished_batches(self.instance_index);
         let words = ended.words.clone();
         if let Some(fault) = ended.fault.clone() {
             self.broker.fail_run(Error::Output { who: self.instance_name(), fault, words });
@@ -158,8 +158,8 @@ impl InstanceSupervisor<'_> {
         // A process that fails before its first record has a problem with its command or index, and would fail again.
         let by_itself = status.signal().is_none() && !ended.answered;
         let tied = self.invocation().depends == ReadDependence::Everything;
-        let deaths = owed.iter().map(|batch| batch.count_failure()).max().unwrap_or(0);
-        if by_itself || tied || deaths >= MAX_DEATHS || owed.is_empty() {
+        let deaths = unfinished.iter().map(|batch| batch.count_failure()).max().unwrap_or(0);
+        if by_itself || tied || deaths >= MAX_DEATHS || unfinished.is_empty() {
             let how = if deaths >= MAX_DEATHS { format!("{how}, the second process over the same reads") } else { how };
             self.broker.fail_run(Error::Died { who: self.instance_name(), how, words });
             return false;
@@ -199,11 +199,11 @@ struct BrokerConnection<'a> {
 
 impl AssignedBatches for BrokerConnection<'_> {
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>> {
-        self.supervisor.broker.assigned_batch(self.supervisor.seat, index)
+        self.supervisor.broker.assigned_batch(self.supervisor.instance_index, index)
     }
 
     fn deliver_records(&self, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
-        self.supervisor.broker.deliver_records(self.supervisor.seat, batch, records, ended);
+        self.supervisor.broker.deliver_records(self.supervisor.instance_index, batch, records, ended);
     }
 
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError> {
@@ -218,7 +218,7 @@ impl AssignedBatches for BrokerConnection<'_> {
 impl<'a> OutputReader<'a> {
     fn new(keeper: &'a InstanceSupervisor<'a>, instance: &Instance, numbered: bool) -> Self {
         let invocation = keeper.invocation();
-        let one_thread = keeper.plan.cpu_slots[keeper.seat].threads == 1;
+        let one_thread = keeper.plan.cpu_slots[keeper.instance_index].threads == 1;
         let in_order = invocation.order == RecordOrder::AsRead || one_thread;
         let parser = match invocation.format {
             OutputFormat::Sam => OutputParser::Sam(SamParser::new(in_order, numbered)),

@@ -7,7 +7,7 @@ use genuma_strategy::advisor::Advice;
 use crate::report::markup::{escape_html, format_duration, format_measured_quantity};
 use crate::report::plot::LegendKey;
 
-/// Legend of the chart.
+/// Legend of the chart of predicted times.
 pub(crate) const TIME_LEGEND: [LegendKey<'static>; 2] = [
     LegendKey { style: "predicted", name: "predicted" },
     LegendKey { style: "measured", name: "measured on a sample" },

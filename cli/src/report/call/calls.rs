@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::report::markup::{escape_html, group_thousands};
 
-/// Maximum number of rows of the table. The VCF has all calls.
+/// Maximum number of calls in the table of the report. The VCF has all calls.
 pub(crate) const MAX_TABLE_ROWS: usize = 10_000;
-/// Maximum number of pictures on the page.
-pub(crate) const MAX_READ_PICTURES: usize = 2_000;
+/// Maximum number of read pileups in the report.
+pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
-/// The table of calls and the pictures.
+/// The table of calls and the read pileups of the report.
 pub(crate) struct CallTable {
     /// HTML of the table rows, by position.
     pub(crate) rows: String,
@@ -38,17 +38,17 @@ fn rank_calls(calls: &[ReportedEvent]) -> Vec<usize> {
     best
 }
 
-/// Indices of the calls that get a picture of their reads.
-pub fn calls_with_pictures(calls: &[ReportedEvent]) -> Vec<usize> {
+/// Indices of the calls whose read pileup is drawn.
+pub fn calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
     let mut drawn = rank_calls(calls);
-    drawn.truncate(MAX_READ_PICTURES);
+    drawn.truncate(MAX_READ_PILEUPS);
     drawn
 }
 
-/// Builds the rows of the best calls, and the pictures of the best of these.
+/// Builds the rows of the best calls, and the read pileups of the best of these.
 pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let calls = &outcome.calls;
-    let (mut best, drawn) = (rank_calls(calls), calls_with_pictures(calls));
+    let (mut best, drawn) = (rank_calls(calls), calls_with_pileups(calls));
     best.truncate(MAX_TABLE_ROWS);
     best.sort_unstable();
     let rows = best.iter().map(|&n| call_row(n, &calls[n])).collect();

@@ -11,8 +11,8 @@ const MAX_SHOWN: usize = 5;
 /// Tandem repeats that are shown if the samples have them: bases of the unit, copies.
 const SHOWN_REPEATS: [(u8, u8); 6] = [(1, 8), (1, 12), (1, 16), (1, 20), (2, 8), (2, 12)];
 
-/// Returns the rows of a definition list.
-pub(crate) fn error_rows(learned: &EstimatedErrorRates, samples: &[String]) -> String {
+/// Returns the estimated error rates as rows of an HTML definition list.
+pub(crate) fn error_rate_rows(learned: &EstimatedErrorRates, samples: &[String]) -> String {
     let mut html = String::new();
     let mut line = |name: &str, parts: Vec<String>| {
         let parts = if parts.is_empty() { "too few observations".to_owned() } else { parts.join("; ") };

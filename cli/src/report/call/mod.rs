@@ -23,7 +23,7 @@ use crate::report::markup::{
     escape_html, escape_script_json, fill_template, format_bytes, format_count_with_noun, format_duration,
     format_with_si_prefix, group_thousands,
 };
-pub use calls::calls_with_pictures;
+pub use calls::calls_with_pileups;
 use charts::SHOWN_EVENT_CLASSES;
 use number_format::format_percent;
 
@@ -38,11 +38,11 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
         "verdict" => sample_section::render_verdict(outcome),
-        "facts" => sample_section::fact_rows(outcome),
+        "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
         "spectrum" => sample_charts::mutational_spectrum(outcome),
         "units" => unit_rows(&outcome.units),
-        "errors" => errors::error_rows(&outcome.errors, &outcome.samples),
+        "errors" => errors::error_rate_rows(&outcome.errors, &outcome.samples),
         "ledger" => ledger_rows(&outcome.ledger),
         "charts" => charts::call_charts(outcome),
         "timeline" => timeline::timeline_plots(&outcome.timeline),
@@ -269,7 +269,7 @@ fn truncation_notes(shown: &calls::CallTable) -> String {
             html,
             "<p class=\"note\">The {} of the highest quality have a picture of their reads, PASS before filtered; \
              {} in this table have none.</p>",
-            format_count_with_noun(calls::MAX_READ_PICTURES as u64, "call"),
+            format_count_with_noun(calls::MAX_READ_PILEUPS as u64, "call"),
             group_thousands(shown.pictures_left_out as u64)
         );
     }

@@ -108,8 +108,8 @@ fn estimate_or_unknown(found: Option<Estimate>, write: fn(Estimate) -> String, w
     found.map_or_else(|| unknown_cell(why), write)
 }
 
-/// Returns all facts as table rows. Contigs and screened sequences are known for the first tumour only.
-pub(crate) fn fact_rows(outcome: &CallSummary) -> String {
+/// Returns all facts of the samples as table rows. Contigs and screened sequences are known for the first tumour only.
+pub(crate) fn sample_fact_rows(outcome: &CallSummary) -> String {
     let mut rows = FactRows::default();
     if let [first, ..] = super::several_tumours(outcome) {
         rows.add_group(&format!("Normal and {}", escape_html(first)));

@@ -24,7 +24,7 @@ use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MAX_READ_PICTURES, MAX_TABLE_ROWS};
+use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS};
 use super::render_page;
 use crate::report::testing::{assert_nested, run_chromium};
 
@@ -520,7 +520,7 @@ fn large_call_sets_keep_the_best() {
     let html = render_page(&example_summary((0..MAX_TABLE_ROWS + 500).map(call).collect()));
     assert_eq!(html.matches("<tr class=\"call").count(), MAX_TABLE_ROWS);
     assert_eq!(html.matches("<tr class=\"call\"").count(), MAX_TABLE_ROWS / 2 + 250, "every PASS call");
-    assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MAX_READ_PICTURES);
+    assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MAX_READ_PILEUPS);
     assert!(html.contains("500 more are in the VCF"));
     assert!(html.contains("8,000 in this table have none"));
     assert!(html.len() < 10_000_000, "{} bytes", html.len());

@@ -143,7 +143,7 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
     let topology = &profile.topology;
     let first = topology
         .find_node(node)
-        .and_then(|n| n.cpus.intersection(&topology.allowed.cpus).smallest().or(n.cpus.smallest()));
+        .and_then(|n| n.cpus.intersection(&topology.allowed.cpus).smallest_id().or(n.cpus.smallest_id()));
     let Some(cpu) = first else { return Vec::new() };
     let caches = topology.caches.iter().filter(|c| c.kind != genuma_machine::topology::CacheKind::Instruction);
     caches.filter(|c| c.cpus.contains(cpu)).map(|c| (format!("L{}", c.level), c.bytes)).collect()
@@ -158,7 +158,7 @@ pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMe
 }
 
 /// Plots the bandwidth of one node by kernel: of one thread, and the maximum over all thread counts.
-pub(crate) fn kernel_chart(profile: &MachineProfile) -> String {
+pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (node, entries) = local_bandwidths(f);
     let kernels: BTreeSet<BandwidthKernel> = entries.iter().map(|b| b.kernel).collect();
@@ -284,9 +284,9 @@ fn format_tick(n: f64) -> String {
 }
 
 /// Plots the bandwidth of the whole machine by memory placement, at the largest number of threads measured.
-pub(crate) fn placement_chart(profile: &MachineProfile) -> String {
+pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
-    let Some(kernel) = f.reference_kernel() else { return String::new() };
+    let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };
     let threads = f.bandwidth_rates().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
     let Some(threads) = threads else { return String::new() };
     let mut rows: Vec<(&MemoryLocation, Measurement)> = Vec::new();

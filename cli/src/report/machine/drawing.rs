@@ -53,7 +53,7 @@ fn nodes_by_socket(topology: &Topology) -> Vec<(String, Vec<&NumaNode>)> {
 fn node_cores<'a>(topology: &'a Topology, node: &NumaNode) -> Vec<DrawnCore<'a>> {
     let mut cores: BTreeMap<u32, DrawnCore> = BTreeMap::new();
     for cpu in topology.cpus.iter().filter(|c| c.node == node.id) {
-        let first = cpu.siblings.smallest().unwrap_or(cpu.id);
+        let first = cpu.siblings.smallest_id().unwrap_or(cpu.id);
         cores.entry(first).or_insert_with(|| DrawnCore { cpus: Vec::new() }).cpus.push(cpu);
     }
     cores.into_values().collect()
@@ -83,7 +83,7 @@ fn cache_lines(topology: &Topology, node: &NumaNode) -> Vec<String> {
     let of_node = topology.caches.iter().filter(|c| !c.cpus.intersection(&node.cpus).is_empty());
     for cache in of_node.filter(|c| c.kind != CacheKind::Instruction) {
         let siblings =
-            cache.cpus.smallest().and_then(|id| topology.find_cpu(id)).map_or(1, |cpu| cpu.siblings.len().max(1));
+            cache.cpus.smallest_id().and_then(|id| topology.find_cpu(id)).map_or(1, |cpu| cpu.siblings.len().max(1));
         let sharing = cache.cpus.len().div_ceil(siblings) as u64;
         let letter = if cache.kind == CacheKind::Data { "d" } else { "" };
         let name = format!("L{}{letter} {}", cache.level, format_binary_bytes(cache.bytes));

@@ -9,7 +9,7 @@ use genuma_probe::profile::{
 
 use crate::report::markup::format_count_with_noun;
 
-/// Minimum, median and maximum of several quantities.
+/// Minimum, median and maximum of measurements of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ValueRange {
     pub(crate) low: f64,
@@ -114,7 +114,7 @@ impl<'a> ProfileFindings<'a> {
     /// Number of cores; hardware threads with the same siblings are one core.
     pub(crate) fn core_count(self) -> usize {
         let cpus = &self.0.topology.cpus;
-        cpus.iter().map(|c| c.siblings.smallest().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
+        cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
     /// Number of sockets.
@@ -209,8 +209,8 @@ impl<'a> ProfileFindings<'a> {
         alone.chain(crowded).filter(|r| r.total.median.is_finite() && r.total.median > 0.0)
     }
 
-    /// The kernel that the text refers to: triad, or the next of a list that was measured.
-    pub(crate) fn reference_kernel(self) -> Option<BandwidthKernel> {
+    /// The bandwidth kernel that the report's text gives results of: triad, or the next of a list that was measured.
+    pub(crate) fn main_bandwidth_kernel(self) -> Option<BandwidthKernel> {
         let preferred = [
             BandwidthKernel::Triad,
             BandwidthKernel::Read,
@@ -224,7 +224,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Bandwidth of one thread on its own node's memory.
     pub(crate) fn one_thread_bandwidth(self) -> Option<BandwidthRate<'a>> {
-        let kernel = self.reference_kernel()?;
+        let kernel = self.main_bandwidth_kernel()?;
         let own = |r: &BandwidthRate| match (r.cpu_node, r.memory) {
             (Some(node), MemoryLocation::Node(memory)) => node == *memory,
             (_, MemoryLocation::Local) => true,
@@ -281,7 +281,7 @@ impl<'a> ProfileFindings<'a> {
     pub(crate) fn contention_curves(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: BandwidthKernel| curves.iter().filter(|c| c.kernel == kernel).count();
-        let first = self.reference_kernel().filter(|&k| count(k) > 0);
+        let first = self.main_bandwidth_kernel().filter(|&k| count(k) > 0);
         let Some(kernel) = first.or_else(|| curves.iter().map(|c| c.kernel).max_by_key(|&k| count(k))) else {
             return Vec::new();
         };

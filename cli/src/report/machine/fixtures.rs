@@ -8,7 +8,7 @@ use genuma_machine::topology::{
     TransparentHugePageMode,
 };
 use genuma_probe::MachineProfile;
-use genuma_probe::measure::{MachineDescription, measure};
+use genuma_probe::measure::{MachineDescription, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{
     BandwidthKernel, BandwidthMeasurement, BufferCheck, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
@@ -18,7 +18,7 @@ use genuma_probe::profile::{
 };
 use genuma_probe::simulated_machine::SimulatedMachine;
 
-/// Shape of an invented machine.
+/// Numbers of sockets, nodes, cores and bytes of an invented machine, from which tests make a profile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineShape {
     pub(crate) host: &'static str,
@@ -427,7 +427,7 @@ impl MachineShape {
     }
 
     /// The complete profile of the machine.
-    pub(crate) fn profile(&self) -> MachineProfile {
+    pub(crate) fn to_profile(&self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
             format: PROFILE_FORMAT_NAME.into(),
@@ -475,8 +475,8 @@ impl MachineShape {
     }
 }
 
-/// The profile of a described machine, measured with the probe's own plan and model.
-pub(crate) fn planned_profile(description: &str) -> MachineProfile {
+/// The profile that `genuma probe` would measure on a synthetic machine with this description.
+pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
     let described: SyntheticMachine = description.parse().expect("a description");
     modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")
 }
@@ -493,21 +493,21 @@ pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
     paths.iter().filter_map(|p| Some((name(p), modelled_profile(topology(p), &PlanOptions::quick_plan())?))).collect()
 }
 
-fn modelled_profile(topology: Topology, wish: &PlanOptions) -> Option<MachineProfile> {
-    let plan = MeasurementPlan::new(&topology, wish).ok()?;
+fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<MachineProfile> {
+    let plan = MeasurementPlan::new(&topology, options).ok()?;
     let machine = MachineDescription {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host: None,
         unix_time_s: None,
     };
-    measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
+    measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
 }
 
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,
 /// few measurements, and memory on a node other than the requested one.
 pub(crate) fn container_profile() -> MachineProfile {
-    let mut p = FOUR_NODES.profile();
+    let mut p = FOUR_NODES.to_profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
     p.host = None;
     p.made_at = None;
@@ -559,6 +559,6 @@ pub(crate) fn unmeasured_profile() -> MachineProfile {
         contention: Vec::new(),
         buffers: Vec::new(),
         missing: vec!["Memory cannot be had: nothing was measured.".into()],
-        ..ONE_NODE.profile()
+        ..ONE_NODE.to_profile()
     }
 }

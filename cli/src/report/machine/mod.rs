@@ -38,9 +38,9 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "staircase" => charts::latency_curve_chart(profile),
         "maps" => node_matrices::node_matrices(profile),
         "bandwidth" => [
-            charts::kernel_chart(profile),
+            charts::bandwidth_by_kernel_chart(profile),
             charts::thread_scaling_chart(profile),
-            charts::placement_chart(profile),
+            charts::bandwidth_by_placement_chart(profile),
             charts::loaded_latency_chart(profile),
         ]
         .concat(),
@@ -49,7 +49,7 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "devices" => tables::device_section(profile),
         "tables" => tables::measurement_tables(profile),
         "checks" => tables::placement_and_module_tables(profile),
-        "missing" => tables::missing_list(profile),
+        "missing" => tables::missing_measurements_list(profile),
         _ => String::new(),
     })
 }
@@ -131,7 +131,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
         ),
         None => tile("One thread", UNKNOWN, "bandwidth not measured"),
     }
-    match f.reference_kernel().and_then(|k| f.max_bandwidth(k)) {
+    match f.main_bandwidth_kernel().and_then(|k| f.max_bandwidth(k)) {
         Some(r) => tile(
             if r.cpu_node.is_some() && f.nodes_with_cores().len() > 1 { "One node" } else { "Whole machine" },
             &format!("{} GB/s", format_measured_quantity(r.total.median)),

@@ -239,7 +239,7 @@ pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
 }
 
 /// List of what could not be measured, with the reasons.
-pub(crate) fn missing_list(profile: &MachineProfile) -> String {
+pub(crate) fn missing_measurements_list(profile: &MachineProfile) -> String {
     let reasons = ProfileFindings(profile).missing_measurements();
     if reasons.is_empty() {
         return "<p>Nothing: the whole plan was measured.</p>".to_string();

@@ -14,12 +14,12 @@ use crate::report::testing::{assert_nested, run_chromium};
 
 /// All invented machines, by name.
 fn machines() -> Vec<(String, MachineProfile)> {
-    let whole = ALL_SHAPES.iter().map(|s| (s.host.to_string(), s.profile()));
+    let whole = ALL_SHAPES.iter().map(|s| (s.host.to_string(), s.to_profile()));
     let planned = [
         ("planned-8x8", "8 nodes x 8 cores, 16 GiB"),
         ("planned-expanded", "2 nodes x 24 cores, 2 threads, 64 GiB, 2 memory-only nodes x 128 GiB"),
     ];
-    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::planned_profile(described)));
+    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::simulated_profile(described)));
     let poor = [("container", fixtures::container_profile()), ("bare", fixtures::unmeasured_profile())];
     whole.chain(planned).chain(poor.map(|(name, profile)| (name.to_string(), profile))).collect()
 }
@@ -97,7 +97,7 @@ fn recorded_machines_have_pages_too() {
 #[test]
 fn whole_profiles_have_every_plot() {
     for shape in ALL_SHAPES {
-        let html = render_page(&shape.profile());
+        let html = render_page(&shape.to_profile());
         let several = shape.sockets * shape.nodes > 1;
         // Latency, kernels, threads, load, two of contention; with several nodes distances, two matrices, placement.
         let figures = 6 + if several { 4 } else { 0 };
@@ -112,7 +112,7 @@ fn whole_profiles_have_every_plot() {
 
 #[test]
 fn figures_are_those_of_the_profile() {
-    let profile = FOUR_NODES.profile();
+    let profile = FOUR_NODES.to_profile();
     let html = render_page(&profile);
     let cell = between(&html, "cores of node 0, memory of node 3: ", "</g>");
     let far = format_measured_quantity(profile.dram_latency_between(0, 3).unwrap().median);
@@ -145,7 +145,7 @@ fn figures_are_those_of_the_profile() {
 
 #[test]
 fn one_node_needs_no_placement() {
-    let html = render_page(&ONE_NODE.profile());
+    let html = render_page(&ONE_NODE.to_profile());
     assert!(html.contains("The kernel shows one NUMA node"));
     assert!(!html.contains("numactl") && !html.contains("another node"), "there is nowhere else");
     assert!(
@@ -157,14 +157,14 @@ fn one_node_needs_no_placement() {
 #[test]
 fn several_nodes_are_told_what_distance_costs_and_what_helps() {
     for (shape, factor) in [(TWO_SOCKETS, 1.7), (FOUR_NODES, 1.7), (EIGHT_SOCKETS, 2.3), (LARGE_SERVER, 1.7)] {
-        let html = render_page(&shape.profile());
+        let html = render_page(&shape.to_profile());
         let said = format!("The farthest memory takes {factor:.1} times as long to answer as a core's own");
         assert!(html.contains(&said), "{}", shape.host);
         for advice in ["--interleave=all", "One copy per node", "Data of one thread"] {
             assert!(html.contains(advice), "{}: {advice}", shape.host);
         }
     }
-    let mut near = FOUR_NODES.profile();
+    let mut near = FOUR_NODES.to_profile();
     for pair in &mut near.latency.node_pairs {
         pair.latency.median = 100.0;
     }
@@ -175,7 +175,7 @@ fn several_nodes_are_told_what_distance_costs_and_what_helps() {
 
 #[test]
 fn spread_memory_that_brings_nothing_is_not_praised() {
-    let mut profile = TWO_SOCKETS.profile();
+    let mut profile = TWO_SOCKETS.to_profile();
     let (one, rest): (Vec<_>, Vec<_>) =
         profile.contention.clone().into_iter().partition(|c| c.memory == MemoryLocation::Node(0));
     assert!(render_page(&profile).contains("times as much."));
@@ -188,7 +188,7 @@ fn spread_memory_that_brings_nothing_is_not_praised() {
 
 #[test]
 fn memory_without_cores_is_told_apart() {
-    let html = render_page(&WITH_CXL_NODES.profile());
+    let html = render_page(&WITH_CXL_NODES.to_profile());
     assert!(html.contains("4 NUMA nodes with cores and memory, and 2 with memory only"));
     assert!(html.contains("The memory of nodes 4 and 5 (no cores) has a latency of 175 ns"));
     assert!(html.contains("The farthest memory takes 2.0 times as long to answer"), "cores or not");
@@ -196,7 +196,7 @@ fn memory_without_cores_is_told_apart() {
     assert_eq!(html.matches(">No socket</text>").count(), 2);
 
     // One node with cores, and a faster node with memory only.
-    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE }.profile();
+    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE }.to_profile();
     for pair in fast.latency.node_pairs.iter_mut().filter(|p| p.memory_node == 1) {
         pair.latency.median = 100.0;
     }
@@ -211,7 +211,7 @@ fn memory_without_cores_is_told_apart() {
 #[test]
 fn huge_pages_are_praised_only_where_they_help() {
     let with = |huge: f64| {
-        let mut profile = ONE_NODE.profile();
+        let mut profile = ONE_NODE.to_profile();
         for pair in &mut profile.latency.node_pairs {
             pair.latency.median_absolute_deviation = 1.0;
             pair.latency.median = if pair.pages == BufferPageKind::Huge { huge } else { 120.0 };
@@ -253,7 +253,7 @@ fn a_container_is_told_what_it_does_not_see() {
 
 #[test]
 fn devices_have_a_section_where_there_are_any() {
-    let mut profile = TWO_SOCKETS.profile();
+    let mut profile = TWO_SOCKETS.to_profile();
     assert!(!render_page(&profile).contains("id=\"devices\""));
     profile.devices = vec![DeviceProfile {
         name: "A <card>".into(),
@@ -284,7 +284,7 @@ fn nothing_measured_is_said_and_nothing_made_up() {
 
 #[test]
 fn odd_figures_do_not_break_the_page() {
-    let mut profile = FOUR_NODES.profile();
+    let mut profile = FOUR_NODES.to_profile();
     for pair in &mut profile.latency.node_pairs {
         pair.latency.median = 0.0;
     }
@@ -310,7 +310,7 @@ fn odd_figures_do_not_break_the_page() {
 #[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{words}}";
-    let mut profile = TWO_SOCKETS.profile();
+    let mut profile = TWO_SOCKETS.to_profile();
     profile.host = Some(EVIL.into());
     profile.topology.processor = Some(EVIL.into());
     profile.topology.kernel = Some(EVIL.into());
@@ -337,7 +337,7 @@ fn hostile_names_stay_text() {
 
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
-    let html = render_page(&WITH_CXL_NODES.profile());
+    let html = render_page(&WITH_CXL_NODES.to_profile());
     for reference in ["http://", "https://", "src=\"", "@import", "url(", "<iframe", "<object", "<script"] {
         assert!(!html.contains(reference), "{reference} in the page");
     }
@@ -346,7 +346,7 @@ fn nothing_is_loaded_from_elsewhere() {
 
 #[test]
 fn a_busy_machine_is_called_busy() {
-    let mut profile = ONE_NODE.profile();
+    let mut profile = ONE_NODE.to_profile();
     assert!(!render_page(&profile).contains("was busy"));
     for rate in &mut profile.bandwidth {
         rate.total.median_absolute_deviation = rate.total.median * 0.1;
@@ -363,7 +363,7 @@ fn a_busy_machine_is_called_busy() {
 
 #[test]
 fn sockets_that_share_a_node_are_counted() {
-    let mut profile = ONE_NODE.profile();
+    let mut profile = ONE_NODE.to_profile();
     profile.topology.cpus[1].package = 1;
     let html = render_page(&profile);
     assert!(html.contains(">2 sockets</text>"), "a node with CPUs of two sockets stands alone");

@@ -148,7 +148,7 @@ fn describe_memory_only_nodes(f: ProfileFindings) -> String {
     let Some(latency) = f.memory_only_node_latency_ns() else { return String::new() };
     let mut text =
         format!("The memory of {} (no cores) has a latency of {}", list_nodes(&only), format_range(latency, "ns"));
-    let rates = f.reference_kernel().map(|k| f.node_pair_bandwidths(k));
+    let rates = f.main_bandwidth_kernel().map(|k| f.node_pair_bandwidths(k));
     let Some((Some(local), _, Some(theirs))) = rates else { return text + "." };
     text += &format!(
         " and a bandwidth of {} for the threads of a node, compared with {} for their own memory.",
@@ -228,7 +228,7 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
 
 fn describe_threads(f: ProfileFindings) -> String {
     let mut sentences: Vec<String> = Vec::new();
-    if let (Some(kernel), Some(one)) = (f.reference_kernel(), f.one_thread_bandwidth()) {
+    if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_bandwidth()) {
         let name = kernel_name(kernel);
         let alone = one.total.median;
         let mut text = format!("One thread moves {} GB/s ({name})", format_measured_quantity(alone));

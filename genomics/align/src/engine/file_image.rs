@@ -20,17 +20,19 @@ pub(super) struct FileImage {
 impl FileImage {
     /// Reads a file; the content begins after `start` unused bytes. The calling thread touches all pages first, so
     /// that its memory policy decides where the pages are.
-    pub(super) fn read(path: &Path, start: usize) -> Result<FileImage, Error> {
+    pub(super) fn read_file(path: &Path, start: usize) -> Result<FileImage, Error> {
         let file = File::open(path).map_err(Error::io(path))?;
         let size = file.metadata().map_err(Error::io(path))?.len();
         let pages = read_into_pages(file, size, start).map_err(Error::io(path))?;
         Ok(FileImage { path: path.into(), pages, start })
     }
 
+    /// The error that this index file cannot be used, with the reason.
     pub(super) fn index_error(&self, reason: impl Into<String>) -> Error {
         Error::Index { path: self.path.clone(), reason: reason.into() }
     }
 
+    /// The error that this index file is damaged.
     pub(super) fn damaged_error(&self) -> Error {
         self.index_error("cut short or damaged")
     }

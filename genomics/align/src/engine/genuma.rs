@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
-use genuma_mapper::insert::{self, InsertSizeModels, InsertSizes};
+use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::options::MAX_READ_BP;
 use genuma_mapper::pairs::SkippedReads;
 use genuma_mapper::{mapper, pairs};
@@ -88,7 +88,7 @@ pub struct WorkerState {
 #[derive(Default)]
 pub struct MappedBatch {
     placements: mapper::MappedReads,
-    insert_sizes: InsertSizes,
+    insert_sizes: InsertSizesByOrientation,
 }
 
 /// Path of the index at `prefix`.
@@ -116,18 +116,18 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     })?;
     let path = index_path(prefix);
     let mut file = ChecksummedFile::create(&path)?;
-    index::build(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(|error| {
-        match error {
+    index::build_index(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(
+        |error| match error {
             IndexBuildError::Write(error) => error,
             IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
-        }
-    })?;
+        },
+    )?;
     if sum()? != before {
         let reason = "changed while the index was built".into();
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = FileSet::default();
-    let made = file.complete(&mut set)?;
+    let made = file.complete_file(&mut set)?;
     IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
 
@@ -163,7 +163,7 @@ impl Genuma {
             )));
         };
         seal.check_reference(reference, threads)?;
-        let image = FileImage::read(&path, 0)?;
+        let image = FileImage::read_file(&path, 0)?;
         seal.check_file(&path, Checksum::from_bytes(&image, threads))?;
         let mut index = Index::new(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
@@ -205,7 +205,7 @@ impl Engine for Genuma {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.index.bytes().len() as u64
+        self.index.index_bytes().len() as u64
     }
 
     fn index_arrays(&self) -> Vec<IndexArray<'_>> {
@@ -241,7 +241,7 @@ impl Engine for Genuma {
     }
 
     fn estimate_library<'d>(&self, batches: impl Iterator<Item = &'d MappedBatch>) -> InsertSizeModels {
-        let mut insert_sizes = InsertSizes::default();
+        let mut insert_sizes = InsertSizesByOrientation::default();
         for mapped in batches {
             for (all, some) in insert_sizes.iter_mut().zip(&mapped.insert_sizes) {
                 all.extend_from_slice(some);

@@ -19,7 +19,7 @@ use genuma_reads::fasta::Reference;
 
 use self::ffi::{Hits, Index, InsertSizeRange, MappingOptions, MappingTarget, PAIR_MATES, QueryBatch, ThreadArena};
 use self::index_files::{BurrowsWheelerTransform, PackedSequences};
-use self::insert_size::InsertSizes;
+use self::insert_size::InsertSizesByOrientation;
 use self::records::{MappedRead, Mate, RecordFormat};
 use super::seal::{self, Checksum, IndexSeal};
 use super::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
@@ -94,7 +94,7 @@ pub struct WorkerState {
 pub struct MappedBatch {
     hits: Hits,
     pairs: u64,
-    insert_sizes: InsertSizes,
+    insert_sizes: InsertSizesByOrientation,
 }
 
 /// Insert sizes by orientation: FF, FR, RF, RR.
@@ -150,8 +150,8 @@ fn load_index(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, 
         Some(seal) => seal.check_file(file, Checksum::from_bytes(bytes, threads)),
         None => Ok(()),
     };
-    let sequences = PackedSequences::read(&l2b, |bytes| check_whole(&l2b, bytes))?;
-    let transform = BurrowsWheelerTransform::read(&mbw, &sequences, |bytes| check_whole(&mbw, bytes))?;
+    let sequences = PackedSequences::read_file(&l2b, |bytes| check_whole(&l2b, bytes))?;
+    let transform = BurrowsWheelerTransform::read_file(&mbw, &sequences, |bytes| check_whole(&mbw, bytes))?;
     if seal.is_none() {
         let start = Instant::now();
         if reference.is_file() {
@@ -279,7 +279,7 @@ impl Engine for Minibwa {
     }
 
     fn estimate_library<'d>(&self, batches: impl Iterator<Item = &'d MappedBatch>) -> LibraryEstimate {
-        let (mut pairs, mut insert_sizes) = (0, InsertSizes::default());
+        let (mut pairs, mut insert_sizes) = (0, InsertSizesByOrientation::default());
         for mapped in batches {
             pairs += mapped.pairs;
             for (all, some) in insert_sizes.iter_mut().zip(&mapped.insert_sizes) {

@@ -109,12 +109,14 @@ pub(super) struct ChecksummedFile {
 }
 
 impl ChecksummedFile {
-    pub fn create(path: &Path) -> Result<ChecksummedFile, Error> {
+    /// Creates the temporary file of `path`, with the checksum of no bytes.
+    pub(super) fn create(path: &Path) -> Result<ChecksummedFile, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
         Ok(ChecksummedFile { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
     }
 
-    pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Appends bytes to the file and to the checksum.
+    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for some in bytes.chunks(READ_BUFFER_BYTES) {
             self.unwritten.extend_from_slice(some);
             if self.unwritten.len() >= READ_BUFFER_BYTES {
@@ -133,9 +135,9 @@ impl ChecksummedFile {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
-    pub fn complete(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
-        set.add(self.file.flush_buffer()?);
+        set.add_file(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
     }
 }
@@ -167,7 +169,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The seal cannot be written.
-    pub fn write_seal(
+    pub(super) fn write_seal(
         program: Program,
         reference: Checksum,
         files: &[(PathBuf, Checksum)],
@@ -181,8 +183,8 @@ impl IndexSeal {
         }
         let mut seal = ChecksummedFile::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
-        seal.complete(&mut set)?;
-        Ok(set.publish()?)
+        seal.complete_file(&mut set)?;
+        Ok(set.publish_all()?)
     }
 
     /// Reads the seal of the index whose first file is `file`; `None` if there is no seal, because the aligner's own
@@ -190,7 +192,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The file cannot be read, is not a seal, or has another version.
-    pub fn read_seal(program: Program, file: &Path) -> Result<Option<IndexSeal>, Error> {
+    pub(super) fn read_seal(program: Program, file: &Path) -> Result<Option<IndexSeal>, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -251,7 +253,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The checksums differ, or the seal does not list the file.
-    pub fn check_file(&self, file: &Path, found: Checksum) -> Result<(), Error> {
+    pub(super) fn check_file(&self, file: &Path, found: Checksum) -> Result<(), Error> {
         match self.files.iter().find(|(name, _)| *name == file_name(file)) {
             None => Err(index_error(&self.path, format!("does not name {}", file.display()))),
             Some((_, sum)) if *sum == found => Ok(()),

@@ -125,7 +125,7 @@ pub fn build_index(reference: &Path, prefix: &Path, read_length: usize, threads:
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = FileSet::default();
-    set.add(file);
+    set.add_file(file);
     IndexSeal::write_seal(PROGRAM, before, &[(path, built_index)], set)
 }
 
@@ -331,7 +331,7 @@ impl Strobealign {
                 reason: format!("its comment cannot be copied: {reason}"),
             })?;
         }
-        bam.finish();
+        bam.finish_record();
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ const FLAG_UNMAPPED: u16 = 0x4;
 const FLAG_SECONDARY: u16 = 0x100;
 const FLAG_SUPPLEMENTARY: u16 = 0x800;
 
-/// Counts of reads and records.
+/// Counts of reads, records, mapped reads and pairs, for the summary of an alignment run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignmentCounts {
     /// Number of records.
@@ -36,7 +36,7 @@ pub struct AlignmentCounts {
 
 /// Insert sizes of proper pairs (bp).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct InsertSizes {
+pub struct InsertSizeStatistics {
     /// Median insert size (bp).
     pub median: usize,
     /// Mean insert size (bp).
@@ -79,7 +79,7 @@ impl AlignmentCounts {
     }
 
     /// Adds the counts of `other`.
-    pub(super) fn merge(&mut self, other: &AlignmentCounts) {
+    pub(super) fn add_counts(&mut self, other: &AlignmentCounts) {
         self.records += other.records;
         self.reads += other.reads;
         self.bases += other.bases;
@@ -96,7 +96,7 @@ impl AlignmentCounts {
 
     /// Median, mean and standard deviation of the insert sizes of proper pairs up to 10 kbp; `None` without such
     /// pairs.
-    pub fn insert_sizes(&self) -> Option<InsertSizes> {
+    pub fn insert_sizes(&self) -> Option<InsertSizeStatistics> {
         let all: u64 = self.insert_size_counts.iter().sum();
         if all == 0 {
             return None;
@@ -111,7 +111,7 @@ impl AlignmentCounts {
             below += count;
             2 * below >= all
         });
-        Some(InsertSizes { median: median.unwrap_or(0), mean, std_dev })
+        Some(InsertSizeStatistics { median: median.unwrap_or(0), mean, std_dev })
     }
 }
 
@@ -139,15 +139,15 @@ mod tests {
         let mut one = AlignmentCounts::default();
         one.add_records(&bytes).unwrap();
         let mut two = AlignmentCounts::default();
-        two.merge(&one);
-        two.merge(&AlignmentCounts::default());
+        two.add_counts(&one);
+        two.add_counts(&AlignmentCounts::default());
         assert_eq!(one, two);
         assert_eq!((one.records, one.reads, one.bases, one.paired_reads), (8, 6, 25, 4));
         assert_eq!(
             (one.mapped_reads, one.properly_paired_reads, one.secondary_records, one.supplementary_records),
             (5, 4, 1, 1)
         );
-        assert_eq!(one.insert_sizes(), Some(InsertSizes { median: 100, mean: 150.0, std_dev: 50.0 }));
+        assert_eq!(one.insert_sizes(), Some(InsertSizeStatistics { median: 100, mean: 150.0, std_dev: 50.0 }));
         assert_eq!(AlignmentCounts::default().insert_sizes(), None);
         assert!(one.add_records(&bytes[..20]).is_err());
     }

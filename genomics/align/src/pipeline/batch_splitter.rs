@@ -18,7 +18,7 @@ pub(super) struct BatchSplitter {
     open_block_size: (u64, u64),
 }
 
-/// Relation of a batch to its block.
+/// Whether a batch is a whole block or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchRole {
     /// The batch is a whole block.

@@ -48,6 +48,7 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
 }
 
 impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
+    /// Creates the scheduler of a run: `batch_splitter` provides the reads, `output` takes the records.
     pub(super) fn new(engine: &'e E, batch_splitter: BatchSplitter, output: AlignOutput<'o>) -> Self {
         Scheduler {
             engine,
@@ -186,7 +187,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
                 match &mut self.output {
                     AlignOutput::Sam(out) => out.write_all(&task.sam_text)?,
                     AlignOutput::Sorted(sorter, _) => {
-                        task.sorted_block.take().map_or(Ok(()), |block| sorter.push(block))?
+                        task.sorted_block.take().map_or(Ok(()), |block| sorter.push_block(block))?
                     }
                 }
                 self.write_time += start.elapsed();

@@ -53,14 +53,14 @@ impl<E: Engine> Default for WorkerTask<E> {
     }
 }
 
-/// Form of the output.
+/// What workers output: SAM text, or sorted blocks of BAM records.
 #[derive(Debug, Clone)]
 pub(super) enum OutputFormat {
     Sam,
     SortedBlocks(Option<Arc<MarkdupOptions>>),
 }
 
-/// Totals of a worker; those of all workers are added up at the end.
+/// Counts and times of a worker; those of all workers are added up at the end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkerTotals {
     pub(super) counts: AlignmentCounts,
@@ -85,6 +85,7 @@ pub(super) struct Worker<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> Worker<'a, E> {
+    /// Creates a worker that adds its totals to `totals_sink` when it is dropped.
     pub(super) fn new(engine: &'a E, form: &OutputFormat, totals_sink: &'a Mutex<WorkerTotals>) -> Self {
         let block_sorter = match form {
             OutputFormat::Sam => None,
@@ -146,7 +147,7 @@ impl<'a, E: Engine> Worker<'a, E> {
 impl<E: Engine> Drop for Worker<'_, E> {
     fn drop(&mut self) {
         let mut all = self.totals_sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.counts.merge(&self.totals.counts);
+        all.counts.add_counts(&self.totals.counts);
         all.map_time += self.totals.map_time;
         all.finish_time += self.totals.finish_time;
         all.output_time += self.totals.output_time;

@@ -115,7 +115,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
     for field in fields {
         parse_tag(field, record.buffer_mut())?;
     }
-    record.finish();
+    record.finish_record();
     Ok(())
 }
 

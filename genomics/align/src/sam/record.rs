@@ -49,7 +49,7 @@ pub(crate) struct FixedFields {
 /// Appends one BAM record to a buffer. The fields must be pushed in the order of a BAM record: CIGAR, bases,
 /// qualities, tags.
 ///
-/// A builder that is dropped before [`RecordBuilder::finish`] leaves an incomplete record; the caller then truncates
+/// A builder that is dropped before [`RecordBuilder::finish_record`] leaves an incomplete record; the caller then truncates
 /// the buffer.
 pub(crate) struct RecordBuilder<'a> {
     out: &'a mut Vec<u8>,
@@ -64,6 +64,7 @@ pub(crate) struct RecordBuilder<'a> {
 }
 
 impl<'a> RecordBuilder<'a> {
+    /// Begins a record at the end of `out`.
     pub(crate) fn new(out: &'a mut Vec<u8>, name: &[u8], fixed: FixedFields) -> Result<Self, Error> {
         // An empty name is written as `*` in both SAM and BAM.
         let name = if name.is_empty() { b"*" } else { name };
@@ -159,7 +160,7 @@ impl<'a> RecordBuilder<'a> {
     }
 
     /// Completes the record: sets its size, bin and counts, and moves a CIGAR that is too long into the `CG` tag.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish_record(self) {
         let RecordBuilder { out, record_start, cigar_start, mut num_cigar_ops, ref_span, num_bases, fixed } = self;
         if num_cigar_ops > MAX_CIGAR_OPS {
             // The real CIGAR goes into the `CG` tag. A placeholder that covers the read and the reference takes its

@@ -39,6 +39,7 @@ pub(super) struct ScoredRange {
 }
 
 impl ScoredRange {
+    /// The range `bases` of a sequence with its alignment score.
     pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> ScoredRange {
         ScoredRange { from: bases.start as u32, to: bases.end as u32, score }
     }
@@ -140,7 +141,7 @@ pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize
     ScoredRange::new(q - left..q + right, gained + more)
 }
 
-/// A gapped alignment.
+/// Result of [`extend_gapped`]: the alignment with gaps, its score and its CIGAR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GappedAlignment {
     /// First base of the sequence and end (exclusive).
@@ -227,11 +228,17 @@ struct BandedAlignment {
 
 /// Traceback bits of a cell of the alignment matrix.
 mod trace {
-    pub const STATE_MASK: u8 = 3;
-    pub const DIAGONAL: u8 = 0;
-    pub const DELETION: u8 = 1;
-    pub const INSERTION: u8 = 2;
+    /// Mask of the bits with the state, from which the best path comes: [`DIAGONAL`], [`DELETION`] or [`INSERTION`].
+    pub(super) const STATE_MASK: u8 = 3;
+    /// The best path comes from the diagonal: two aligned bases.
+    pub(super) const DIAGONAL: u8 = 0;
+    /// The best path comes from a deletion.
+    pub(super) const DELETION: u8 = 1;
+    /// The best path comes from an insertion.
+    pub(super) const INSERTION: u8 = 2;
+    /// Flag: the best deletion that ends here extends a deletion of the cell before.
     pub(crate) const DELETION_EXTENDS: u8 = 4;
+    /// Flag: the best insertion that ends here extends an insertion of the cell before.
     pub(crate) const INSERTION_EXTENDS: u8 = 8;
 }
 

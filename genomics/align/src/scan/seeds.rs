@@ -79,12 +79,13 @@ pub(super) struct SeedPosition {
 }
 
 impl SeedPosition {
+    /// The occurrence of a seed in sequence number `sequence`.
     pub(super) fn new(seed: Seed, sequence: u32) -> SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
     /// Number of the sequence that has the seed.
-    pub(super) fn sequence(self) -> usize {
+    pub(super) fn sequence_index(self) -> usize {
         self.sequence as usize
     }
 
@@ -134,10 +135,10 @@ impl SeedIndex {
                 first_positions.push(i as u32);
             }
         }
-        let num_distinct = hashes.len();
+        let num_distinct_seeds = hashes.len();
         first_positions.push(positions.len() as u32);
-        let bucket_bits = (num_distinct / SEEDS_PER_BUCKET).max(2).ilog2();
-        let filter_bits = (num_distinct * FILTER_BITS_PER_SEED).max(64).ilog2() + 1;
+        let bucket_bits = (num_distinct_seeds / SEEDS_PER_BUCKET).max(2).ilog2();
+        let filter_bits = (num_distinct_seeds * FILTER_BITS_PER_SEED).max(64).ilog2() + 1;
         let mut bucket_starts = vec![0; (1 << bucket_bits) + 1];
         let mut filter = vec![0u64; (1 << filter_bits) / 64];
         for hash in &hashes {
@@ -152,7 +153,7 @@ impl SeedIndex {
     }
 
     /// Number of distinct seeds.
-    pub(super) fn num_distinct(&self) -> usize {
+    pub(super) fn num_distinct_seeds(&self) -> usize {
         self.hashes.len()
     }
 
@@ -197,7 +198,7 @@ impl SeedIndex {
 
     /// Occurrences of distinct seed `number` in the sequences.
     #[inline(always)]
-    pub(super) fn positions(&self, number: usize) -> &[SeedPosition] {
+    pub(super) fn positions_of_seed(&self, number: usize) -> &[SeedPosition] {
         &self.positions[self.first_positions[number] as usize..self.first_positions[number + 1] as usize]
     }
 }
@@ -255,11 +256,11 @@ mod tests {
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
         let seeds = SeedIndex::new(of(&bases).into_iter().map(|seed| SeedPosition::new(seed, 0)).collect());
-        assert_eq!(seeds.num_distinct(), expected.len());
+        assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
         for (number, seed) in found {
-            let positions = seeds.positions(number).iter().map(|p| (p.base_position() as u32, p.is_reverse()));
+            let positions = seeds.positions_of_seed(number).iter().map(|p| (p.base_position() as u32, p.is_reverse()));
             let there = expected[&seed.hash].iter().map(|seed| (seed.at, seed.reverse));
             assert!(positions.eq(there), "{seed:?}");
         }

@@ -5,12 +5,12 @@ use super::*;
 pub(super) struct TestRng(pub u64);
 
 impl TestRng {
-    pub fn below(&mut self, sides: usize) -> usize {
+    pub(super) fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 33) as usize) % sides
     }
 
-    pub fn bases(&mut self, n: usize) -> Vec<u8> {
+    pub(super) fn bases(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| b"ACGT"[self.below(4)]).collect()
     }
 }

@@ -20,7 +20,7 @@ use crate::indexed::{self, IndexBuilder, IndexedFormat, RecordPosition};
 const BLOCKS_PER_BATCH: usize = 4;
 
 /// A BAM file that is being written, with its index (`.bai`, or `.csi` if a sequence is too long for BAI). Both files
-/// get their final names when the file set that [`super::Sorter::finish`] adds them to is published.
+/// get their final names when the file set that [`super::Sorter::write_bam`] adds them to is published.
 pub struct BamFile {
     path: PathBuf,
     data: AtomicFile,
@@ -39,7 +39,7 @@ impl BamFile {
     }
 
     /// Writes all records that `next` appends, in order, and adds both files to `set`.
-    pub(super) fn write(
+    pub(super) fn write_records(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
@@ -216,14 +216,14 @@ fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: 
 fn record_position(record: Record<'_>) -> Option<RecordPosition> {
     let start = (i64::from(record.position()) + 1).max(1) as usize;
     Some(RecordPosition {
-        sequence: record.sequence()? as usize,
+        sequence: record.sequence_index()? as usize,
         start,
         end: start + (record.ref_span().max(1) - 1) as usize,
         is_aligned: !record.has_any_flag(flag::UNMAPPED),
     })
 }
 
-/// The index of a file.
+/// Builds the index of a BAM file while its records are written.
 pub(super) struct FileIndex<'a> {
     index_builder: IndexBuilder,
     path: &'a Path,

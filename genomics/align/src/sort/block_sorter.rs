@@ -7,7 +7,7 @@ use super::loser_tree::{ORDINAL_BYTES, SortItem};
 use super::markdup::{MarkdupOptions, TemplateEnds};
 use super::record::{self, Record, flag};
 
-/// Sort item of a BAM record: the ordinal of its template, then the record.
+/// Encoding of a BAM record that is sorted: the ordinal of its template, then the record.
 #[derive(Debug)]
 pub(crate) struct AlignmentItem;
 
@@ -24,7 +24,7 @@ impl SortItem for AlignmentItem {
     }
 }
 
-/// The sorted records of consecutive templates. Made by a [`BlockSorter`] for [`super::Sorter::push`].
+/// The sorted records of consecutive templates. Made by a [`BlockSorter`] for [`super::Sorter::push_block`].
 #[derive(Debug)]
 pub struct SortedBlock {
     /// Sort items of the records. The template ordinals count from 0.

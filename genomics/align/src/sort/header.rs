@@ -46,7 +46,7 @@ impl Header {
     }
 
     /// The header lines as SAM text.
-    pub fn text(&self) -> &str {
+    pub fn header_text(&self) -> &str {
         &self.text
     }
 
@@ -121,11 +121,11 @@ mod tests {
             "@HD\tVN:1.5\tSO:queryname\tGO:query\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n",
         )
         .unwrap();
-        assert_eq!(header.text(), "@HD\tVN:1.5\tSO:coordinate\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n");
+        assert_eq!(header.header_text(), "@HD\tVN:1.5\tSO:coordinate\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n");
         assert_eq!((header.num_sequences(), header.max_sequence_bp()), (2, 9));
         let encoded = header.encode_bam();
         assert!(encoded.ends_with(b"\x02\0\0\0\x02\0\0\0a\0\x07\0\0\0\x02\0\0\0b\0\x09\0\0\0"));
-        assert_eq!(Header::sorted_by_coordinate("").unwrap().text(), "@HD\tVN:1.6\tSO:coordinate\n");
+        assert_eq!(Header::sorted_by_coordinate("").unwrap().header_text(), "@HD\tVN:1.6\tSO:coordinate\n");
     }
 
     #[test]

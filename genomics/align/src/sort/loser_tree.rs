@@ -27,8 +27,8 @@ pub(crate) trait SortItem {
 /// Number of bytes of a template ordinal.
 pub(crate) const ORDINAL_BYTES: usize = 8;
 
-/// The template ordinal at the front of an item.
-pub(crate) fn read_ordinal(item: &[u8]) -> u64 {
+/// Reads the template ordinal at the front of an item.
+pub(crate) fn template_ordinal_of_item(item: &[u8]) -> u64 {
     item[..ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
@@ -102,7 +102,7 @@ type Contestant<K> = (K, u32);
 /// Source number of a source without further items; loses against every other source.
 const EXHAUSTED: u32 = u32::MAX;
 
-/// A merge of sorted sources.
+/// Merges sorted runs by a tournament of their next items (loser tree; Knuth, The Art of Computer Programming, 5.4.1).
 pub(crate) struct LoserTree<I: SortItem> {
     sources: Vec<MergeSource>,
     /// The winner at index 0, then the losers of the inner nodes.
@@ -195,7 +195,7 @@ impl<I: SortItem> LoserTree<I> {
         let source = &self.sources[s as usize];
         let rest = &source.items[source.offset..];
         let item = &rest[..I::encoded_len(rest)];
-        Ok(Some(MergedItem { ordinal: source.first_ordinal + read_ordinal(item), item }))
+        Ok(Some(MergedItem { ordinal: source.first_ordinal + template_ordinal_of_item(item), item }))
     }
 }
 

@@ -132,7 +132,7 @@ impl Sorter {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn push(&mut self, block: SortedBlock) -> Result<(), Error> {
+    pub fn push_block(&mut self, block: SortedBlock) -> Result<(), Error> {
         let first_ordinal = self.templates;
         self.records += block.num_records;
         self.templates += block.num_templates;
@@ -146,10 +146,10 @@ impl Sorter {
     ///
     /// # Errors
     /// A file cannot be written, or a record is beyond the end of its sequence.
-    pub fn finish(self, file: BamFile, set: &mut FileSet) -> Result<Summary, Error> {
+    pub fn write_bam(self, file: BamFile, set: &mut FileSet) -> Result<Summary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        file.write(threads, |out| records.append_next(out), set)?;
+        file.write_records(threads, |out| records.append_next(out), set)?;
         Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
@@ -157,10 +157,10 @@ impl Sorter {
     ///
     /// # Errors
     /// A file cannot be written, or the reference cannot be read.
-    pub fn finish_cram(self, file: CramFile, set: &mut FileSet) -> Result<Summary, Error> {
+    pub fn write_cram(self, file: CramFile, set: &mut FileSet) -> Result<Summary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        file.write(threads, |out| records.append_next(out), set)?;
+        file.write_records(threads, |out| records.append_next(out), set)?;
         Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 

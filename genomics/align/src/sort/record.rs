@@ -4,16 +4,27 @@ use super::Error;
 
 /// Bits of the FLAG field of a SAM record (section 1.4).
 pub(crate) mod flag {
+    /// The template has two reads.
     pub(crate) const PAIRED: u16 = 0x1;
+    /// The read is not mapped.
     pub(crate) const UNMAPPED: u16 = 0x4;
+    /// The mate is not mapped.
     pub(crate) const MATE_UNMAPPED: u16 = 0x8;
+    /// The read is aligned to the reverse strand.
     pub(crate) const REVERSE: u16 = 0x10;
+    /// The mate is aligned to the reverse strand.
     pub(crate) const MATE_REVERSE: u16 = 0x20;
+    /// The record is of read 1.
     pub(crate) const READ1: u16 = 0x40;
+    /// The record is of read 2.
     pub(crate) const READ2: u16 = 0x80;
+    /// A secondary alignment.
     pub(crate) const SECONDARY: u16 = 0x100;
+    /// The read failed the quality control of the sequencer.
     pub(crate) const QC_FAIL: u16 = 0x200;
+    /// A PCR or optical duplicate.
     pub(crate) const DUPLICATE: u16 = 0x400;
+    /// A supplementary alignment.
     pub(crate) const SUPPLEMENTARY: u16 = 0x800;
 }
 
@@ -95,7 +106,7 @@ impl<'a> Record<'a> {
     }
 
     /// Index of the reference sequence; `None` for a record without a position.
-    pub(crate) fn sequence(self) -> Option<u32> {
+    pub(crate) fn sequence_index(self) -> Option<u32> {
         Some(u32_at(self.0, 4)).filter(|&s| s as i32 >= 0)
     }
 
@@ -104,6 +115,7 @@ impl<'a> Record<'a> {
         u32_at(self.0, 8) as i32
     }
 
+    /// The FLAG field.
     pub(crate) fn flags(self) -> u16 {
         u16_at(self.0, 18)
     }
@@ -131,12 +143,13 @@ impl<'a> Record<'a> {
         out.truncate(end);
     }
 
+    /// The MAPQ field.
     pub(crate) fn mapping_quality(self) -> u8 {
         self.0[13]
     }
 
     /// Index of the reference sequence of the mate; −1 without a mate position.
-    pub(crate) fn mate_sequence(self) -> i32 {
+    pub(crate) fn mate_sequence_index(self) -> i32 {
         u32_at(self.0, 24) as i32
     }
 

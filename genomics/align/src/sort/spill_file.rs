@@ -7,6 +7,7 @@ use genuma_work::spill::{self, SpillBlock};
 use super::Error;
 use super::lz4::{Lz4Compressor, decompress};
 
+/// Temporary file for compressed parts of sorted runs. Freed space is used again.
 #[derive(Debug)]
 pub(crate) struct SpillFile(spill::SpillFile);
 
@@ -21,7 +22,7 @@ pub(crate) struct Extent {
 impl SpillFile {
     /// Creates a spill file in `folder`. The file itself is created at the first write.
     pub(crate) fn new(folder: &Path) -> SpillFile {
-        SpillFile(spill::SpillFile::unnamed("sorting", folder))
+        SpillFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
 
     /// Number of bytes written so far.
@@ -37,12 +38,12 @@ impl SpillFile {
         scratch: &mut Vec<u8>,
     ) -> Result<Extent, Error> {
         compressor.compress(items, scratch);
-        Ok(Extent { packed: self.0.write(scratch, scratch.len())?, unpacked_bytes: items.len() as u32 })
+        Ok(Extent { packed: self.0.write_block(scratch, scratch.len())?, unpacked_bytes: items.len() as u32 })
     }
 
     /// Reads an extent and frees its disk space; an extent can be read only once.
     pub(crate) fn read_and_free(&self, extent: Extent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
-        self.0.read(&extent.packed, scratch)?;
+        self.0.read_block(&extent.packed, scratch)?;
         self.0.punch_hole(extent.packed);
         Ok(decompress(scratch, extent.unpacked_bytes as usize)?)
     }

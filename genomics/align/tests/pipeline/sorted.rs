@@ -43,8 +43,8 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     )
     .unwrap();
     let mut set = FileSet::default();
-    sorter.finish(file, &mut set).unwrap();
-    set.publish().unwrap();
+    sorter.write_bam(file, &mut set).unwrap();
+    set.publish_all().unwrap();
 }
 
 #[test]

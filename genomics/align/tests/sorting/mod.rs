@@ -124,8 +124,8 @@ pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Er
     let header = Header::sorted_by_coordinate(&records.header)?;
     let file = BamFile::create(path, header, CompressionLevel::new(how.level).expect("a level"))?;
     let mut set = FileSet::default();
-    let summary = sorter(records, path.parent().expect("a folder"), how)?.finish(file, &mut set)?;
-    set.publish().map_err(|error| Error::Output(error.into()))?;
+    let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
+    set.publish_all().map_err(|error| Error::Output(error.into()))?;
     Ok(summary)
 }
 
@@ -137,7 +137,7 @@ pub fn sorter(records: &Records, work: &Path, how: &How) -> Result<Sorter, Error
     let mut sorter = Sorter::new(&options);
     let mut blocks = BlockSorter::new(marking);
     for batch in records.batches(how.block) {
-        sorter.push(blocks.sort_records(&batch)?)?;
+        sorter.push_block(blocks.sort_records(&batch)?)?;
     }
     Ok(sorter)
 }

@@ -2,8 +2,8 @@
 
 use super::KmerSpectra;
 
-/// Totals of what a thread or device counted.
-pub struct CountTotals<const S: usize> {
+/// Spectra, number of distinct k-mers, and number of passes over bins, as counted by a thread or device.
+pub(crate) struct CountTotals<const S: usize> {
     /// k-mer spectra.
     pub spectra: KmerSpectra<S>,
     /// Number of distinct k-mers.
@@ -14,12 +14,12 @@ pub struct CountTotals<const S: usize> {
 
 impl<const S: usize> CountTotals<S> {
     /// Returns totals that are all zero.
-    pub fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
     }
 
     /// Adds the totals of another thread or device.
-    pub fn add_totals(&mut self, other: &Self) {
+    pub(crate) fn add_totals(&mut self, other: &Self) {
         self.distinct += other.distinct;
         self.passes += other.passes;
         for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {

@@ -20,11 +20,11 @@ const MIN_SLOTS: usize = 1024;
 const MAX_BIN_KMERS: u64 = 1 << 32;
 
 /// Bins that threads must count, with the classes of roots that are missing.
-pub type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
+pub(super) type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 
 /// A lane of a device before it starts.
 #[derive(Debug)]
-pub struct DeviceLane {
+pub(crate) struct DeviceLane {
     /// Index among all lanes.
     pub number: usize,
     /// The device of the lane.
@@ -39,7 +39,7 @@ pub struct DeviceLane {
 
 /// Reason why a bin was not counted.
 #[derive(Debug)]
-pub enum LaneError {
+pub(super) enum LaneError {
     /// The device failed.
     Device(genuma_gpu::Error),
     /// The count itself failed.
@@ -55,7 +55,7 @@ impl From<genuma_gpu::Error> for LaneError {
 impl DeviceLane {
     /// Counts bins until none is left. Bins that a failed device had begun, and those that no device can count, are
     /// added to `postponed`.
-    pub fn count_bins<const S: usize>(
+    pub(crate) fn count_bins<const S: usize>(
         &self,
         k: u32,
         bins: &impl BinSource,
@@ -79,7 +79,7 @@ impl DeviceLane {
                 leave(bin, classes);
                 continue;
             }
-            let read = |each: &mut dyn FnMut(&[u8])| bins.read(bin, each);
+            let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent(bin, each);
             match counting.count_bin(bins.num_kmers(bin), read, &mut classes, harvest) {
                 Ok(()) => self.statistics.add_device_bin(),
                 Err(LaneError::Counting(error)) => return Err(error),
@@ -122,8 +122,8 @@ impl DeviceLane {
     }
 }
 
-/// Table of a lane, and its totals.
-pub struct LaneCounter<T: DeviceTable<S>, const S: usize> {
+/// Counter table of a device lane, with the totals of what the lane has counted.
+pub(super) struct LaneCounter<T: DeviceTable<S>, const S: usize> {
     table: T,
     staged: RecordStaging<T::StagingMemory>,
     /// Number of k-mers in the bins so far.
@@ -137,14 +137,14 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
     ///
     /// # Errors
     /// Returns an error if the device fails.
-    pub fn new(k: u32, table: T) -> Result<Self, genuma_gpu::Error> {
+    pub(super) fn new(k: u32, table: T) -> Result<Self, genuma_gpu::Error> {
         let staged = RecordStaging::new(k, table.allocate_staging()?, table.max_chunks());
         Ok(Self { table, staged, kmers: 0, totals: CountTotals::zero() })
     }
 
     /// Counts the given classes of roots of a bin with `kmers` k-mers, which `read` provides. After a device failure
     /// `classes` contains the classes of which nothing was passed on.
-    pub fn count_bin(
+    pub(super) fn count_bin(
         &mut self,
         kmers: u64,
         read: impl Fn(&mut dyn FnMut(&[u8])) -> Result<(), Error>,

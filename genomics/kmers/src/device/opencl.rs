@@ -50,7 +50,7 @@ impl<const S: usize> OpenClTable<S> {
     ///
     /// # Errors
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
-    pub fn new(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
+    pub(super) fn new(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
         let options = format!(
             "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBES} -D STRETCH={SLOTS_PER_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
         );

@@ -22,17 +22,17 @@ pub(crate) struct RecordStaging<B> {
 }
 
 impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
-    /// Stages records of `k`-mers in `bytes`, which must hold at least one record, with at most `most_chunks` chunks
+    /// Stages records of `k`-mers in `bytes`, which must hold at least one record, with at most `max_chunks` chunks
     /// per piece.
-    pub fn new(k: u32, bytes: B, most_chunks: usize) -> Self {
-        assert!(bytes.len() >= MAX_RECORD_BYTES && most_chunks > 0, "no room for a record");
+    pub(super) fn new(k: u32, bytes: B, max_chunks: usize) -> Self {
+        assert!(bytes.len() >= MAX_RECORD_BYTES && max_chunks > 0, "no room for a record");
         let lengths = std::array::from_fn(|i| record_bytes(i + 1, k) as u8);
-        let starts = Vec::with_capacity(most_chunks + 1);
-        Self { bytes, len: 0, starts, max_chunks: most_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
+        let starts = Vec::with_capacity(max_chunks + 1);
+        Self { bytes, len: 0, starts, max_chunks: max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
     /// Discards the staged records.
-    pub fn discard_staged_records(&mut self) {
+    pub(super) fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();
         self.in_chunk = RECORDS_PER_CHUNK;
@@ -40,7 +40,7 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
 
     /// Stages complete records. Calls `send` with each full piece, and with the starts of its chunks and the end of
     /// the last.
-    pub fn stage_records<E>(
+    pub(super) fn stage_records<E>(
         &mut self,
         records: &[u8],
         mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>,
@@ -74,7 +74,10 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
     }
 
     /// Calls `send` with the remaining records.
-    pub fn send_staged_records<E>(&mut self, mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn send_staged_records<E>(
+        &mut self,
+        mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.len > 0 {
             self.starts.push(self.len as u32);
             send(&self.bytes[..self.len], &self.starts)?;
@@ -105,7 +108,7 @@ mod tests {
                 assert_eq!(starts[starts.len() - 1] as usize, bytes.len());
                 for chunk in starts.windows(2) {
                     let chunk = &bytes[chunk[0] as usize..chunk[1] as usize];
-                    let n = crate::superkmer::records(chunk, 25).count();
+                    let n = crate::superkmer::super_kmer_records(chunk, 25).count();
                     assert!((1..=RECORDS_PER_CHUNK).contains(&n), "{n} records");
                 }
                 out.extend_from_slice(bytes);

@@ -8,18 +8,18 @@ use crate::SPECTRUM_SLOTS;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
 /// Number of records in a chunk, which one work-group inserts into the table.
-pub const RECORDS_PER_CHUNK: usize = 64;
+pub(super) const RECORDS_PER_CHUNK: usize = 64;
 /// Number of work-items of a work-group: a power of two that every device supports.
-pub const WORK_GROUP_ITEMS: usize = 64;
+pub(super) const WORK_GROUP_ITEMS: usize = 64;
 /// Maximum number of probed slots of a k-mer, beyond which the table counts as full; as many slots follow the table,
 /// so that nothing wraps around.
-pub const MAX_PROBES: usize = 512;
+pub(super) const MAX_PROBES: usize = 512;
 /// Number of slots that a work-group gathers.
-pub const SLOTS_PER_GROUP: usize = 1024;
+pub(super) const SLOTS_PER_GROUP: usize = 1024;
 
 /// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]
-pub struct GatheredCounts<'a, const S: usize> {
+pub(super) struct GatheredCounts<'a, const S: usize> {
     /// The requested rows.
     pub rows: DeviceTableRows<'a, S>,
     /// Number of distinct k-mers in the table, including those that were not requested.
@@ -29,7 +29,7 @@ pub struct GatheredCounts<'a, const S: usize> {
 }
 
 /// Counter table of fixed size for the k-mers of records.
-pub trait DeviceTable<const S: usize> {
+pub(super) trait DeviceTable<const S: usize> {
     /// Memory in which records are staged for [`DeviceTable::add_records`].
     type StagingMemory: DerefMut<Target = [u8]>;
 
@@ -72,7 +72,7 @@ pub trait DeviceTable<const S: usize> {
 
 /// Sizes of a lane's memory on the device and on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TableSizes {
+pub(super) struct TableSizes {
     /// Size in bytes of the staging memory, in which records are sent to the device.
     pub piece_bytes: usize,
     /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, in the staging memory.
@@ -88,13 +88,13 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
 
 impl TableSizes {
     /// Bytes of the state and the spectra.
-    pub const fn state_and_spectra_bytes<const S: usize>() -> usize {
+    pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
     }
 
     /// Sizes for `device` bytes of device memory, with allocations of at most `largest` bytes, and `host` bytes of
     /// host memory; `None` if that is too little.
-    pub fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
+    pub(super) fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
         const MAX_PIECE_BYTES: u64 = 16 << 20;
         const MIN_PIECE_BYTES: u64 = 8 << 10;
         const MIN_SLOTS: u64 = 1024;

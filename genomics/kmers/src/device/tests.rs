@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use genuma_gpu::{Device, DeviceTestSettings, find_devices};
 use genuma_machine::processor::SimdLevel;
 
+use super::cpu_table::CpuTable;
 use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
 use super::table::{DeviceTable, GatheredCounts, TableSizes};
-use super::twin::ReferenceTable;
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
-use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, SuperKmerCutter, records};
+use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
 use crate::{Error, SPECTRUM_SLOTS};
 use genuma_reads::{Mate, dna};
@@ -51,7 +51,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
 
     fn add_records(&mut self, bytes: &[u8], _: &[u32]) -> Result<(), genuma_gpu::Error> {
         let mut keys = KmerKeys::default();
-        for record in records(bytes, self.k) {
+        for record in super_kmer_records(bytes, self.k) {
             let mut counts = [0; S];
             counts[record.sample] = 1;
             self.tally.add_keys(
@@ -190,7 +190,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
     let mut counting = LaneCounter::new(k, table).expect("ready");
     let read = |each: &mut dyn FnMut(&[u8])| {
         // Complete records, in two pieces.
-        let half = records(bytes, k).take(100).map(|r| crate::superkmer::record_bytes(r.kmers, k)).sum();
+        let half = super_kmer_records(bytes, k).take(100).map(|r| crate::superkmer::record_bytes(r.kmers, k)).sum();
         let (one, two) = bytes.split_at(half);
         each(one);
         each(two);
@@ -237,7 +237,7 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
         let table = Threads { k, vectors, sizes, tally, keys, counts };
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
     }
-    passes.push(("twin".into(), holds("twin", ReferenceTable::new(k, sizes), k, &case)));
+    passes.push(("twin".into(), holds("twin", CpuTable::new(k, sizes), k, &case)));
     if let Some(device) = device() {
         let opencl = OpenClTable::new(&device, k, sizes).expect("a table");
         passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
@@ -293,7 +293,7 @@ fn a_lost_device_leaves_complete_classes() {
         if let Err(fault) = on_device {
             assert!(matches!(fault, LaneError::Device(_)) && device.is_lost(), "{fault:?}");
             losses += 1;
-            let mut rest = LaneCounter::new(25, ReferenceTable::new(25, AMPLE)).expect("ready");
+            let mut rest = LaneCounter::new(25, CpuTable::new(25, AMPLE)).expect("ready");
             rest.count_bin(kmers, read, &mut classes, &mut all).expect("counted");
         }
         assert!(all.kmers == case.1, "call {fail}");
@@ -304,7 +304,7 @@ fn a_lost_device_leaves_complete_classes() {
 #[test]
 fn errors_of_a_count_are_not_device_failures() {
     let case = generated::<2>(31, 100, 1);
-    let mut counting = LaneCounter::new(31, ReferenceTable::<2>::new(31, AMPLE)).expect("ready");
+    let mut counting = LaneCounter::new(31, CpuTable::<2>::new(31, AMPLE)).expect("ready");
     let mut all = All { fails: true, ..All::new(DeviceRowRequest::Roots) };
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);

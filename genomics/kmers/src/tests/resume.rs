@@ -51,7 +51,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
             assert!(all_of(&sorted).expect("readable") == expected, "k {k}, {first:?}, {second:?}, {third:?}");
             assert_eq!(sorted.len(), expected.len() as u64);
             assert_eq!(sorted.spectra, whole.spectra);
-            let (stats, once) = (sorted.stats(), whole.stats());
+            let (stats, once) = (sorted.count_stats(), whole.count_stats());
             assert_eq!((stats.bases, stats.kmers, stats.distinct), (once.bases, once.kmers, once.distinct));
             assert!(stats.spilled_bytes > stats.super_kmer_bytes && stats.super_kmer_bytes > 0, "{stats:?}");
         }
@@ -137,7 +137,7 @@ fn an_empty_count_resumes() {
     let counted = count_on(&files, read(&files, &files.params(25)), &files.params(25)).expect("counted");
     let sorted = counted.open_sorted_kmers::<2>(&files.params(25), &spills(&files)[1]).expect("there");
     assert!(sorted.is_empty() && all_of(&sorted).expect("readable").is_empty());
-    assert_eq!(sorted.stats().bases, [8, 80]);
+    assert_eq!(sorted.count_stats().bases, [8, 80]);
     let three = count_on(&files, read(&files, &files.params(25)), &files.params(25)).expect("counted");
     let said = three.open_sorted_kmers::<3>(&files.params(25), &spills(&files)[1]).expect_err("others").to_string();
     assert!(said.contains("2 samples"), "{said}");

@@ -22,7 +22,7 @@ fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardIndex, PathBuf)
     let params = CountParams { memory_bytes: memory, ..files.params(31) };
     let path = files.dir.path().join("object");
     let file = SpillFile::create("k-mer", &path).expect("a file");
-    file.write(&[7; 1000], 1000).expect("room");
+    file.write_block(&[7; 1000], 1000).expect("room");
     let (scattered, _) =
         ShardIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || UnchangedPairs)
             .expect("reads");

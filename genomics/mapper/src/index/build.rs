@@ -159,7 +159,7 @@ fn for_each_seed(
 ///
 /// # Errors
 /// The reference is too long, or `write` fails.
-pub fn build<E: From<Error> + Send>(
+pub fn build_index<E: From<Error> + Send>(
     mut built: ReferenceBuilder,
     threads: usize,
     mut write: impl FnMut(&[u8]) -> Result<(), E>,

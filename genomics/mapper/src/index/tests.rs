@@ -8,7 +8,7 @@ use crate::syncmers::{SEED_BP, SyncmerFinder};
 pub(crate) struct Dice(pub u64);
 
 impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Dice {
         ((z ^ z >> 31) % sides as u64) as usize
     }
 
-    pub fn bases(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bases(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
         letters.chunks(1 + 7 * threads).for_each(|some| built.add_bases(some));
     }
     let mut all = Vec::new();
-    build(built, threads, |some| {
+    build_index(built, threads, |some| {
         all.extend_from_slice(some);
         Ok::<(), Error>(())
     })
@@ -307,7 +307,7 @@ fn a_piece_that_cannot_be_written_ends_it() {
             built.add_bases(&letters);
         }
         let mut left = calls;
-        let made = build(built, 2, |_| {
+        let made = build_index(built, 2, |_| {
             left -= 1;
             if left < 0 { Err(Full) } else { Ok(()) }
         });

@@ -1,7 +1,7 @@
 //! Report of a read: its primary placement, further reported segments, and their mapping qualities.
 
 use super::TemplateRead;
-use crate::mapper::{MappedReads, count_exhausted_seeds};
+use crate::mapper::{MappedReads, count_examined_seeds};
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::quality;
@@ -61,9 +61,9 @@ pub(super) fn single_read_mapq(
     // Seeds in other parts of the read say nothing about this segment.
     let (from, to) = place.sequenced_range(read.length);
     let sure = if to - from == read.length {
-        read.summary.exhausted_seeds
+        read.summary.examined_seeds
     } else {
-        count_exhausted_seeds(mapped.seeds_of(read.number), mapped.deferred_lists_of(read.number), from..to)
+        count_examined_seeds(mapped.seeds_of(read.number), mapped.deferred_lists_of(read.number), from..to)
     };
     quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
         .min(segment_mapq_upper_bound(read, which, options))

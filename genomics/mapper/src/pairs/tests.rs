@@ -5,7 +5,7 @@ use genuma_reads::dna::reverse_complement;
 use super::*;
 use crate::index::Index;
 use crate::index::tests::{Dice, Held, index};
-use crate::insert::InsertSizes;
+use crate::insert::InsertSizesByOrientation;
 use crate::mapper;
 
 /// A chromosome, two alternative forms of a part of it, and a unique sequence; the last three are ALT contigs.
@@ -68,7 +68,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     let mut mapped = MappedReads::default();
     let all = reads.iter().map(Vec::as_slice);
     mapper::map_reads(&view, &options, vectors, &mut mapper::MapperState::default(), all, &mut mapped);
-    let mut insert_sizes = InsertSizes::default();
+    let mut insert_sizes = InsertSizesByOrientation::default();
     insert_sizes[1] = (300..500).collect();
     let inserts = InsertSizeModels::new(insert_sizes, options.match_score);
     let (mut state, mut told) = (PairingState::default(), Vec::new());

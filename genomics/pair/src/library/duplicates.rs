@@ -36,7 +36,8 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Number of pairs for each key below a bound.
+/// Number of read pairs for each duplicate key. Only keys whose hash is below a bound are kept; the bound falls when
+/// there are too many.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateKeys {
     /// How often the bound was halved: one key in 2^halvings is kept.

@@ -25,7 +25,7 @@ pub struct LibraryMetrics {
     /// Share of pairs whose fragment is shorter than a read, so that the adapter was sequenced.
     pub adapter_share: Option<Estimate>,
     /// Insert sizes.
-    pub insert: InsertSizes,
+    pub insert: InsertSizeMetrics,
     /// Sequencing errors.
     pub errors: ErrorMetrics,
     /// Shares of duplicates, and the number of distinct molecules.
@@ -68,7 +68,7 @@ pub struct CycleMetrics {
 
 /// Insert sizes (fragment lengths), from overlapping mates. Longer fragments cannot be measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct InsertSizes {
+pub struct InsertSizeMetrics {
     /// Share of pairs whose mates overlap by at least 24 bases.
     pub overlapping_share: Option<Estimate>,
     /// Longest fragment, in bases, that reads of the usual length can measure.
@@ -304,7 +304,7 @@ const MIN_PAIRS: u64 = 100;
 /// Step of the fragment length histogram in bases.
 const HISTOGRAM_STEP_BP: usize = 10;
 
-fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizes {
+fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
     let fragments = &detail.fragment_lengths;
     let overlapping: u64 = fragments.iter().sum();
     let quantile = |share: f64| {
@@ -318,7 +318,7 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizes {
     };
     let enough = detail.pairs >= MIN_PAIRS;
     let sum: u64 = fragments.iter().enumerate().map(|(length, n)| length as u64 * n).sum();
-    InsertSizes {
+    InsertSizeMetrics {
         overlapping_share: Estimate::from_binomial(overlapping, detail.pairs),
         max_measurable: read_bases.min(2 * MAX_TRACKED_LENGTH as u64).saturating_sub(overlap::MIN_OVERLAP_BASES as u64),
         quantiles: INSERT_QUANTILES.map(|share| quantile(share).filter(|_| enough)),

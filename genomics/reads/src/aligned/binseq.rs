@@ -21,6 +21,7 @@ pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
 /// Bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
+/// Little-endian 64-bit number at byte `at`.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }

@@ -397,6 +397,7 @@ pub(crate) struct OrderedReader<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
+    /// Opens a file that one worker reads in order.
     pub(crate) fn open(of: &AlignedInput, progress: M, resources: ReadResources) -> Result<Self, Error> {
         let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
         let file = Some(AlignedRecordFile::open(of, progress, &resources)?);

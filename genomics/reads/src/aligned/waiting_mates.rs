@@ -133,7 +133,7 @@ impl WaitingMates {
             shards: Default::default(),
             memory_bytes: AtomicU64::new(0),
             max_memory_bytes: room,
-            spill: SpillFile::unnamed("waiting mates", folder),
+            spill: SpillFile::create_unnamed("waiting mates", folder),
             partitions: Mutex::new(vec![Vec::new(); parts]),
         }
     }
@@ -189,7 +189,7 @@ impl WaitingMates {
                     out.extend((place.len() as u32).to_le_bytes());
                     out.extend_from_slice(&away.bytes[place.clone()]);
                 }
-                parts[partition_of_hash(same[0].0, n)].push(self.spill.write(&out, out.len())?);
+                parts[partition_of_hash(same[0].0, n)].push(self.spill.write_block(&out, out.len())?);
             }
         }
         Ok(())
@@ -226,7 +226,7 @@ impl WaitingMates {
         }
         let mut bytes = Vec::new();
         for buffer in pieces {
-            self.spill.read(&buffer, &mut bytes)?;
+            self.spill.read_block(&buffer, &mut bytes)?;
             let (mut at, start) = (0, rest.bytes.len());
             while let Some(length) = bytes[at..].first_chunk() {
                 let from = at + 4;

@@ -14,7 +14,7 @@ const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
 /// One end of an adjacency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdjacencyEnd {
+pub(super) struct AdjacencyEnd {
     /// Name of the contig.
     pub chrom: String,
     /// The outermost base that is kept, 1-based.
@@ -29,9 +29,9 @@ impl AdjacencyEnd {
     }
 }
 
-/// Effect of a structural variant at one site.
+/// Effect of a structural variant on the sequence at one site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StructuralShape {
+pub(super) enum StructuralEffect {
     /// Two positions become neighbours.
     Adjacency([AdjacencyEnd; 2]),
     /// Bases are inserted to the right of `pos`.
@@ -49,7 +49,7 @@ pub enum StructuralShape {
 
 /// Effect of one allele of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AlleleChange {
+pub(super) enum AlleleChange {
     /// A single-nucleotide variant.
     Snv {
         /// Position, 1-based.
@@ -67,11 +67,11 @@ pub enum AlleleChange {
         bases: Vec<u8>,
     },
     /// A structural variant of 50 bp or more.
-    Structural(StructuralShape),
+    Structural(StructuralEffect),
 }
 
 /// Returns all effects of an allele; empty if its notation is not supported.
-pub fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
+pub(super) fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.as_str();
     if let Some(kind) = alternate.strip_prefix('<') {
         let kind = kind.trim_end_matches('>').split(':').next().unwrap_or_default();
@@ -85,7 +85,7 @@ pub fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleC
     }
     if let Some(side) = single_breakend_side(alternate) {
         let end = AdjacencyEnd { chrom: record.chrom.clone(), pos: record.pos, side };
-        return vec![AlleleChange::Structural(StructuralShape::SingleBreakend(end))];
+        return vec![AlleleChange::Structural(StructuralEffect::SingleBreakend(end))];
     }
     if !alternate.bytes().all(|b| b.is_ascii_alphabetic()) {
         return vec![];
@@ -138,11 +138,11 @@ fn replacement_changes(chrom: &str, allele: &NormalisedAllele) -> Vec<AlleleChan
     let mut found = vec![];
     if lost >= MIN_SV_BP {
         let ends = [end(allele.start, BreakendSide::Left), end(allele.start + lost + 1, BreakendSide::Right)];
-        found.push(AlleleChange::Structural(StructuralShape::Adjacency(ends)));
+        found.push(AlleleChange::Structural(StructuralEffect::Adjacency(ends)));
     }
     if gained >= lost + MIN_SV_BP {
         let length = Some(gained - lost);
-        found.push(AlleleChange::Structural(StructuralShape::Insertion {
+        found.push(AlleleChange::Structural(StructuralEffect::Insertion {
             chrom: chrom.to_owned(),
             pos: allele.start,
             length,
@@ -160,7 +160,7 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
     let length = record.absolute_info_value("SVLEN").filter(|&n| n > 0);
     let last = record.absolute_info_value("END").filter(|&e| e > record.pos).or(length.map(|n| record.pos + n));
     let indel = |n: usize, sign: i64| AlleleChange::Indel { start: record.pos, net: sign * n as i64, bases: vec![] };
-    let pair = |a, b| AlleleChange::Structural(StructuralShape::Adjacency([a, b]));
+    let pair = |a, b| AlleleChange::Structural(StructuralEffect::Adjacency([a, b]));
     match (kind, last) {
         ("DEL", Some(last)) if last - record.pos < MIN_SV_BP => vec![indel(last - record.pos, -1)],
         ("DEL", Some(last)) => vec![pair(end(record.pos, BreakendSide::Left), end(last + 1, BreakendSide::Right))],
@@ -172,7 +172,9 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
         ],
         ("INS", _) => match length {
             Some(n) if n < MIN_SV_BP => vec![indel(n, 1)],
-            _ => vec![AlleleChange::Structural(StructuralShape::Insertion { chrom: chrom(), pos: record.pos, length })],
+            _ => {
+                vec![AlleleChange::Structural(StructuralEffect::Insertion { chrom: chrom(), pos: record.pos, length })]
+            }
         },
         ("BND" | "TRA", _) => {
             parse_symbolic_breakend(record).map(|ends| pair(ends[0].clone(), ends[1].clone())).into_iter().collect()
@@ -216,7 +218,7 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
             let net = inserted as i64 - (span as i64 - 1);
             if net >= MIN_SV_BP as i64 {
                 let length = Some(net as usize);
-                return vec![AlleleChange::Structural(StructuralShape::Insertion { chrom, pos: low.pos, length })];
+                return vec![AlleleChange::Structural(StructuralEffect::Insertion { chrom, pos: low.pos, length })];
             }
             return vec![AlleleChange::Indel { start: low.pos, net, bases: vec![] }];
         }
@@ -225,12 +227,12 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
             return vec![AlleleChange::Indel { start: low.pos.saturating_sub(1), net, bases: vec![] }];
         }
     }
-    vec![AlleleChange::Structural(StructuralShape::Adjacency(ends))]
+    vec![AlleleChange::Structural(StructuralEffect::Adjacency(ends))]
 }
 
 /// How a call matches a structural variant of the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StructuralMatch {
+pub(super) enum StructuralMatch {
     /// Both breakends, or position and length of an insertion, match.
     SameNotation,
     /// Both breakends match, with another orientation.
@@ -240,12 +242,15 @@ pub enum StructuralMatch {
 }
 
 /// Returns the best match between two structural variants, or `None`.
-pub fn match_structural_variants(truth: &[StructuralShape], call: &[StructuralShape]) -> Option<StructuralMatch> {
+pub(super) fn match_structural_variants(
+    truth: &[StructuralEffect],
+    call: &[StructuralEffect],
+) -> Option<StructuralMatch> {
     let direct = truth.iter().flat_map(|t| call.iter().filter_map(move |c| match_shapes(t, c))).min();
     direct.or_else(|| {
-        let with_insertions = |shapes: &[StructuralShape]| [shapes, equivalent_insertions(shapes).as_slice()].concat();
+        let with_insertions = |shapes: &[StructuralEffect]| [shapes, equivalent_insertions(shapes).as_slice()].concat();
         let (truth, call) = (with_insertions(truth), with_insertions(call));
-        let only_insertions = |s: &&StructuralShape| !matches!(s, StructuralShape::Adjacency(_));
+        let only_insertions = |s: &&StructuralEffect| !matches!(s, StructuralEffect::Adjacency(_));
         let any = truth
             .iter()
             .filter(only_insertions)
@@ -254,9 +259,9 @@ pub fn match_structural_variants(truth: &[StructuralShape], call: &[StructuralSh
     })
 }
 
-fn match_shapes(truth: &StructuralShape, call: &StructuralShape) -> Option<StructuralMatch> {
+fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<StructuralMatch> {
     match (truth, call) {
-        (StructuralShape::Adjacency([a, b]), StructuralShape::Adjacency([c, d])) => {
+        (StructuralEffect::Adjacency([a, b]), StructuralEffect::Adjacency([c, d])) => {
             let straight = a.is_near(c) && b.is_near(d);
             let crossed = a.is_near(d) && b.is_near(c);
             let alike =
@@ -268,8 +273,8 @@ fn match_shapes(truth: &StructuralShape, call: &StructuralShape) -> Option<Struc
             })
         }
         (
-            StructuralShape::Insertion { chrom, pos, length },
-            StructuralShape::Insertion { chrom: other_chrom, pos: other_pos, length: other_length },
+            StructuralEffect::Insertion { chrom, pos, length },
+            StructuralEffect::Insertion { chrom: other_chrom, pos: other_pos, length: other_length },
         ) => {
             let lengths_agree = match (length, other_length) {
                 (Some(n), Some(m)) => n.abs_diff(*m) as f64 <= INSERTION_LENGTH_TOLERANCE * *n.max(m) as f64,
@@ -278,8 +283,8 @@ fn match_shapes(truth: &StructuralShape, call: &StructuralShape) -> Option<Struc
             let near = chrom == other_chrom && pos.abs_diff(*other_pos) <= BREAKEND_TOLERANCE_BP;
             (near && lengths_agree).then_some(StructuralMatch::SameNotation)
         }
-        (StructuralShape::Insertion { chrom, pos, .. }, StructuralShape::SingleBreakend(end))
-        | (StructuralShape::SingleBreakend(end), StructuralShape::Insertion { chrom, pos, .. }) => {
+        (StructuralEffect::Insertion { chrom, pos, .. }, StructuralEffect::SingleBreakend(end))
+        | (StructuralEffect::SingleBreakend(end), StructuralEffect::Insertion { chrom, pos, .. }) => {
             let near = *chrom == end.chrom && pos.abs_diff(end.pos) <= BREAKEND_TOLERANCE_BP;
             near.then_some(StructuralMatch::SameNotation)
         }
@@ -288,15 +293,15 @@ fn match_shapes(truth: &StructuralShape, call: &StructuralShape) -> Option<Struc
 }
 
 /// Returns the insertions that are equivalent to the duplications and dispersed copies among the shapes.
-fn equivalent_insertions(shapes: &[StructuralShape]) -> Vec<StructuralShape> {
+fn equivalent_insertions(shapes: &[StructuralEffect]) -> Vec<StructuralEffect> {
     let pairs: Vec<&[AdjacencyEnd; 2]> = shapes
         .iter()
-        .filter_map(|s| if let StructuralShape::Adjacency(ends) = s { Some(ends) } else { None })
+        .filter_map(|s| if let StructuralEffect::Adjacency(ends) = s { Some(ends) } else { None })
         .collect();
     let mut found = vec![];
     let mut insertion = |at: &AdjacencyEnd, length: usize| {
         let pos = if at.side == BreakendSide::Left { at.pos } else { at.pos.saturating_sub(1) };
-        found.push(StructuralShape::Insertion { chrom: at.chrom.clone(), pos, length: Some(length) });
+        found.push(StructuralEffect::Insertion { chrom: at.chrom.clone(), pos, length: Some(length) });
     };
     for [a, b] in &pairs {
         for (low, high) in [(a, b), (b, a)] {
@@ -339,13 +344,13 @@ mod tests {
     use super::*;
     use crate::evaluate::vcf;
 
-    fn shapes(lines: &str) -> Vec<StructuralShape> {
+    fn shapes(lines: &str) -> Vec<StructuralEffect> {
         let structural = |change| if let AlleleChange::Structural(shape) = change { Some(shape) } else { None };
         vcf::parse_test_records(lines).iter().flat_map(|r| parse_changes(r, None)).filter_map(structural).collect()
     }
 
-    fn pair(a: (&str, usize, BreakendSide), b: (&str, usize, BreakendSide)) -> StructuralShape {
-        StructuralShape::Adjacency([a, b].map(|(chrom, pos, side)| AdjacencyEnd { chrom: chrom.into(), pos, side }))
+    fn pair(a: (&str, usize, BreakendSide), b: (&str, usize, BreakendSide)) -> StructuralEffect {
+        StructuralEffect::Adjacency([a, b].map(|(chrom, pos, side)| AdjacencyEnd { chrom: chrom.into(), pos, side }))
     }
 
     #[test]
@@ -369,14 +374,14 @@ mod tests {
         assert_eq!(shapes("a 100 . A <INV> . PASS END=160"), inversion);
         assert_eq!(shapes("a 100 . A A]a:160] . PASS .\na 101 . A [a:161[A . PASS ."), inversion);
         assert_eq!(shapes("a 9 . A ]b:7]A . PASS ."), [pair(("a", 9, Right), ("b", 7, Left))]);
-        let insertion = |length| StructuralShape::Insertion { chrom: "a".into(), pos: 100, length };
+        let insertion = |length| StructuralEffect::Insertion { chrom: "a".into(), pos: 100, length };
         assert_eq!(shapes(&format!("a 100 . G G{bases} . PASS .")), [insertion(Some(60))]);
         assert_eq!(shapes("a 100 . G <INS> . PASS END=100;SVLEN=60"), [insertion(Some(60))]);
         assert_eq!(shapes("a 100 . G <INS> . PASS END=100"), [insertion(None)]);
         assert_eq!(shapes(&format!("a 100 . G G{bases}[a:101[ . PASS .")), [insertion(Some(60))]);
         assert_eq!(
             shapes("a 100 . G GATTA. . PASS ."),
-            [StructuralShape::SingleBreakend(AdjacencyEnd { chrom: "a".into(), pos: 100, side: Left })]
+            [StructuralEffect::SingleBreakend(AdjacencyEnd { chrom: "a".into(), pos: 100, side: Left })]
         );
     }
 

@@ -34,7 +34,7 @@ enum KmerOccurrence {
 }
 
 /// Positions of contigs in a reference.
-pub struct ContigMapper<'a> {
+pub(super) struct ContigMapper<'a> {
     genome: &'a Genome,
     /// For each contig: its anchors on the reference sequence and strand with most of them, by position in the
     /// contig.
@@ -57,7 +57,7 @@ fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
 
 impl<'a> ContigMapper<'a> {
     /// Maps the contigs that are `named` to `genome`.
-    pub fn map_contigs(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> ContigMapper<'a> {
+    pub(super) fn map_contigs(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> ContigMapper<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
         // All k-mers of the contigs.
         let mut seen: HashMap<u64, KmerOccurrence> = HashMap::new();
@@ -113,7 +113,7 @@ impl<'a> ContigMapper<'a> {
 
     /// Returns the record in reference coordinates; `None` if the contig is not found or the reference differs from
     /// REF.
-    pub fn map_record(&self, record: &VcfRecord) -> Option<VcfRecord> {
+    pub(super) fn map_record(&self, record: &VcfRecord) -> Option<VcfRecord> {
         if record.alternate.starts_with('<') {
             return self.map_symbolic(record);
         }

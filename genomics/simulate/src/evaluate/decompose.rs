@@ -31,7 +31,7 @@ const MAX_PARTS_AND_BP_PER_PART: (usize, usize) = (3, 6);
 
 /// Splits an allele into substitutions, insertions and deletions. Returns `None` if they are too many, so that the
 /// bases count as replaced by unrelated ones.
-pub fn split_allele(allele: &NormalisedAllele) -> Option<Vec<NormalisedAllele>> {
+pub(super) fn split_allele(allele: &NormalisedAllele) -> Option<Vec<NormalisedAllele>> {
     if allele.is_pure_indel() {
         return Some(vec![allele.clone()]);
     }

@@ -2,7 +2,7 @@
 
 /// A replacement of reference bases; either side may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NormalisedAllele {
+pub(super) struct NormalisedAllele {
     /// First replaced reference base, 0-based; for an insertion, the base to the right.
     pub start: usize,
     /// Removed bases.
@@ -13,7 +13,7 @@ pub struct NormalisedAllele {
 
 impl NormalisedAllele {
     /// Creates an allele from POS (1-based), REF and ALT, without the bases that both share at the end and the start.
-    pub fn new(pos: usize, reference: &[u8], alternate: &[u8]) -> Self {
+    pub(super) fn new(pos: usize, reference: &[u8], alternate: &[u8]) -> Self {
         let same_end = reference.iter().rev().zip(alternate.iter().rev()).take_while(|(a, b)| a == b).count();
         let (removed, added) = (&reference[..reference.len() - same_end], &alternate[..alternate.len() - same_end]);
         let same_front = removed.iter().zip(added).take_while(|(a, b)| a == b).count();
@@ -25,7 +25,7 @@ impl NormalisedAllele {
     }
 
     /// Left-aligns a pure insertion or deletion on the contig `seq`.
-    pub fn left_align(mut self, seq: &[u8]) -> Self {
+    pub(super) fn left_align(mut self, seq: &[u8]) -> Self {
         let bases = match (self.removed.is_empty(), self.added.is_empty()) {
             (true, false) => &mut self.added,
             (false, true) => &mut self.removed,
@@ -47,7 +47,7 @@ impl NormalisedAllele {
     }
 
     /// Returns the length change, bp (negative: bases are lost).
-    pub fn net_length(&self) -> i64 {
+    pub(super) fn net_length(&self) -> i64 {
         self.added.len() as i64 - self.removed.len() as i64
     }
 }

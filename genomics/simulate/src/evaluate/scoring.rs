@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::FilterMode;
-use super::adjacency::{self, AlleleChange, StructuralMatch, StructuralShape};
+use super::adjacency::{self, AlleleChange, StructuralEffect, StructuralMatch};
 use super::haplotype_match::{HaplotypeMatches, match_haplotypes};
 use super::vcf::VcfRecord;
 use crate::genome::Genome;
@@ -176,11 +176,11 @@ struct SmallVariant {
 /// A structural event: linked records and their shapes.
 struct StructuralEvent {
     records: Vec<usize>,
-    shapes: Vec<StructuralShape>,
+    shapes: Vec<StructuralEffect>,
 }
 
 /// A parsed VCF file.
-pub struct ParsedVcf {
+pub(super) struct ParsedVcf {
     records: Vec<VcfRecord>,
     small: Vec<SmallVariant>,
     events: Vec<StructuralEvent>,
@@ -190,9 +190,9 @@ pub struct ParsedVcf {
 
 impl ParsedVcf {
     /// Parses all records, and groups those linked by MATEID, PARID or EVENT into events.
-    pub fn new(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
+    pub(super) fn new(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
-        let mut shapes: BTreeMap<usize, Vec<StructuralShape>> = BTreeMap::new();
+        let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
         let mut by_place: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
         for (i, record) in records.iter().enumerate() {
             by_place.entry(record.chrom.clone()).or_default().push((record.pos, i));
@@ -259,7 +259,7 @@ fn group_linked_records(records: &[VcfRecord], members: Vec<usize>) -> Vec<Vec<u
 pub(crate) type RepeatTest<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
 
 /// Scores the calls against the truth.
-pub fn score_calls(
+pub(super) fn score_calls(
     truth: &ParsedVcf,
     calls: &ParsedVcf,
     germline: Option<&ParsedVcf>,
@@ -414,15 +414,15 @@ impl CallScorer<'_> {
         }
     }
 
-    fn is_shape_in_repeat(&self, shape: &StructuralShape) -> bool {
+    fn is_shape_in_repeat(&self, shape: &StructuralEffect) -> bool {
         let at = |chrom: &str, cut: usize| (self.in_repeat)(chrom, cut, cut);
         let end = |e: &adjacency::AdjacencyEnd| {
             at(&e.chrom, if e.side == variant::BreakendSide::Left { e.pos } else { e.pos.saturating_sub(1) })
         };
         match shape {
-            StructuralShape::Adjacency(ends) => ends.iter().any(end),
-            StructuralShape::Insertion { chrom, pos, .. } => at(chrom, *pos),
-            StructuralShape::SingleBreakend(e) => end(e),
+            StructuralEffect::Adjacency(ends) => ends.iter().any(end),
+            StructuralEffect::Insertion { chrom, pos, .. } => at(chrom, *pos),
+            StructuralEffect::SingleBreakend(e) => end(e),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::rng::Rng;
 
 /// Class of a repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RepeatClass {
+pub(super) enum RepeatClass {
     /// Alu-like SINE: short, the most frequent class, of two arms and a poly-A tail.
     Alu,
     /// L1-like LINE: long; most copies have the 3' end only.
@@ -79,7 +79,7 @@ const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
     /// Creates families with random consensus sequences, which are not human.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub(super) fn new(rng: &mut Rng) -> Self {
         let mut all = vec![];
         add_alu_families(&mut all, rng);
         add_l1_families(&mut all, rng);
@@ -110,7 +110,7 @@ impl RepeatFamilies {
 
     /// Overwrites the sequence with copies, the oldest first; lengths do not change. Calls `on_placed` with class,
     /// position and length of each copy.
-    pub fn place_copies(
+    pub(super) fn place_copies(
         &self,
         seq: &mut [u8],
         isochores: &Isochores,

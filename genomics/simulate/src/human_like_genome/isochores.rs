@@ -10,7 +10,7 @@ const GC_RANGE: (f64, f64) = (0.35, 0.55);
 /// GC fluctuation within an isochore: minimum and maximum length (bp) of a stretch, and largest deviation.
 const GC_FLUCTUATION: (usize, usize, f64) = (1_000, 10_000, 0.02);
 
-/// GC content along a chromosome.
+/// GC content along a chromosome, constant within each isochore (stretch of some 100 kb).
 #[derive(Debug)]
 pub(crate) struct Isochores {
     /// First base and GC content of each isochore.
@@ -19,7 +19,7 @@ pub(crate) struct Isochores {
 
 impl Isochores {
     /// Generates `length` random bases and their isochores.
-    pub fn generate(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
+    pub(super) fn generate_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
         let mut seq = Vec::with_capacity(length);
         let mut starts = vec![];
         let (shortest, longest, part) = ISOCHORE_BP;
@@ -38,7 +38,7 @@ impl Isochores {
     }
 
     /// Returns the GC content of the isochore that contains a base.
-    pub fn gc_at(&self, at: usize) -> f64 {
+    pub(super) fn gc_at(&self, at: usize) -> f64 {
         let next = self.starts.partition_point(|s| s.0 <= at);
         self.starts[next - 1].1
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn stretches_have_the_content_that_they_are_said_to_have() {
-        let (seq, isochores) = Isochores::generate(2_000_000, &mut Rng::from_labels(1, &[]));
+        let (seq, isochores) = Isochores::generate_isochores(2_000_000, &mut Rng::from_labels(1, &[]));
         assert_eq!(seq.len(), 2_000_000);
         let starts: Vec<usize> = isochores.starts.iter().map(|s| s.0).collect();
         assert!(starts.len() > 7 && starts.windows(2).all(|w| w[1] - w[0] >= 100_000));

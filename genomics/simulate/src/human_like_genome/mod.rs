@@ -22,7 +22,7 @@ use isochores::Isochores;
 use satellites::AlphaMonomers;
 
 /// Minimum length of a human-like genome, bp: below it chromosomes would be shorter than 15 kb.
-pub const MIN_GENOME_BP: usize = 1_000_000;
+pub(crate) const MIN_GENOME_BP: usize = 1_000_000;
 
 /// Name, length (Mbp) and centromere position (share of the length) of each human chromosome.
 const HUMAN_CHROMOSOMES: [(&str, f64, f64); 24] = [
@@ -96,9 +96,10 @@ impl GenomeElement {
     }
 }
 
-/// Elements written over a chromosome, in the order in which they were written: kind, position, length (bp).
+/// Repeats, satellites and gaps written over a chromosome, in the order in which they were written: kind, position,
+/// length (bp).
 #[derive(Debug, Clone, Default)]
-pub struct ElementTrack(Vec<(GenomeElement, u32, u32)>);
+pub(crate) struct ElementTrack(Vec<(GenomeElement, u32, u32)>);
 
 impl ElementTrack {
     fn push_element(&mut self, part: GenomeElement, at: usize, n: usize) {
@@ -106,7 +107,7 @@ impl ElementTrack {
     }
 
     /// Writes the final elements as BED lines by position. Later elements hide earlier ones.
-    pub fn write_bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write_bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
         let mut painted: Vec<Option<GenomeElement>> = vec![None; length];
         for &(part, at, n) in &self.0 {
             painted[at as usize..(at + n) as usize].fill(Some(part));
@@ -125,7 +126,7 @@ impl ElementTrack {
 
 /// Generates `length` bp in 24 chromosomes with the names and proportions of the human ones, and the elements of
 /// each. The bases do not depend on the number of threads.
-pub fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<ElementTrack>) {
+pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<ElementTrack>) {
     let seed = rng.next_u64();
     let random = |what: StreamLabel| Rng::from_labels(seed, &[what as u64]);
     let (families, alpha) =
@@ -172,7 +173,7 @@ fn generate_chromosome(
     rng: &mut Rng,
     on_placed: &mut impl FnMut(GenomeElement, usize, usize),
 ) -> Vec<u8> {
-    let (mut seq, isochores) = Isochores::generate(length, rng);
+    let (mut seq, isochores) = Isochores::generate_isochores(length, rng);
     families.place_copies(&mut seq, &isochores, rng, &mut |class, at, n| {
         on_placed(GenomeElement::Interspersed(class), at, n)
     });

@@ -42,7 +42,7 @@ pub(crate) fn extend_with_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64
 }
 
 /// Returns `length` random bases with GC content `gc`.
-pub fn random_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
+pub(super) fn random_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
     let mut seq = Vec::with_capacity(length);
     extend_with_random_bases(&mut seq, length, gc, rng);
     seq

@@ -28,14 +28,14 @@ pub(crate) struct AlphaMonomers(Vec<Vec<u8>>);
 
 impl AlphaMonomers {
     /// Draws random ancestral monomers.
-    pub fn new(rng: &mut Rng) -> Self {
+    pub(super) fn new(rng: &mut Rng) -> Self {
         let first = random_bases(ALPHA_MONOMER_BP, 0.38, rng);
         AlphaMonomers((0..ANCESTRAL_MONOMERS.0).map(|_| substituted_copy(&first, ANCESTRAL_MONOMERS.1, rng)).collect())
     }
 
     /// Generates the alpha satellite of one centromere, `length` bp. Also returns the number of monomers of its
     /// higher-order repeat.
-    pub fn generate_array(&self, length: usize, rng: &mut Rng) -> (Vec<u8>, usize) {
+    pub(super) fn generate_array(&self, length: usize, rng: &mut Rng) -> (Vec<u8>, usize) {
         let monomers = MONOMERS_PER_HOR.0 + rng.draw_below(MONOMERS_PER_HOR.1 - MONOMERS_PER_HOR.0 + 1);
         let first = rng.draw_below(ANCESTRAL_MONOMERS.0);
         let ancestor = |i: usize| &self.0[(first + i) % ANCESTRAL_MONOMERS.0];
@@ -74,7 +74,7 @@ impl AlphaMonomers {
 }
 
 /// Generates `length` bp of the simple satellite.
-pub fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8> {
+pub(super) fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8> {
     let pure: Vec<u8> = SIMPLE_SATELLITE.0.iter().copied().cycle().take(length + length / 16).collect();
     let mut seq = mutated_copy(&pure, SIMPLE_SATELLITE.1, rng);
     seq.resize(length, b'A');

@@ -38,7 +38,7 @@ const MINISATELLITES: (f64, (usize, usize), (usize, usize), f64) = (6.0, (10, 60
 
 /// Overwrites the sequence with tandem repeats at random positions. Calls `on_placed` with position and length of
 /// each.
-pub fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mut impl FnMut(usize, usize)) {
+pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mut impl FnMut(usize, usize)) {
     let mbp = seq.len() as f64 / 1e6;
     let mut write = |seq: &mut [u8], tract: &[u8], rng: &mut Rng| {
         let at = rng.draw_below(seq.len());

@@ -26,7 +26,7 @@ pub(crate) struct SampleAdapters {
 
 impl SampleAdapters {
     /// Creates the adapters of a sample with random indices.
-    pub fn new(kind: Adapter, rng: &mut Rng) -> Self {
+    pub(super) fn new(kind: Adapter, rng: &mut Rng) -> Self {
         let parts = match kind {
             Adapter::Truseq => TRUSEQ_FLANKS,
             Adapter::Nextera => NEXTERA_FLANKS,
@@ -39,7 +39,7 @@ impl SampleAdapters {
     }
 
     /// Appends adapter sequence to `bases` up to a read of `length` bases.
-    pub fn append_adapter(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
+    pub(super) fn append_adapter(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
         let room = length.saturating_sub(bases.len());
         bases.extend(self.sequences[mate].iter().take(room));
     }

@@ -13,7 +13,7 @@ pub(crate) type PrimerPair<'a> = [&'a [u8]; 2];
 
 /// The products of a panel on the chromosomes of a mixture.
 #[derive(Debug)]
-pub struct AmpliconProducts<'a> {
+pub(crate) struct AmpliconProducts<'a> {
     panel: &'a AmpliconPanel,
     products: Vec<AmpliconProduct<'a>>,
     /// Cumulative weights of the products: cells × efficiency.
@@ -44,7 +44,7 @@ struct PrimerSite {
 impl<'a> AmpliconProducts<'a> {
     /// Finds the products of a panel. A chromosome has a product if it has the 3' bases of both primers, towards each
     /// other.
-    pub fn new(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
+    pub(crate) fn new(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
         let ends = sorted_primer_ends(panel);
         let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();
         let (mut products, mut weights, mut sum) = (vec![], vec![], 0.0);
@@ -65,7 +65,7 @@ impl<'a> AmpliconProducts<'a> {
     }
 
     /// Returns whether the mixture has no product.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.products.is_empty()
     }
 

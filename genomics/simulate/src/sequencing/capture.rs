@@ -14,7 +14,7 @@ const MAX_CAPTURE_TRIES: usize = 1000;
 
 /// The copies of the targets on the chromosomes of a mixture.
 #[derive(Debug)]
-pub struct CapturedTargets<'a> {
+pub(crate) struct CapturedTargets<'a> {
     /// Target copies, sorted by chromosome and position.
     target_copies: Vec<TargetCopy>,
     /// Each chromosome, with the range of its target copies.
@@ -36,7 +36,7 @@ struct TargetCopy {
 
 impl<'a> CapturedTargets<'a> {
     /// Finds the targets in a mixture of genomes. `reach` is the length of long fragments, bp.
-    pub fn new(mixture: &GenomeMixture<'a>, targets: &Targets, reach: usize) -> Self {
+    pub(crate) fn new(mixture: &GenomeMixture<'a>, targets: &Targets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {
@@ -61,7 +61,7 @@ impl<'a> CapturedTargets<'a> {
             }
         }
         let healthy: f64 =
-            targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length() as f64 * e).sum();
+            targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length_bp() as f64 * e).sum();
         CapturedTargets {
             target_copies: images,
             chromosomes,
@@ -72,19 +72,19 @@ impl<'a> CapturedTargets<'a> {
     }
 
     /// Returns whether the mixture has no targets.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.target_copies.is_empty()
     }
 
     /// Returns the mean number of target copies per cell, relative to a healthy cell. Efficiently captured targets
     /// count more.
-    pub fn target_copies_relative_to_healthy(&self) -> f64 {
+    pub(crate) fn target_copies_relative_to_healthy(&self) -> f64 {
         self.relative_content
     }
 
     /// Draws a captured fragment. The probability is proportional to the efficiency of its target and, up to the bait
     /// length, to the overlap with it.
-    pub fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
+    pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let caught = (0..MAX_CAPTURE_TRIES).find_map(|_| self.try_fragment(length, rng));
         caught.unwrap_or_else(|| {
             let TargetCopy { chromosome, start, .. } = self.target_copies[rng.draw_below(self.target_copies.len())];
@@ -112,7 +112,7 @@ impl<'a> CapturedTargets<'a> {
     }
 
     /// Counts the target bases among the bases `start..end` of a fragment.
-    pub fn count_target_bases(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
+    pub(crate) fn count_target_bases(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
         let on = self.chromosomes.iter().find(|c| std::ptr::eq(c.0, fragment.chromosome()));
         let Some((_, images)) = on else { return 0 };
         let images = &self.target_copies[images.clone()];

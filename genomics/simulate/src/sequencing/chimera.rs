@@ -15,7 +15,7 @@ const MAX_PARTNER_TRIES: usize = 50;
 
 /// Replaces the end of the molecule by a part of another fragment, on either strand. The length stays the same.
 /// Returns `false` if the molecule is too short or already chimeric.
-pub fn join_chimera<'a>(molecule: &mut Molecule<'a>, tube: &DnaPool<'a>, rng: &mut Rng) -> bool {
+pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
     let (Some(part), n) = (molecule.single_part(), molecule.len()) else { return false };
     if n < 4 {
         return false;
@@ -26,9 +26,9 @@ pub fn join_chimera<'a>(molecule: &mut Molecule<'a>, tube: &DnaPool<'a>, rng: &m
     let kind = molecule.source;
     let choice = rng.draw_unit_interval();
     let other = if choice < NEARBY_PARTNERS.0 {
-        tube.draw_fragment_near(&part.fragment, length, NEARBY_PARTNERS.1, rng)
+        dna_pool.draw_fragment_near(&part.fragment, length, NEARBY_PARTNERS.1, rng)
     } else {
-        let anywhere = |rng: &mut Rng| tube.draw_fragment_of(kind, length, rng);
+        let anywhere = |rng: &mut Rng| dna_pool.draw_fragment_of(kind, length, rng);
         let contig = part.fragment.middle_position().map(|at| at.contig);
         let elsewhere = choice < NEARBY_PARTNERS.0 + OTHER_CONTIG_SHARE;
         let fitting = (0..if elsewhere { MAX_PARTNER_TRIES } else { 1 })

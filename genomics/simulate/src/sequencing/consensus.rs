@@ -29,7 +29,7 @@ fn combine_errors(a: f64, b: f64) -> f64 {
 
 impl BaseLikelihoods {
     /// Adds a read of the family; `quals` are Phred+33.
-    pub fn add_read(&mut self, bases: &[u8], quals: &[u8]) {
+    pub(super) fn add_read(&mut self, bases: &[u8], quals: &[u8]) {
         self.0.resize(self.0.len().max(bases.len()), [0.0; 4]);
         for ((column, &base), &qual) in self.0.iter_mut().zip(bases).zip(quals) {
             if base == b'N' {
@@ -44,7 +44,7 @@ impl BaseLikelihoods {
     }
 
     /// Calls the consensus of one strand.
-    pub fn call_bases(&self) -> Vec<ConsensusBase> {
+    pub(super) fn call_bases(&self) -> Vec<ConsensusBase> {
         self.0.iter().map(call_base).collect()
     }
 }

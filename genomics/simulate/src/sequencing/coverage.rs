@@ -22,7 +22,7 @@ const MAX_DEVIATION_SDS: f64 = 2.5;
 
 /// Model of uneven coverage of one sample.
 #[derive(Debug)]
-pub struct CoverageModel {
+pub(crate) struct CoverageModel {
     gc_bias: f64,
     coverage_wave: Option<CoverageWave>,
 }
@@ -46,14 +46,14 @@ struct ContigKnots {
 impl CoverageModel {
     /// Creates the model of one sample. `shared` draws the part that all samples have in common, `own` the rest.
     /// `None` if all fragments are kept.
-    pub fn new(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
+    pub(crate) fn new(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
         let wave = (params.unevenness > 0.0).then(|| CoverageWave::new(params.unevenness, genome, shared, own));
         (params.gc_bias > 0.0 || wave.is_some())
             .then_some(CoverageModel { gc_bias: params.gc_bias, coverage_wave: wave })
     }
 
     /// Draws whether a fragment is kept.
-    pub fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
+    pub(crate) fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
         let wave = self.coverage_wave.as_ref().map_or(1.0, |wave| wave.relative_coverage(fragment.middle_position()));
         let least = rng.draw_unit_interval();
         // GC bias can only reduce the probability: skip counting G and C if the fragment is already lost.

@@ -16,7 +16,7 @@ const END_DEAMINATION_FACTOR: f64 = 5.0;
 
 /// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 C>A and G>A
 /// (Costello et al., Nucleic Acids Research 2013).
-pub fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
+pub(super) fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
     let n = molecule.len();
     let oxidation = |m: &Molecule, at: usize| match m.read1_base(at) {
         b'G' if at + 1 < n && m.read1_base(at + 1) == b'G' => GG_OXIDATION_FACTOR,

@@ -11,7 +11,7 @@ const MAX_COVERAGE_TRIES: usize = 500;
 
 /// Origin of a molecule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DnaSource {
+pub(crate) enum DnaSource {
     /// Nuclear DNA of the patient.
     Patient,
     /// DNA of another person or species.
@@ -22,7 +22,7 @@ pub enum DnaSource {
 
 /// How fragments are drawn.
 #[derive(Debug)]
-pub enum FragmentSampling<'a> {
+pub(crate) enum FragmentSampling<'a> {
     /// Uniformly from the whole genome.
     GenomeWide(ChromosomePool<'a>),
     /// At capture targets.
@@ -33,7 +33,7 @@ pub enum FragmentSampling<'a> {
 
 /// One DNA source of a sample with its sampling method.
 #[derive(Debug)]
-pub struct DnaComponent<'a> {
+pub(crate) struct DnaComponent<'a> {
     /// Weight of the source among the molecules.
     pub share: f64,
     /// Origin of the DNA.
@@ -44,7 +44,7 @@ pub struct DnaComponent<'a> {
 
 /// All DNA sources of a sample, with uneven coverage.
 #[derive(Debug)]
-pub struct DnaPool<'a> {
+pub(crate) struct DnaPool<'a> {
     sources: Vec<DnaComponent<'a>>,
     coverage: Option<CoverageModel>,
 }
@@ -74,12 +74,12 @@ impl<'a> DnaComponent<'a> {
 
 impl<'a> DnaPool<'a> {
     /// Creates the pool from at least one source. Weights need not sum to 1.
-    pub fn new(sources: Vec<DnaComponent<'a>>, coverage: Option<CoverageModel>) -> Self {
+    pub(crate) fn new(sources: Vec<DnaComponent<'a>>, coverage: Option<CoverageModel>) -> Self {
         DnaPool { sources, coverage }
     }
 
     /// Draws a fragment of about `length` bases, or a product of any length.
-    pub fn draw_fragment(&self, length: usize, rng: &mut Rng) -> DrawnFragment<'a> {
+    pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> DrawnFragment<'a> {
         let source = self.choose_source(rng);
         let dna_source = source.dna_source;
         if let FragmentSampling::Amplicons(products) = &source.sampling {
@@ -133,7 +133,7 @@ impl<'a> DnaPool<'a> {
 }
 
 /// Draws fragments until uneven coverage keeps one.
-pub fn draw_kept_fragment<'a>(
+pub(crate) fn draw_kept_fragment<'a>(
     draw: impl Fn(&mut Rng) -> Fragment<'a>,
     coverage: Option<&CoverageModel>,
     rng: &mut Rng,

@@ -28,7 +28,7 @@ const GZIP_LEVEL: i32 = 1;
 
 /// Options of the FASTQ output of one sample.
 #[derive(Debug)]
-pub struct FastqOptions<'a> {
+pub(crate) struct FastqOptions<'a> {
     /// Whether mates alternate in one plain text.
     pub interleaved: bool,
     /// Sample name, used in read names.
@@ -50,7 +50,7 @@ pub struct FastqOptions<'a> {
 }
 
 /// Destination of the reads.
-pub enum FastqSink<'a> {
+pub(crate) enum FastqSink<'a> {
     /// One file per mate, and one for the table of molecules of a UMI library, added to the file set.
     Files(Vec<PathBuf>, &'a mut FileSet),
     /// One interleaved stream.
@@ -58,7 +58,7 @@ pub enum FastqSink<'a> {
 }
 
 /// Sequences a library and returns the counts of its reads.
-pub fn sequence_library(
+pub(crate) fn sequence_library(
     library: &Library,
     machine: &Sequencer,
     output: &FastqOptions,
@@ -110,7 +110,7 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
                 files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
             })?;
             for file in files {
-                set.add(file.flush_buffer()?);
+                set.add_file(file.flush_buffer()?);
             }
             Ok(counts)
         }
@@ -217,7 +217,7 @@ impl<'a> BlockGenerator<'a> {
         let mut members: Vec<(usize, usize, usize)> = vec![];
         let mut written = 0;
         while written < pairs {
-            let mut molecule = UmiMolecule::draw(self.library, umi, rng, counts);
+            let mut molecule = UmiMolecule::draw_molecule(self.library, umi, rng, counts);
             let name = (first + written + 1).to_string();
             if umi.consensus {
                 self.append_consensus(&name, &molecule, rng, counts);

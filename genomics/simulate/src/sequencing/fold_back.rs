@@ -32,7 +32,7 @@ struct Stem {
 
 /// Folds the molecule back at a random inverted repeat, long stems preferred, and cuts it to at most `length` bases.
 /// Returns `false` if the molecule has no such repeat.
-pub fn fold_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
+pub(super) fn fold_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
     let Some(part) = molecule.single_part() else { return false };
     let strand = molecule.read1_strand_mut();
     let stems = find_stems(strand);

@@ -13,7 +13,7 @@ const MAX_FRAGMENT_TRIES: usize = 200;
 
 /// A chromosome of a kind of cell.
 #[derive(Debug)]
-pub struct CellChromosome<'a> {
+pub(crate) struct CellChromosome<'a> {
     /// Sequence of the chromosome; twice if circular.
     pub sequence: ChromosomeSequence<'a>,
     /// Reference origin of its bases.
@@ -36,7 +36,7 @@ pub(crate) struct CarriedVariant {
 }
 
 /// Genomes, each with the share of cells that have it.
-pub type GenomeMixture<'a> = Vec<(f64, &'a [CellChromosome<'a>])>;
+pub(crate) type GenomeMixture<'a> = Vec<(f64, &'a [CellChromosome<'a>])>;
 
 /// A fragment of a chromosome.
 #[derive(Debug, Clone, Copy)]
@@ -48,22 +48,22 @@ pub(crate) struct Fragment<'a> {
 
 impl<'a> Fragment<'a> {
     /// Creates the fragment `start..end` of a chromosome.
-    pub fn new(chromosome: &'a CellChromosome<'a>, start: usize, end: usize) -> Self {
+    pub(crate) fn new(chromosome: &'a CellChromosome<'a>, start: usize, end: usize) -> Self {
         Fragment { chromosome, start, end }
     }
 
     /// Returns the length, bp.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.end - self.start
     }
 
     /// Returns the sequence.
-    pub fn spell_bases(&self) -> Vec<u8> {
-        self.chromosome.sequence.spell_bases(self.start..self.end)
+    pub(crate) fn to_bases(&self) -> Vec<u8> {
+        self.chromosome.sequence.bases_in_range(self.start..self.end)
     }
 
     /// Counts the bases that are G or C.
-    pub fn count_gc(&self) -> usize {
+    pub(crate) fn count_gc(&self) -> usize {
         // C and G differ in one bit. Sums of bytes vectorise better than sums of larger integers.
         let few = |bases: &[u8]| usize::from(bases.iter().map(|&b| u8::from(b | 4 == b'G')).sum::<u8>());
         let pieces = self.chromosome.sequence.iter_slices(self.start..self.end);
@@ -78,7 +78,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns the part `start..end` of the fragment.
-    pub fn subfragment(&self, start: usize, end: usize) -> Self {
+    pub(crate) fn subfragment(&self, start: usize, end: usize) -> Self {
         Fragment::new(self.chromosome, self.start + start, self.start + end)
     }
 
@@ -91,17 +91,17 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns the chromosome of the fragment.
-    pub fn chromosome(&self) -> &'a CellChromosome<'a> {
+    pub(crate) fn chromosome(&self) -> &'a CellChromosome<'a> {
         self.chromosome
     }
 
     /// Returns the position of the fragment's first base on its chromosome.
-    pub fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.start
     }
 
     /// Returns the reference position of the middle base; `None` if it is novel.
-    pub fn middle_position(&self) -> Option<GenomePosition> {
+    pub(crate) fn middle_position(&self) -> Option<GenomePosition> {
         self.chromosome.origins.reference_position(self.start + self.len() / 2)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Fragment<'a> {
 
 /// Chromosomes weighted by the number of cells that carry them.
 #[derive(Debug)]
-pub struct ChromosomePool<'a> {
+pub(crate) struct ChromosomePool<'a> {
     chromosomes: Vec<&'a CellChromosome<'a>>,
     /// Cumulative weights: cells × bases.
     weights: Vec<f64>,
@@ -122,7 +122,7 @@ pub struct ChromosomePool<'a> {
 
 impl<'a> ChromosomePool<'a> {
     /// Creates the pool of a mixture of genomes. Chromosomes shorter than `shortest` bp are left out.
-    pub fn new(genomes: &[(f64, &'a [CellChromosome<'a>])], shortest: usize) -> Self {
+    pub(crate) fn new(genomes: &[(f64, &'a [CellChromosome<'a>])], shortest: usize) -> Self {
         let (mut chromosomes, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in genomes.iter().filter(|g| g.0 > 0.0) {
             for chromosome in genome.iter().filter(|c| c.sequence.len() >= shortest && c.copies > 0) {
@@ -135,12 +135,12 @@ impl<'a> ChromosomePool<'a> {
     }
 
     /// Returns the number of bases of an average cell; 0 if there is nothing to sequence.
-    pub fn mean_cell_bases(&self) -> f64 {
+    pub(crate) fn mean_cell_bases(&self) -> f64 {
         self.weights.last().copied().unwrap_or(0.0)
     }
 
     /// Draws a fragment of `length` bases, or shorter if its chromosome is.
-    pub fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
+    pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let mut tries = 0;
         loop {
             let fragment = self.draw_any_fragment(length, rng);

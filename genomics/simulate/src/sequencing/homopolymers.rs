@@ -1,7 +1,7 @@
 //! Homopolymer errors of sequencers that read a run of equal bases at once (Ion Torrent): a read shows the run too short or
 //! too long.
 
-use super::slippage::TractSlip;
+use super::slippage::RepeatSlip;
 use crate::rng::Rng;
 use crate::tandem_repeats::TandemRepeat;
 
@@ -14,14 +14,14 @@ const MAX_ERROR_RATE: f64 = 0.5;
 
 /// Draws the errors in the homopolymers of a read: one base more or less, with the probability `rate` per base of the
 /// homopolymer.
-pub(crate) fn draw_homopolymer_errors(bases: &[u8], rate: f64, rng: &mut Rng) -> Vec<TractSlip> {
+pub(crate) fn draw_homopolymer_errors(bases: &[u8], rate: f64, rng: &mut Rng) -> Vec<RepeatSlip> {
     let (mut errors, mut start) = (vec![], 0);
     for run in bases.chunk_by(|a, b| a == b) {
-        let tract = TandemRepeat { start, end: start + run.len(), unit: 1 };
-        start = tract.end;
+        let repeat = TandemRepeat { start, end: start + run.len(), unit: 1 };
+        start = repeat.end;
         let is_homopolymer = run.len() >= MIN_HOMOPOLYMER_BP && run[0] != b'N';
         if is_homopolymer && rng.draw_bernoulli((rate * run.len() as f64).min(MAX_ERROR_RATE)) {
-            errors.push(TractSlip { tract, units: if rng.draw_bernoulli(DELETION_SHARE) { -1 } else { 1 } });
+            errors.push(RepeatSlip { repeat, units: if rng.draw_bernoulli(DELETION_SHARE) { -1 } else { 1 } });
         }
     }
     errors

@@ -14,13 +14,13 @@ use crate::rng::Rng;
 use crate::tandem_repeats;
 
 /// Minimum insert length with adapters, bp. Clean-up of the library removes shorter molecules.
-pub const MIN_INSERT_BP: usize = 30;
+pub(crate) const MIN_INSERT_BP: usize = 30;
 /// Share of adapter dimers among the short molecules.
 const DIMER_SHARE: f64 = 0.02;
 
 /// Distribution of insert lengths.
 #[derive(Debug, Clone)]
-pub struct InsertSizeDistribution {
+pub(crate) struct InsertSizeDistribution {
     model: InsertModel,
     mean: f64,
     sd: f64,
@@ -31,7 +31,7 @@ pub struct InsertSizeDistribution {
 
 /// Length class and length of an insert, bp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InsertSize {
+pub(crate) enum InsertSize {
     /// Drawn from the distribution of the library.
     Regular(usize),
     /// Not longer than a read.
@@ -42,7 +42,7 @@ pub enum InsertSize {
 
 impl InsertSize {
     /// Returns the length, bp.
-    pub fn length_bp(self) -> usize {
+    pub(crate) fn length_bp(self) -> usize {
         match self {
             InsertSize::Regular(length) | InsertSize::Short(length) => length,
             InsertSize::Dimer => 0,
@@ -52,7 +52,7 @@ impl InsertSize {
 
 impl InsertSizeDistribution {
     /// Creates the distribution. Without adapters no insert is shorter than a read.
-    pub fn new(params: &SequencingParams) -> Self {
+    pub(crate) fn new(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
         let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
         InsertSizeDistribution {
@@ -65,7 +65,7 @@ impl InsertSizeDistribution {
     }
 
     /// Draws an insert length.
-    pub fn draw_insert(&self, rng: &mut Rng) -> InsertSize {
+    pub(crate) fn draw_insert(&self, rng: &mut Rng) -> InsertSize {
         let (share, longest) = self.short_share_and_max_bp;
         if share > 0.0 && rng.draw_bernoulli(share) {
             let shortest = self.min_bp as usize;
@@ -76,7 +76,7 @@ impl InsertSizeDistribution {
     }
 
     /// Draws a length from the distribution of the library, bp.
-    pub fn draw_regular_length(&self, rng: &mut Rng) -> usize {
+    pub(crate) fn draw_regular_length(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
             InsertModel::Normal => rng.draw_normal(self.mean, self.sd),
             InsertModel::Cfdna => cfdna::draw_length(rng),
@@ -86,7 +86,7 @@ impl InsertSizeDistribution {
     }
 
     /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
-    pub fn upper_insert_size_bp(&self) -> usize {
+    pub(crate) fn upper_insert_size_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
             InsertModel::Cfdna => cfdna::LONG_FRAGMENT_BP,
@@ -96,8 +96,8 @@ impl InsertSizeDistribution {
 
 /// Library of a sample, from which molecules are drawn.
 #[derive(Debug)]
-pub struct Library<'a> {
-    tube: DnaPool<'a>,
+pub(crate) struct Library<'a> {
+    dna_pool: DnaPool<'a>,
     params: &'a SequencingParams,
     inserts: InsertSizeDistribution,
     slippage: Option<SlippageModel>,
@@ -107,13 +107,17 @@ pub struct Library<'a> {
 
 impl<'a> Library<'a> {
     /// Creates a library from the DNA sources of a sample.
-    pub fn new(tube: DnaPool<'a>, params: &'a SequencingParams, recurrent: Option<LibraryRecurrentErrors>) -> Self {
+    pub(crate) fn new(
+        dna_pool: DnaPool<'a>,
+        params: &'a SequencingParams,
+        recurrent: Option<LibraryRecurrentErrors>,
+    ) -> Self {
         let slippage = SlippageModel::new(SlippageStage::Pcr, params.library.pcr_slippage);
-        Library { tube, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
+        Library { dna_pool, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
     }
 
     /// Draws a molecule with all artefacts of library preparation.
-    pub fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
+    pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
         let Some(drawn) = self.draw_source(rng, counts) else { return Molecule::adapter_dimer() };
         let reverse = rng.draw_bernoulli(0.5);
@@ -128,7 +132,7 @@ impl<'a> Library<'a> {
             counts.adapter_dimers += 1;
             return None;
         }
-        Some(self.tube.draw_fragment(insert.length_bp(), rng))
+        Some(self.dna_pool.draw_fragment(insert.length_bp(), rng))
     }
 
     /// Makes a molecule of one strand of a fragment, with all artefacts of library preparation. `reverse`: read 1 reads
@@ -187,16 +191,16 @@ impl<'a> Library<'a> {
             let length = self.inserts.draw_regular_length(rng);
             counts.fold_backs += u64::from(fold_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
-            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.tube, rng));
+            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.dna_pool, rng));
         }
     }
 
     /// Applies tandem-repeat slippage and substitutions of early PCR.
     fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
-            let mut tracts = vec![];
-            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut tracts);
-            molecule.tracts = tracts;
+            let mut repeats = vec![];
+            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut repeats);
+            molecule.repeats = repeats;
         }
         if let Some(slippage) = &self.slippage {
             slippage.slip_molecule(molecule, rng, counts);

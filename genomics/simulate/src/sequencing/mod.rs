@@ -29,21 +29,21 @@ mod consensus;
 mod read_counts;
 mod fastq;
 
-pub use amplicon_products::AmpliconProducts;
-pub use capture::CapturedTargets;
-pub use coverage::CoverageModel;
-pub use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};
-pub use fastq::{FastqOptions, FastqSink, sequence_library};
+pub(crate) use amplicon_products::AmpliconProducts;
+pub(crate) use capture::CapturedTargets;
+pub(crate) use coverage::CoverageModel;
+pub(crate) use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_kept_fragment};
+pub(crate) use fastq::{FastqOptions, FastqSink, sequence_library};
 pub(crate) use fragments::CarriedVariant;
-pub use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
-pub use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
+pub(crate) use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
+pub(crate) use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
 pub use params::{
-    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
+    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 pub use read_counts::ReadCounts;
 pub use read_structure::ReadStructures;
-pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
-pub use sequencer::Sequencer;
+pub(crate) use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
+pub(crate) use sequencer::Sequencer;
 pub(crate) use umi_params::FAMILY_SIZES;
 pub use umi_params::UmiParams;

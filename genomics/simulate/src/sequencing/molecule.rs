@@ -10,7 +10,7 @@ use crate::tandem_repeats::TandemRepeat;
 
 /// A fragment, or part of one, and the strand on which the molecule has it.
 #[derive(Debug, Clone, Copy)]
-pub struct MoleculePart<'a> {
+pub(crate) struct MoleculePart<'a> {
     /// The bases of the part.
     pub fragment: Fragment<'a>,
     /// Whether the molecule has the reverse complement.
@@ -19,7 +19,7 @@ pub struct MoleculePart<'a> {
 
 impl<'a> MoleculePart<'a> {
     /// Returns the bases `start..end` in the direction of the molecule.
-    pub fn subpart(&self, start: usize, end: usize) -> MoleculePart<'a> {
+    pub(crate) fn subpart(&self, start: usize, end: usize) -> MoleculePart<'a> {
         let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
         MoleculePart { fragment: self.fragment.subfragment(start, end), ..*self }
@@ -46,7 +46,7 @@ pub(crate) struct Molecule<'a> {
     /// Number of bases before the template in read 1 and read 2: UMI and skipped bases.
     pub(crate) prefix_bp: [usize; 2],
     /// Tandem repeats of `bases`, if slippage is simulated.
-    pub tracts: Vec<TandemRepeat>,
+    pub repeats: Vec<TandemRepeat>,
     /// DNA source of the molecule.
     pub source: DnaSource,
     /// Whether a target captured the molecule.
@@ -55,15 +55,15 @@ pub(crate) struct Molecule<'a> {
 
 impl<'a> Molecule<'a> {
     /// Creates a molecule of one fragment. `reverse`: read 1 reads the reverse complement.
-    pub fn new(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
+    pub(crate) fn new(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
         let parts = [Some(MoleculePart { fragment, reverse }), None];
         Molecule {
-            bases: fragment.spell_bases(),
+            bases: fragment.to_bases(),
             reverse,
             parts,
             slips: vec![],
             prefix_bp: [0; 2],
-            tracts: vec![],
+            repeats: vec![],
             source: kind,
             captured: false,
         }
@@ -77,34 +77,34 @@ impl<'a> Molecule<'a> {
             parts: [None; 2],
             slips: vec![],
             prefix_bp: [0; 2],
-            tracts: vec![],
+            repeats: vec![],
             source: DnaSource::Patient,
             captured: false,
         }
     }
 
     /// Returns the length, bp.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bases.len()
     }
 
     /// Returns the only part; `None` if there are two parts or none.
-    pub fn single_part(&self) -> Option<MoleculePart<'a>> {
+    pub(crate) fn single_part(&self) -> Option<MoleculePart<'a>> {
         if self.parts[1].is_none() { self.parts[0] } else { None }
     }
 
     /// Returns a base of read 1's strand.
-    pub fn read1_base(&self, at: usize) -> u8 {
+    pub(crate) fn read1_base(&self, at: usize) -> u8 {
         if self.reverse { dna::complement(self.bases[self.bases.len() - 1 - at]) } else { self.bases[at] }
     }
 
     /// Returns the stored bases: read 1's strand or its reverse complement.
-    pub fn stored_bases(&self) -> &[u8] {
+    pub(crate) fn stored_bases(&self) -> &[u8] {
         &self.bases
     }
 
     /// Returns read 1's strand for changes in place.
-    pub fn read1_strand_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn read1_strand_mut(&mut self) -> &mut Vec<u8> {
         if self.reverse {
             self.bases = dna::reverse_complement(&self.bases);
             self.reverse = false;
@@ -113,7 +113,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Replaces the bases at both ends by primers: those that read 1 and read 2 begin with.
-    pub fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
+    pub(crate) fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
         let strand = self.read1_strand_mut();
         let behind = strand.len() - last.len();
         strand[..first.len()].copy_from_slice(first);
@@ -121,22 +121,22 @@ impl<'a> Molecule<'a> {
     }
 
     /// Ligates the bases that read 1 and read 2 show before the template.
-    pub fn ligate_prefixes(&mut self, [first, second]: &[Vec<u8>; 2]) {
+    pub(crate) fn ligate_prefixes(&mut self, [first, second]: &[Vec<u8>; 2]) {
         let strand = self.read1_strand_mut();
         strand.splice(0..0, first.iter().copied());
         strand.extend(dna::reverse_complement(second));
         self.prefix_bp = [first.len(), second.len()];
     }
 
-    /// Replaces bases and parts.
-    pub fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
+    /// Replaces the bases of the molecule, and the fragments that they come from.
+    pub(crate) fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
         self.reverse = false;
         self.parts = parts;
     }
 
     /// Records that the strand gained bases at a position (negative: lost).
-    pub fn record_slip(&mut self, at: usize, gained: isize) {
+    pub(crate) fn record_slip(&mut self, at: usize, gained: isize) {
         self.slips.push((at, gained));
     }
 
@@ -146,7 +146,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Appends up to `length` bases as a mate reads them.
-    pub fn append_mate_bases(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
+    pub(crate) fn append_mate_bases(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
         if self.mate_reads_stored_end(mate) {
             bases.extend(self.bases.iter().rev().take(length).map(|&b| dna::complement(b)));
         } else {
@@ -155,7 +155,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Returns the reference placement of a mate that read `length` bases; `None` if it is not one place.
-    pub fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
+    pub(crate) fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);
         let gained: isize = passed.map(|(_, gained)| gained).sum();

@@ -29,7 +29,7 @@ pub struct SequencingParams {
     pub coverage: CoverageParams,
     /// Sequencer artefacts other than substitutions.
     #[serde(skip_serializing_if = "is_default")]
-    pub machine: MachineParams,
+    pub machine: SequencerParams,
 }
 
 impl Default for SequencingParams {
@@ -43,7 +43,7 @@ impl Default for SequencingParams {
             true_positions: false,
             library: LibraryParams::default(),
             coverage: CoverageParams::default(),
-            machine: MachineParams::default(),
+            machine: SequencerParams::default(),
         }
     }
 }
@@ -100,7 +100,7 @@ pub struct LibraryParams {
     pub umi: Option<UmiParams>,
 }
 
-/// Parameters of uneven coverage.
+/// Parameters of uneven coverage: waves along the genome, GC bias, and dropout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoverageParams {
     /// Strength of the GC bias. At 1, fragments of 25 % or 70 % GC have a third of the coverage.
@@ -115,7 +115,7 @@ pub const ION_HOMOPOLYMER_ERRORS: f64 = 0.007;
 
 /// Sequencer artefacts other than substitutions. All are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct MachineParams {
+pub struct SequencerParams {
     /// Read lengths, drawn per pair. If not empty, they replace [`SequencingParams::read_length`].
     pub read_lengths: Vec<usize>,
     /// Share of the mates that are trimmed at their 3' end.

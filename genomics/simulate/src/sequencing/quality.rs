@@ -52,7 +52,7 @@ fn dip_weight(at: f64, mate: usize) -> f64 {
 impl QualityModel {
     /// Creates a model for mates of `length` bases with mean error probability `error_rate`. The frequency of dips is
     /// adjusted to reach the rate. The rate cannot be lower than that of good bases and lost tails.
-    pub fn new(length: usize, error_rate: f64) -> Self {
+    pub(super) fn new(length: usize, error_rate: f64) -> Self {
         let at = |i: usize| i as f64 / length.max(2).saturating_sub(1) as f64;
         let positions = || (0..2).flat_map(|mate| (0..length).map(move |i| (mate, i)));
         let n = (2 * length) as f64;
@@ -85,12 +85,12 @@ impl QualityModel {
     }
 
     /// Returns the mate length, bases.
-    pub fn mate_length(&self) -> usize {
+    pub(super) fn mate_length(&self) -> usize {
         self.length
     }
 
     /// Turns the true bases of a mate into called bases in place, and fills in Phred+33 qualities.
-    pub fn sequence_mate(&self, mate: usize, bases: &mut [u8], quals: &mut Vec<u8>, rng: &mut Rng) {
+    pub(super) fn sequence_mate(&self, mate: usize, bases: &mut [u8], quals: &mut Vec<u8>, rng: &mut Rng) {
         quals.clear();
         let lost_from = if rng.draw_bernoulli(LOST_TAIL_SHARE) {
             self.length / 2 + rng.draw_below(self.length / 2 + 1)

@@ -35,7 +35,7 @@ impl ReadStructure {
     }
 
     /// Spells the bases before the template. `umi` has [`Self::umi_bp`] bases.
-    pub(crate) fn spell_prefix(&self, umi: &[u8]) -> Vec<u8> {
+    pub(crate) fn prefix_bases(&self, umi: &[u8]) -> Vec<u8> {
         let mut umi = umi.iter();
         let base = |is_umi: bool| if is_umi { umi.next().copied().unwrap_or(b'N') } else { SKIPPED_BASE };
         self.segments.iter().flat_map(|&(length, is_umi)| std::iter::repeat_n(is_umi, length)).map(base).collect()
@@ -104,8 +104,8 @@ mod tests {
     fn structures_of_fgbio_are_parsed_and_spelled() {
         let structure: ReadStructure = "3M1S+T".parse().unwrap();
         assert_eq!((structure.umi_bp(), structure.prefix_bp(), structure.to_string()), (3, 4, "3M1S+T".into()));
-        assert_eq!(structure.spell_prefix(b"ACG"), b"ACGT");
-        assert_eq!("2S4M1S+T".parse::<ReadStructure>().unwrap().spell_prefix(b"AAAA"), b"TTAAAAT");
+        assert_eq!(structure.prefix_bases(b"ACG"), b"ACGT");
+        assert_eq!("2S4M1S+T".parse::<ReadStructure>().unwrap().prefix_bases(b"AAAA"), b"TTAAAAT");
         let ReadStructures([first, second]) = "8M+T,+T".parse().unwrap();
         assert_eq!((first.prefix_bp(), second.prefix_bp()), (8, 0));
         for wrong in ["3M1S", "3M1ST", "M+T", "3X+T", "0M+T", "3+T", "+T3M", "", "1S+T", "3M+T,"] {

@@ -9,7 +9,7 @@ use genuma_reads::dna;
 
 /// The molecules that show a recurrent error, by strand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AffectedStrand {
+pub(crate) enum AffectedStrand {
     /// Molecules of both strands.
     Both,
     /// Molecules whose read 1 is on the forward strand.
@@ -20,7 +20,7 @@ pub enum AffectedStrand {
 
 impl AffectedStrand {
     /// Returns the value of STRAND in the truth VCF.
-    pub fn vcf_name(self) -> &'static str {
+    pub(crate) fn vcf_name(self) -> &'static str {
         match self {
             AffectedStrand::Both => "both",
             AffectedStrand::Forward => "forward",
@@ -31,7 +31,7 @@ impl AffectedStrand {
 
 /// A site at which libraries show a base that the DNA does not have.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RecurrentError {
+pub(crate) struct RecurrentError {
     /// Position of the site.
     pub position: GenomePosition,
     /// Base of the reference.
@@ -51,13 +51,13 @@ const MAX_MOLECULE_SHARE: f64 = 0.6;
 
 /// Recurrent errors with the shares of one library.
 #[derive(Debug)]
-pub struct LibraryRecurrentErrors {
+pub(crate) struct LibraryRecurrentErrors {
     places: Vec<RecurrentError>,
 }
 
 impl LibraryRecurrentErrors {
     /// Draws the share of each site for one library.
-    pub fn new(places: &[RecurrentError], rng: &mut Rng) -> Self {
+    pub(crate) fn new(places: &[RecurrentError], rng: &mut Rng) -> Self {
         let shown = |place: &RecurrentError| {
             // The shift keeps the mean over libraries at the site's share.
             let factor = rng.draw_normal(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();

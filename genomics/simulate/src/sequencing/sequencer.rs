@@ -8,7 +8,7 @@ use super::params::SequencingParams;
 use super::quality::QualityModel;
 use super::read_counts::ReadCounts;
 use super::read_structure::ReadStructure;
-use super::slippage::{SlippageModel, SlippageStage, TractSlip, reverse_strand_tract};
+use super::slippage::{RepeatSlip, SlippageModel, SlippageStage, repeat_on_reverse_strand};
 use crate::rng::Rng;
 
 /// Minimum length of a trimmed mate, bases.
@@ -24,19 +24,19 @@ const PHRED33_Q2: u8 = b'#';
 
 /// One mate as the sequencer outputs it.
 #[derive(Debug, Default)]
-pub struct MateRead {
+pub(crate) struct MateRead {
     /// Called bases.
     pub bases: Vec<u8>,
     /// Qualities, Phred+33.
     pub quals: Vec<u8>,
     /// Number of molecule bases that the mate has read.
     pub molecule_bases: usize,
-    slips: Vec<TractSlip>,
+    slips: Vec<RepeatSlip>,
 }
 
 /// Reads molecules from both ends.
 #[derive(Debug)]
-pub struct Sequencer<'a> {
+pub(crate) struct Sequencer<'a> {
     params: &'a SequencingParams,
     /// One quality model per read length.
     models: Vec<QualityModel>,
@@ -46,7 +46,7 @@ pub struct Sequencer<'a> {
 
 impl<'a> Sequencer<'a> {
     /// Creates the sequencer of one sample; `rng` draws the adapter indices.
-    pub fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
+    pub(crate) fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
         let model = |&length: &usize| QualityModel::new(length, params.error_rate);
         Sequencer {
             params,
@@ -63,7 +63,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Draws the number of template bases that both mates of a pair can have, after trimming.
-    pub fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
+    pub(crate) fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
         let prefixes = self
             .params
@@ -75,7 +75,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Reads a molecule from both ends into `mates`.
-    pub fn sequence_both_mates(
+    pub(crate) fn sequence_both_mates(
         &self,
         molecule: &Molecule,
         mates: &mut [MateRead; 2],
@@ -136,7 +136,7 @@ impl<'a> Sequencer<'a> {
         mate.bases.truncate(kept);
         mate.quals.truncate(kept);
         let passed = own.min(kept);
-        let gained: isize = mate.slips.iter().filter(|s| s.tract.start < passed).map(|slip| slip.bases_gained()).sum();
+        let gained: isize = mate.slips.iter().filter(|s| s.repeat.start < passed).map(|slip| slip.bases_gained()).sum();
         mate.molecule_bases = passed.saturating_add_signed(-gained);
     }
 
@@ -151,18 +151,18 @@ impl<'a> Sequencer<'a> {
     ) {
         let n = molecule.len();
         let backwards = molecule.mate_reads_stored_end(number);
-        for &tract in &molecule.tracts {
-            let mut tract = if backwards { reverse_strand_tract(tract, n) } else { tract };
-            tract.end = tract.end.min(length);
-            if tract.start < length {
-                mate.slips.extend(slippage.draw_slip(tract, rng));
+        for &repeat in &molecule.repeats {
+            let mut repeat = if backwards { repeat_on_reverse_strand(repeat, n) } else { repeat };
+            repeat.end = repeat.end.min(length);
+            if repeat.start < length {
+                mate.slips.extend(slippage.draw_slip(repeat, rng));
             }
         }
         // Read further, so that lost bases are replaced by the following ones.
         let lost: usize = mate.slips.iter().map(|slip| (-slip.bases_gained()).max(0) as usize).sum();
         molecule.append_mate_bases(number, length + lost, &mut mate.bases);
         // Apply slips from the last to the first, so that positions stay valid.
-        mate.slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.tract.start));
+        mate.slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.repeat.start));
         for slip in &mate.slips {
             slip.apply_to_bases(&mut mate.bases);
         }

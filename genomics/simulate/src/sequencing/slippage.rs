@@ -29,7 +29,7 @@ const TABULATED_LENGTHS: usize = 256;
 
 /// Stage at which slips are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlippageStage {
+pub(super) enum SlippageStage {
     /// PCR: all duplicates of a molecule share the slip.
     Pcr,
     /// Sequencing: each read slips independently.
@@ -38,16 +38,16 @@ pub enum SlippageStage {
 
 /// Slippage rates of one stage.
 #[derive(Debug)]
-pub struct SlippageModel {
+pub(super) struct SlippageModel {
     /// Rates by unit length and repeat length.
     rates: Vec<[f32; TABULATED_LENGTHS]>,
 }
 
 /// A length change of one tandem repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TractSlip {
+pub(crate) struct RepeatSlip {
     /// The tandem repeat before the change.
-    pub tract: TandemRepeat,
+    pub repeat: TandemRepeat,
     /// Number of units gained (negative: lost).
     pub units: isize,
 }
@@ -71,7 +71,7 @@ fn interpolate_log(anchors: &[(f64, f64)], x: f64) -> f64 {
 
 impl SlippageModel {
     /// Creates the rates of a stage, multiplied by `factor`; `None` if the factor is 0.
-    pub fn new(stage: SlippageStage, factor: f64) -> Option<Self> {
+    pub(super) fn new(stage: SlippageStage, factor: f64) -> Option<Self> {
         let part = if stage == SlippageStage::Pcr { PCR_SLIP_SHARE } else { 1.0 - PCR_SLIP_SHARE };
         let rate = |unit, length| (factor * part * total_slip_rate(unit, length)).min(MAX_SLIP_RATE) as f32;
         let of_unit = |unit: usize| std::array::from_fn(|length| rate(unit, length));
@@ -79,54 +79,54 @@ impl SlippageModel {
     }
 
     /// Draws whether and how a tandem repeat slips.
-    pub fn draw_slip(&self, tract: TandemRepeat, rng: &mut Rng) -> Option<TractSlip> {
-        let length = tract.end - tract.start;
+    pub(super) fn draw_slip(&self, repeat: TandemRepeat, rng: &mut Rng) -> Option<RepeatSlip> {
+        let length = repeat.end - repeat.start;
         // A read may end within the tandem repeat.
-        if length < 2 * tract.unit {
+        if length < 2 * repeat.unit {
             return None;
         }
-        if !rng.draw_bernoulli(f64::from(self.rates[tract.unit - 1][length.min(TABULATED_LENGTHS - 1)])) {
+        if !rng.draw_bernoulli(f64::from(self.rates[repeat.unit - 1][length.min(TABULATED_LENGTHS - 1)])) {
             return None;
         }
         let units = if rng.draw_bernoulli(TWO_UNIT_SHARE) { 2 } else { 1 };
         // At least one unit stays.
-        let lost = units.min(length / tract.unit - 1) as isize;
-        Some(TractSlip { tract, units: if rng.draw_bernoulli(UNIT_LOSS_SHARE) { -lost } else { units as isize } })
+        let lost = units.min(length / repeat.unit - 1) as isize;
+        Some(RepeatSlip { repeat, units: if rng.draw_bernoulli(UNIT_LOSS_SHARE) { -lost } else { units as isize } })
     }
 
     /// Applies random slips to the tandem repeats of a molecule.
-    pub fn slip_molecule(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
-        let drawn = molecule.tracts.iter().filter_map(|&t| self.draw_slip(t, rng));
-        let mut slips: Vec<TractSlip> = drawn.collect();
+    pub(super) fn slip_molecule(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+        let drawn = molecule.repeats.iter().filter_map(|&t| self.draw_slip(t, rng));
+        let mut slips: Vec<RepeatSlip> = drawn.collect();
         if slips.is_empty() {
             return;
         }
         counts.pcr_slips += slips.len() as u64;
         if molecule.mate_reads_stored_end(0) {
             let n = molecule.len();
-            slips.iter_mut().for_each(|slip| slip.tract = reverse_strand_tract(slip.tract, n));
+            slips.iter_mut().for_each(|slip| slip.repeat = repeat_on_reverse_strand(slip.repeat, n));
         }
-        slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.tract.start));
+        slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.repeat.start));
         for slip in &slips {
             slip.apply_to_bases(molecule.read1_strand_mut());
-            molecule.record_slip(slip.tract.start, slip.bases_gained());
+            molecule.record_slip(slip.repeat.start, slip.bases_gained());
         }
-        molecule.tracts.clear();
+        molecule.repeats.clear();
         let strand = std::mem::take(molecule.read1_strand_mut());
-        tandem_repeats::collect_tandem_repeats(&strand, &mut molecule.tracts);
+        tandem_repeats::collect_tandem_repeats(&strand, &mut molecule.repeats);
         *molecule.read1_strand_mut() = strand;
     }
 }
 
-impl TractSlip {
+impl RepeatSlip {
     /// Returns the number of bases gained (negative: lost).
-    pub fn bases_gained(&self) -> isize {
-        self.units * self.tract.unit as isize
+    pub(super) fn bases_gained(&self) -> isize {
+        self.units * self.repeat.unit as isize
     }
 
     /// Applies the slip to a sequence.
-    pub fn apply_to_bases(&self, bases: &mut Vec<u8>) {
-        let TandemRepeat { start, unit, .. } = self.tract;
+    pub(super) fn apply_to_bases(&self, bases: &mut Vec<u8>) {
+        let TandemRepeat { start, unit, .. } = self.repeat;
         let changed = unit * self.units.unsigned_abs();
         if self.units < 0 {
             bases.drain(start..(start + changed).min(bases.len()));
@@ -138,8 +138,8 @@ impl TractSlip {
 }
 
 /// Returns the coordinates of the tandem repeat on the reverse complement of `n` bases.
-pub fn reverse_strand_tract(tract: TandemRepeat, n: usize) -> TandemRepeat {
-    TandemRepeat { start: n - tract.end, end: n - tract.start, ..tract }
+pub(super) fn repeat_on_reverse_strand(repeat: TandemRepeat, n: usize) -> TandemRepeat {
+    TandemRepeat { start: n - repeat.end, end: n - repeat.start, ..repeat }
 }
 
 #[cfg(test)]
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn slips_are_as_frequent_as_asked_and_mostly_losses() {
         let mut rng = Rng::from_labels(6, &[]);
-        let tract = TandemRepeat { start: 5, end: 17, unit: 1 };
+        let repeat = TandemRepeat { start: 5, end: 17, unit: 1 };
         let count = |stage, rng: &mut Rng| {
             let slippage = SlippageModel::new(stage, 1.0).unwrap();
-            (0..200_000).filter_map(|_| slippage.draw_slip(tract, rng)).collect::<Vec<_>>()
+            (0..200_000).filter_map(|_| slippage.draw_slip(repeat, rng)).collect::<Vec<_>>()
         };
         let slips = count(SlippageStage::Pcr, &mut rng);
         assert!((slips.len() as f64 / 8000.0 - 1.0).abs() < 0.05, "{}", slips.len());
@@ -182,14 +182,14 @@ mod tests {
     fn slips_change_whole_units() {
         let slipped = |units| {
             let mut bases = b"GGTACACACACACATT".to_vec();
-            let slip = TractSlip { tract: TandemRepeat { start: 3, end: 14, unit: 2 }, units };
+            let slip = RepeatSlip { repeat: TandemRepeat { start: 3, end: 14, unit: 2 }, units };
             slip.apply_to_bases(&mut bases);
             assert_eq!(bases.len() as isize, 16 + slip.bases_gained());
             String::from_utf8(bases).unwrap()
         };
         assert_eq!([slipped(-1), slipped(2)], ["GGTACACACACATT", "GGTACACACACACACACATT"]);
         assert_eq!(
-            reverse_strand_tract(TandemRepeat { start: 3, end: 14, unit: 2 }, 16),
+            repeat_on_reverse_strand(TandemRepeat { start: 3, end: 14, unit: 2 }, 16),
             TandemRepeat { start: 2, end: 13, unit: 2 }
         );
     }

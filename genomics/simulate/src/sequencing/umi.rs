@@ -33,7 +33,12 @@ pub(crate) struct UmiMolecule<'a> {
 
 impl<'a> UmiMolecule<'a> {
     /// Draws a molecule, its UMIs and the number of read pairs of its strands, and amplifies the strands.
-    pub fn draw(library: &Library<'a>, umi: &UmiParams, rng: &mut Rng, counts: &mut ReadCounts) -> Self {
+    pub(super) fn draw_molecule(
+        library: &Library<'a>,
+        umi: &UmiParams,
+        rng: &mut Rng,
+        counts: &mut ReadCounts,
+    ) -> Self {
         counts.molecules += 1;
         let fragment = library.draw_source(rng, counts);
         let ReadStructures(structures) = &umi.structures;
@@ -42,7 +47,7 @@ impl<'a> UmiMolecule<'a> {
         let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
         let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
         let strands = [0, 1].map(|strand| {
-            let prefix = |read: usize| structures[read].spell_prefix(&end_umis[read ^ strand]);
+            let prefix = |read: usize| structures[read].prefix_bases(&end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0)
                 .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))
@@ -51,24 +56,24 @@ impl<'a> UmiMolecule<'a> {
     }
 
     /// Keeps at most `num_pairs` read pairs.
-    pub fn truncate_pairs(&mut self, num_pairs: usize) {
+    pub(super) fn truncate_pairs(&mut self, num_pairs: usize) {
         self.pairs[0] = self.pairs[0].min(num_pairs);
         self.pairs[1] = self.pairs[1].min(num_pairs - self.pairs[0]);
     }
 
     /// Returns the number of read pairs of both strands.
-    pub fn num_pairs(&self) -> usize {
+    pub(super) fn num_pairs(&self) -> usize {
         self.pairs.iter().sum()
     }
 
     /// Returns the strand whose read 1 is read 1 of the consensus: that with the lower UMI first if both are amplified.
-    pub fn consensus_strand(&self) -> usize {
+    pub(super) fn consensus_strand(&self) -> usize {
         let is_second = if self.is_duplex { self.end_umis[0] > self.end_umis[1] } else { self.pairs[1] > 0 };
         usize::from(is_second)
     }
 
     /// Appends the line of the molecule to its table: see [`MOLECULES_HEADER`].
-    pub fn append_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
+    pub(super) fn append_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
         let placement = fragment.and_then(|f| f.end_placement(f.len(), false));
         let mut row = name.to_owned();

@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use genuma_simulate::{
-    CopyNumberParams, ForeignParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams, SampleParams,
-    SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate,
+    CopyNumberParams, ForeignReadParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams,
+    SampleParams, SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate,
 };
 
 /// Returns the output files by name, decompressed.
@@ -128,7 +128,7 @@ fn dirty(preset: LibraryPreset, depth: f64) -> SimulationParams {
             mitochondrion: 50.0,
             ..Default::default()
         },
-        foreign: ForeignParams { tumor: 0.02, normal: 0.05, ..Default::default() },
+        foreign: ForeignReadParams { tumor: 0.02, normal: 0.05, ..Default::default() },
         seed: 11,
         ..Default::default()
     };

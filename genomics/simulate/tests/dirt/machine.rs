@@ -1,10 +1,10 @@
 //! Tests the sequencer: read lengths, qualities, N.
 
-use genuma_simulate::{LibraryParams, MachineParams};
+use genuma_simulate::{LibraryParams, SequencerParams};
 
 use crate::common::{Made, Mate, clean, close, made};
 
-fn with(machine: MachineParams) -> Made {
+fn with(machine: SequencerParams) -> Made {
     let mut params = clean(200_000, 1, 5.0);
     params.sequencing.machine = machine;
     made(&params)
@@ -16,7 +16,7 @@ fn mates(made: &Made) -> Vec<Mate> {
 
 #[test]
 fn reads_have_lengths_of_a_mix() {
-    let made = with(MachineParams { read_lengths: vec![100, 126, 150], ..Default::default() });
+    let made = with(SequencerParams { read_lengths: vec![100, 126, 150], ..Default::default() });
     let pairs = made.pairs("tumor");
     for length in [100, 126, 150] {
         let share = pairs.iter().filter(|p| p[0].bases.len() == length).count() as f64 / pairs.len() as f64;
@@ -29,7 +29,7 @@ fn reads_have_lengths_of_a_mix() {
 
 #[test]
 fn some_mates_are_trimmed() {
-    let made = with(MachineParams { trimmed: 0.3, ..Default::default() });
+    let made = with(SequencerParams { trimmed: 0.3, ..Default::default() });
     let mates = mates(&made);
     let short: Vec<usize> = mates.iter().map(|m| m.bases.len()).filter(|&l| l < 150).collect();
     close(short.len() as f64 / mates.len() as f64, 0.3, 0.06);
@@ -42,8 +42,8 @@ fn some_mates_are_trimmed() {
 
 #[test]
 fn qualities_are_binned_and_errors_are_not() {
-    let plain = with(MachineParams::default());
-    let binned = with(MachineParams { binned_qualities: true, ..Default::default() });
+    let plain = with(SequencerParams::default());
+    let binned = with(SequencerParams { binned_qualities: true, ..Default::default() });
     let values =
         |made: &Made| mates(made).iter().flat_map(|m| m.quals.clone()).collect::<std::collections::BTreeSet<u8>>();
     assert!(values(&plain).len() > 20);
@@ -53,7 +53,7 @@ fn qualities_are_binned_and_errors_are_not() {
 
 #[test]
 fn tails_have_quality_2_and_many_wrong_bases() {
-    let made = with(MachineParams { quality_tails: 0.2, ..Default::default() });
+    let made = with(SequencerParams { quality_tails: 0.2, ..Default::default() });
     let (mut tails, mut bases, mut wrong) = (0.0, 0.0, 0.0);
     let mates = mates(&made);
     for mate in &mates {
@@ -81,9 +81,9 @@ fn bases_are_called_n() {
         assert!(ns.clone().all(|(_, &q)| q == 2));
         ns.count() as f64 / (150 * mates.len()) as f64
     };
-    let few = share(&with(MachineParams::default()));
+    let few = share(&with(SequencerParams::default()));
     assert!(few < 5e-4, "{few}");
-    close(share(&with(MachineParams { n_rate: 0.01, ..Default::default() })) - few, 0.01, 0.06);
+    close(share(&with(SequencerParams { n_rate: 0.01, ..Default::default() })) - few, 0.01, 0.06);
 }
 
 #[test]

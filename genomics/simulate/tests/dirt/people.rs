@@ -1,6 +1,6 @@
 //! Tests mitochondrial genomes and reads of other people.
 
-use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, Relationship, SomaticParams, simulate};
+use genuma_simulate::{ForeignReadParams, GenomeSource, GermlineParams, Relationship, SomaticParams, simulate};
 
 use crate::common::{Mate, Variant, clean, close, made, write_fasta};
 
@@ -49,7 +49,7 @@ fn other_people_have_variants_of_their_own() {
     let mut params = clean(300_000, 1, 10.0);
     params.samples.depth_normal = 30.0;
     params.germline = GermlineParams { indel_rate: 0.0, svs: 0, ..Default::default() };
-    params.foreign = ForeignParams { tumor: 0.0, normal: 0.3, ..Default::default() };
+    params.foreign = ForeignReadParams { tumor: 0.0, normal: 0.3, ..Default::default() };
     let made = made(&params);
     assert_eq!(made.count("tumor", "foreign_pairs"), 0.0);
     let pairs = made.pairs("normal");
@@ -78,7 +78,7 @@ fn all_of_a_normal_may_be_foreign_and_truth_counts_foreign_reads() {
     params.germline = GermlineParams { indel_rate: 0.0, svs: 0, homozygous_share: 1.0, ..Default::default() };
     (params.somatic.snvs, params.somatic.spacing) = (50, 200);
     params.samples.depth_normal = 20.0;
-    params.foreign = ForeignParams { tumor: 0.2, normal: 1.0, ..Default::default() };
+    params.foreign = ForeignReadParams { tumor: 0.2, normal: 1.0, ..Default::default() };
     let made = made(&params);
     assert_eq!(made.count("normal", "foreign_pairs"), made.pairs("normal").len() as f64);
     let normal: Vec<Mate> = made.pairs("normal").into_iter().flatten().collect();
@@ -95,7 +95,7 @@ fn foreign_reads_may_be_of_another_species() {
     let folder = tempfile::tempdir().unwrap();
     let seq: Vec<u8> = b"GATTACAGGCATTA".repeat(3000);
     let mut params = clean(200_000, 1, 10.0);
-    params.foreign = ForeignParams {
+    params.foreign = ForeignReadParams {
         tumor: 0.1,
         normal: 0.0,
         genome: Some(write_fasta(folder.path(), &[("phage", seq)])),
@@ -167,7 +167,7 @@ fn relatives_are_told_in_the_truth_and_share_mitochondria_by_their_mother() {
         (Relationship::HalfSibling, 12),
     ]
     .map(|(kin, of_mitochondrion)| {
-        params.foreign = ForeignParams { tumor: 0.0, normal: 1.0, kin, ..Default::default() };
+        params.foreign = ForeignReadParams { tumor: 0.0, normal: 1.0, kin, ..Default::default() };
         let made = made(&params);
         let places = |name: &str| -> Vec<(String, usize, String)> {
             made.vcf(name).into_iter().map(|v| (v.contig, v.pos, v.alternate)).collect()
@@ -188,7 +188,7 @@ fn relatives_are_told_in_the_truth_and_share_mitochondria_by_their_mother() {
 #[test]
 fn relatives_need_foreign_reads() {
     let mut params = clean(100_000, 1, 1.0);
-    params.foreign = ForeignParams { kin: Relationship::Sibling, ..Default::default() };
+    params.foreign = ForeignReadParams { kin: Relationship::Sibling, ..Default::default() };
     let folder = tempfile::tempdir().unwrap();
     let said = simulate(&params, folder.path(), 1).unwrap_err().to_string();
     assert!(said.contains("a relative needs a share of foreign reads"), "{said}");

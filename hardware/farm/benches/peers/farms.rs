@@ -15,20 +15,20 @@ use crate::load::{Load, Stream, Task, work};
 /// Workers of a farm and the tasks it may have in flight.
 #[derive(Clone)]
 pub struct Size {
-    pub seats: Vec<CpuSlot>,
+    pub cpu_slots: Vec<CpuSlot>,
     pub tasks_per_worker: usize,
 }
 
 impl Size {
     fn tasks(&self) -> usize {
-        self.seats.len() * self.tasks_per_worker
+        self.cpu_slots.len() * self.tasks_per_worker
     }
 }
 
 /// This crate.
 pub fn ours(size: &Size, load: &Load) {
     let stream = std::cell::RefCell::new(load.stream());
-    let summary = Farm::new(size.seats.clone())
+    let summary = Farm::new(size.cpu_slots.clone())
         .with_tasks_per_worker(size.tasks_per_worker)
         .run_tasks(
             |_| Task::default(),
@@ -51,8 +51,8 @@ pub fn ours(size: &Size, load: &Load) {
 /// This crate with two masters: half of the workers are assigned to a second node.
 pub fn two_masters(size: &Size, load: &Load) {
     let (mut read, mut written) = (load.stream(), load.stream());
-    let seat = |(i, seat): (usize, &CpuSlot)| CpuSlot { node: Some(i as u32 % 2), ..*seat };
-    let summary = Farm::new(size.seats.iter().enumerate().map(seat).collect())
+    let cpu_slot = |(i, cpu_slot): (usize, &CpuSlot)| CpuSlot { node: Some(i as u32 % 2), ..*cpu_slot };
+    let summary = Farm::new(size.cpu_slots.iter().enumerate().map(cpu_slot).collect())
         .with_tasks_per_worker(size.tasks_per_worker)
         .run_tasks_with_master_per_node(
             |_| Task::default(),
@@ -120,10 +120,10 @@ pub fn mutex_swapped(size: &Size, load: &Load) {
 fn locked(size: &Size, load: &Load, take: impl Fn(&Queue, &mut VecDeque<Box<Task>>)) {
     let (out, back) = (Queue::new(size.tasks()), Queue::new(size.tasks()));
     thread::scope(|scope| {
-        for &seat in &size.seats {
+        for &cpu_slot in &size.cpu_slots {
             let (out, back) = (&out, &back);
             scope.spawn(move || {
-                let _pinned = pinned(seat);
+                let _pinned = pinned(cpu_slot);
                 while let Some(mut task) = out.pop() {
                     work(&mut task);
                     back.push(task);
@@ -149,10 +149,10 @@ pub fn crossbeam(size: &Size, load: &Load) {
     let (out, inbox) = crossbeam_channel::bounded::<Box<Task>>(size.tasks());
     let (outbox, back) = crossbeam_channel::bounded(size.tasks());
     thread::scope(|scope| {
-        for &seat in &size.seats {
+        for &cpu_slot in &size.cpu_slots {
             let (inbox, outbox) = (inbox.clone(), outbox.clone());
             scope.spawn(move || {
-                let _pinned = pinned(seat);
+                let _pinned = pinned(cpu_slot);
                 for mut task in inbox {
                     work(&mut task);
                     outbox.send(task).expect("the master is there");
@@ -174,10 +174,10 @@ pub fn crossbeam(size: &Size, load: &Load) {
 
 /// Rayon: as many tasks as may be in flight are read, worked on in parallel, and handed on, again and again.
 pub fn rayon(size: &Size, load: &Load) {
-    let seats = size.seats.clone();
+    let cpu_slots = size.cpu_slots.clone();
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(seats.len())
-        .start_handler(move |thread| mem::forget(pinned(seats[thread])))
+        .num_threads(cpu_slots.len())
+        .start_handler(move |thread| mem::forget(pinned(cpu_slots[thread])))
         .build()
         .expect("threads start");
     let mut stream = load.stream();
@@ -193,8 +193,8 @@ pub fn rayon(size: &Size, load: &Load) {
     stream.finish();
 }
 
-fn pinned(seat: CpuSlot) -> Option<pin::PinnedThread> {
-    seat.cpu.map(|cpu| pin::pin_to_cpu(cpu).expect("the CPU may be used"))
+fn pinned(cpu_slot: CpuSlot) -> Option<pin::PinnedThread> {
+    cpu_slot.cpu.map(|cpu| pin::pin_to_cpu(cpu).expect("the CPU may be used"))
 }
 
 /// Results that wait for earlier ones.

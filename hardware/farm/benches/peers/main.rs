@@ -42,8 +42,8 @@ fn main() {
     // Numbers of an earlier run do not belong into this one's table.
     let _ = fs::remove_dir_all(FOUND);
     let cpus = pin::allowed_cpus();
-    let seats: Vec<CpuSlot> = cpus.iter().map(|cpu| CpuSlot { cpu: Some(cpu), node: None }).take(2).collect();
-    let size = Size { seats, tasks_per_worker: 256 };
+    let cpu_slots: Vec<CpuSlot> = cpus.iter().map(|cpu| CpuSlot { cpu: Some(cpu), node: None }).take(2).collect();
+    let size = Size { cpu_slots, tasks_per_worker: 256 };
 
     let mut criterion = Criterion::default()
         .output_directory(Path::new(FOUND))
@@ -65,7 +65,7 @@ fn main() {
 
 /// Medians as tasks a second, and how many times faster the farm is than each other.
 fn table(size: &Size) {
-    let workers = size.seats.len();
+    let workers = size.cpu_slots.len();
     println!(
         "\n{workers} workers, {} tasks each; 1000 tasks/s, and the farm's rate as a multiple of it",
         size.tasks_per_worker

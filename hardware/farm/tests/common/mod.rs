@@ -7,15 +7,15 @@ use genuma_farm::CpuSlot;
 use genuma_machine::placement::pin;
 
 /// Assigns `n` workers to the available CPUs, round-robin.
-pub fn seats(workers: usize) -> Vec<CpuSlot> {
+pub fn cpu_slots(workers: usize) -> Vec<CpuSlot> {
     let cpus: Vec<u32> = pin::allowed_cpus().iter().collect();
     cpus.into_iter().cycle().take(workers).map(|cpu| CpuSlot { cpu: Some(cpu), node: None }).collect()
 }
 
 /// The same CPU slots, with node numbers as if the machine had several nodes.
 pub fn seats_on(workers: usize, nodes: usize) -> Vec<CpuSlot> {
-    let on = |(i, seat): (usize, CpuSlot)| CpuSlot { node: Some((i % nodes) as u32), ..seat };
-    seats(workers).into_iter().enumerate().map(on).collect()
+    let on = |(i, cpu_slot): (usize, CpuSlot)| CpuSlot { node: Some((i % nodes) as u32), ..cpu_slot };
+    cpu_slots(workers).into_iter().enumerate().map(on).collect()
 }
 
 /// One step of splitmix64: randomness from a seed.

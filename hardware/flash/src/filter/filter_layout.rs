@@ -6,7 +6,7 @@ use crate::hash::map_hash_to_range;
 /// Layout of the filter: the blocks of each group, one group after the other. All groups but the last have the same
 /// number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilterLayout {
+pub(crate) struct FilterLayout {
     /// Blocks per page; 0 for no filter.
     pub blocks_per_page: u64,
     /// Pages of the table.
@@ -15,17 +15,17 @@ pub struct FilterLayout {
 
 impl FilterLayout {
     /// Creates a layout with `each` filter blocks per page for a table of `pages` pages.
-    pub fn new(each: u64, pages: u64) -> FilterLayout {
+    pub(crate) fn new(each: u64, pages: u64) -> FilterLayout {
         FilterLayout { blocks_per_page: each, pages }
     }
 
     /// Number of blocks per page that gives `bits` bits per entry.
-    pub fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
+    pub(crate) fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
 
     /// Number of groups with blocks.
-    pub fn num_groups(&self) -> u64 {
+    pub(crate) fn num_groups(&self) -> u64 {
         if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
     }
 
@@ -43,19 +43,19 @@ impl FilterLayout {
     }
 
     /// Blocks of a group with all its pages.
-    pub fn blocks_per_full_group(&self) -> u64 {
+    pub(crate) fn blocks_per_full_group(&self) -> u64 {
         self.blocks_per_page * PAGES_PER_FILTER_GROUP
     }
 
     /// Blocks of a group. The last group has as many as for the next power of two of its pages, so that the blocks of
     /// a full group can be folded to this number.
-    pub fn blocks_of_group(&self, group: u64) -> u64 {
+    pub(crate) fn blocks_of_group(&self, group: u64) -> u64 {
         let pages = self.pages_of_group(group);
         self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
     }
 
     /// Total number of filter blocks of the table.
-    pub fn num_blocks(&self) -> u64 {
+    pub(crate) fn num_blocks(&self) -> u64 {
         match self.num_groups().checked_sub(1) {
             Some(last) => last * self.blocks_per_full_group() + self.blocks_of_group(last),
             None => 0,
@@ -65,7 +65,7 @@ impl FilterLayout {
     /// Index, among the blocks of all groups, of the filter block that a key with this hash uses in page group
     /// `group`.
     #[inline(always)]
-    pub fn block_index(&self, group: usize, hash: u64) -> usize {
+    pub(crate) fn block_index(&self, group: usize, hash: u64) -> usize {
         let own = if group as u64 + 1 == self.num_groups() {
             self.blocks_of_group(group as u64)
         } else {

@@ -16,7 +16,7 @@ use super::{CompletedRead, PageReadQueue, QueueError};
 use crate::format::{PAGE_BYTES, Page};
 
 /// A queue of page reads with its own io_uring, with registered file and buffers.
-pub struct IoUringQueue {
+pub(crate) struct IoUringQueue {
     ring: IoUring,
     buffers: ReadBuffers,
     /// Number of reads that are submitted or queued.
@@ -35,7 +35,7 @@ impl std::fmt::Debug for IoUringQueue {
 
 impl IoUringQueue {
     /// Creates a queue for `depth` reads.
-    pub fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
+    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
         let file = file.try_clone()?;
         let entries = u32::try_from(depth).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // Completions are processed when this thread waits for them (Linux 6.1), so they do not interrupt it.

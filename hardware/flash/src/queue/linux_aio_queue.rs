@@ -49,7 +49,7 @@ struct IoEvent {
 
 /// A queue of page reads with Linux AIO.
 #[derive(Debug)]
-pub struct LinuxAioQueue {
+pub(crate) struct LinuxAioQueue {
     context: c_ulong,
     buffers: ReadBuffers,
     /// The request of each slot.
@@ -66,7 +66,7 @@ fn check_return_value(returned: c_long) -> io::Result<usize> {
 
 impl LinuxAioQueue {
     /// Creates a queue for `depth` reads.
-    pub fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<LinuxAioQueue, QueueError> {
+    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<LinuxAioQueue, QueueError> {
         let file = file.try_clone()?;
         let buffers = ReadBuffers::new(depth, at)?;
         let mut context: c_ulong = 0;

@@ -12,9 +12,9 @@ use std::io;
 use genuma_machine::placement::{self, MemoryPlacement};
 
 use crate::format::Page;
-pub use io_uring_queue::IoUringQueue;
-pub use linux_aio_queue::LinuxAioQueue;
-pub use pread_queue::PreadQueue;
+pub(crate) use io_uring_queue::IoUringQueue;
+pub(crate) use linux_aio_queue::LinuxAioQueue;
+pub(crate) use pread_queue::PreadQueue;
 
 /// How pages of entries are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,9 +45,9 @@ impl PageAccess {
     }
 }
 
-/// A completed read.
+/// A page read that the kernel has completed: its buffer, and the result.
 #[derive(Debug)]
-pub struct CompletedRead {
+pub(crate) struct CompletedRead {
     /// Slot of the buffer that was read into.
     pub slot: usize,
     /// Number of bytes read, or the error.
@@ -55,7 +55,7 @@ pub struct CompletedRead {
 }
 
 /// A queue of page reads into its own buffers. Page numbers are those of the file.
-pub trait PageReadQueue: Debug {
+pub(crate) trait PageReadQueue: Debug {
     /// Requests a page. The read may start only at [`PageReadQueue::wait_for_reads`].
     ///
     /// # Panics
@@ -104,7 +104,7 @@ impl From<placement::Error> for QueueError {
 }
 
 /// Creates a queue for `depth` reads of `file`, with buffers placed as in `at`.
-pub fn open_page_read_queue(
+pub(crate) fn open_page_read_queue(
     access: PageAccess,
     file: &File,
     depth: usize,

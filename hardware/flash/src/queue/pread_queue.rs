@@ -11,7 +11,7 @@ use crate::format::{PAGE_BYTES, Page};
 
 /// A queue of page reads with pread(2).
 #[derive(Debug)]
-pub struct PreadQueue {
+pub(crate) struct PreadQueue {
     file: File,
     pages: PlacedSlice<Page>,
     pending_reads: Vec<(usize, u64)>,
@@ -19,7 +19,7 @@ pub struct PreadQueue {
 
 impl PreadQueue {
     /// Creates a queue with `depth` slots.
-    pub fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<PreadQueue, QueueError> {
+    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<PreadQueue, QueueError> {
         Ok(PreadQueue {
             file: file.try_clone()?,
             pages: PlacedSlice::new_zeroed(depth, at)?,

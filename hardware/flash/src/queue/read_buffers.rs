@@ -13,7 +13,7 @@ use crate::format::{PAGE_BYTES, Page};
 
 /// Numbered pages at fixed addresses.
 #[derive(Debug)]
-pub struct ReadBuffers {
+pub(super) struct ReadBuffers {
     first: NonNull<Page>,
     /// Whether the kernel has the page.
     is_lent: Vec<bool>,
@@ -26,24 +26,24 @@ impl ReadBuffers {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub fn new(len: usize, at: &MemoryPlacement) -> Result<ReadBuffers, placement::Error> {
+    pub(super) fn new(len: usize, at: &MemoryPlacement) -> Result<ReadBuffers, placement::Error> {
         let mut pages: PlacedSlice<Page> = PlacedSlice::new_zeroed(len, at)?;
         let first = NonNull::from(&mut pages[..]).cast();
         Ok(ReadBuffers { first, is_lent: vec![false; len], _pages: pages })
     }
 
     /// Number of pages.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.is_lent.len()
     }
 
     /// The memory of all pages as an iovec.
-    pub fn as_iovec(&self) -> libc::iovec {
+    pub(super) fn as_iovec(&self) -> libc::iovec {
         libc::iovec { iov_base: self.first.as_ptr().cast(), iov_len: self.len() * PAGE_BYTES }
     }
 
     /// Number of pages that the kernel has.
-    pub fn num_lent_pages(&self) -> usize {
+    pub(super) fn num_lent_pages(&self) -> usize {
         self.is_lent.iter().filter(|given| **given).count()
     }
 
@@ -51,7 +51,7 @@ impl ReadBuffers {
     ///
     /// # Panics
     /// When there is no such page, or the kernel has it already.
-    pub fn lend_page_to_kernel(&mut self, page: usize) -> *mut u8 {
+    pub(super) fn lend_page_to_kernel(&mut self, page: usize) -> *mut u8 {
         assert!(!std::mem::replace(&mut self.is_lent[page], true), "the kernel has page {page}");
         self.first.as_ptr().wrapping_add(page).cast()
     }
@@ -68,7 +68,7 @@ impl ReadBuffers {
     ///
     /// # Panics
     /// When the kernel has it.
-    pub fn borrow_page(&self, page: usize) -> &Page {
+    pub(super) fn borrow_page(&self, page: usize) -> &Page {
         assert!(!self.is_lent[page], "the kernel has page {page}");
         // SAFETY: the page exists (`is_lent` has an element for it), was zero at first, and any bytes are a valid
         // Page. The kernel does not write to it, and cannot get it while this borrow of `self` lives, because

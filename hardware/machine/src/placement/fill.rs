@@ -214,7 +214,7 @@ fn apply_policy_and_fault_in(
         let bound = match (policy, shares) {
             // Preferring one node keeps the memory together if the kernel moves the thread in the meantime.
             (MemoryPolicy::Local, PageDistribution::AnyOf(home)) => {
-                let nodes = home.smallest().into_iter().collect();
+                let nodes = home.smallest_id().into_iter().collect();
                 bind(&sys::KernelMempolicy { mode: sys::MempolicyMode::MPOL_PREFERRED, nodes })
                     .map(|()| MemoryPolicy::Local)
             }

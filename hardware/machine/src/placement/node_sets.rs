@@ -26,7 +26,7 @@ pub(super) struct NumaNodeSets {
 
 impl NumaNodeSets {
     /// Reads the current node sets. A kernel without NUMA has one node, 0.
-    pub fn read_current() -> NumaNodeSets {
+    pub(super) fn read_current() -> NumaNodeSets {
         let list =
             |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}")).filter(|set: &IdSet| !set.is_empty());
         let online = list("online").unwrap_or(IdSet::from([0]));
@@ -38,12 +38,12 @@ impl NumaNodeSets {
     }
 
     /// Whether this process may use the memory of one node only.
-    pub fn has_one_usable_node(&self) -> bool {
+    pub(super) fn has_one_usable_node(&self) -> bool {
         self.usable.len() == 1
     }
 
     /// Checks that `policy` is valid: weights from 1 to 255, and nodes that exist, have memory and may be used.
-    pub fn check_policy(&self, policy: &MemoryPolicy) -> Result<(), Error> {
+    pub(super) fn check_policy(&self, policy: &MemoryPolicy) -> Result<(), Error> {
         let named = policy.nodes();
         if let MemoryPolicy::Weighted(weights) = policy
             && let Some((&node, _)) = weights.iter().find(|(_, weight)| !(1..=255).contains(*weight))

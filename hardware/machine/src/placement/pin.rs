@@ -32,7 +32,7 @@ pub struct ThreadLocation {
 /// ```
 /// use genuma_machine::placement::pin;
 ///
-/// let cpu = pin::allowed_cpus().smallest().expect("a process may use a CPU");
+/// let cpu = pin::allowed_cpus().smallest_id().expect("a process may use a CPU");
 /// let pinned = pin::pin_to_cpu(cpu)?;
 /// assert_eq!(pin::current_location().cpu, cpu);
 /// drop(pinned);

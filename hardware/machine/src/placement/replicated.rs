@@ -97,7 +97,7 @@ impl<T> ReplicatedPerNode<T> {
 fn nearest_copies(copies: &IdSet) -> Vec<u32> {
     let mut table = Vec::new();
     for node in NumaNodeSets::read_current().online.iter() {
-        let nearest = node_sets::nearest_nodes(node, copies).smallest();
+        let nearest = node_sets::nearest_nodes(node, copies).smallest_id();
         let copy = copies.iter().position(|id| Some(id) == nearest).unwrap_or(0);
         for cpu in node_sets::read_node_cpus(node).iter() {
             let cpu = cpu as usize;

@@ -142,7 +142,7 @@ pub(super) fn set_policy_with_fallback(
         }
         MemoryPolicy::PreferredMany(nodes) => {
             return older(with(sys::MempolicyMode::MPOL_PREFERRED_MANY, nodes), &|| {
-                let first: IdSet = nodes.smallest().into_iter().collect();
+                let first: IdSet = nodes.smallest_id().into_iter().collect();
                 with(sys::MempolicyMode::MPOL_PREFERRED, &first).map(|()| MemoryPolicy::PreferredMany(first.clone()))
             });
         }

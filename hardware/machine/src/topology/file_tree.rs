@@ -30,13 +30,13 @@ pub(crate) trait FileTree {
 
 /// The files of a running system, below a root folder.
 #[derive(Debug, Clone)]
-pub struct LiveFiles {
+pub(super) struct LiveFiles {
     root: PathBuf,
 }
 
 impl LiveFiles {
     /// Uses the files below the folder `root`.
-    pub fn with_root(root: &Path) -> Self {
+    pub(super) fn with_root(root: &Path) -> Self {
         LiveFiles { root: root.to_path_buf() }
     }
 
@@ -77,18 +77,19 @@ fn text_from_syscalls(path: &str) -> Option<String> {
 }
 
 /// Recorded files: text by path. `None` for a name that was only listed in a folder.
-pub type RecordedFiles = BTreeMap<String, Option<String>>;
+pub(super) type RecordedFiles = BTreeMap<String, Option<String>>;
 
 /// Reads files of a [`FileTree`]. Keeps the text that was read, so that it can be recorded, and notes about missing
 /// information.
-pub struct RecordingReader<'a> {
+pub(super) struct RecordingReader<'a> {
     tree: &'a dyn FileTree,
     files_read: RefCell<RecordedFiles>,
     missing_notes: RefCell<Vec<String>>,
 }
 
 impl<'a> RecordingReader<'a> {
-    pub fn new(tree: &'a dyn FileTree) -> Self {
+    /// Reads the files of `tree`.
+    pub(super) fn new(tree: &'a dyn FileTree) -> Self {
         RecordingReader { tree, files_read: RefCell::default(), missing_notes: RefCell::default() }
     }
 
@@ -98,7 +99,7 @@ impl<'a> RecordingReader<'a> {
     }
 
     /// Adds a note, in one sentence: what could not be read and what is used instead.
-    pub fn note_missing(&self, sentence: impl Into<String>) {
+    pub(super) fn note_missing(&self, sentence: impl Into<String>) {
         self.missing_notes.borrow_mut().push(sentence.into());
     }
 
@@ -116,7 +117,7 @@ impl<'a> RecordingReader<'a> {
     }
 
     /// Reads a whole file, without trailing white space. `None` if the file does not exist or may not be read.
-    pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
+    pub(super) fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
         let Some(file) = self.open(path)? else { return Ok(None) };
         let mut bytes = Vec::new();
         if let Err(e) = file.take(MAX_FILE_BYTES).read_to_end(&mut bytes) {
@@ -159,7 +160,7 @@ impl<'a> RecordingReader<'a> {
 
     /// Reads the values of `keys` from a file with lines such as `MemTotal:  16 kB` or `Node 0 MemTotal:  16 kB`: for
     /// each key the text after the colon of the first line that has the key. `None` if the file does not exist.
-    pub fn read_values<const N: usize>(
+    pub(super) fn read_values<const N: usize>(
         &self,
         path: &str,
         keys: [&str; N],
@@ -193,17 +194,17 @@ impl<'a> RecordingReader<'a> {
     }
 
     /// Reads a file that holds one number. `None` if the file does not exist.
-    pub fn read_number<T: FromStr>(&self, path: &str) -> Result<Option<T>, Error> {
+    pub(super) fn read_number<T: FromStr>(&self, path: &str) -> Result<Option<T>, Error> {
         self.read_text(path)?.map(|text| parse_number(path, &text)).transpose()
     }
 
     /// Reads a file that holds a list of CPUs or nodes. `None` if the file does not exist.
-    pub fn read_id_list(&self, path: &str) -> Result<Option<IdSet>, Error> {
+    pub(super) fn read_id_list(&self, path: &str) -> Result<Option<IdSet>, Error> {
         self.read_text(path)?.map(|text| parse_id_list(path, &text)).transpose()
     }
 
     /// Names of the entries of a folder, sorted. Empty if the folder does not exist.
-    pub fn list_folder(&self, folder: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn list_folder(&self, folder: &str) -> Result<Vec<String>, Error> {
         let listed = self.tree.list_folder(folder).map(Some).or_else(|e| none_if_inaccessible(folder, e))?;
         let mut names = listed.unwrap_or_default();
         names.sort();
@@ -234,19 +235,19 @@ fn none_if_inaccessible<T>(path: &str, e: io::Error) -> Result<Option<T>, Error>
 }
 
 /// Parses a number from the text of the file `path`.
-pub fn parse_number<T: FromStr>(path: &str, text: &str) -> Result<T, Error> {
+pub(super) fn parse_number<T: FromStr>(path: &str, text: &str) -> Result<T, Error> {
     text.trim()
         .parse()
         .map_err(|_| malformed_content_error(path, format!("'{}' is not a number that can be here", text.trim())))
 }
 
 /// Parses a list of CPU or node numbers from the text of the file `path`.
-pub fn parse_id_list(path: &str, text: &str) -> Result<IdSet, Error> {
+pub(super) fn parse_id_list(path: &str, text: &str) -> Result<IdSet, Error> {
     text.parse().map_err(|e: crate::ids::ParseIdSetError| malformed_content_error(path, e.to_string()))
 }
 
 /// Parses a byte count such as `32K` or `16 kB` from the text of the file `path`. K is 1024, as in the kernel.
-pub fn parse_kernel_size(path: &str, text: &str) -> Result<u64, Error> {
+pub(super) fn parse_kernel_size(path: &str, text: &str) -> Result<u64, Error> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[digits.len()..].trim() {
@@ -263,7 +264,7 @@ pub fn parse_kernel_size(path: &str, text: &str) -> Result<u64, Error> {
 }
 
 /// Creates the error for a file with malformed content.
-pub fn malformed_content_error(path: &str, why: impl Into<String>) -> Error {
+pub(super) fn malformed_content_error(path: &str, why: impl Into<String>) -> Error {
     Error::Content { path: path.to_owned(), why: why.into() }
 }
 

@@ -1,15 +1,19 @@
 //! Formatting of byte counts with binary units.
 
-pub const KIB: u64 = 1 << 10;
-pub const MIB: u64 = 1 << 20;
-pub const GIB: u64 = 1 << 30;
+/// Bytes in a kibibyte.
+pub(super) const KIB: u64 = 1 << 10;
+/// Bytes in a mebibyte.
+pub(super) const MIB: u64 = 1 << 20;
+/// Bytes in a gibibyte.
+pub(super) const GIB: u64 = 1 << 30;
+/// Bytes in a tebibyte.
 pub(crate) const TIB: u64 = 1 << 40;
 
 const UNITS: [(u64, &str); 4] = [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
 
 /// Formats a byte count in the largest unit that it reaches, with one decimal if it is not a whole number, for
 /// example `1.5 GiB`.
-pub fn format_size(bytes: u64) -> String {
+pub(super) fn format_size(bytes: u64) -> String {
     match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) if bytes.is_multiple_of(unit) => format!("{} {name}", bytes / unit),
         Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
@@ -19,7 +23,7 @@ pub fn format_size(bytes: u64) -> String {
 }
 
 /// Formats a byte count in the largest unit in which it is a whole number, for example `1536 KiB`.
-pub fn format_exact_size(bytes: u64) -> String {
+pub(super) fn format_exact_size(bytes: u64) -> String {
     match UNITS.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{} {name}", bytes / unit),
         None => format!("{bytes} B"),

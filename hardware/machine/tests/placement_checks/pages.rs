@@ -100,7 +100,7 @@ fn pool_weighted() {
 
 fn pool_too_small() {
     logged::start();
-    let node = two().smallest().expect("a node");
+    let node = two().smallest_id().expect("a node");
     for _ in 0..2 {
         let (placed, found) = place(&MemoryPolicy::Bind(IdSet::from([node])), PageSize::Huge(HUGE as u64), 40 * HUGE);
         assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);

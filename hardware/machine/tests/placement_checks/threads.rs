@@ -140,7 +140,7 @@ pub fn scoped_weights() {
 }
 
 pub fn scoped_nested() {
-    let (first, second) = (two().smallest().expect("a node"), nodes().iter().last().expect("a node"));
+    let (first, second) = (two().smallest_id().expect("a node"), nodes().iter().last().expect("a node"));
     let on = |node| BTreeMap::from([(node, (BYTES as u64).div_ceil(4096))]);
     let exact = |found: &PageResidence, node: u32| {
         assert!(found.pages_by_node.len() == 1 && found.pages_by_node[&node].abs_diff(on(node)[&node]) <= 1, "{found}");

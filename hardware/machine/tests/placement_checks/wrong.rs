@@ -80,7 +80,7 @@ fn too_much(policy: &MemoryPolicy, bytes: usize) -> (String, u64) {
 }
 
 pub fn too_large() {
-    let node = two().smallest().expect("a node");
+    let node = two().smallest_id().expect("a node");
     let (said, _) = too_much(&MemoryPolicy::Bind(IdSet::from([node])), 300 << 20);
     let start = format!("bind {node}: 300 MiB do not fit: ");
     assert!(said.starts_with(&start) && said.ends_with(&format!(" MiB are free on node {node}")), "{said}");

@@ -11,7 +11,7 @@ const STRIDE_REMAINDER: usize = 624;
 
 /// Runs a kernel that goes through the arrays from front to back.
 #[inline(always)]
-pub fn run_sequential(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+pub(super) fn run_sequential(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
     match kernel {
         // A factor of one that is unknown to the compiler keeps this a loop of loads and stores. A plain copy would
         // become a call of memcpy, which bypasses the caches for large arrays.
@@ -50,13 +50,13 @@ fn fill(to: &mut [f64], q: f64) {
 /// Sum of the bit patterns. Unlike a floating-point sum it does not depend on the order, so the compiler can
 /// vectorise it.
 #[inline(always)]
-pub fn sum_bit_patterns(from: &[f64]) -> u64 {
+pub(super) fn sum_bit_patterns(from: &[f64]) -> u64 {
     from.iter().fold(0, |sum, x| sum.wrapping_add(x.to_bits()))
 }
 
 /// Reads the first element of random cache lines (with repeats), as many as the array has lines. Returns the sum of
 /// their bit patterns.
-pub fn read_random_cache_lines(from: &[f64], seed: u64) -> u64 {
+pub(super) fn read_random_cache_lines(from: &[f64], seed: u64) -> u64 {
     let elements = CACHE_LINE_BYTES / size_of::<f64>();
     let lines = (from.len() / elements) as u64;
     // Knuth's linear congruential generator (MMIX): one multiplication per step; its upper half is random enough.
@@ -74,7 +74,7 @@ pub fn read_random_cache_lines(from: &[f64], seed: u64) -> u64 {
 /// the number of increments.
 ///
 /// It may turn a number into any other number, so no other kernel may depend on the values.
-pub fn increment_strided_bytes(array: &mut [f64]) -> u64 {
+pub(super) fn increment_strided_bytes(array: &mut [f64]) -> u64 {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(array);
     let accesses = bytes.len() / CACHE_LINE_BYTES;
     let short = (bytes.len() + STRIDE_BYTES - STRIDE_REMAINDER) % STRIDE_BYTES;

@@ -16,14 +16,20 @@ use super::scalar;
 use crate::profile::BandwidthKernel;
 
 /// Runs a sequential kernel with 256-bit vectors.
-pub fn run_sequential_avx2(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+pub(super) fn run_sequential_avx2(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
     assert!(is_x86_feature_detected!("avx2"));
     // SAFETY: the machine has AVX2, as asserted above.
     unsafe { with_avx2(kernel, a, b, c, q) }
 }
 
 /// Runs a sequential kernel with 512-bit vectors.
-pub fn run_sequential_avx512(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+pub(super) fn run_sequential_avx512(
+    kernel: BandwidthKernel,
+    a: &mut [f64],
+    b: &mut [f64],
+    c: &mut [f64],
+    q: f64,
+) -> u64 {
     assert!(is_x86_feature_detected!("avx512f"));
     // SAFETY: the machine has AVX-512F, as asserted above.
     unsafe { with_avx512(kernel, a, b, c, q) }

@@ -18,7 +18,7 @@ const INITIAL_VALUES: [f64; 3] = [1.0, 2.0, 0.5];
 
 /// The buffer of a pointer chain and a set of arrays, with the placement checks of all buffers so far.
 #[derive(Debug, Default)]
-pub struct MeasurementBuffers {
+pub(super) struct MeasurementBuffers {
     chain: Option<(ChainKey, PlacedSlice<CacheLine>)>,
     arrays: Option<(ArraysKey, Vec<NodeArrays>)>,
     /// Placement checks, one per policy and page kind.
@@ -34,20 +34,20 @@ type ArraysKey = (MemoryLocation, BufferPageKind, u64, IdSet);
 
 /// Three arrays for the threads of one node, or of all nodes.
 #[derive(Debug)]
-pub struct NodeArrays {
+pub(super) struct NodeArrays {
     node: Option<u32>,
     arrays: [PlacedSlice<f64>; 3],
 }
 
 impl MeasurementBuffers {
     /// Returns the cache lines for the pointer chain of a job. Allocates the buffer if necessary.
-    pub fn prepare_chain_lines(&mut self, job: &LatencyJob) -> Result<&mut [CacheLine], Error> {
+    pub(super) fn prepare_chain_lines(&mut self, job: &LatencyJob) -> Result<&mut [CacheLine], Error> {
         self.allocate_chain(job)?;
         Ok(self.chain.as_mut().map(|(_, lines)| first_lines(lines, job.chain_bytes)).unwrap_or_default())
     }
 
     /// Returns sets of arrays for threads on `nodes`. Allocates the arrays if necessary.
-    pub fn prepare_stream_arrays(
+    pub(super) fn prepare_stream_arrays(
         &mut self,
         spot: &MemoryLocation,
         pages: BufferPageKind,

@@ -31,7 +31,7 @@ impl SpinBarrier {
     }
 
     /// Waits until all threads have arrived, or one has panicked.
-    pub fn wait_for_all_threads(&self) {
+    pub(super) fn wait_for_all_threads(&self) {
         let turn = self.generation.load(Ordering::Acquire);
         if self.num_waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.num_threads {
             self.num_waiting.store(0, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Drop for BreakBarrierOnPanic<'_> {
 
 /// Result of one pinned thread.
 #[derive(Debug)]
-pub struct ThreadResult<T> {
+pub(super) struct ThreadResult<T> {
     /// Return value of the work closure.
     pub result: T,
     /// CPU that the thread ran on.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn some_cpu() -> u32 {
-        pin::allowed_cpus().smallest().expect("a CPU")
+        pin::allowed_cpus().smallest_id().expect("a CPU")
     }
 
     #[test]

@@ -18,7 +18,7 @@ const RANDOM_GBS: (f64, f64) = (3.0, 16.0);
 const START_S_PER_THREAD: f64 = 200e-6;
 
 /// Estimates the seconds of each job, run in this order.
-pub fn estimate_job_seconds(jobs: &[MeasurementJob], sizes: &BufferSizes) -> Vec<f64> {
+pub(super) fn estimate_job_seconds(jobs: &[MeasurementJob], sizes: &BufferSizes) -> Vec<f64> {
     let mut kept = ReusedBuffers::default();
     let time = |job: &MeasurementJob| match job {
         MeasurementJob::Latency(chase) => kept.chain_seconds(chase) + latency_seconds(chase, sizes),

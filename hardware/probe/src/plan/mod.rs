@@ -281,13 +281,13 @@ impl PlanBuilder<'_> {
         } else {
             self.options.sizes_per_octave.min(2)
         };
-        for pages in self.sizes.pages() {
+        for pages in self.sizes.page_kinds() {
             for (rank, cpu_node) in sizes::cpu_nodes_by_distance(self.topology, memory_node).into_iter().enumerate() {
                 let whole_curve = rank == 0 || self.reduction_level == 0;
                 if rank > 0
                     && pages == BufferPageKind::Base
                     && self.reduction_level >= 2
-                    && self.sizes.pages().len() > 1
+                    && self.sizes.page_kinds().len() > 1
                 {
                     continue;
                 }
@@ -322,7 +322,7 @@ impl PlanBuilder<'_> {
     fn add_bandwidth_jobs(&mut self, memory_node: u32) {
         let nearest = sizes::cpu_nodes_by_distance(self.topology, memory_node);
         let bytes = self.sizes.arrays_bytes_for_node(memory_node);
-        for (rank, pages) in self.sizes.pages().into_iter().enumerate() {
+        for (rank, pages) in self.sizes.page_kinds().into_iter().enumerate() {
             for (distance, &cpu_node) in nearest.iter().enumerate() {
                 if rank > 0 && (distance > 0 || self.reduction_level >= MAX_REDUCTION_LEVEL) {
                     continue;
@@ -361,7 +361,7 @@ impl PlanBuilder<'_> {
 
     fn add_loaded_latency_jobs(&mut self, cpu_node: u32, memory_node: u32, distance: usize, pairs: usize) {
         let cpus = sizes::usable_cpus_of_node(self.topology, cpu_node);
-        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        let first = self.topology.allowed_memory_nodes().smallest_id() == Some(memory_node);
         let wanted = match self.reduction_level {
             0 => true,
             1 | 2 => distance == 0 || (first && distance + 1 == pairs),
@@ -370,7 +370,7 @@ impl PlanBuilder<'_> {
         let cores = sizes::count_cores(self.topology, &cpus);
         // Other hardware threads of the pointer-chasing core would share its caches, so only other cores inject.
         let injectors = cpus.get(1..cores).unwrap_or_default();
-        let Some(&pages) = self.sizes.pages().first() else { return };
+        let Some(&pages) = self.sizes.page_kinds().first() else { return };
         let bytes = self.sizes.max_chain_bytes(memory_node);
         let chase = self.latency_job(cpu_node, memory_node, pages, bytes);
         let every = if self.reduction_level < 2 { 1 } else { 2 };
@@ -386,7 +386,7 @@ impl PlanBuilder<'_> {
 
     /// Adds contention jobs: more and more threads of the whole machine on the memory of one node.
     fn add_node_contention_jobs(&mut self, memory_node: u32) {
-        let first = self.topology.allowed_memory_nodes().smallest() == Some(memory_node);
+        let first = self.topology.allowed_memory_nodes().smallest_id() == Some(memory_node);
         if self.reduction_level < 2 || first {
             let bytes = self.sizes.arrays_bytes_for_all_cpus(&IdSet::from([memory_node]));
             self.add_contention_jobs(MemoryLocation::Node(memory_node), memory_node, bytes);
@@ -394,7 +394,7 @@ impl PlanBuilder<'_> {
     }
 
     fn add_contention_jobs(&mut self, memory: MemoryLocation, nearest_to: u32, bytes: u64) {
-        let Some(&pages) = self.sizes.pages().first() else { return };
+        let Some(&pages) = self.sizes.page_kinds().first() else { return };
         let cpus = sizes::cpus_by_distance(self.topology, nearest_to);
         let steps =
             sizes::list_thread_counts(sizes::count_cores(self.topology, &cpus), cpus.len(), self.reduction_level == 0);
@@ -417,7 +417,7 @@ impl PlanBuilder<'_> {
     /// Adds jobs in which all threads use memory that is distributed over all nodes.
     fn add_interleaved_jobs(&mut self) {
         let nodes = self.topology.allowed_memory_nodes();
-        let (Some(first), Some(&pages)) = (nodes.smallest(), self.sizes.pages().first()) else { return };
+        let (Some(first), Some(&pages)) = (nodes.smallest_id(), self.sizes.page_kinds().first()) else { return };
         if nodes.len() < 2 {
             return;
         }

@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 
 /// Cache sizes and the memory available for buffers.
 #[derive(Debug)]
-pub struct BufferSizes {
+pub(super) struct BufferSizes {
     /// Bytes of the data caches of one CPU, nearest first.
     caches: Vec<u64>,
     /// Total bytes of the last-level caches: of the node with the most, and of the whole machine.
@@ -34,7 +34,8 @@ pub struct BufferSizes {
 }
 
 impl BufferSizes {
-    pub fn from_topology(topology: &Topology, wish: &PlanOptions) -> Result<BufferSizes, Error> {
+    /// Finds the cache sizes, and the memory that buffers may take, from the topology and the options of the plan.
+    pub(super) fn from_topology(topology: &Topology, options: &PlanOptions) -> Result<BufferSizes, Error> {
         let (cpus, nodes) = (usable_cpus(topology), topology.allowed_memory_nodes());
         if cpus.is_empty() || nodes.is_empty() {
             return Err(Error::NothingAllowed { cpus: topology.allowed.cpus.clone(), nodes });
@@ -67,7 +68,7 @@ impl BufferSizes {
             last_level_cache_bytes: (most.max(caches[caches.len() - 1]), all.max(caches[caches.len() - 1])),
             caches,
             available_bytes: room,
-            max_buffer_bytes: wish.max_buffer_bytes,
+            max_buffer_bytes: options.max_buffer_bytes,
             pages: if no_huge_pages {
                 vec![BufferPageKind::Base]
             } else {
@@ -84,7 +85,7 @@ impl BufferSizes {
     }
 
     /// What cannot be measured on this machine, or only with limitations, one sentence each.
-    pub fn limitations(&self) -> Vec<String> {
+    pub(super) fn limitations(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.lacks_huge_pages {
             missing.push("transparent huge pages are off: all memory is in base pages".to_owned());
@@ -118,7 +119,7 @@ impl BufferSizes {
     }
 
     /// Page kinds to measure with, the preferred one first.
-    pub fn pages(&self) -> Vec<BufferPageKind> {
+    pub(super) fn page_kinds(&self) -> Vec<BufferPageKind> {
         self.pages.clone()
     }
 
@@ -127,7 +128,7 @@ impl BufferSizes {
     }
 
     /// Bytes of the largest pointer chain on a node: a power of two, at most a quarter of the available bytes.
-    pub fn max_chain_bytes(&self, node: u32) -> u64 {
+    pub(super) fn max_chain_bytes(&self, node: u32) -> u64 {
         let most = (self.available_bytes_on(node) / 4).min(self.max_buffer_bytes).max(MIN_CHAIN_BYTES);
         self.preferred_chain_bytes().min(1 << most.ilog2())
     }
@@ -166,14 +167,14 @@ impl BufferSizes {
     }
 
     /// Number of loads that evicts from the caches what linking the chain left there.
-    pub fn warm_up_loads(&self, bytes: u64) -> u64 {
+    pub(super) fn warm_up_loads(&self, bytes: u64) -> u64 {
         let largest_cache = self.caches.iter().max().copied().unwrap_or(DEFAULT_CACHE_BYTES);
         bytes.min(largest_cache + largest_cache / 4) / crate::bandwidth_kernels::CACHE_LINE_BYTES as u64
     }
 }
 
 /// Chain sizes in bytes up to `largest`, a power of two: `steps` sizes per doubling.
-pub fn list_chain_sizes(largest: u64, steps: u32) -> Vec<u64> {
+pub(super) fn list_chain_sizes(largest: u64, steps: u32) -> Vec<u64> {
     let octaves = (largest / MIN_CHAIN_BYTES).max(1).ilog2();
     let size = |i: u32| {
         let exact = MIN_CHAIN_BYTES as f64 * (f64::from(i) / f64::from(steps)).exp2();
@@ -211,12 +212,12 @@ pub(crate) fn cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
 }
 
 /// Number of cores that these CPUs (in the order of [`usable_cpus_of_node`]) belong to.
-pub fn count_cores(topology: &Topology, cpus: &[u32]) -> usize {
+pub(super) fn count_cores(topology: &Topology, cpus: &[u32]) -> usize {
     cpus.iter().filter(|id| core_thread_rank(topology, **id) == 0).count()
 }
 
 /// Nodes with usable CPUs, the nearest to `memory_node` first.
-pub fn cpu_nodes_by_distance(topology: &Topology, memory_node: u32) -> Vec<u32> {
+pub(super) fn cpu_nodes_by_distance(topology: &Topology, memory_node: u32) -> Vec<u32> {
     let mut nodes: Vec<u32> = topology.allowed_cpu_nodes().iter().collect();
     nodes.sort_by_key(|node| (*node != memory_node, node_distance(topology, *node, memory_node), *node));
     nodes
@@ -228,7 +229,7 @@ fn node_distance(topology: &Topology, from: u32, to: u32) -> u32 {
 }
 
 /// Thread counts: one, all cores, all hardware threads.
-pub fn list_basic_thread_counts(cores: usize, all: usize) -> Vec<usize> {
+pub(super) fn list_basic_thread_counts(cores: usize, all: usize) -> Vec<usize> {
     let mut ends = vec![1, cores.max(1), all.max(1)];
     ends.dedup();
     ends

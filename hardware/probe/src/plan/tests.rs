@@ -23,8 +23,8 @@ fn machine(description: &str) -> Topology {
     topology
 }
 
-fn plan(topology: &Topology, wish: &PlanOptions) -> MeasurementPlan {
-    MeasurementPlan::new(topology, wish).expect("a plan")
+fn plan(topology: &Topology, options: &PlanOptions) -> MeasurementPlan {
+    MeasurementPlan::new(topology, options).expect("a plan")
 }
 
 fn streams(plan: &MeasurementPlan) -> impl Iterator<Item = &BandwidthJob> {

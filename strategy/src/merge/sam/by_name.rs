@@ -63,7 +63,8 @@ fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'
 }
 
 impl NameMatcher {
-    pub fn add_line(
+    /// Adds a SAM line. Passes on the records of the previous template if the line begins a new one.
+    pub(super) fn add_line(
         &mut self,
         line: &SamRecordLine<'_>,
         given: &impl AssignedBatches,
@@ -149,7 +150,8 @@ impl NameMatcher {
         Ok(())
     }
 
-    pub fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    /// Passes on the last template, and checks that all templates have been answered.
+    pub(super) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
         while self.load_names(given) {}
         match self.due.iter().min() {

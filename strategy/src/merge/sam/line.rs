@@ -33,7 +33,7 @@ impl<'a> SamRecordLine<'a> {
     ///
     /// # Errors
     /// The line is not a valid record.
-    pub fn parse_record(text: &'a [u8], sequences: &SequenceNames) -> Result<Self, AlignerOutputError> {
+    pub(super) fn parse_record(text: &'a [u8], sequences: &SequenceNames) -> Result<Self, AlignerOutputError> {
         let wrong = |what| format_error(what, text);
         if memchr::memchr(0, text).is_some() {
             return Err(wrong("a NUL"));
@@ -110,7 +110,7 @@ impl SequenceNames {
     ///
     /// # Errors
     /// The header has no sequences, a sequence without a name, or a NUL byte.
-    pub fn from_header(header: &[u8]) -> Result<Self, AlignerOutputError> {
+    pub(super) fn from_header(header: &[u8]) -> Result<Self, AlignerOutputError> {
         let mut names = HashSet::new();
         for line in header.split(|&b| b == b'\n').filter(|line| !line.is_empty()) {
             if memchr::memchr(0, line).is_some() {

@@ -1,7 +1,7 @@
 //! Machines from profiles, and who sits where.
 
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription as Measuring, measure};
+use genuma_probe::measure::{MachineDescription as Measuring, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -17,7 +17,7 @@ fn profile(description: &str) -> MachineProfile {
         host: Some("model".into()),
         unix_time_s: None,
     };
-    measure(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).unwrap()
+    measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).unwrap()
 }
 
 #[test]

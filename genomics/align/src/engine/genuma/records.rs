@@ -94,7 +94,7 @@ impl TemplateRead<'_> {
 impl RecordWriter<'_> {
     /// Appends all records of a template.
     #[allow(clippy::too_many_arguments)]
-    pub fn write_template(
+    pub(super) fn write_template(
         &self,
         buffers: &mut RecordBuffers,
         mapped: &MappedReads,
@@ -278,7 +278,7 @@ impl RecordWriter<'_> {
             self.push_other_alignment_tags(this, piece, rivals, &mut record);
         }
         self.push_comment(this, &mut record)?;
-        record.finish();
+        record.finish_record();
         Ok(())
     }
 
@@ -477,7 +477,7 @@ impl RecordWriter<'_> {
             record.push_text_tag(b"RG", |out| out.extend_from_slice(self.group));
         }
         self.push_comment(this, &mut record)?;
-        record.finish();
+        record.finish_record();
         Ok(())
     }
 }

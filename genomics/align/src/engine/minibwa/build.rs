@@ -255,6 +255,6 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         return Err(reference_error("changed while the index was built"));
     }
     let mut set = FileSet::default();
-    let files = [sequences.complete(&mut set)?, transform.complete(&mut set)?];
+    let files = [sequences.complete_file(&mut set)?, transform.complete_file(&mut set)?];
     IndexSeal::write_seal(program(), before, &files, set)
 }

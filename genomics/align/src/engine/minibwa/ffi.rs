@@ -134,7 +134,7 @@ pub(super) struct MappingOptions(sys::mb_opt_t);
 
 impl MappingOptions {
     /// Creates minibwa's default options, or the options of a preset.
-    pub fn new(preset: Option<&CStr>) -> Self {
+    pub(super) fn new(preset: Option<&CStr>) -> Self {
         // SAFETY: a structure of numbers, for which zeros are values; the call fills it.
         let mut opts = unsafe {
             let mut opts = std::mem::zeroed();
@@ -149,11 +149,12 @@ impl MappingOptions {
     }
 
     /// The C structure, for changes.
-    pub fn raw_options_mut(&mut self) -> &mut sys::mb_opt_t {
+    pub(super) fn raw_options_mut(&mut self) -> &mut sys::mb_opt_t {
         &mut self.0
     }
 
-    pub fn raw_options(&self) -> &sys::mb_opt_t {
+    /// The options as the C structure.
+    pub(super) fn raw_options(&self) -> &sys::mb_opt_t {
         &self.0
     }
 }
@@ -194,12 +195,12 @@ impl Index {
     ///
     /// # Errors
     /// There is too little memory.
-    pub fn new(sequences: PackedSequences, transform: BurrowsWheelerTransform) -> io::Result<Index> {
+    pub(super) fn new(sequences: PackedSequences, transform: BurrowsWheelerTransform) -> io::Result<Index> {
         // The arrays do not move when the structures that own them are moved.
-        let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.lengths().len());
+        let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.contig_lengths().len());
         let [names, comments] = sequences.names_and_comments();
         let mut offset = 0;
-        for ((name, comment), &length) in names.zip(comments).zip(sequences.lengths()) {
+        for ((name, comment), &length) in names.zip(comments).zip(sequences.contig_lengths()) {
             let comment = if comment.len() > 1 { comment.as_ptr().cast() } else { null() };
             contigs.push(RawContig { name: name.as_ptr().cast(), comment, length, offset });
             offset += length;
@@ -209,12 +210,12 @@ impl Index {
             bases: sequences.bases,
             contigs: twice(contigs.len()),
             contig: contigs.as_ptr(),
-            words: twice(sequences.words().len()),
-            ambiguous: twice(sequences.ambiguous().len()),
+            words: twice(sequences.base_words().len()),
+            ambiguous: twice(sequences.ambiguous_ranges().len()),
             masked: [0; 2],
-            ambiguous_at: sequences.ambiguous().as_ptr(),
+            ambiguous_at: sequences.ambiguous_ranges().as_ptr(),
             masked_at: null(),
-            word: sequences.words().as_ptr(),
+            word: sequences.base_words().as_ptr(),
             names: null(),
             comments: null(),
             mapped: null(),
@@ -225,8 +226,8 @@ impl Index {
             end: transform.end,
             less: transform.less,
             length: transform.text_len(),
-            words: transform.blocks().len() as u64,
-            word: transform.blocks().as_ptr(),
+            words: transform.transform_blocks().len() as u64,
+            word: transform.transform_blocks().as_ptr(),
             counts,
             prefix_length: 0,
             prefixes: null(),
@@ -246,18 +247,18 @@ impl Index {
     }
 
     /// Names and lengths (bp) of the sequences.
-    pub fn contigs(&self) -> impl Iterator<Item = (String, u64)> {
+    pub(super) fn contigs(&self) -> impl Iterator<Item = (String, u64)> {
         self.sequences.contigs()
     }
 
     /// Memory of the index (bytes).
-    pub fn memory_bytes(&self) -> u64 {
-        (self.sequences.bytes().len() + self.transform.bytes().len() + self.prefixes.len()) as u64
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.sequences.file_bytes().len() + self.transform.file_bytes().len() + self.prefixes.len()) as u64
     }
 
     /// The Burrows-Wheeler transform and the sampled suffix array, as bytes.
-    pub fn large_arrays(&self) -> [&[u8]; 2] {
-        [self.transform.blocks(), self.transform.suffix_array_samples()].map(bytemuck::cast_slice)
+    pub(super) fn large_arrays(&self) -> [&[u8]; 2] {
+        [self.transform.transform_blocks(), self.transform.suffix_array_samples()].map(bytemuck::cast_slice)
     }
 
     fn raw(&self) -> *const sys::mb_idx_t {
@@ -342,14 +343,14 @@ impl Drop for ThreadArena {
 }
 
 impl ThreadArena {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         // SAFETY: no arguments to get wrong.
         let arena = NonNull::new(unsafe { sys::mb_tbuf_init(0) });
         ThreadArena(arena.expect("minibwa could not allocate a thread buffer"))
     }
 
     /// Frees memory if a read has made the arena too large.
-    pub fn shrink_memory(&mut self, opts: &MappingOptions) {
+    pub(super) fn shrink_memory(&mut self, opts: &MappingOptions) {
         // SAFETY: the buffer is alive and nothing points into its arena between calls.
         unsafe { sys::mb_tbuf_reset(self.0.as_ptr(), opts.0.cap_kalloc) };
     }
@@ -360,22 +361,24 @@ impl ThreadArena {
 pub(super) struct Hit(sys::mb_hit_t);
 
 impl Hit {
-    pub fn raw_hit(&self) -> &sys::mb_hit_t {
+    /// The alignment as the C structure.
+    pub(super) fn raw_hit(&self) -> &sys::mb_hit_t {
         &self.0
     }
 
-    pub fn is_reverse(&self) -> bool {
+    /// Whether the read aligns to the reverse strand.
+    pub(super) fn is_reverse(&self) -> bool {
         self.0.rev() != 0
     }
 
     /// Result of the base-level alignment; `None` if it was not done.
-    pub fn alignment(&self) -> Option<&sys::mb_extra_t> {
+    pub(super) fn alignment(&self) -> Option<&sys::mb_extra_t> {
         // SAFETY: NULL or a structure that lives as long as the hit: only `Hits` frees it.
         unsafe { self.0.p.as_ref() }
     }
 
     /// CIGAR operations, encoded as in BAM.
-    pub fn cigar(&self) -> &[u32] {
+    pub(super) fn cigar(&self) -> &[u32] {
         let Some(alignment) = self.alignment() else { return &[] };
         // SAFETY: `n_cigar` operations stand behind the structure, in the same allocation.
         unsafe { std::slice::from_raw_parts((*self.0.p).cigar.as_ptr(), alignment.n_cigar.max(0) as usize) }
@@ -406,7 +409,7 @@ impl Drop for Hits {
 
 impl Hits {
     /// Frees all hits.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if !self.arrays.is_null() {
             for (i, &count) in self.counts.iter().enumerate() {
                 // SAFETY: array `i` holds `count` hits, or is NULL when there is none; each, and what it points to, was
@@ -427,7 +430,7 @@ impl Hits {
     }
 
     /// Hits of read `i`.
-    pub fn hits_of_read(&self, i: usize) -> &[Hit] {
+    pub(super) fn hits_of_read(&self, i: usize) -> &[Hit] {
         match self.counts.get(i) {
             // SAFETY: array `i` holds that many hits, and `Hit` has their layout.
             Some(&count) if count > 0 => unsafe {
@@ -460,7 +463,7 @@ impl QueryBatch {
     ///
     /// If the options ask for pairing, two consecutive reads are paired with the insert size of the options. Names
     /// must not contain NUL, and reads must be shorter than 2 Gbp.
-    pub fn map_reads<'r>(
+    pub(super) fn map_reads<'r>(
         &mut self,
         target: MappingTarget<'_>,
         arena: &mut ThreadArena,
@@ -505,7 +508,7 @@ impl QueryBatch {
     }
 
     /// Pairs reads `first` and `first` + 1, whose bases are `mates`. Hits may be added, moved and removed.
-    pub fn pair_mates(
+    pub(super) fn pair_mates(
         &mut self,
         target: MappingTarget<'_>,
         arena: &mut ThreadArena,
@@ -563,7 +566,7 @@ impl QueryBatch {
 /// minibwa's own estimate, for comparison in tests.
 #[cfg(test)]
 pub(super) mod oracle {
-    use super::super::insert_size::{self, InsertSizes};
+    use super::super::insert_size::{self, InsertSizesByOrientation};
     use super::*;
 
     fn hit(position: i64, reverse: bool) -> sys::mb_hit_t {
@@ -576,7 +579,10 @@ pub(super) mod oracle {
 
     /// Makes read pairs with the given insert sizes. Returns minibwa's estimate, and the insert sizes that
     /// [`insert_size::add_pair`] finds.
-    pub fn estimate(opts: &MappingOptions, insert_sizes: &InsertSizes) -> ([InsertSizeRange; 4], InsertSizes) {
+    pub(crate) fn estimate(
+        opts: &MappingOptions,
+        insert_sizes: &InsertSizesByOrientation,
+    ) -> ([InsertSizeRange; 4], InsertSizesByOrientation) {
         let mut hits = Vec::new();
         for (strands, insert_sizes) in insert_sizes.iter().enumerate() {
             for (i, &distance) in insert_sizes.iter().enumerate() {
@@ -590,7 +596,7 @@ pub(super) mod oracle {
                 hits.push(hit(to, strands & 1 != 0));
             }
         }
-        let mut seen = InsertSizes::default();
+        let mut seen = InsertSizesByOrientation::default();
         for pair in hits.chunks_exact(2) {
             let mates = [&pair[..1], &pair[1..]].map(|one| {
                 // SAFETY: `Hit` has the layout of the structure.

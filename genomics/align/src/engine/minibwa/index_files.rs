@@ -30,8 +30,8 @@ pub(super) struct PackedSequences {
 
 impl PackedSequences {
     /// Reads the file, calls `check` on its bytes, and checks that its size matches its header.
-    pub fn read(path: &Path, check: impl Fn(&[u8]) -> Result<(), Error>) -> Result<PackedSequences, Error> {
-        let image = FileImage::read(path, SEQUENCES_FILE_OFFSET_BYTES)?;
+    pub(super) fn read_file(path: &Path, check: impl Fn(&[u8]) -> Result<(), Error>) -> Result<PackedSequences, Error> {
+        let image = FileImage::read_file(path, SEQUENCES_FILE_OFFSET_BYTES)?;
         check(&image)?;
         let [_, contigs, bases, ambiguous, masked, names, comments, packed] = image.header_numbers(b"L2B\x01")?;
         let arrays = [(8, 8), (contigs, 8), (ambiguous, 16), (masked, 16), (packed, 8), (names, 1), (comments, 1)];
@@ -51,44 +51,45 @@ impl PackedSequences {
             return Err(image.damaged_error());
         }
         let sequences = PackedSequences { image, bases, lengths, ambiguous, words, names, comments };
-        let total = sequences.lengths().iter().try_fold(0u64, |sum, &length| sum.checked_add(length));
+        let total = sequences.contig_lengths().iter().try_fold(0u64, |sum, &length| sum.checked_add(length));
         if total == Some(bases) { Ok(sequences) } else { Err(sequences.image.damaged_error()) }
     }
 
     /// All bytes of the file.
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn file_bytes(&self) -> &[u8] {
         &self.image
     }
 
-    pub fn index_error(&self, reason: impl Into<String>) -> Error {
+    /// The error that this index file cannot be used, with the reason.
+    pub(super) fn index_error(&self, reason: impl Into<String>) -> Error {
         self.image.index_error(reason)
     }
 
     /// Length of each sequence (bp).
-    pub fn lengths(&self) -> &[u64] {
+    pub(super) fn contig_lengths(&self) -> &[u64] {
         bytemuck::cast_slice(&self.image[self.lengths.clone()])
     }
 
     /// Ranges of ambiguous bases (not A, C, G or T): first base and end (exclusive), counted over all sequences.
-    pub(crate) fn ambiguous(&self) -> &[[u64; 2]] {
+    pub(crate) fn ambiguous_ranges(&self) -> &[[u64; 2]] {
         bytemuck::cast_slice(&self.image[self.ambiguous.clone()])
     }
 
     /// All bases, 32 per word, the first in the lowest bits.
-    pub fn words(&self) -> &[u64] {
+    pub(super) fn base_words(&self) -> &[u64] {
         bytemuck::cast_slice(&self.image[self.words.clone()])
     }
 
     /// Names and comments of the sequences, each with a NUL at its end.
-    pub fn names_and_comments(&self) -> [impl Iterator<Item = &[u8]>; 2] {
+    pub(super) fn names_and_comments(&self) -> [impl Iterator<Item = &[u8]>; 2] {
         [&self.names, &self.comments].map(|texts| self.image[texts.clone()].split_inclusive(|&b| b == 0))
     }
 
     /// Name and length (bp) of each sequence.
-    pub fn contigs(&self) -> impl Iterator<Item = (String, u64)> {
+    pub(super) fn contigs(&self) -> impl Iterator<Item = (String, u64)> {
         let [names, _] = self.names_and_comments();
         let names = names.map(|name| String::from_utf8_lossy(&name[..name.len() - 1]).into_owned());
-        names.zip(self.lengths().iter().copied())
+        names.zip(self.contig_lengths().iter().copied())
     }
 }
 
@@ -111,12 +112,12 @@ pub(super) struct BurrowsWheelerTransform {
 
 impl BurrowsWheelerTransform {
     /// Reads the file, calls `check` on its bytes, and checks that its size matches its header and the `sequences`.
-    pub fn read(
+    pub(super) fn read_file(
         path: &Path,
         sequences: &PackedSequences,
         check: impl Fn(&[u8]) -> Result<(), Error>,
     ) -> Result<BurrowsWheelerTransform, Error> {
-        let image = FileImage::read(path, TRANSFORM_FILE_OFFSET_BYTES)?;
+        let image = FileImage::read_file(path, TRANSFORM_FILE_OFFSET_BYTES)?;
         check(&image)?;
         let [first, end, counts @ ..] = image.header_numbers::<6>(b"MBW\x02")?;
         let [.., length] = counts;
@@ -144,26 +145,27 @@ impl BurrowsWheelerTransform {
     }
 
     /// All bytes of the file.
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn file_bytes(&self) -> &[u8] {
         &self.image
     }
 
-    pub fn index_error(&self, reason: impl Into<String>) -> Error {
+    /// The error that this index file cannot be used, with the reason.
+    pub(super) fn index_error(&self, reason: impl Into<String>) -> Error {
         self.image.index_error(reason)
     }
 
     /// Number of bases of both strands (bp).
-    pub fn text_len(&self) -> u64 {
+    pub(super) fn text_len(&self) -> u64 {
         self.less[4]
     }
 
     /// The blocks of 128 bases of the transform, eight words each, followed by the total counts of the four bases.
-    pub fn blocks(&self) -> &[u64] {
+    pub(super) fn transform_blocks(&self) -> &[u64] {
         bytemuck::cast_slice(&self.image[self.blocks.clone()])
     }
 
     /// The sampled suffix array. Its first item has all bits set, in place of the length of the text.
-    pub fn suffix_array_samples(&self) -> &[u64] {
+    pub(super) fn suffix_array_samples(&self) -> &[u64] {
         bytemuck::cast_slice(&self.image[self.samples.clone()])
     }
 }

@@ -6,7 +6,7 @@
 use super::ffi::{Hit, InsertSizeRange, MappingOptions};
 
 /// Insert sizes (bp) of pairs in which each mate has one unique hit, by orientation: FF, FR, RF, RR.
-pub(super) type InsertSizes = [Vec<u32>; 4];
+pub(super) type InsertSizesByOrientation = [Vec<u32>; 4];
 
 /// Minimum number of pairs in a block for an estimate; minibwa's value.
 const MIN_BLOCK_PAIRS: u64 = 20;
@@ -32,7 +32,7 @@ fn unique_hit(hits: &[Hit]) -> Option<&Hit> {
 }
 
 /// Adds the insert size of a pair, if both mates have a unique hit.
-pub(super) fn add_pair(insert_sizes: &mut InsertSizes, mates: [&[Hit]; 2], opts: &MappingOptions) {
+pub(super) fn add_pair(insert_sizes: &mut InsertSizesByOrientation, mates: [&[Hit]; 2], opts: &MappingOptions) {
     let [Some(one), Some(two)] = mates.map(unique_hit) else { return };
     if one.raw_hit().tid != two.raw_hit().tid {
         return;
@@ -49,7 +49,7 @@ pub(super) fn add_pair(insert_sizes: &mut InsertSizes, mates: [&[Hit]; 2], opts:
 /// Estimates the insert sizes of a block of `pairs` pairs, by orientation.
 pub(super) fn estimate_insert_sizes(
     pairs: u64,
-    mut insert_sizes: InsertSizes,
+    mut insert_sizes: InsertSizesByOrientation,
     opts: &MappingOptions,
 ) -> [InsertSizeRange; 4] {
     if pairs < MIN_BLOCK_PAIRS {
@@ -103,7 +103,7 @@ mod tests {
     use super::super::ffi::oracle;
     use super::*;
 
-    fn insert_sizes() -> impl Strategy<Value = InsertSizes> {
+    fn insert_sizes() -> impl Strategy<Value = InsertSizesByOrientation> {
         let normal = (50u32..3000, 1u32..300)
             .prop_flat_map(|(middle, spread)| prop::collection::vec(middle..middle + spread, 0..400));
         let any = prop::collection::vec(0u32..10_000, 0..60);

@@ -196,7 +196,7 @@ fn write_record(
             reason: format!("its comment cannot be copied: {reason}"),
         })?;
     }
-    record.finish();
+    record.finish_record();
     Ok(())
 }
 

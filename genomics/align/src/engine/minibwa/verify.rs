@@ -63,7 +63,7 @@ fn match_bits(word: u64, base: u64, n: u64) -> u64 {
 /// The first difference.
 pub(super) fn check_sequences(sequences: &PackedSequences, genome: &Reference, threads: usize) -> Result<(), Error> {
     let differ = |reason: String| sequences.index_error(format!("not an index of this reference: {reason}"));
-    let (here, there) = (sequences.lengths().len(), genome.contigs.len());
+    let (here, there) = (sequences.contig_lengths().len(), genome.contigs.len());
     if here != there {
         return Err(differ(format!("it has {here} sequences, the reference {there}")));
     }
@@ -80,7 +80,7 @@ pub(super) fn check_sequences(sequences: &PackedSequences, genome: &Reference, t
         starts.push(total);
         total += bases;
     }
-    let words = sequences.words();
+    let words = sequences.base_words();
     let found = parallel_ranges(total, BASES_PER_TASK, threads, |range| {
         // Compare the bases of all sequences in this range, and collect the ranges of ambiguous bases.
         let mut runs: Vec<[u64; 2]> = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn check_sequences(sequences: &PackedSequences, genome: &Reference, t
         }
     }
     runs.retain(|run| run[1] != total && starts.binary_search(&run[1]).is_err());
-    if runs != sequences.ambiguous() {
+    if runs != sequences.ambiguous_ranges() {
         return Err(differ("the ambiguous bases differ".into()));
     }
     Ok(())
@@ -127,7 +127,7 @@ pub(super) fn check_sequences(sequences: &PackedSequences, genome: &Reference, t
 /// # Errors
 /// They are not.
 pub(super) fn check_ambiguous_ranges(sequences: &PackedSequences) -> Result<(), Error> {
-    let within = sequences.ambiguous().as_flattened();
+    let within = sequences.ambiguous_ranges().as_flattened();
     if within.is_sorted() && within.last().is_none_or(|&last| last <= sequences.bases) {
         return Ok(());
     }
@@ -146,7 +146,8 @@ pub(super) fn check_transform(
     check_counts(transform, threads)?;
     let (rows, samples) = (transform.text_len() + 1, transform.suffix_array_samples().len() as u64);
     let steps = parallel_ranges(samples, SAMPLES_PER_TASK, threads, |range| {
-        let mut walks = LfWalks { transform, sequences, blocks: transform.blocks(), words: sequences.words() };
+        let mut walks =
+            LfWalks { transform, sequences, blocks: transform.transform_blocks(), words: sequences.base_words() };
         walks.walk_samples(range)
     })?;
     if steps.iter().sum::<u64>() != rows {
@@ -161,7 +162,7 @@ fn transform_error(transform: &BurrowsWheelerTransform) -> Error {
 
 /// Checks that the counts of each block are the counts of the blocks before it and of its own first half.
 fn check_counts(transform: &BurrowsWheelerTransform, threads: usize) -> Result<(), Error> {
-    let (length, blocks) = (transform.text_len(), transform.blocks());
+    let (length, blocks) = (transform.text_len(), transform.transform_blocks());
     let damaged = || transform.index_error("damaged: its counts do not match its bases");
     let before = |block: usize| -> [u64; 4] {
         [0, 1, 2, 3].map(|base| blocks[8 * block + base] & ((1 << BLOCK_COUNT_BITS) - 1))

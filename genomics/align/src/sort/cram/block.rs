@@ -94,6 +94,7 @@ impl ReferenceSpan {
     /// Sequence number of a slice with records of several sequences.
     pub(super) const MULTIPLE_SEQUENCES: i32 = -2;
 
+    /// Appends sequence number, start and length as ITF8.
     pub(super) fn write_span(self, out: &mut Vec<u8>) {
         write_itf8(out, self.sequence);
         write_itf8(out, self.start);
@@ -116,6 +117,7 @@ pub(super) struct ContainerHeader {
 }
 
 impl ContainerHeader {
+    /// Appends the encoded header with its checksum.
     pub(super) fn write_header(self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&(self.bytes as i32).to_le_bytes());

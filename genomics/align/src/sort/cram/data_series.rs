@@ -119,11 +119,13 @@ impl SliceValues {
         self.tag_list_numbers.clear();
     }
 
+    /// Appends an integer to a series.
     #[inline]
     pub(super) fn push_int(&mut self, series: DataSeries, value: i32) {
         write_itf8(&mut self.series[series as usize], value);
     }
 
+    /// Appends a byte to a series.
     #[inline]
     pub(super) fn push_byte(&mut self, series: DataSeries, value: u8) {
         self.series[series as usize].push(value);

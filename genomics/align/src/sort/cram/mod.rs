@@ -40,7 +40,7 @@ const MAX_CONTAINER_BASES: usize = 5_000_000;
 const MIN_CONTAINER_RECORDS: usize = 1_000;
 
 /// A CRAM file that is being written. The file and its index get their final names when the file set that
-/// [`super::Sorter::finish_cram`] adds them to is published.
+/// [`super::Sorter::write_cram`] adds them to is published.
 pub struct CramFile {
     path: PathBuf,
     data: AtomicFile,
@@ -71,7 +71,7 @@ impl CramFile {
     }
 
     /// Writes all records that `next` appends, in order, and adds both files to `set`.
-    pub(super) fn write(
+    pub(super) fn write_records(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
@@ -113,8 +113,8 @@ impl CramFile {
         name.push(".crai");
         let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed::Error::Publish)?;
         file.write_all(&gzip_file(index.as_bytes()))?;
-        set.add(file.flush_buffer().map_err(indexed::Error::Publish)?);
-        set.add(data.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add_file(file.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add_file(data.flush_buffer().map_err(indexed::Error::Publish)?);
         Ok(())
     }
 }
@@ -237,7 +237,7 @@ fn fill_batches(
                 break;
             }
             let record = Record::from_valid_bytes(&batch.data[at..]);
-            let moves = sequence.is_some_and(|sequence| sequence != record.sequence());
+            let moves = sequence.is_some_and(|sequence| sequence != record.sequence_index());
             if records == MAX_CONTAINER_RECORDS
                 || bases >= MAX_CONTAINER_BASES
                 || (moves && records >= MIN_CONTAINER_RECORDS)
@@ -246,7 +246,7 @@ fn fill_batches(
                 batch.data.truncate(at);
                 break;
             }
-            sequence = Some(record.sequence());
+            sequence = Some(record.sequence_index());
             records += 1;
             bases += record.num_bases();
             at += record.bytes().len();

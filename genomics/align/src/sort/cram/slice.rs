@@ -13,12 +13,14 @@ use crate::sort::record::{Record, flag};
 
 /// Bits of the CRAM compression flags (CF).
 mod cram_flag {
+    /// Flag of the data series `CF`: the qualities are stored as an array.
     pub(super) const HAS_QUALITIES_FLAG: i32 = 1;
-    /// The mate information is stored in the record.
+    /// Flag of the data series `CF`: the mate information is stored in the record.
     pub(super) const DETACHED_MATE_FLAG: i32 = 2;
     /// Flag of the data series `CF`: the mate is a later record of the same slice, from which the mate fields are
     /// derived.
     pub(super) const MATE_FOLLOWS_FLAG: i32 = 4;
+    /// Flag of the data series `CF`: the bases are unknown (`*`).
     pub(super) const NO_BASES_FLAG: i32 = 8;
 }
 
@@ -155,7 +157,7 @@ impl<'a> ContainerEncoder<'a> {
     /// Adds the values of all data series of a record except the position.
     fn encode_record(&mut self, record: Record<'_>, mate: MateLink) -> Result<(), Error> {
         let ContainerEncoder { reference_cache, groups, values, bases, .. } = self;
-        let on = record.sequence().filter(|_| !record.has_any_flag(flag::UNMAPPED));
+        let on = record.sequence_index().filter(|_| !record.has_any_flag(flag::UNMAPPED));
         let unknown = record.num_bases() == 0;
         let qualities = record.qualities().first().is_some_and(|&quality| quality != 0xff);
         // Without bases the length follows from the CIGAR.
@@ -185,7 +187,7 @@ impl<'a> ContainerEncoder<'a> {
             MateLink::Detached => {
                 let bit = |of: u16, is: i32| if record.has_any_flag(of) { is } else { 0 };
                 values.push_int(DataSeries::MateFlags, bit(flag::MATE_REVERSE, 1) | bit(flag::MATE_UNMAPPED, 2));
-                values.push_int(DataSeries::MateSequence, record.mate_sequence());
+                values.push_int(DataSeries::MateSequence, record.mate_sequence_index());
                 values.push_int(DataSeries::MatePosition, record.mate_position() + 1);
                 values.push_int(DataSeries::TemplateLength, record.template_length());
             }
@@ -218,7 +220,7 @@ impl<'a> ContainerEncoder<'a> {
 
 /// Index of the reference sequence of a record, or [`ReferenceSpan::UNMAPPED`].
 fn sequence_number(record: Record<'_>) -> i32 {
-    record.sequence().map_or(ReferenceSpan::UNMAPPED, |sequence| sequence as i32)
+    record.sequence_index().map_or(ReferenceSpan::UNMAPPED, |sequence| sequence as i32)
 }
 
 /// Adds the read features: the differences from the reference, with read positions (1-based) stored as differences.
@@ -319,7 +321,7 @@ fn link_mates(records: &[Record<'_>]) -> Vec<MateLink> {
     for (number, &record) in records.iter().enumerate() {
         if !record.has_any_flag(flag::PAIRED)
             || record.has_any_flag(alone)
-            || record.mate_sequence() != sequence_number(record)
+            || record.mate_sequence_index() != sequence_number(record)
         {
             continue;
         }

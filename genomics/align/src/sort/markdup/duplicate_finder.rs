@@ -117,7 +117,7 @@ impl DuplicateMarker {
                 group = key;
                 best = [None, None];
             }
-            let (score, name) = (PairEnds::score(item), PairEnds::name(item));
+            let (score, name) = (PairEnds::quality_sum(item), PairEnds::read_name(item));
             for (side, (is_compared, last)) in PairEnds::compared_reads(item).into_iter().enumerate() {
                 if !is_compared {
                     continue;
@@ -169,7 +169,7 @@ impl DuplicateMarker {
                 continue;
             }
             self.counts.single_reads += 1;
-            let this = (SingleEnd::rank(item), ordinal, SingleEnd::is_read2(item));
+            let this = (SingleEnd::duplicate_rank(item), ordinal, SingleEnd::is_read2(item));
             let duplicate = match &mut best {
                 _ if of_pair => this,
                 None => {

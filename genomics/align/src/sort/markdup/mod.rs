@@ -83,7 +83,7 @@ pub(crate) struct TemplateEnds {
 impl TemplateEnds {
     /// Adds the read ends of a template, from its primary records: read 1 (or the only read) and read 2.
     pub(crate) fn push_template(&mut self, primary: [Option<Record<'_>>; 2], marking: &MarkdupOptions, ordinal: u64) {
-        let mapped = |r: &Record<'_>| !r.has_any_flag(flag::UNMAPPED) && r.sequence().is_some();
+        let mapped = |r: &Record<'_>| !r.has_any_flag(flag::UNMAPPED) && r.sequence_index().is_some();
         let counts = |r: &Record<'_>| !r.has_any_flag(flag::QC_FAIL);
         let library = |r| marking.libraries.as_ref().map_or(0, |l| l.library_number(r));
         match primary.map(|r| r.filter(mapped)) {

@@ -24,6 +24,7 @@ pub(super) struct UnclippedRead {
 const MIN_SCORED_QUALITY: u8 = 15;
 
 impl UnclippedRead {
+    /// Computes the ends of the read of a mapped record.
     pub(super) fn new(record: Record<'_>) -> UnclippedRead {
         let clips = |ops: &mut dyn Iterator<Item = crate::sort::record::CigarOpCode>| -> i64 {
             ops.take_while(|op| op.is_clip()).map(|op| i64::from(op.len)).sum()
@@ -32,7 +33,7 @@ impl UnclippedRead {
         let span = record.cigar().filter(|op| op.consumes_reference()).map(|op| i64::from(op.len)).sum::<i64>().max(1);
         let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
         UnclippedRead {
-            sequence: record.sequence().unwrap_or(0),
+            sequence: record.sequence_index().unwrap_or(0),
             five_prime_position: i64::from(position) - clips(&mut record.cigar()),
             last_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
             reverse: record.has_any_flag(flag::REVERSE),
@@ -112,13 +113,15 @@ pub(super) struct PairEnds;
 
 /// Bits of the roles field of a [`PairEnds`] item.
 mod role {
-    /// The left read is compared.
+    /// The left read is compared with other reads.
     pub(super) const LEFT_IS_COMPARED: u8 = 1;
-    /// The right read is compared.
+    /// The right read is compared with other reads.
     pub(super) const RIGHT_IS_COMPARED: u8 = 2;
     /// Read 2 is on the left.
     pub(super) const READ2_IS_LEFT: u8 = 4;
+    /// The left read is on the reverse strand.
     pub(super) const LEFT_IS_REVERSE: u8 = 8;
+    /// The right read is on the reverse strand.
     pub(super) const RIGHT_IS_REVERSE: u8 = 16;
 }
 
@@ -165,11 +168,13 @@ impl PairEnds {
         }
     }
 
-    pub(super) fn score(item: &[u8]) -> u32 {
+    /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
+    pub(super) fn quality_sum(item: &[u8]) -> u32 {
         u32_at(item, ORDINAL_BYTES + 20)
     }
 
-    pub(super) fn name(item: &[u8]) -> &[u8] {
+    /// Read name of the pair, from which optical duplicates are found.
+    pub(super) fn read_name(item: &[u8]) -> &[u8] {
         &item[PAIR_ENDS_BYTES..]
     }
 
@@ -267,21 +272,24 @@ impl SortItem for SingleEnd {
 }
 
 impl SingleEnd {
-    /// The sort key without the bit that separates single reads from reads of pairs.
+    /// What duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
+    /// position have the same result.
     pub(super) fn position_and_kind(item: &[u8]) -> (u64, u32) {
         let (position, kind) = SingleEnd::key(item);
         (position, kind >> 8)
     }
 
+    /// Whether the item is a read of a pair of mapped reads.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
         item[ORDINAL_BYTES + 11] == 0
     }
 
     /// Rank among duplicates, the best first: higher score, then lower position.
-    pub(super) fn rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
+    pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
         (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
     }
 
+    /// Whether the item is read 2 of its template.
     pub(super) fn is_read2(item: &[u8]) -> bool {
         item[ORDINAL_BYTES + 20] != 0
     }

@@ -9,7 +9,7 @@ use crate::topology::{CacheKind, Cpu, CpuCache, Error};
 const CPU_FOLDER: &str = "/sys/devices/system/cpu";
 
 /// Reads the CPUs that are online and those that are present but offline.
-pub fn read_online_and_offline(
+pub(super) fn read_online_and_offline(
     reader: &RecordingReader<'_>,
     cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
 ) -> Result<(IdSet, IdSet), Error> {
@@ -50,7 +50,7 @@ fn guess_online_cpus(
 }
 
 /// Reads all online CPUs, sorted by number.
-pub fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu>, Error> {
+pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu>, Error> {
     let online: IdSet = cpus_by_node.values().flat_map(IdSet::iter).collect();
     let mut cpus = Vec::new();
     let mut without = IdSet::new();
@@ -99,7 +99,7 @@ fn read_siblings(reader: &RecordingReader<'_>, folder: &str, id: u32) -> Result<
 }
 
 /// Reads all caches of the online CPUs, each cache once.
-pub fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<CpuCache>, Error> {
+pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<CpuCache>, Error> {
     let mut caches: BTreeMap<(u32, CacheKind, IdSet), CpuCache> = BTreeMap::new();
     let (mut without, mut sizeless) = (IdSet::new(), IdSet::new());
     for id in online.iter() {
@@ -129,7 +129,7 @@ pub fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<C
         reader.note_missing(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
     }
     let mut caches: Vec<CpuCache> = caches.into_values().collect();
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest()));
+    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest_id()));
     Ok(caches)
 }
 

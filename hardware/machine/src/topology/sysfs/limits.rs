@@ -12,7 +12,7 @@ const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
-pub fn read_allowed_resources(
+pub(super) fn read_allowed_resources(
     reader: &RecordingReader<'_>,
     cpus: &IdSet,
     nodes: &IdSet,

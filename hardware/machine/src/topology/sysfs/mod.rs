@@ -32,6 +32,7 @@ impl Sysfs {
         Sysfs { files: LiveFiles::with_root(root) }
     }
 
+    /// The files that the topology is read from.
     pub(super) fn file_tree(&self) -> &LiveFiles {
         &self.files
     }

@@ -14,7 +14,7 @@ const DEFAULT_LOCAL_DISTANCE: u32 = 10;
 const DEFAULT_REMOTE_DISTANCE: u32 = 20;
 
 /// Reads the numbers of the online nodes. `None` if the system shows no nodes.
-pub fn read_node_ids(reader: &RecordingReader<'_>) -> Result<Option<IdSet>, Error> {
+pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Result<Option<IdSet>, Error> {
     let path = format!("{NODE_FOLDER}/online");
     if let Some(ids) = reader.read_id_list(&path)? {
         if ids.is_empty() {
@@ -69,7 +69,7 @@ pub(crate) fn read_cpu_lists(
 }
 
 /// Assigns every online CPU to its node. Fails if an online CPU is in no node's list.
-pub fn assign_cpus_to_nodes(
+pub(super) fn assign_cpus_to_nodes(
     reader: &RecordingReader<'_>,
     lists: BTreeMap<u32, Option<IdSet>>,
     online: &IdSet,
@@ -98,7 +98,7 @@ pub fn assign_cpus_to_nodes(
 }
 
 /// Reads all nodes.
-pub fn read_nodes(
+pub(super) fn read_nodes(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
     has_node_folders: bool,

@@ -10,9 +10,9 @@ use crate::superkmer::record_bytes;
 
 const EMPTY_KEY: u64 = u64::MAX;
 
-/// A device table in plain memory.
+/// Counter table of a device, computed by the CPU with plain loops. Tests compare the OpenCL tables with it.
 #[derive(Debug)]
-pub(crate) struct ReferenceTable<const S: usize> {
+pub(crate) struct CpuTable<const S: usize> {
     k: u32,
     sizes: TableSizes,
     class: RootClass,
@@ -24,9 +24,9 @@ pub(crate) struct ReferenceTable<const S: usize> {
     row_counts: Vec<[u32; S]>,
 }
 
-impl<const S: usize> ReferenceTable<S> {
+impl<const S: usize> CpuTable<S> {
     /// Creates an empty table for `k`-mers.
-    pub fn new(k: u32, sizes: TableSizes) -> Self {
+    pub(super) fn new(k: u32, sizes: TableSizes) -> Self {
         let (keys, counts) = (Vec::new(), Vec::new());
         let (row_keys, row_counts) = (Vec::new(), Vec::new());
         Self { k, sizes, class: RootClass::ALL_ROOTS, slots: 0, keys, counts, full: false, row_keys, row_counts }
@@ -92,7 +92,7 @@ impl<const S: usize> ReferenceTable<S> {
     }
 }
 
-impl<const S: usize> DeviceTable<S> for ReferenceTable<S> {
+impl<const S: usize> DeviceTable<S> for CpuTable<S> {
     type StagingMemory = Vec<u8>;
 
     fn allocate_staging(&self) -> Result<Vec<u8>, Error> {
