@@ -130,7 +130,10 @@ impl<'a> LocusEvidence<'a> {
 
     /// How frequent the errors are that look like change number `f` of this contig.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
-        error_frequency(self.contig, f)
+        match repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors) {
+            Some(_) => ErrorFrequency::Common,
+            None => error_frequency(self.contig, f),
+        }
     }
 
     /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
@@ -158,7 +161,10 @@ impl<'a> LocusEvidence<'a> {
     pub(crate) fn votes_and_slippage(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
-        let slips = length.as_ref().map_or(SlippageRate::default(), |change| change.slippage_rate(self.errors));
+        let slips = match &length {
+            Some(change) => change.slippage_rate(self.errors),
+            None => repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors).unwrap_or_default(),
+        };
         let error_probability = self.error_probability(f);
         let mut votes = vec![Vec::new(); self.errors.num_samples()];
         for likelihoods in &self.read_likelihoods {

@@ -97,7 +97,7 @@ impl KnownVariants {
 
 /// Frequencies of the changes of a call; empty without known variants.
 #[derive(Debug, Default)]
-pub(crate) struct KnownFrequencies(Option<PopulationFrequencies>);
+pub struct KnownFrequencies(Option<PopulationFrequencies>);
 
 impl KnownFrequencies {
     /// What the known variants say of a change.

@@ -26,6 +26,7 @@ pub mod recruit;
 pub mod read_placement;
 mod normal_sequences;
 pub mod haplotype;
+mod short_homopolymer;
 pub mod slippage;
 pub mod sequencing_errors;
 mod read_likelihood;

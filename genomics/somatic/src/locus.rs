@@ -14,6 +14,7 @@ use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
+use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, RepeatRange};
 
 /// A genotyped change.
@@ -180,26 +181,35 @@ impl Locus {
             .map(|(r, sample, read)| ReadOnContig { sample: *sample, is_f1r2: r.is_f1r2(), start: r.offsets[0], read })
             .collect();
         let mut slips = slippage::RepeatLengthCounts::default();
+        let covers = |repeat: &RepeatRange, r: &PlacedRead, read: &OwnedRead| {
+            r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
+        };
         for repeat in RepeatRange::find_repeats(seq) {
             if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
                 continue;
             }
-            let covers = |r: &PlacedRead, read: &OwnedRead| {
-                r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
-            };
             let lengths: Vec<usize> = reads
                 .iter()
-                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(r, read))
+                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(&repeat, r, read))
                 .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
                 .collect();
             slips.count_repeat_reads(repeat.unit, repeat.len(), &lengths);
+        }
+        for homopolymer in ShortHomopolymerCounts::choose_homopolymers(seq, &changed) {
+            let lengths: Vec<usize> = reads
+                .iter()
+                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(&homopolymer, r, read))
+                .take(slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer)
+                .filter_map(|(r, _, read)| homopolymer.length_in_read(seq, &read.seq, &r.offsets))
+                .collect();
+            slips.short_homopolymers.count_reads(homopolymer.len(), &lengths);
         }
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips)
     }
 
     /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
     /// contain.
-    pub(crate) fn genotype_changes(
+    pub fn genotype_changes(
         &self,
         number: usize,
         evidence: &LocusEvidence<'_>,

@@ -52,6 +52,13 @@ pub(crate) fn measurable_repeat(contig: &AlignedContig, f: usize) -> Option<(Rep
         .then_some((repeat, before))
 }
 
+/// The rate at which reads of another allele show change `f`, if it is a length change of a short homopolymer in a
+/// library with such errors.
+pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
+    let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
+    errors.slippage.short_homopolymers.rate_of_change(before, repeat.len())
+}
+
 /// The tandem repeat from which change `f` removes units or to which it adds units, and the repeat's length before
 /// the change.
 fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {

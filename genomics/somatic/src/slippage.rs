@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::short_homopolymer::{ShortHomopolymerCounts, ShortHomopolymerRates};
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// Largest number of copies with a rate of its own. Longer repeats use the rate of this number.
@@ -90,6 +91,19 @@ pub(crate) struct SlippageModelParams {
     /// Minimum share of the reads of the normal with the length of a germline allele. Unit: share of reads. Source:
     /// chosen (below the 0.5 of a heterozygous allele). If higher: more lengths count as slips.
     pub(crate) min_germline_share: f64,
+    /// Maximum number of homopolymers of each length from 2 to 5 bases of which reads are counted, by contig (9). Unit:
+    /// homopolymers. Source: chosen (for speed). If higher: slower, more reads.
+    pub(crate) max_short_homopolymers_per_contig: usize,
+    /// Maximum number of reads of a short homopolymer that are counted (9). Unit: reads. Source: chosen (for speed). If
+    /// higher: slower, more reads.
+    pub(crate) max_reads_per_short_homopolymer: usize,
+    /// Minimum number of reads of homopolymers of one length to estimate its rates (9). Unit: reads. Source: chosen. If
+    /// higher: rates are estimated in fewer samples.
+    pub(crate) min_short_homopolymer_reads: u64,
+    /// Share of reads with another length below which a library has no length errors of short homopolymers (9). Unit:
+    /// share of reads. Source: chosen; reads of sequencing by synthesis have fewer than one in ten thousand. If
+    /// higher: fewer libraries are modelled.
+    pub(crate) min_short_homopolymer_rate: f64,
     /// Weight of the general slippage rate against the reads of the normal at the locus (8). Unit: reads. Source:
     /// empirical; not fitted. If higher: the locus weighs less.
     pub(crate) general_rate_weight_reads: f64,
@@ -121,6 +135,10 @@ pub(crate) const SLIPPAGE_MODEL_PARAMS: SlippageModelParams = SlippageModelParam
     min_evidence_copies: [6, 3],
     min_slipping_copies: 3,
     min_germline_share: 0.2,
+    max_short_homopolymers_per_contig: 4,
+    max_reads_per_short_homopolymer: 200,
+    min_short_homopolymer_reads: 2000,
+    min_short_homopolymer_rate: 1e-3,
     general_rate_weight_reads: 20.0,
 };
 
@@ -136,6 +154,8 @@ struct RepeatSiteCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepeatLengthCounts {
     sites: Vec<RepeatSiteCounts>,
+    /// Reads of homopolymers that are too short to be repeats.
+    pub(crate) short_homopolymers: ShortHomopolymerCounts,
 }
 
 fn repeat_class(unit: usize, copies: usize) -> usize {
@@ -160,6 +180,7 @@ impl RepeatLengthCounts {
     /// Adds the counts of another instance.
     pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
         self.sites.extend_from_slice(&other.sites);
+        self.short_homopolymers.merge_counts(&other.short_homopolymers);
     }
 
     /// Sums the counts of each repeat class (unit, copies), the library's scale factors, and the dispersion of rates.
@@ -321,6 +342,8 @@ pub struct SlippageModel {
     rates: Vec<[SlippageRate; 2]>,
     /// By unit and copies: number of reads of the normal.
     reads: Vec<u64>,
+    /// Rates of homopolymers that are too short to be repeats.
+    pub(crate) short_homopolymers: ShortHomopolymerRates,
 }
 
 /// Estimated slippage of repeats with a given unit length and number of copies, for the report.
@@ -389,6 +412,7 @@ impl SlippageModel {
                 .map(|(u, c)| rate(u, c))
                 .collect(),
             reads: sums.iter().map(|counts| counts.iter().sum::<f64>() as u64).collect(),
+            short_homopolymers: length_counts.short_homopolymers.estimate_rates(),
         }
     }
 

@@ -8,6 +8,7 @@ use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
     AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
 };
+use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 
 const L: Side = Side::Left;
@@ -24,6 +25,7 @@ fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
         error_frequency: ErrorFrequency::Common,
         genotype,
         tumour_molecules: 0,
+        population_frequency: PopulationFrequency::NoResource,
         panel_normals: None,
         is_fold_back: false,
         locus,

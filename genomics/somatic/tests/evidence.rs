@@ -15,6 +15,7 @@ use genuma_somatic::genotype::{
     genotype_change,
 };
 use genuma_somatic::kmer_lookup::LookupScratch;
+use genuma_somatic::known_variants::KnownFrequencies;
 use genuma_somatic::labelled_pair::LabelledPair;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::molecule_vote::MoleculeVote;
@@ -356,7 +357,13 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
     let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
     let neighbours = count_change_pair_support(0, &loci, &pairs, &errors);
     merge_adjacent_substitutions(&mut loci, neighbours);
-    loci[0].genotype_changes(0, &loci[0].compute_evidence(&loci, &pairs, &errors), 8.0, Admixture::default())
+    loci[0].genotype_changes(
+        0,
+        &loci[0].compute_evidence(&loci, &pairs, &errors),
+        8.0,
+        Admixture::default(),
+        &KnownFrequencies::default(),
+    )
 }
 
 /// Position, length and filters of each call, and the number of calls in phase with it.

@@ -10,6 +10,7 @@ use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Event, EventClass};
 use genuma_somatic::export_tables::{build_bedpe_table, build_maf_table};
 use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
+use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::vcf::{format_vcf_header, format_vcf_record};
@@ -44,6 +45,7 @@ fn call(change: Change) -> VariantCall {
         error_frequency: ErrorFrequency::Common,
         genotype,
         tumour_molecules: 20,
+        population_frequency: PopulationFrequency::NoResource,
         panel_normals: None,
         is_fold_back: false,
         locus: 6,

@@ -1,0 +1,126 @@
+//! Length errors of short homopolymers. Platforms that read a homopolymer as one signal (Ion Torrent) lose or gain bases
+//! also in runs of two to five bases, in which other platforms hardly ever do.
+
+use std::ops::RangeInclusive;
+
+use crate::slippage::{RepeatRange, SLIPPAGE_MODEL_PARAMS, SlippageRate};
+
+/// Lengths of short homopolymers in bases. Longer ones are repeats with slippage ([`crate::slippage`]).
+const SHORT_LENGTHS: RangeInclusive<usize> = 2..=5;
+/// Number of these lengths.
+const NUM_SHORT_LENGTHS: usize = 4;
+
+/// Numbers of reads of short homopolymers, by length: with the expected length, a shorter and a longer one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
+
+impl ShortHomopolymerCounts {
+    /// Homopolymers of a contig whose reads are counted: a few of each length, outside the columns that are
+    /// `left_out`.
+    pub(crate) fn choose_homopolymers(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
+        let mut num_chosen = [0; NUM_SHORT_LENGTHS];
+        let mut chosen = Vec::new();
+        let mut start = 0;
+        for run in seq.chunk_by(|a, b| a == b) {
+            let range = RepeatRange { start, end: start + run.len(), unit: 1 };
+            start = range.end;
+            let around = range.start.saturating_sub(1)..(range.end + 1).min(seq.len());
+            if !SHORT_LENGTHS.contains(&run.len()) || left_out[around].contains(&true) {
+                continue;
+            }
+            let of_length = &mut num_chosen[run.len() - SHORT_LENGTHS.start()];
+            if *of_length < SLIPPAGE_MODEL_PARAMS.max_short_homopolymers_per_contig {
+                *of_length += 1;
+                chosen.push(range);
+            }
+        }
+        chosen
+    }
+
+    /// Counts the reads of one homopolymer of `expected` bases by their `lengths`. If another length is as frequent as
+    /// an allele, the homopolymer is not counted.
+    pub(crate) fn count_reads(&mut self, expected: usize, lengths: &[usize]) {
+        let shorter = lengths.iter().filter(|&&length| length < expected).count();
+        let longer = lengths.iter().filter(|&&length| length > expected).count();
+        if shorter.max(longer) as f64 > SLIPPAGE_MODEL_PARAMS.min_allele_share * lengths.len() as f64 {
+            return;
+        }
+        let counts = [lengths.len() - shorter - longer, shorter, longer];
+        self.0[expected - SHORT_LENGTHS.start()].iter_mut().zip(counts).for_each(|(sum, n)| *sum += n as u64);
+    }
+
+    /// Adds the counts of another instance.
+    pub(crate) fn merge_counts(&mut self, other: &ShortHomopolymerCounts) {
+        self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(sum, n)| *sum += n);
+    }
+
+    /// The rates at which homopolymers of each length are read shorter, and longer. `None` if there are too few reads,
+    /// or so few errors that other causes explain them.
+    pub(crate) fn estimate_rates(&self) -> ShortHomopolymerRates {
+        let p = &SLIPPAGE_MODEL_PARAMS;
+        ShortHomopolymerRates(self.0.map(|[exact, shorter, longer]| {
+            let reads = exact + shorter + longer;
+            // docs/model/slippage.md (9)
+            let is_measured = reads >= p.min_short_homopolymer_reads
+                && (shorter + longer) as f64 >= p.min_short_homopolymer_rate * reads as f64;
+            let rate = |errors: u64| SlippageRate {
+                rate: (errors as f64 / reads as f64).max(p.unexplained_length_probability),
+                log_spread: p.prior_rate_spread,
+            };
+            is_measured.then(|| [rate(shorter), rate(longer)])
+        }))
+    }
+}
+
+/// Rates at which short homopolymers are read shorter and longer, by length.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ShortHomopolymerRates([Option<[SlippageRate; 2]>; NUM_SHORT_LENGTHS]);
+
+impl ShortHomopolymerRates {
+    /// The rate at which a homopolymer of `before` bases is read as `after` bases; `None` if the library has hardly any
+    /// such errors, or the lengths are not those of a short homopolymer that loses or gains one base. A single base
+    /// counts as a homopolymer of two.
+    pub(crate) fn rate_of_change(&self, before: usize, after: usize) -> Option<SlippageRate> {
+        if before.abs_diff(after) != 1 || !(1..=*SHORT_LENGTHS.end()).contains(&before) {
+            return None;
+        }
+        let [shorter, longer] = self.0[before.max(*SHORT_LENGTHS.start()) - SHORT_LENGTHS.start()]?;
+        Some(if after < before { shorter } else { longer })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homopolymers_away_from_changes_are_chosen() {
+        let seq = b"ACCTGGGGGGGATTTCAA";
+        let starts = |left_out: &[bool]| {
+            let chosen = ShortHomopolymerCounts::choose_homopolymers(seq, left_out);
+            chosen.into_iter().map(|range| (range.start, range.len())).collect::<Vec<_>>()
+        };
+        let mut left_out = [false; 18];
+        assert_eq!(starts(&left_out), [(1, 2), (12, 3), (16, 2)]);
+        left_out[3] = true;
+        assert_eq!(starts(&left_out), [(12, 3), (16, 2)]);
+    }
+
+    #[test]
+    fn rates_are_those_of_libraries_with_such_errors_only() {
+        let rates = |shorter: usize, reads: usize| {
+            let mut counts = ShortHomopolymerCounts::default();
+            for _ in 0..reads / 100 {
+                counts.count_reads(2, &[vec![1; shorter], vec![2; 100 - shorter]].concat());
+            }
+            // An allele of half of the reads.
+            counts.count_reads(2, &[1, 1, 2, 2]);
+            counts.estimate_rates()
+        };
+        let ion = rates(1, 20_000);
+        assert!((ion.rate_of_change(2, 1).expect("measured").rate - 0.01).abs() < 1e-9);
+        assert_eq!(ion.rate_of_change(1, 2), ion.rate_of_change(2, 3));
+        assert!([(2, 4), (6, 5), (3, 2)].iter().all(|&(before, after)| ion.rate_of_change(before, after).is_none()));
+        assert!(rates(0, 20_000).rate_of_change(2, 1).is_none() && rates(1, 400).rate_of_change(2, 1).is_none());
+    }
+}
