@@ -42,6 +42,10 @@ impl FolderStore {
         temp_object.publish_as(&self.0.join(name))
     }
 
+    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+        temp_object.publish_as_new(&self.0.join(name))
+    }
+
     pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {
