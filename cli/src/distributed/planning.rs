@@ -11,6 +11,7 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, count_known_bases};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_storage::RunStore;
 use tracing::{info, warn};
@@ -19,7 +20,6 @@ use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::steps::StepForecast;
-use crate::json_file::{JsonOutput, schema};
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::size_format;
 
@@ -35,6 +35,8 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) sbatch: bool,
     /// Folder of the results.
     pub(crate) out: &'a Path,
+    /// Warnings on the input.
+    pub(crate) warnings: Vec<ResultWarning>,
 }
 
 /// Default number of bases of a shard: a human pair at 30x has 8 shards. Chosen.
@@ -90,9 +92,8 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         fingerprint: job.store.fingerprint.clone() + &lines,
     };
     depot.create_folder()?;
-    if let Some(existing) = DistributedPlan::load(&depot)?
-        && existing.call.fingerprint != call.fingerprint
-    {
+    let existing = DistributedPlan::load(&depot)?;
+    if existing.as_ref().is_some_and(|existing| existing.call.fingerprint != call.fingerprint) {
         bail!("{depot}: contains the plan of another call; give another location, or remove that plan");
     }
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
@@ -111,13 +112,11 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         parts: grid.num_partitions,
         steps: needs.iter().map(|need| plan_step(need, &call, job.resources.threads)).collect(),
         lanes: job.lanes.clone(),
+        warnings: request.warnings.clone(),
         call,
     };
-    publish_object(
-        &depot,
-        PLAN_OBJECT_NAME,
-        &serde_json::to_vec_pretty(&JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, &plan))?,
-    )?;
+    let replaces_plan = existing.is_some();
+    publish_plan(&depot, &plan.to_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
         let script = Path::new(&plan.run).join(sbatch::SCRIPT_OBJECT_NAME);
@@ -148,6 +147,24 @@ fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals
 /// The option with the absolute path of the targets.
 fn with_canonical_targets(option: &TargetsOption) -> anyhow::Result<TargetsOption> {
     Ok(TargetsOption { path: canonical_path(&option.path)?, ..option.clone() })
+}
+
+/// Publishes the plan. It replaces a plan of the same call, but none that another process made meanwhile.
+fn publish_plan(depot: &RunStore, text: &[u8], replaces_plan: bool) -> anyhow::Result<()> {
+    if replaces_plan {
+        return publish_object(depot, PLAN_OBJECT_NAME, text);
+    }
+    let draft = depot.create_temp_object(PLAN_OBJECT_NAME)?;
+    fs::write(draft.path(), text).with_context(|| format!("{depot}/{PLAN_OBJECT_NAME}"))?;
+    if depot.publish_new(draft, PLAN_OBJECT_NAME)? {
+        return Ok(());
+    }
+    // It may be this plan, if the answer to the first request for it was lost.
+    let existing = depot.find(PLAN_OBJECT_NAME)?;
+    match existing.map(|plan| plan.read(0..plan.len())).transpose()? {
+        Some(bytes) if bytes == text => Ok(()),
+        _ => bail!("{depot}: another process planned a call there at the same time; give another location"),
+    }
 }
 
 fn publish_object(depot: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {
