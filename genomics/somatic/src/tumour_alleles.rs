@@ -61,6 +61,9 @@ pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
 /// A root is taken for a repeat if more than one in this number of its occurrences has neither of the two alleles.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
+/// An allele is a sample's own if at most one read, and one in this number of the root's, shows it in the other sample.
+/// Chosen: more are seldom errors. A lower value counts repeats, whose copies are in both samples.
+const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
 /// One root in 2 to the power of this number, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
 /// Depth limit of the statistics of allele imbalance.
@@ -147,7 +150,7 @@ fn find_own_allele(
     let mut own_alleles = counts.iter().enumerate().filter_map(|(extension, counts)| {
         let (_, _, behind) = find_differing_base(major, extension)?;
         let clear = counts[sample] >= min_tumour_count(all[sample])
-            && counts[other] <= max_normal_count(all[other], [counts[sample], all[sample]])
+            && counts[other] <= (all[other] / MIN_ROOT_COUNT_PER_SHARED_BASE).max(1)
             && !ends_in_tandem_repeat(if behind { root } else { reverse });
         clear.then_some((extension, counts[sample]))
     });
