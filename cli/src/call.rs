@@ -1,7 +1,10 @@
 //! `genuma call`: calls somatic variants from the reads of a tumour and of a normal.
 
 pub(crate) mod memory_limits;
+mod header_check;
+mod input_files;
 mod read_lengths;
+mod result_check;
 mod summary;
 mod targets;
 pub(crate) mod result_files;
@@ -27,6 +30,7 @@ use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::ledger::{OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::process_cost;
@@ -43,6 +47,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
+use input_files::InputFiles;
 use result_files::{CallOutputs, TablePaths};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
@@ -152,6 +157,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     panel_least: Option<u32>,
 
+    /// Write the results although the reference is wrong, the samples are of two people, or tumour and normal are
+    /// exchanged. The warning then stands in the VCF header, in summary.json and in the report. Without this option
+    /// genuma writes no results then, and the exit code is 1
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31, or less for reads under 52 bases]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
@@ -211,12 +222,14 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.build_job()?;
+    let input_files = InputFiles::of_job(&job)?;
     if let Some(run) = &args.plan {
-        memory_limits::check_memory_budget(&job.resources, check_inputs(&job)?)?;
+        let (reference, warnings) = check_inputs(&job, args.force)?;
+        memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, parts, sbatch, out, .. } = &args;
         return planning::write_plan(
             &job,
-            &PlanRequest { run, shards: *shards, num_partitions: *parts, sbatch: *sbatch, out },
+            &PlanRequest { run, shards: *shards, num_partitions: *parts, sbatch: *sbatch, out, warnings },
         );
     }
     let panel = job.panel.as_ref().map(PanelOfNormals::table_path);
@@ -229,7 +242,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let checked =
         folder::check_outside_work_folder(&job.store.work_folder, inputs.chain(tables).chain([args.out.as_path()]));
     checked.map_err(|e| UsageError(e.to_string()))?;
-    let reference = check_inputs(&job)?;
+    let (reference, warnings) = check_inputs(&job, args.force)?;
     memory_limits::check_memory_budget(&job.resources, reference)?;
     let folder = OutputFolder::open(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
@@ -240,7 +253,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         log_forecast(&job, reference)?;
         Ok(CallOutputs::create(&args.out, &args.table_paths())?)
     });
-    let done = outputs.and_then(|outputs| run_and_write(&job, outputs));
+    let done = outputs.and_then(|outputs| {
+        let watched = CallWatcher::start();
+        let mut finished = job.run_call(&watched)?;
+        gpu::log_device_counts(&job.resources.devices);
+        input_files.check_unchanged()?;
+        let warnings = result_check::check_result(&finished, warnings, args.force)?;
+        write_results(&job, outputs, &mut finished, warnings, &watched)
+    });
     aligned_files::log_record_counts(&job.lanes);
     // An interruption can end here too, because its handler removes files in use. The handler's message must then be
     // the last one.
@@ -261,29 +281,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Writes the results of a distributed call into the folder `out`, which is created if it is missing, and logs a
-/// summary.
+/// summary. `warnings` are those of the plan. `force`: as `--force` of a call.
 pub(crate) fn write_distributed_results(
     job: &CallJob,
     out: &Path,
     watched: &CallWatcher,
+    warnings: Vec<ResultWarning>,
+    force: bool,
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let _folder = OutputFolder::open(out)?;
     let outputs = CallOutputs::create(out, &TablePaths::default())?;
-    let outcome = outputs.write_result_files(job, &mut judge()?, watched)?;
+    let mut finished = judge()?;
+    let warnings = result_check::check_result(&finished, warnings, force)?;
+    let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_library_properties(&outcome);
     log_warnings(&outcome);
     log_result(&outcome, out, start);
     Ok(())
 }
 
-/// Runs the units in this process and writes the results.
-fn run_and_write(job: &CallJob, outputs: CallOutputs<'_>) -> anyhow::Result<CallSummary> {
-    let watched = CallWatcher::start();
-    let mut finished = job.run_call(&watched)?;
-    gpu::log_device_counts(&job.resources.devices);
-    let outcome = outputs.write_result_files(job, &mut finished, &watched)?;
+/// Writes the results of a call in one process.
+fn write_results(
+    job: &CallJob,
+    outputs: CallOutputs<'_>,
+    finished: &mut FinishedCall,
+    warnings: Vec<ResultWarning>,
+    watched: &CallWatcher,
+) -> anyhow::Result<CallSummary> {
+    let outcome = outputs.write_result_files(job, finished, warnings, watched)?;
     if !finished.traces.is_empty() {
         logging::print_result(why::format_trace_reports(&finished.traces))?;
     }
@@ -305,7 +332,11 @@ impl Args {
             reference: genome,
             ..AlignedOptions::default()
         };
-        let names = SampleNameOptions { normal: self.normal_name.as_deref(), tumour: self.tumor_name.as_deref() };
+        let names = SampleNameOptions {
+            normal: self.normal_name.as_deref(),
+            tumour: self.tumor_name.as_deref(),
+            normal_option: Some("--normal-name NAME"),
+        };
         let (samples, mut lanes) = self.tumor.samples_and_lanes(&self.normal, names, self.interleaved, &options)?;
         if self.plan.is_some() {
             if samples.has_several_tumours() {
@@ -427,8 +458,12 @@ fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
-/// Checks the inputs for errors that would otherwise show up late. Returns the number of bases of the reference.
-fn check_inputs(job: &CallJob) -> anyhow::Result<Option<u64>> {
+/// Checks the inputs for errors that would otherwise show up late. Returns the number of bases of the reference, and the
+/// warnings that stand in the results.
+///
+/// # Errors
+/// An input cannot be read; a file of aligned reads contradicts the reference, and `force` is not set.
+fn check_inputs(job: &CallJob, force: bool) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
     let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
     for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
@@ -437,12 +472,14 @@ fn check_inputs(job: &CallJob) -> anyhow::Result<Option<u64>> {
             "reads of the {name} are {length} bp long, those of the normal {normal} bp: check that these are the right files; the call goes on"
         );
     }
-    let Some(path) = &job.reference else { return Ok(None) };
+    let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read(path)?;
+    let warnings = header_check::find_contradictions(&job.lanes, &reference, path)?;
+    result_check::refuse_unless_forced(&warnings, force)?;
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }
-    Ok(Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+    Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 
 /// Logs the number of targets, and how many intervals were merged.
@@ -606,12 +643,8 @@ fn log_library_properties(outcome: &CallSummary) {
 
 /// Logs the warnings that a user must read before trusting the calls.
 fn log_warnings(outcome: &CallSummary) {
-    if let Some(share) = outcome.genotype_mismatch_rate {
-        warn!(
-            "the samples seem to come from two people: at {:.3}% of the sites covered in both, each has an allele that the other \
-             lacks, so most calls are germline differences; check for a sample swap",
-            100.0 * share
-        );
+    for warning in &outcome.warnings {
+        warn!("{}", warning.message);
     }
     for line in &outcome.ledger.lines {
         let count = line.count;

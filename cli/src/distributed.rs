@@ -8,13 +8,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use genuma_reads::Lane;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_storage::RunStore;
+use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fingerprint::Fingerprint;
+use crate::json_file::{JsonOutput, schema};
 
 /// Name of the object that holds the plan.
 pub(crate) const PLAN_OBJECT_NAME: &str = "plan.json";
+
+/// Key of the checksum in the plan.
+const CHECKSUM_KEY: &str = "checksum";
+
+/// MD5 sum, in hexadecimal digits, of a plan without its checksum: of its compact JSON text with sorted keys.
+fn compute_checksum(plan: &Value) -> String {
+    Md5::digest(plan.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Describes a distributed call to its steps.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +45,8 @@ pub(crate) struct DistributedPlan {
     pub(crate) steps: Vec<StepPlan>,
     /// The input lanes as given.
     pub(crate) lanes: Vec<Lane>,
+    /// Warnings on the input that stand in the results.
+    pub(crate) warnings: Vec<ResultWarning>,
     /// The input of the steps.
     pub(crate) call: DistributedCall,
 }
@@ -64,10 +78,26 @@ impl StepPlan {
 }
 
 impl DistributedPlan {
+    /// The text of the plan as an indented JSON object, with the checksum that [`Self::load`] verifies.
+    ///
+    /// # Errors
+    /// A path is not UTF-8.
+    pub(crate) fn to_json(&self) -> anyhow::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct ChecksummedPlan<'a> {
+            #[serde(flatten)]
+            plan: JsonOutput<&'a DistributedPlan>,
+            checksum: String,
+        }
+        let plan = JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, self);
+        let checksum = compute_checksum(&serde_json::to_value(&plan)?);
+        Ok(serde_json::to_vec_pretty(&ChecksummedPlan { plan, checksum })?)
+    }
+
     /// Loads the plan from the run store; `None` if there is none.
     ///
     /// # Errors
-    /// The object cannot be read, is no plan, or was made by another version of genuma.
+    /// The object cannot be read, is no plan, was changed, or was made by another version of genuma.
     pub(crate) fn load(run_store: &RunStore) -> anyhow::Result<Option<DistributedPlan>> {
         let Some(entry) = run_store.find(PLAN_OBJECT_NAME)? else { return Ok(None) };
         let text = entry.read(0..entry.len())?;
@@ -84,7 +114,17 @@ impl DistributedPlan {
                 version.genuma
             );
         }
-        Ok(Some(serde_json::from_slice(&text).with_context(|| format!("{entry}: is damaged; plan the call again"))?))
+        let mut value: Value =
+            serde_json::from_slice(&text).with_context(|| format!("{entry}: is damaged; plan the call again"))?;
+        let checksum = value.as_object_mut().and_then(|object| object.remove(CHECKSUM_KEY));
+        // The checksum covers all keys, so a plan with an unknown one is refused too.
+        if checksum != Some(Value::String(compute_checksum(&value))) {
+            bail!(
+                "{entry}: was changed after it was planned (its checksum is wrong): plan the call again; resources of a \
+                 task are set with options of genuma step"
+            );
+        }
+        Ok(Some(serde_json::from_value(value).with_context(|| format!("{entry}: is damaged; plan the call again"))?))
     }
 
     /// The plan of a step.

@@ -70,6 +70,10 @@ pub(crate) struct Args {
     /// Do the task again even if it is done
     #[arg(long)]
     again: bool,
+    /// For `finish`: write the results although the reference is wrong, the samples are of two people, or tumour and
+    /// normal are exchanged (see genuma call --help)
+    #[arg(long)]
+    force: bool,
     /// Folder for the results of `finish`, instead of the planned one
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -162,7 +166,7 @@ fn run_step(
         store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
         traced_variants: Vec::new(),
     };
-    write_distributed_results(&job, out, &watched, || runner.run_finish_step())?;
+    write_distributed_results(&job, out, &watched, plan.warnings.clone(), args.force, || runner.run_finish_step())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 

@@ -16,6 +16,7 @@ use genuma_work::cost::process_cost;
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{info, warn};
 
+use crate::call::sample_options::usage_or_read_error;
 use crate::errors::UsageError;
 use crate::progress::UnitProgress;
 use crate::{aligned_files, command_line, json_file, logging, size_format};
@@ -240,7 +241,7 @@ impl Args {
     }
 
     /// Opens the lanes of one sample.
-    fn open_lanes(&self, number: u8, files: &[PathBuf]) -> Result<Vec<Lane>, UsageError> {
+    fn open_lanes(&self, number: u8, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let layout = match (self.single, self.interleaved) {
             (true, _) => MateLayout::Single,
             (_, true) => MateLayout::Interleaved,
@@ -248,7 +249,7 @@ impl Args {
         };
         let genome = CramReference::new(Some(self.reference.clone()));
         let options = AlignedOptions { pair_mates: !self.single, reference: genome, ..AlignedOptions::default() };
-        Lane::from_files(number, files, layout, &options).map_err(|e| UsageError(e.to_string()))
+        Lane::from_files(number, files, layout, &options).map_err(usage_or_read_error)
     }
 }
 

@@ -162,7 +162,9 @@ fn another_species_ends_with_a_warning() {
 fn two_people_are_told() {
     let strangers = simulate("swapped", "9", &[&["--library", "wgs", "--foreign-normal", "1"], &NONE]);
     let out = scratch("swapped-calls");
-    let ended = run(strangers.call(&out)).assert_success();
+    let ended = run(strangers.call(&out));
+    assert!(ended.code == Some(1) && ended.stderr.contains("two people"), "{}", ended.stderr);
+    let ended = run(strangers.call_with(&out, &["--force", "--resume"])).assert_success();
     assert!(ended.stderr.contains("two people"), "{}", ended.stderr);
     assert!(json(&out.join("summary.json"))["genotype_mismatch_rate"].as_f64().is_some_and(|share| share > 0.0));
     // A tenth of another person's reads in the normal is contamination, and not reported as foreign sequence.

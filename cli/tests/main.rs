@@ -18,6 +18,7 @@ mod count;
 mod dirt;
 mod docs;
 mod gpu;
+mod guard;
 mod help;
 mod index_faults;
 mod layering;

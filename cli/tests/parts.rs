@@ -311,6 +311,64 @@ fn what_does_not_fit_is_told_in_a_line() {
 }
 
 #[test]
+fn a_plan_that_was_changed_is_refused() {
+    let run = Run::plan(cut(), "changed-plan", 2, 2);
+    let plan = Path::new(&run.place).join("plan.json");
+    let good = fs::read_to_string(&plan).expect("a plan");
+    let with = |text: &str| {
+        fs::write(&plan, text).expect("a plan");
+        refused(run.step("count", 1), 1)
+    };
+    for (from, to) in [
+        ("\"reference\": \"", "\"referense\": \""),
+        ("\"slice\": {", "\"slise\": {"),
+        ("\"call\": {", "\"more\": 1, \"call\": {"),
+        ("\"k\": 31", "\"k\": 30"),
+        ("\"checksum\": \"", "\"checksum\": \"0"),
+    ] {
+        assert!(good.contains(from), "{from}: {good}");
+        let said = with(&good.replacen(from, to, 1));
+        assert!(said.contains("plan.json: was changed after it was planned"), "{from}: {said}");
+    }
+    // Without bins.
+    let (before, number) = good.split_once("\"bins_per_partition\": ").expect("a grid");
+    let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    assert!(with(&format!("{before}\"bins_per_partition\": 0{rest}")).contains("was changed after it was planned"));
+    // A changed character anywhere is noticed, unless the plan says the same.
+    for at in (0..good.len()).step_by(good.len() / 60) {
+        let old = good.as_bytes()[at];
+        if old.is_ascii_whitespace() {
+            continue;
+        }
+        let mut bytes = good.clone().into_bytes();
+        bytes[at] = if old == b'1' { b'2' } else { b'1' };
+        let said = with(std::str::from_utf8(&bytes).expect("ASCII"));
+        assert!(said.contains("plan.json"), "{at}: {said}");
+    }
+    fs::write(&plan, good).expect("a plan");
+    run.all("scatter");
+}
+
+#[test]
+fn of_two_calls_planned_at_once_into_one_place_one_is_refused() {
+    let folder = scratch("two-plans");
+    for attempt in 0..4 {
+        let place = folder.join(format!("run-{attempt}"));
+        let plan = |k: &str| {
+            let mut command = genuma();
+            let place = place.to_str().expect("UTF-8");
+            command.args(cut().call_with(&folder.join("out"), &["--plan", place, "--shards", "1", "-k", k]));
+            command.stderr(Stdio::piped()).spawn().expect("genuma starts")
+        };
+        let both = [plan("31"), plan("25")].map(|child| child.wait_with_output().expect("genuma"));
+        let codes: Vec<Option<i32>> = both.iter().map(|ended| ended.status.code()).collect();
+        let said: String = both.iter().map(|ended| String::from_utf8_lossy(&ended.stderr).into_owned()).collect();
+        assert!(codes.contains(&Some(0)) && codes.contains(&Some(1)), "{codes:?} {said}");
+        assert!(said.contains("at the same time") || said.contains("the plan of another call"), "{said}");
+    }
+}
+
+#[test]
 fn objects_may_be_in_a_bucket_of_a_network_that_fails_now_and_then() {
     let server = match server::server() {
         Ok(server) => server,

@@ -218,6 +218,11 @@ pub(crate) fn is_range_not_satisfiable(error: &object_store::Error) -> bool {
     find_cause::<ErrorResponse>(error).is_some_and(|answer| answer.status == 416)
 }
 
+/// Whether the service does not know the request (HTTP status 501).
+pub(crate) fn is_not_implemented(error: &object_store::Error) -> bool {
+    find_cause::<ErrorResponse>(error).is_some_and(|answer| answer.status == 501)
+}
+
 /// Whether the failed request was for credentials from the metadata service of a cloud machine.
 fn is_metadata_service_error(error: &object_store::Error) -> bool {
     error_chain(error)

@@ -12,10 +12,12 @@ use futures_util::StreamExt;
 use genuma_work::parallel::try_map_in_order;
 use object_store::multipart::PartId;
 use object_store::path::Path as Key;
-use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
+use object_store::{
+    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+};
 use tokio::time::timeout;
 
-use crate::bucket_client::{BucketClient, classify_error, error_message, is_range_not_satisfiable};
+use crate::bucket_client::{BucketClient, classify_error, error_message, is_not_implemented, is_range_not_satisfiable};
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
 use crate::network_thread::NetworkThread;
@@ -73,8 +75,9 @@ impl BucketStore {
     }
 
     /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
+    /// Other users may not read the temporary object: the scratch folder may be that of all users.
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
-        TempObject::create(&self.scratch, name)
+        TempObject::create_private(&self.scratch, name)
     }
 
     /// See [`RunStore::publish`](crate::RunStore::publish).
@@ -84,6 +87,15 @@ impl BucketStore {
         let len = file.metadata().map_err(read_error())?.len();
         let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
         if len <= self.options.part_bytes { upload.upload_single(len) } else { upload.upload_multipart(len) }
+    }
+
+    /// Publishes a file unless there is an object of that name; for objects of one request.
+    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+        let read_error = || Error::io_error("read", temp_object.path());
+        let file = File::open(temp_object.path()).map_err(read_error())?;
+        let len = file.metadata().map_err(read_error())?.len();
+        let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
+        upload.upload_new(len)
     }
 
     /// See [`RunStore::find`](crate::RunStore::find).
@@ -315,6 +327,27 @@ impl Upload<'_> {
             self.bucket.block_on(put).map(drop).map_err(|e| self.classify(&e))
         })
         .map_err(|e| self.bucket.missing_bucket_error(e))
+    }
+
+    /// Uploads an object in one request, unless there is one of its name; returns whether it did. A service that knows no
+    /// conditional requests gets an ordinary one.
+    fn upload_new(&self, len: u64) -> Result<bool, Error> {
+        let payload = PutPayload::from(self.read_bytes(0..len)?);
+        let created = self.retry(|| {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            let put = self.bucket.client.store.put_opts(&self.key, payload.clone(), options);
+            match self.bucket.block_on(put) {
+                Ok(_) => Ok(Some(true)),
+                Err(object_store::Error::AlreadyExists { .. }) => Ok(Some(false)),
+                Err(object_store::Error::NotImplemented { .. }) => Ok(None),
+                Err(e) if is_not_implemented(&e) => Ok(None),
+                Err(e) => Err(self.classify(&e)),
+            }
+        });
+        match created.map_err(|e| self.bucket.missing_bucket_error(e))? {
+            Some(created) => Ok(created),
+            None => self.upload_single(len).map(|()| true),
+        }
     }
 
     fn upload_multipart(&self, len: u64) -> Result<(), Error> {

@@ -45,6 +45,10 @@ impl FolderStore {
         temp_object.publish_as(&self.0.join(name))
     }
 
+    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+        temp_object.publish_as_new(&self.0.join(name))
+    }
+
     /// See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);

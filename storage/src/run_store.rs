@@ -84,6 +84,19 @@ impl RunStore {
         }
     }
 
+    /// Publishes a completely written file as the object `name`, unless there is an object of that name. Returns whether
+    /// it was published. Of several processes that publish the same name at once, one succeeds.
+    ///
+    /// # Errors
+    /// The errors of [`RunStore::publish`].
+    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+        let name = check_object_name(name)?;
+        match &self.0 {
+            Backend::Folder(folder) => folder.publish_new(temp_object, name),
+            Backend::Bucket(bucket) => bucket.publish_new(temp_object, name),
+        }
+    }
+
     /// Finds the object `name` as it is now; `None` if it does not exist.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use genuma_work::publish::PartialFile;
@@ -36,6 +37,14 @@ impl TempObject {
         Ok(TempObject { partial, path, hidden_path: hidden })
     }
 
+    /// [`Self::create`] with permissions for this user only.
+    pub(crate) fn create_private(folder: &Path, name: &str) -> Result<TempObject, Error> {
+        let temp = TempObject::create(folder, name)?;
+        fs::set_permissions(&temp.path, fs::Permissions::from_mode(0o600))
+            .map_err(Error::io_error("write", &temp.path))?;
+        Ok(temp)
+    }
+
     /// Path of the file to write. The file exists, is empty, and may be replaced.
     pub fn path(&self) -> &Path {
         &self.path
@@ -43,12 +52,31 @@ impl TempObject {
 
     /// Writes the file to the disk (fsync) and renames it to `target`, replacing an existing file.
     pub(crate) fn publish_as(self, target: &Path) -> Result<(), Error> {
+        self.publish_by(target, |hidden| fs::rename(hidden, target))
+    }
+
+    /// [`Self::publish_as`] unless there is a file at `target`; returns whether it was published. A link with a second
+    /// name is made and the first name removed: unlike a rename, a link replaces nothing, on network file systems too.
+    pub(crate) fn publish_as_new(self, target: &Path) -> Result<bool, Error> {
+        let mut is_new = true;
+        self.publish_by(target, |hidden| {
+            match fs::hard_link(hidden, target) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => is_new = false,
+                linked => linked?,
+            }
+            fs::remove_file(hidden)
+        })?;
+        Ok(is_new)
+    }
+
+    /// Writes the file to the disk, and gives it its name with `give_name`, which takes the hidden path.
+    fn publish_by(self, target: &Path, give_name: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
         let refused = || Error::io_error("write", target);
         // Another program may have replaced the file, so open it again.
         File::open(&self.path).and_then(|file| file.sync_all()).map_err(refused())?;
         let _undivided = enter_critical_section();
         self.partial.publish()?;
-        if let Err(source) = fs::rename(&self.hidden_path, target) {
+        if let Err(source) = give_name(&self.hidden_path) {
             // If this removal fails too, the first error is the one to report.
             let _ = fs::remove_file(&self.hidden_path);
             return Err(refused()(source));

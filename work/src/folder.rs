@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the lock file. A folder that contains this file is a work folder of genuma; the file is locked while a run
@@ -53,14 +54,14 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Creates or opens the work folder and locks it. With `resume`, results of finished units stay; otherwise all
+    /// Creates or opens the work folder and locks it. Other users may not read a folder that it creates. With `resume`, results of finished units stay; otherwise all
     /// files of earlier runs are removed.
     ///
     /// # Errors
     /// Another run holds the lock, the folder contains foreign files, or a system call failed.
     pub fn open(path: &Path, resume: bool) -> Result<Self, Error> {
         let io_error = |source| Error::Io { path: path.to_path_buf(), source };
-        fs::create_dir_all(path).map_err(io_error)?;
+        create_private_folder(path).map_err(io_error)?;
         let marker = path.join(LOCK_FILE);
         if !marker.exists() && fs::read_dir(path).map_err(io_error)?.next().is_some() {
             return Err(Error::ForeignFiles { path: path.to_path_buf() });
@@ -173,6 +174,22 @@ fn is_genuma_file(name: &str) -> bool {
         || name.ends_with(".bins")
         || name.starts_with("reference.")
         || (name.starts_with('.') && name.ends_with(".partial"))
+}
+
+/// Creates a folder, and those of its parents that are missing. Other users may not read a new folder, because the files
+/// in it have reads of patients.
+fn create_private_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        // Another process was faster.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        created => created,
+    }
 }
 
 /// Removes all files of genuma, then the lock file, then the folder. The lock file goes last: if removal is

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,6 +12,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
+
+/// Permissions of spill files: they have reads of patients, so only the user may read them.
+const PRIVATE_FILE_MODE: u32 = 0o600;
 
 /// An error with a spill file.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +150,7 @@ impl SpillFile {
         SpillFile { max_bytes, ..self }
     }
 
-    /// Creates a spill file at `path`, replacing an existing file.
+    /// Creates a spill file at `path`, replacing the content of an existing file. Other users may not read a new file.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -155,7 +158,7 @@ impl SpillFile {
         SpillFile::open_with_options(
             contents,
             path,
-            File::options().read(true).write(true).create(true).truncate(true),
+            File::options().read(true).write(true).create(true).truncate(true).mode(PRIVATE_FILE_MODE),
             "write",
         )
     }

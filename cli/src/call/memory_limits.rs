@@ -9,6 +9,9 @@ use crate::errors::UsageError;
 use crate::forecast::model;
 use crate::size_format;
 
+/// Budgets below this were meant in a larger unit than bytes. Chosen: no machine has so little memory.
+const MIN_BUDGET_WITH_UNIT_BYTES: u64 = 1 << 16;
+
 /// Returns an error if the memory budget is too small for the number of threads, or for a reference of this many
 /// bases.
 pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> Result<(), UsageError> {
@@ -19,6 +22,11 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
         return Ok(());
     }
     let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory));
+    if memory < MIN_BUDGET_WITH_UNIT_BYTES {
+        return Err(UsageError(format!(
+            "{memory} bytes of memory is too little, {need} are needed: write a unit after the number, such as 8G"
+        )));
+    }
     Err(UsageError(match reference {
         Some(_) if memory >= threads_need => {
             format!("{have} of memory is too little for the reference, which needs {need}: raise --memory")
@@ -119,6 +127,7 @@ mod tests {
         };
         assert!(message(100 << 20, None).contains("100 MiB of memory is too little: 2 threads need 128 MiB or more"));
         assert_eq!(message(128 << 20, None), "");
+        assert!(message(8, None).contains("8 bytes of memory is too little, 128 MiB are needed: write a unit"));
         assert_eq!(message(256 << 20, Some(100_000_000)), "");
         assert!(message(200 << 20, Some(100_000_000)).contains("for the reference, which needs 224 MiB: raise"));
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, FileSet};
 use genuma_work::{ProgressCounters, ProgressListener};
@@ -86,7 +87,7 @@ impl<'a> CallOutputs<'a> {
         Ok(CallOutputs { folder, page, maf, bedpe })
     }
 
-    /// Writes all files of a finished call.
+    /// Writes all files of a finished call. The warnings stand in the VCF header, in the summary and in the report.
     ///
     /// # Errors
     /// A file cannot be written. No file appears in that case.
@@ -94,6 +95,7 @@ impl<'a> CallOutputs<'a> {
         self,
         job: &CallJob,
         finished: &mut FinishedCall,
+        warnings: Vec<ResultWarning>,
         watched: &CallWatcher,
     ) -> anyhow::Result<CallSummary> {
         let CallOutputs { folder, mut page, maf, bedpe } = self;
@@ -127,7 +129,8 @@ impl<'a> CallOutputs<'a> {
         let genome = &finished.genome;
         let command = header_command_line(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
-        let header = vcf::format_vcf_header(genome, &finished.samples, &command, job.screen.is_some());
+        let mut header = vcf::format_vcf_header(genome, &finished.samples, &command, job.screen.is_some());
+        vcf::add_warning_lines(&mut header, &warnings);
         let mut screened_calls = Vec::new();
         if let Some(path) = &job.screen {
             screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
@@ -155,6 +158,7 @@ impl<'a> CallOutputs<'a> {
             &mut set,
         )?;
         let outcome = summary::build_summary(job, finished, &records, screened_calls, watched.timeline())?;
+        let outcome = CallSummary { warnings, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
             &JsonOutput::new(schema::SUMMARY_SCHEMA, summarize(&outcome)),

@@ -1,12 +1,15 @@
 //! The option `--tumor`: each occurrence is one tumour sample.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{AlignedOptions, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::{
+    AlignedOptions, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes,
+};
 use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
@@ -42,26 +45,92 @@ pub(crate) struct SampleNameOptions<'a> {
     pub(crate) normal: Option<&'a str>,
     /// Name of the only tumour.
     pub(crate) tumour: Option<&'a str>,
+    /// Option that names the normal, if the command has one.
+    pub(crate) normal_option: Option<&'a str>,
 }
 
-/// The sample name (SM) of the read groups in a sample's BAM and CRAM files, if all have the same one.
-fn read_group_sample(lanes: &[Lane], sample: u8) -> Option<String> {
-    let mut names = BTreeSet::new();
+/// The sample name (SM) of the read groups in a sample's BAM and CRAM files; `None` if a file has no read groups with a
+/// sample name. `option` names the sample on the command line, if the command needs the name; a sample that has a name there
+/// (`is_named`) may consist of files with different sample names.
+///
+/// # Errors
+/// A header cannot be read; a file has reads of several samples; the files have different sample names, or a name that is
+/// not allowed, and the command line names no sample.
+fn read_group_sample(
+    lanes: &[Lane],
+    sample: u8,
+    is_named: bool,
+    option: Option<&str>,
+) -> anyhow::Result<Option<String>> {
+    let mut names: BTreeMap<String, &Path> = BTreeMap::new();
+    let mut is_complete = true;
     for lane in lanes.iter().filter(|lane| lane.sample == sample) {
-        match &lane.files {
-            // A header that cannot be read is reported later, when the files are checked.
-            LaneFiles::Aligned(aligned) => names.append(&mut aligned.sample_names().unwrap_or_default()),
-            _ => return None,
+        let LaneFiles::Aligned(aligned) = &lane.files else {
+            is_complete = false;
+            continue;
+        };
+        let mut own = aligned.read_header()?.sample_names;
+        own.remove("");
+        if own.len() > 1 {
+            bail!(
+                "{path}: has reads of several samples ({}), but a file is taken as one sample: divide it by read group with \
+                 `samtools split {path}`, and give each sample its own files; or, if all are one sample, give their read \
+                 groups the same SM with `samtools reheader`",
+                own.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", "),
+                path = aligned.path.display(),
+            );
         }
+        is_complete &= !own.is_empty();
+        names.extend(own.into_iter().map(|name| (name, aligned.path.as_path())));
     }
-    names.pop_first().filter(|name| names.is_empty() && !name.is_empty())
+    if is_named {
+        return Ok(None);
+    }
+    if let (Some((first, path)), Some((last, other))) = (names.first_key_value(), names.last_key_value())
+        && first != last
+    {
+        let Some(option) = option else { return Ok(None) };
+        bail!(
+            "{} is of the sample {}, {} of the sample {}, but both are given as one sample: give them as different samples, \
+             or, if they are one sample, name it with {option}",
+            path.display(),
+            first.escape_debug(),
+            other.display(),
+            last.escape_debug()
+        );
+    }
+    let Some((name, path)) = names.pop_first() else { return Ok(None) };
+    if let Err(rule) = parse_sample_name(&name) {
+        let Some(option) = option else { return Ok(None) };
+        let shown: String = name.chars().take(MAX_SHOWN_NAME_CHARS).collect();
+        bail!(
+            "{}: the sample name \"{}\" of its read groups (SM) cannot be used: {rule}; name the sample with {option}",
+            path.display(),
+            shown.escape_debug()
+        );
+    }
+    Ok(is_complete.then_some(name))
 }
+
+/// Maximum number of characters of a sample name that a message shows.
+const MAX_SHOWN_NAME_CHARS: usize = 80;
 
 /// Chooses the name of each sample: the given name, else the SM tag of its read groups, else a default. If two
 /// samples have the same SM tag, no SM tag is used.
-fn choose_sample_names(lanes: &[Lane], given: SampleNameOptions<'_>, tumours: &[TumourFiles]) -> SampleNames {
-    let mut from_read_groups: Vec<Option<String>> =
-        (0..).take(1 + tumours.len()).map(|sample| read_group_sample(lanes, sample)).collect();
+///
+/// # Errors
+/// The errors of [`read_group_sample`].
+fn choose_sample_names(
+    lanes: &[Lane],
+    given: SampleNameOptions<'_>,
+    tumours: &[TumourFiles],
+) -> anyhow::Result<SampleNames> {
+    let mut from_read_groups =
+        vec![read_group_sample(lanes, NORMAL_SAMPLE, given.normal.is_some(), given.normal_option)?];
+    for (sample, tumour) in (TUMOUR_SAMPLE..).zip(tumours) {
+        let is_named = given.tumour.is_some() || tumour.name.is_some();
+        from_read_groups.push(read_group_sample(lanes, sample, is_named, Some("--tumor NAME=FILE"))?);
+    }
     let mut seen = BTreeSet::new();
     if let Some(twice) = from_read_groups.iter().flatten().find(|name| !seen.insert(*name)) {
         warn!(
@@ -75,17 +144,31 @@ fn choose_sample_names(lanes: &[Lane], given: SampleNameOptions<'_>, tumours: &[
         given.or_else(|| tumour.name.clone()).or_else(|| from_read_groups[1 + i].clone())
     };
     let normal = given.normal.map(str::to_owned).or_else(|| from_read_groups[0].clone());
-    SampleNames::from_names(normal, tumours.iter().enumerate().map(own))
+    Ok(SampleNames::from_names(normal, tumours.iter().enumerate().map(own)))
 }
+
+/// Maximum length of a sample name. Chosen: file systems allow as much in a file name.
+const MAX_SAMPLE_NAME_CHARS: usize = 255;
 
 /// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow.
 ///
 /// # Errors
-/// The name is empty or has other characters.
+/// The name is empty, too long, or has other characters.
 pub(crate) fn parse_sample_name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let fit = !text.is_empty() && text.chars().all(letters);
+    if text.len() > MAX_SAMPLE_NAME_CHARS {
+        return Err(format!("use at most {MAX_SAMPLE_NAME_CHARS} characters"));
+    }
     if fit { Ok(text.to_owned()) } else { Err("use letters, digits, '.', '_' and '-' only".to_owned()) }
+}
+
+/// An error of the list of files is an error of the command line, unless a file cannot be read.
+pub(crate) fn usage_or_read_error(error: Error) -> anyhow::Error {
+    match error {
+        Error::Read { .. } => error.into(),
+        _ => UsageError(error.to_string()).into(),
+    }
 }
 
 impl TumourFiles {
@@ -105,14 +188,15 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// same name are merged into one sample.
     ///
     /// # Errors
-    /// There are too many tumours, two samples have the same name, or the number of files is odd.
+    /// There are too many tumours, two samples have the same name, or the number of files is odd ([`UsageError`]); a file
+    /// cannot be read, or is not of one sample.
     pub(crate) fn samples_and_lanes(
         &self,
         normal: &[PathBuf],
         names_given: SampleNameOptions<'_>,
         interleaved: bool,
         options: &AlignedOptions,
-    ) -> Result<(SampleNames, Vec<Lane>), UsageError> {
+    ) -> anyhow::Result<(SampleNames, Vec<Lane>)> {
         let mut tumours: Vec<TumourFiles> = Vec::new();
         for tumour in &self.0 {
             match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {
@@ -121,27 +205,32 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             }
         }
         if names_given.tumour.is_some() && (tumours.len() > 1 || tumours.iter().any(|one| one.name.is_some())) {
-            return Err(UsageError("--tumor-name: only for a single tumour without NAME=; name several tumours with NAME= before the first file of each".to_owned()));
+            return Err(UsageError("--tumor-name: only for a single tumour without NAME=; name several tumours with NAME= before the first file of each".to_owned()).into());
         }
         if tumours.len() >= MAX_SAMPLES {
             let (given, most) = (tumours.len(), MAX_SAMPLES - 1);
             return Err(UsageError(format!(
                 "{given} tumours: at most {most} can be called together; give all lanes of one tumour after one --tumor"
-            )));
+            ))
+            .into());
         }
         let layout = if interleaved { MateLayout::Interleaved } else { MateLayout::Pairs };
-        let open =
-            |sample, files| Lane::from_files(sample, files, layout, options).map_err(|e| UsageError(e.to_string()));
+        let open = |sample, files| Lane::from_files(sample, files, layout, options).map_err(usage_or_read_error);
         let mut lanes = open(NORMAL_SAMPLE, normal)?;
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
             lanes.extend(open(sample, &tumour.files)?);
         }
-        let samples = choose_sample_names(&lanes, names_given, &tumours);
+        for lane in remove_empty_lanes(&mut lanes)? {
+            let paths: Vec<String> = lane.paths().map(|path| path.display().to_string()).collect();
+            warn!("{}: no reads in this lane, so it is left out: check that it should be empty", paths.join(", "));
+        }
+        let samples = choose_sample_names(&lanes, names_given, &tumours)?;
         for (i, name) in samples.names().iter().enumerate() {
             if samples.names()[..i].contains(name) {
                 return Err(UsageError(format!(
                     "two samples have the name {name}: rename one of them (NAME= after --tumor, --tumor-name, or --normal-name)"
-                )));
+                ))
+                .into());
             }
         }
         Ok((samples, lanes))

@@ -61,6 +61,7 @@ pub(crate) fn build_summary(
         ledger: finished.ledger.clone(),
         errors: finished.errors.estimated_rates.clone(),
         genotype_mismatch_rate: finished.genotype_mismatch_share,
+        warnings: Vec::new(),
         admixture: finished.admixture,
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
         calls,

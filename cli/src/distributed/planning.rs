@@ -12,6 +12,7 @@ use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, count_known_bases};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_storage::RunStore;
 use tracing::{info, warn};
@@ -20,7 +21,6 @@ use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::steps::StepForecast;
-use crate::json_file::{JsonOutput, schema};
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::size_format;
 
@@ -36,6 +36,8 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) sbatch: bool,
     /// Folder of the results.
     pub(crate) out: &'a Path,
+    /// Warnings on the input.
+    pub(crate) warnings: Vec<ResultWarning>,
 }
 
 /// Default number of bases of a shard: a human pair at 30x has 8 shards. Chosen.
@@ -92,9 +94,8 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         fingerprint: job.store.fingerprint.clone() + &lines,
     };
     run_store.create_folder()?;
-    if let Some(existing) = DistributedPlan::load(&run_store)?
-        && existing.call.fingerprint != call.fingerprint
-    {
+    let existing = DistributedPlan::load(&run_store)?;
+    if existing.as_ref().is_some_and(|existing| existing.call.fingerprint != call.fingerprint) {
         bail!("{run_store}: contains the plan of another call; give another location, or remove that plan");
     }
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
@@ -113,13 +114,11 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         parts: grid.num_partitions,
         steps: needs.iter().map(|need| plan_step(need, &call, job.resources.threads)).collect(),
         lanes: job.lanes.clone(),
+        warnings: request.warnings.clone(),
         call,
     };
-    publish_object(
-        &run_store,
-        PLAN_OBJECT_NAME,
-        &serde_json::to_vec_pretty(&JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, &plan))?,
-    )?;
+    let replaces_plan = existing.is_some();
+    publish_plan(&run_store, &plan.to_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
         let script = Path::new(&plan.run).join(sbatch::SCRIPT_OBJECT_NAME);
@@ -155,6 +154,24 @@ fn with_canonical_known(known: &KnownVariants) -> anyhow::Result<KnownVariants> 
 /// The option with the absolute path of the targets.
 fn with_canonical_targets(option: &TargetsOption) -> anyhow::Result<TargetsOption> {
     Ok(TargetsOption { path: canonical_path(&option.path)?, ..option.clone() })
+}
+
+/// Publishes the plan. It replaces a plan of the same call, but none that another process made meanwhile.
+fn publish_plan(run_store: &RunStore, text: &[u8], replaces_plan: bool) -> anyhow::Result<()> {
+    if replaces_plan {
+        return publish_object(run_store, PLAN_OBJECT_NAME, text);
+    }
+    let draft = run_store.create_temp_object(PLAN_OBJECT_NAME)?;
+    fs::write(draft.path(), text).with_context(|| format!("{run_store}/{PLAN_OBJECT_NAME}"))?;
+    if run_store.publish_new(draft, PLAN_OBJECT_NAME)? {
+        return Ok(());
+    }
+    // It may be this plan, if the answer to the first request for it was lost.
+    let existing = run_store.find(PLAN_OBJECT_NAME)?;
+    match existing.map(|plan| plan.read(0..plan.len())).transpose()? {
+        Some(bytes) if bytes == text => Ok(()),
+        _ => bail!("{run_store}: another process planned a call there at the same time; give another location"),
+    }
 }
 
 fn publish_object(run_store: &RunStore, name: &str, text: &[u8]) -> anyhow::Result<()> {

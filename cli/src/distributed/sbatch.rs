@@ -118,6 +118,7 @@ mod tests {
             parts: 2,
             steps: steps.collect(),
             lanes: Vec::new(),
+            warnings: Vec::new(),
             call,
         };
         let text = render_sbatch_script(&plan, Path::new("/opt/genuma/bin/genuma"));

@@ -17,6 +17,8 @@ mod eof_marker;
 
 mod cram_reference;
 
+mod header;
+
 mod record_buffer;
 
 mod bam;
@@ -39,6 +41,7 @@ mod readers;
 
 pub use cram_reference::CramReference;
 pub use file::{AlignedInput, AlignedOptions};
+pub use header::{AlignedHeader, HeaderSequence};
 pub(crate) use pairing::Template;
 pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};
 pub use record_counts::RecordCounts;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{Error, FileFault};
 use crate::fastq::{FastqOptions, FastqReader};
 use crate::file_span::FileSpan;
-use crate::lane::{Lane, LaneFiles};
+use crate::lane::{Lane, LaneFiles, num_samples};
 use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
 use genuma_work::ProgressCounters;
@@ -64,6 +64,45 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     }
     check_no_duplicates(files)?;
     regular.into_iter().try_for_each(check_first_batch)
+}
+
+/// Removes the lanes of FASTQ files without a record, as long as their sample has another lane, and returns them: a lane
+/// may have got no read of the sample. A lane with one empty file of two stays, and fails when it is checked.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn remove_empty_lanes(lanes: &mut Vec<Lane>) -> Result<Vec<Lane>, Error> {
+    let mut empty = Vec::new();
+    for sample in 0..num_samples(lanes) {
+        let own: Vec<bool> = lanes
+            .iter()
+            .map(|lane| Ok(usize::from(lane.sample) == sample && is_empty_lane(lane)?))
+            .collect::<Result<_, Error>>()?;
+        let has_reads = lanes.iter().zip(&own).any(|(lane, is_empty)| usize::from(lane.sample) == sample && !is_empty);
+        if has_reads {
+            let (removed, kept) =
+                std::mem::take(lanes).into_iter().zip(own).partition::<Vec<_>, _>(|(_, empty)| *empty);
+            *lanes = kept.into_iter().map(|(lane, _)| lane).collect();
+            empty.extend(removed.into_iter().map(|(lane, _)| lane));
+        }
+    }
+    Ok(empty)
+}
+
+/// Whether all files of a lane are regular FASTQ files without content. A missing or damaged file is not empty; the check
+/// of the lane reports it.
+fn is_empty_lane(lane: &Lane) -> Result<bool, Error> {
+    if matches!(lane.files, LaneFiles::Aligned(_)) || lane.slice.is_some() || lane.has_pipe() {
+        return Ok(false);
+    }
+    let progress = ProgressCounters::default();
+    for path in lane.paths() {
+        match FastqReader::open(path, &progress, &FastqOptions::for_pairs(None)) {
+            Err(Error::File { fault: FileFault::Empty, .. }) => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the path is a regular file, which can be read again, and not a pipe.

@@ -8,7 +8,7 @@ use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
 use crate::error::{ByteForDisplay, Error, FileFault, LineFault, NameFault};
-use crate::fastq::is_iupac;
+use crate::fastq::{detect_no_sequences, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
 /// Bytes per read call.
@@ -122,12 +122,18 @@ pub fn read_fasta(path: &Path, each: impl FnMut(FastaEvent<'_>)) -> Result<(), E
         Parser { path, line_number: 1, headers: Vec::new(), names: HashMap::new(), has_bases: false, on_event: each };
     // `chunk[..kept]` is the start of a line whose end has not been read yet.
     let (mut chunk, mut kept) = (vec![0; CHUNK_BYTES], 0);
+    let mut is_start = true;
     loop {
         if kept == chunk.len() {
             chunk.resize(2 * kept, 0);
         }
         let n = inflate.fill_buffer(&mut chunk[kept..]).map_err(|damage| parser.decompression_error(damage))?;
         let filled = kept + n;
+        if std::mem::take(&mut is_start)
+            && let Some((found, remedy)) = detect_no_sequences(&chunk[..filled])
+        {
+            return Err(Error::in_file(path, FileFault::Format { found, wanted: "FASTA", remedy }));
+        }
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
             parser.line(&chunk[start..end])?;

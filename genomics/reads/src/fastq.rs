@@ -232,11 +232,38 @@ fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'V', b'S', b'E', b'Q', ..] => Some(("VBQ", BINSEQ_REMEDY)),
         [b'B', b'S', b'E', b'Q', ..] => Some(("BQ", BINSEQ_REMEDY)),
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
-        [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
-            Some(("a SAM file", "convert it to FASTQ with samtools fastq"))
-        }
-        _ => None,
+        [b'@', b'H', b'D', b'\t', ..]
+        | [b'@', b'S', b'Q', b'\t', ..]
+        | [b'@', b'R', b'G', b'\t', ..]
+        | [b'@', b'P', b'G', b'\t', ..] => Some(("a SAM file", "convert it to FASTQ with samtools fastq")),
+        _ => detect_no_sequences(head),
     }
+}
+
+/// First bytes of files without sequences, or packed in a way that is not supported, with their names and advice.
+const OTHER_FORMATS: [(&[u8], &str, &str); 10] = [
+    (b"BAI\x01", "an index of BAM (.bai)", "give the BAM file"),
+    (b"CSI\x01", "an index (.csi)", "give the file that it belongs to"),
+    (b"TBI\x01", "an index (.tbi)", "give the file that it belongs to"),
+    (b"NCBI.sra", "an SRA archive", "convert it with fasterq-dump"),
+    (b"version https://git-lfs", "a pointer of git-lfs", "get the file itself with git lfs pull"),
+    (b"<!DOCTYPE", "an HTML page", "the download failed: download the file again"),
+    (b"<!doctype", "an HTML page", "the download failed: download the file again"),
+    (b"<html", "an HTML page", "the download failed: download the file again"),
+    (b"<?xml", "an XML document", "the download failed: download the file again"),
+    (b"\x1f\x8b", "compressed with gzip twice", "decompress it once with gzip -d"),
+];
+/// Position and text of the mark of a tar archive.
+const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
+
+/// Recognises files without sequences, and unsupported compression, from the first decompressed bytes. Returns what the
+/// file is, and advice.
+pub(crate) fn detect_no_sequences(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if head.get(TAR_MARK.0..).is_some_and(|rest| rest.starts_with(TAR_MARK.1)) {
+        return Some(("a tar archive", "unpack it with tar -x, and give the files in it"));
+    }
+    let format = OTHER_FORMATS.iter().find(|(mark, _, _)| head.starts_with(mark));
+    format.map(|&(_, found, remedy)| (found, remedy))
 }
 
 #[cfg(test)]

@@ -75,7 +75,8 @@ impl Lane {
     /// lane; `layout` says how the others belong together.
     ///
     /// # Errors
-    /// The list is empty, or the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`].
+    /// The list is empty, the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`], or a
+    /// file cannot be read.
     pub fn from_files(
         sample: u8,
         files: &[PathBuf],
@@ -88,16 +89,14 @@ impl Lane {
         let mut lanes = Vec::new();
         let mut files = files.iter();
         while let Some(file) = files.next() {
-            let lane_files = if AlignedInput::is_aligned_file(file) {
+            let lane_files = if AlignedInput::detect(file)? {
                 LaneFiles::Aligned(AlignedInput::new(file, options.clone()))
             } else {
                 match layout {
                     MateLayout::Interleaved => LaneFiles::Interleaved(file.clone()),
                     MateLayout::Single => LaneFiles::Single(file.clone()),
                     MateLayout::Pairs => match files.next() {
-                        Some(mates) if !AlignedInput::is_aligned_file(mates) => {
-                            LaneFiles::Pair(file.clone(), mates.clone())
-                        }
+                        Some(mates) if !AlignedInput::detect(mates)? => LaneFiles::Pair(file.clone(), mates.clone()),
                         _ => return Err(Error::MissingMateFile { path: file.clone() }),
                     },
                 }

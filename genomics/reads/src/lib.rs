@@ -50,8 +50,8 @@ mod error;
 
 pub use genuma_work::ProgressCounters;
 
-pub use aligned::{AlignedInput, AlignedOptions, CramReference, RecordCounts};
-pub use check::{check_lanes, check_lanes_for_one_pass};
+pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence, RecordCounts};
+pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
 pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};

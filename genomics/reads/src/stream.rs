@@ -524,8 +524,8 @@ impl<'a> BatchWriter<'a> {
 
     fn push_mates(&mut self, places: [RecordPosition<'_>; 2]) -> Result<(), StopReason> {
         let records = places.map(|place| place.parse());
-        check_mates(places, records.each_ref())?;
-        records.iter().for_each(|record| self.push_record(record.name, record));
+        let name = check_mates(places, records.each_ref())?;
+        records.iter().for_each(|record| self.push_record(name, record));
         self.send_if_full()
     }
 

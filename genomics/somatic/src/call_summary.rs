@@ -11,6 +11,7 @@ use crate::event::EventClass;
 use crate::genotype::{Admixture, AlleleSupport, TumourSupport};
 use crate::ledger::Ledger;
 use crate::resources::Resources;
+use crate::result_warnings::ResultWarning;
 use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
 use crate::sequencing_errors::EstimatedErrorRates;
@@ -73,6 +74,8 @@ pub struct CallSummary {
     /// Share of the sites known in both samples at which the normal and the tumour have different alleles. `None` if
     /// the share is so small that the samples may be of one person.
     pub genotype_mismatch_rate: Option<f64>,
+    /// Reasons not to trust the calls. If one of them withholds results, the user asked for them.
+    pub warnings: Vec<ResultWarning>,
     /// What genotyping allowed for besides the cells that the samples should have.
     #[serde(skip)]
     pub admixture: Admixture,
@@ -113,6 +116,7 @@ impl CallSummary {
             ledger: Ledger::default(),
             errors: self.errors.clone(),
             genotype_mismatch_rate: self.genotype_mismatch_rate,
+            warnings: Vec::new(),
             admixture: self.admixture,
             sequences: self.sequences.clone(),
             calls: Vec::new(),

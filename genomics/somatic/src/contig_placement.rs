@@ -13,7 +13,7 @@ use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::contig_filter::RejectReason;
 use crate::insertion_source;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 
 /// Resources and options for placing contigs.
 pub struct PlacementContext<'a> {
@@ -59,7 +59,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.add_expected_bytes(scan.bases_to_scan(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REASONS.len()]);
-    let (mut nowhere, mut skipped_repetitive, mut truncated_hits) = (0, 0, 0);
+    let (mut nowhere, mut nowhere_in_normal, mut skipped_repetitive, mut truncated_hits) = (0, 0, 0, 0);
     let mut contigs = contigs.into_iter();
     let mut first = 0;
     while first < lengths.len() {
@@ -72,12 +72,17 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
             let reject_reason =
                 RejectReason::find_reject_reason(&compared, pairs, folds).filter(|_| !asked.contains(&number));
             let placed = PlacedContig { index: number, num_pairs: pairs, contig: compared, reject_reason: None };
-            PlacementOutcome { is_unplaced: hits.is_empty(), placed: reject_reason.map_or(Ok(placed), Err) }
+            PlacementOutcome {
+                is_unplaced: hits.is_empty(),
+                is_normal_sequence: is_mostly_normal_sequence(&some[c]),
+                placed: reject_reason.map_or(Ok(placed), Err),
+            }
         });
         skipped_repetitive += found.skipped_repetitive;
         truncated_hits += found.truncated_hits;
         for outcome in found.hits {
             nowhere += u64::from(outcome.is_unplaced);
+            nowhere_in_normal += u64::from(outcome.is_unplaced && outcome.is_normal_sequence);
             match outcome.placed {
                 Ok(one) => placed.push(one),
                 Err(why) => left_out[why as usize] += 1,
@@ -91,6 +96,9 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
         one.reject_reason.into_iter().for_each(|why| left_out[why as usize] += 1);
     }
     ledger.add_produced("place", "contigs without a position on the reference", nowhere);
+    if nowhere_in_normal > 0 {
+        ledger.add_produced("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, nowhere_in_normal);
+    }
     ledger.add_skipped(
         "place",
         "contigs with a part that occurs too often in the reference to be searched",
@@ -108,8 +116,16 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
 struct PlacementOutcome {
     /// Whether the contig has no position on the reference.
     is_unplaced: bool,
+    /// Whether most of the contig is sequence that the normal has too.
+    is_normal_sequence: bool,
     /// The contig, or the reason for its rejection.
     placed: Result<PlacedContig, RejectReason>,
+}
+
+/// Whether the normal has most of a contig's sequence: fewer than half of the bases are in candidate k-mers. In a contig
+/// of a virus or of bacteria nearly all are.
+fn is_mostly_normal_sequence(contig: &Contig) -> bool {
+    2 * contig.novel.iter().filter(|novel| **novel).count() < contig.novel.len()
 }
 
 /// Replaces insertions whose inserted sequence is found in the reference by the junctions that they form.

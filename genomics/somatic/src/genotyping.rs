@@ -33,6 +33,7 @@ use crate::sample_summary::{CallResults, SampleSummary};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::{self, SlippageModel};
 use crate::target_depth::{FinishedTargets, TargetsOption};
+use crate::tumour_alleles::OwnAlleleCounts;
 use crate::variant_trace::{TraceReport, VariantTracer};
 
 /// A finished call.
@@ -60,6 +61,9 @@ pub struct FinishedCall {
     /// Share of the sites at which the normal and a tumour have different alleles, of the tumour with the highest
     /// share; `None` if the samples may be of one person.
     pub genotype_mismatch_share: Option<f64>,
+    /// For each tumour the roots with an allele of the normal's own and of the tumour's own. All are 0 for all but the
+    /// first tumour.
+    pub own_alleles: Vec<[OwnAlleleCounts; 2]>,
     /// What genotyping allowed for besides the cells that the samples should have.
     pub admixture: Admixture,
     /// Reports of the traced variants.
@@ -224,6 +228,7 @@ impl GenotypingUnit<'_> {
             events,
             samples: self.samples.clone(),
             genotype_mismatch_share: estimate_genotype_mismatch_share(&counts),
+            own_alleles: counts.tumour_alleles.iter().map(|alleles| alleles.own_alleles).collect(),
             admixture,
             depths: KmerDepths::from_spectra(&counts.spectra),
             spectra: counts.spectra,

@@ -15,6 +15,11 @@ pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that 
 /// Outside the targets the normal has few reads.
 pub const OFF_TARGET_LEDGER_LINE: &str = "tumour k-mers whose root the normal lacks, skipped because there are too many of them: outside the targets the normal has few reads";
 
+/// Ledger line: number of contigs without a position on the reference although most of their bases are in k-mers that
+/// the normal has too. Such contigs are of the person's genome, so the reference lacks a part of it.
+pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
+    "contigs without a position on the reference although most of their sequence is the normal's";
+
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
@@ -49,6 +54,11 @@ impl Ledger {
         if count > 0 {
             self.push(stage, what, count, true);
         }
+    }
+
+    /// Sum of the counts of all lines with this description; 0 if there is none.
+    pub fn count(&self, description: &str) -> u64 {
+        self.lines.iter().filter(|line| line.description == description).map(|line| line.count).sum()
     }
 
     /// Appends the lines of another ledger.

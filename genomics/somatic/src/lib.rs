@@ -63,6 +63,7 @@ mod tumour_alleles;
 mod tumour_in_normal;
 pub mod msi;
 pub mod sample_summary;
+pub mod result_warnings;
 pub mod pipeline;
 pub mod distributed_call;
 

@@ -643,6 +643,7 @@ mod tests {
             errors: ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default()),
             ledger: Ledger::default(),
             genotype_mismatch_share: None,
+            own_alleles: vec![],
             admixture: Default::default(),
             traces: vec![],
             on_reference,

@@ -25,6 +25,17 @@ pub struct TumourAlleleCounts {
     pub substitution: u8,
 }
 
+/// Number of roots at which one sample clearly has an allele that the other lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnAlleleCounts {
+    /// Roots at which the allele has at most a third of the reads. Somatic changes of a tumour with normal cells are
+    /// often such, germline alleles seldom.
+    pub minor: u64,
+    /// Roots at which the allele has a larger share of the reads. Besides somatic changes, germline alleles are such that the
+    /// other sample lost.
+    pub balanced: u64,
+}
+
 /// Statistics of roots for the estimate of tumour in normal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TumourAlleles {
@@ -37,6 +48,9 @@ pub struct TumourAlleles {
     /// At roots where the normal has two alleles, by depth: number of roots, and sum of the squared differences of
     /// the counts of the two alleles.
     pub allele_imbalance: Vec<[u64; 2]>,
+    /// Roots with an allele of the normal that the tumour lacks, and of the tumour that the normal lacks. Unlike
+    /// [`Self::alleles`] both have the same rule.
+    pub own_alleles: [OwnAlleleCounts; 2],
 }
 
 /// Minimum number of occurrences of a root in each sample.
@@ -47,6 +61,9 @@ pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
 /// A root is taken for a repeat if more than one in this number of its occurrences has neither of the two alleles.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
+/// An allele is a sample's own if at most one read, and one in this number of the root's, shows it in the other sample.
+/// Chosen: more are seldom errors. A lower value counts repeats, whose copies are in both samples.
+const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
 /// One root in 2 to the power of this number, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
 /// Depth limit of the statistics of allele imbalance.
@@ -82,7 +99,7 @@ fn is_sampled_for_errors(root: u64) -> bool {
 }
 
 /// Whether [`TumourAlleleCollector::add_root`] may find anything at a root: both samples are deep enough, and a
-/// second extension is not rare in the normal or clear in the tumour, or the root measures errors. This test is fast,
+/// second extension is not rare in the normal or clear in one of the samples, or the root measures errors. This test is fast,
 /// as most roots of a genome have one extension. `counts` iterates over the counts of all extensions.
 #[inline(always)]
 pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
@@ -98,9 +115,59 @@ pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
     let rare = normal / 4;
     let (plausible, germline) = counts().fold((0, 0), |(plausible, germline), [normal_count, tumour_count]| {
         let often = normal_count > rare;
-        (plausible + u32::from(often | (tumour_count >= MIN_TUMOUR_ALLELE_COUNT)), germline + u32::from(often))
+        let clear = (tumour_count >= MIN_TUMOUR_ALLELE_COUNT) | (normal_count >= MIN_TUMOUR_ALLELE_COUNT);
+        (plausible + u32::from(often | clear), germline + u32::from(often))
     });
     (plausible, germline) != (1, 1) || is_sampled_for_errors(root)
+}
+
+/// Share of a root's reads that an allele of one sample only has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OwnAllele {
+    /// At most a third of the reads.
+    Minor,
+    /// More than a third.
+    Balanced,
+}
+
+/// Finds the allele that `sample` (0: normal, 1: tumour) clearly has and the other sample lacks: a base that has at least
+/// the count of [`min_tumour_count`] there, while all but few reads of the other sample have another base. `reverse` is
+/// the reverse complement of `root`; `all` are the counts of the root.
+fn find_own_allele(
+    root: u64,
+    reverse: u64,
+    counts: &[[u32; 2]; 16],
+    all: [u32; 2],
+    sample: usize,
+) -> Option<OwnAllele> {
+    let other = 1 - sample;
+    let major = (1..16)
+        .fold(0, |best, extension| if counts[extension][other] > counts[best][other] { extension } else { best });
+    let few = |reads: u32, sample: usize| reads.saturating_mul(MIN_ROOT_COUNT_PER_OTHER_BASE) <= all[sample];
+    if !few(all[other] - counts[major][other], other) {
+        return None;
+    }
+    let mut own_alleles = counts.iter().enumerate().filter_map(|(extension, counts)| {
+        let (_, _, behind) = find_differing_base(major, extension)?;
+        let clear = counts[sample] >= min_tumour_count(all[sample])
+            && counts[other] <= (all[other] / MIN_ROOT_COUNT_PER_SHARED_BASE).max(1)
+            && !ends_in_tandem_repeat(if behind { root } else { reverse });
+        clear.then_some((extension, counts[sample]))
+    });
+    let (extension, reads) = own_alleles.next()?;
+    // A root with more alleles is in a repeat.
+    if own_alleles.next().is_some() || !few(all[sample] - counts[major][sample] - counts[extension][sample], sample) {
+        return None;
+    }
+    Some(if reads.saturating_mul(3) <= all[sample] { OwnAllele::Minor } else { OwnAllele::Balanced })
+}
+
+impl OwnAlleleCounts {
+    /// Counts the allele of a root, if there is one.
+    fn add_allele(&mut self, allele: Option<OwnAllele>) {
+        self.minor += u64::from(allele == Some(OwnAllele::Minor));
+        self.balanced += u64::from(allele == Some(OwnAllele::Balanced));
+    }
 }
 
 /// Number of parts with a lock each, so that threads hardly ever wait for each other.
@@ -144,6 +211,11 @@ impl TumourAlleleCollector {
         let major_counts = counts[major];
         let slips_on = |behind: bool| ends_in_tandem_repeat(if behind { root } else { reverse });
         let few = |others: u32, all: u32| others.saturating_mul(MIN_ROOT_COUNT_PER_OTHER_BASE) <= all;
+        let own = [0, 1].map(|sample| find_own_allele(root, reverse, counts, [normal, tumour], sample));
+        if own != [None; 2] {
+            let mut gathered = self.lock_for_root(root);
+            gathered.all.own_alleles.iter_mut().zip(own).for_each(|(sum, own)| sum.add_allele(own));
+        }
         for (extension, &[normal_count, tumour_count]) in counts.iter().enumerate() {
             let germline = normal_count.saturating_mul(4) > normal;
             if extension == major || (tumour_count < MIN_TUMOUR_ALLELE_COUNT && !germline) {
@@ -218,6 +290,10 @@ impl TumourAlleles {
         self.merge_equal_alleles();
         self.error_counts.iter_mut().zip(other.error_counts).for_each(|(a, b)| *a += b);
         self.base_counts.iter_mut().zip(other.base_counts).for_each(|(a, b)| *a += b);
+        for (own, other) in self.own_alleles.iter_mut().zip(&other.own_alleles) {
+            own.minor += other.minor;
+            own.balanced += other.balanced;
+        }
         let deepest = self.allele_imbalance.len().max(other.allele_imbalance.len());
         self.allele_imbalance.resize(deepest, [0; 2]);
         for (own, other) in self.allele_imbalance.iter_mut().zip(&other.allele_imbalance) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use genuma_reads::fasta::Reference;
 
 use crate::genotype::{AlleleSupport, Filter, Genotype, TumourSupport};
+use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{self, StructuralVariantFields, VcfRecord};
 
@@ -77,6 +78,13 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
     }
     h.push('\n');
     h
+}
+
+/// Adds a line `##genumaWarning=` for each warning to a VCF header, before the line of the column names.
+pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
+    let columns = header.find("#CHROM").unwrap_or(header.len());
+    let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
+    header.insert_str(columns, &lines);
 }
 
 /// The VCF line of a record, without the line end.

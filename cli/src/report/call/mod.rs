@@ -16,6 +16,7 @@ use std::fmt::Write;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_work::cost::UnitCost;
 
 use crate::report::BASE_STYLE;
@@ -37,6 +38,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "version" => escape_html(&outcome.version),
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
+        "warnings" => warning_lines(outcome),
         "verdict" => sample_section::render_verdict(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
@@ -111,6 +113,15 @@ fn count_passed(outcome: &CallSummary, class: EventClass) -> u64 {
 fn page_title(outcome: &CallSummary) -> String {
     let total: u64 = SHOWN_EVENT_CLASSES.into_iter().map(|c| count_passed(outcome, c)).sum();
     format_count_with_noun(total, "somatic change")
+}
+
+/// Reasons not to trust the calls.
+fn warning_lines(outcome: &CallSummary) -> String {
+    let line = |warning: &ResultWarning| {
+        let head = if warning.withholds_results { "Do not trust these calls" } else { "Warning" };
+        format!("<p class=\"warning\">{head}: {}</p>\n", escape_html(&warning.message))
+    };
+    outcome.warnings.iter().map(line).collect()
 }
 
 /// Command, input files and reference of the run.

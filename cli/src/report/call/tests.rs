@@ -113,6 +113,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         ledger: Ledger::default(),
         errors: learned(),
         genotype_mismatch_rate: None,
+        warnings: Vec::new(),
         admixture: Default::default(),
         sequences: vec![("chr1".into(), 100_000)],
         calls,

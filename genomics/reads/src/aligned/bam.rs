@@ -1,6 +1,5 @@
 //! BAM (SAM specification, section 4.2): a header, then records, each preceded by its length.
 
-use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use crate::inflate::{DecompressError, Decompressor, FileAccess};
 use genuma_work::ProgressCounters;
 
 use super::eof_marker::check_eof_marker;
+use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
 /// Magic number of BAM.
@@ -33,17 +33,8 @@ pub(super) struct BamFile<M> {
     carry_over: Vec<u8>,
     /// Number of records delivered so far.
     records: u64,
-    /// Sample names in the read groups.
-    pub(super) sample_names: BTreeSet<String>,
-}
-
-/// Sample names in the read groups of a header text (`@RG`, `SM`).
-fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
-    let groups = text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"@RG\t"));
-    let fields = groups.flat_map(|line| line.split(|&byte| byte == b'\t'));
-    fields
-        .filter_map(|field| Some(String::from_utf8_lossy(field.strip_prefix(b"SM:")?).trim_end().to_owned()))
-        .collect()
+    /// Samples and reference sequences.
+    pub(super) header: AlignedHeader,
 }
 
 impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
@@ -59,7 +50,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
             decompressor: inflate,
             carry_over: Vec::new(),
             records: 0,
-            sample_names: BTreeSet::new(),
+            header: AlignedHeader::default(),
         };
         if bam.header_bytes(MAGIC.len())? != MAGIC {
             return Err(Error::in_file(
@@ -74,10 +65,12 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
             text.extend_from_slice(&bam.header_bytes(some)?);
             left -= some;
         }
-        bam.sample_names = parse_sample_names(&text);
+        bam.header.sample_names = header::parse_sample_names(&text);
+        let mut md5_sums = header::parse_md5_sums(&text);
         for _ in 0..bam.header_number()? {
-            let name = bam.header_number()?;
-            bam.skip_header_bytes(name + 4)?;
+            let sequence = bam.header_sequence()?;
+            let md5 = md5_sums.remove(&sequence.name);
+            bam.header.sequences.push(HeaderSequence { md5, ..sequence });
         }
         Ok(bam)
     }
@@ -101,13 +94,17 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
         Ok(number)
     }
 
-    fn skip_header_bytes(&mut self, mut n: usize) -> Result<(), Error> {
-        while n > 0 {
-            let some = n.min(INFLATE_BYTES);
-            self.header_bytes(some)?;
-            n -= some;
+    /// The next reference sequence of the header.
+    fn header_sequence(&mut self) -> Result<HeaderSequence, Error> {
+        let mut left = self.header_number()?;
+        let mut name = Vec::new();
+        while left > 0 {
+            let some = left.min(INFLATE_BYTES);
+            name.extend_from_slice(&self.header_bytes(some)?);
+            left -= some;
         }
-        Ok(())
+        let name = String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned();
+        Ok(HeaderSequence { name, length: self.header_number()? as u64, md5: None })
     }
 
     fn decompression_error(&self, damage: DecompressError) -> Error {

@@ -1,6 +1,6 @@
 //! CRAM 3.0 and 3.1 (CRAM format specification): containers, each decoded by the thread that has it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +15,7 @@ use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
 use noodles_sam::header::record::value::map::read_group::tag::SAMPLE;
+use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::InputFile;
@@ -22,6 +23,7 @@ use genuma_work::ProgressCounters;
 
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
+use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields};
 use super::record_counts::RecordCounts;
 
@@ -75,10 +77,18 @@ impl fasta::repository::Adapter for ReferenceAdapter {
 }
 
 impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
-    /// Sample names in the read groups of the header (`@RG`, `SM`).
-    pub(super) fn sample_names(&self) -> BTreeSet<String> {
+    /// Samples and reference sequences in the header.
+    pub(super) fn header(&self) -> AlignedHeader {
         let groups = self.context.header.read_groups().values();
-        groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect()
+        let sequences = self.context.header.reference_sequences().iter().map(|(name, map)| HeaderSequence {
+            name: name.to_string(),
+            length: map.length().get() as u64,
+            md5: map.other_fields().get(&MD5_CHECKSUM).map(ToString::to_string),
+        });
+        AlignedHeader {
+            sample_names: groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect(),
+            sequences: sequences.collect(),
+        }
     }
 
     /// Opens a file and reads its header.

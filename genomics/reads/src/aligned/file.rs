@@ -9,6 +9,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::bgzf;
+use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
@@ -129,6 +130,19 @@ impl AlignedInput {
     /// opened.
     pub fn is_aligned_file(path: &Path) -> bool {
         Format::detect(path).is_ok_and(|format| format.is_some())
+    }
+
+    /// [`Self::is_aligned_file`] that reports a file that cannot be read. A missing file is none.
+    ///
+    /// # Errors
+    /// The file exists and cannot be read.
+    pub(crate) fn detect(path: &Path) -> Result<bool, Error> {
+        match Format::detect(path) {
+            Ok(format) => Ok(format.is_some()),
+            // The check of the lanes reports it.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+            Err(source) => Err(Error::Read { path: path.into(), source }),
+        }
     }
 
     /// Record counts of the file, available after the file was read to its end.

@@ -1,7 +1,6 @@
 //! Readers of BAM, CRAM and BINSEQ files: for several workers, and for one thread that needs the reads in a fixed
 //! order.
 
-use std::collections::BTreeSet;
 use std::io::PipeReader;
 use std::ops::Deref;
 use std::path::Path;
@@ -19,6 +18,7 @@ use super::bam::BamFile;
 use super::cbq::{self, CbqFile};
 use super::cram::{self, CramFile};
 use super::file::{AlignedInput, Format};
+use super::header::AlignedHeader;
 use super::pairing::{MatePairing, Template};
 use super::record_buffer::RecordBuffer;
 use super::record_counts::RecordCounts;
@@ -118,13 +118,14 @@ enum AlignedRecordFile<M> {
 impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     fn open(of: &AlignedInput, progress: M, resources: &ReadResources) -> Result<Self, Error> {
         let pipes = resources.pipe_stop.clone();
-        Ok(match Format::detect(&of.path) {
-            Ok(Some(Format::Cram)) => {
+        let unreadable = |source| Error::Read { path: of.path.clone(), source };
+        Ok(match Format::detect(&of.path).map_err(unreadable)? {
+            Some(Format::Cram) => {
                 let genome = &of.options.reference;
                 AlignedRecordFile::Cram(Box::new(CramFile::open(&of.path, progress, genome, pipes.as_ref())?))
             }
-            Ok(Some(Format::Cbq)) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
-            Ok(Some(Format::Vbq)) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
+            Some(Format::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
+            Some(Format::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
             _ => {
                 let access = FileAccess {
                     inflate_threads: resources.inflate_threads,
@@ -179,20 +180,20 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
 }
 
 impl AlignedInput {
-    /// Sample names in the read groups of the header (`@RG`, `SM`); empty for a pipe, from which nothing may be
-    /// removed before it is read.
+    /// Samples and reference sequences in the header; empty for a pipe, from which nothing may be removed before it is
+    /// read.
     ///
     /// # Errors
     /// The file cannot be read, or its header is damaged.
-    pub fn sample_names(&self) -> Result<BTreeSet<String>, Error> {
+    pub fn read_header(&self) -> Result<AlignedHeader, Error> {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
-            return Ok(BTreeSet::new());
+            return Ok(AlignedHeader::default());
         }
         Ok(match AlignedRecordFile::open(self, &ProgressCounters::default(), &ReadResources::with_threads(0))? {
-            AlignedRecordFile::Bam(bam) => bam.sample_names,
-            AlignedRecordFile::Cram(cram) => cram.sample_names(),
-            // CBQ, VBQ and BQ have no read groups.
-            AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => BTreeSet::new(),
+            AlignedRecordFile::Bam(bam) => bam.header,
+            AlignedRecordFile::Cram(cram) => cram.header(),
+            // CBQ, VBQ and BQ have neither read groups nor reference sequences.
+            AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => AlignedHeader::default(),
         })
     }
 }
@@ -237,7 +238,14 @@ fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
         false => u64::MAX,
     };
     let folder = of.options.temp_folder.clone().unwrap_or_else(std::env::temp_dir);
-    Ok(WaitingMates::new(size, MAX_WAITING_MATES_BYTES, &folder))
+    Ok(WaitingMates::new(size, MAX_WAITING_MATES_BYTES, nearest_existing_folder(&folder)))
+}
+
+/// The folder, or the nearest of its parents that exists. Files are checked before the work folder is created.
+fn nearest_existing_folder(folder: &Path) -> &Path {
+    let named = folder.ancestors().find(|parent| parent.is_dir());
+    // The last parent of a relative path is empty.
+    named.unwrap_or(if folder.is_absolute() { Path::new("/") } else { Path::new(".") })
 }
 
 /// One file that several workers read.

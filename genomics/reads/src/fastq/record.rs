@@ -155,11 +155,32 @@ fn parse_template_name<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<
     }
 }
 
-/// Checks that two records are mates: equal names and different read numbers.
-pub(crate) fn check_mates(positions: [RecordPosition<'_>; 2], [one, two]: [&Record<'_>; 2]) -> Result<(), Error> {
+/// Suffixes of the names of mates besides `/1` and `/2`, which a name alone does not show to be suffixes: those of
+/// fastq-dump and of other converters, and of read 2 of three.
+const MATE_SUFFIXES: [[&[u8]; 2]; 3] = [[b".1", b".2"], [b"_1", b"_2"], [b"", b"/3"]];
+
+/// The template name of two mates whose names differ only in a suffix of [`MATE_SUFFIXES`].
+fn name_without_mate_suffix<'a>(one: &Record<'a>, two: &Record<'_>) -> Option<&'a [u8]> {
+    // A name that ends in `/3` is compared with one that had `/1`.
+    MATE_SUFFIXES.iter().filter(|[first, _]| !first.is_empty() || one.read_number == Some(b'1')).find_map(
+        |[first, second]| {
+            let name = one.name.strip_suffix(*first)?;
+            (two.name.strip_suffix(*second)? == name && !name.is_empty()).then_some(name)
+        },
+    )
+}
+
+/// Checks that two records are mates: equal names and different read numbers. Returns the template name.
+pub(crate) fn check_mates<'a>(
+    positions: [RecordPosition<'_>; 2],
+    [one, two]: [&Record<'a>; 2],
+) -> Result<&'a [u8], Error> {
     let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
     let mate_path = || positions[1].path.to_path_buf();
     if one.name != two.name {
+        if let Some(name) = name_without_mate_suffix(one, two) {
+            return Ok(name);
+        }
         let (name, mate) = (text(one.name), text(two.name));
         return Err(positions[0].error_at(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
     }
@@ -167,7 +188,7 @@ pub(crate) fn check_mates(positions: [RecordPosition<'_>; 2], [one, two]: [&Reco
         let (name, number) = (text(one.name), number as char);
         return Err(positions[0].error_at(RecordFault::DuplicateMateNumber { name, number, mate_path: mate_path() }));
     }
-    Ok(())
+    Ok(one.name)
 }
 
 impl Block {
@@ -237,7 +258,7 @@ pub(crate) fn append_single_reads(block: &mut Block, path: &Path, batch: &mut Pa
 
 fn append_pair(positions: [RecordPosition<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
     let [one, two] = [positions[0].check_and_parse()?, positions[1].check_and_parse()?];
-    check_mates(positions, [&one, &two])?;
-    batch.push(one.name, [one.mate, two.mate]);
+    let name = check_mates(positions, [&one, &two])?;
+    batch.push(name, [one.mate, two.mate]);
     Ok(())
 }

@@ -285,3 +285,28 @@ fn valid_letters_and_qualities_are_the_documented_ones() {
         assert_eq!(is_printable(b), (33..=126).contains(&b), "{b}");
     }
 }
+
+#[test]
+fn files_given_by_mistake_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tar = vec![b'r'; 600];
+    tar[257..262].copy_from_slice(b"ustar");
+    let progress = ProgressCounters::default();
+    for (bytes, name) in [
+        (&b"BAI\x01\x02\0\0\0"[..], "an index of BAM"),
+        (b"<!DOCTYPE html>\n<html>404</html>\n", "an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git-lfs"),
+        (b"NCBI.sra\x05\x03", "fasterq-dump"),
+        (b"@RG\tID:a\n", "a SAM file"),
+        (&tar, "a tar archive"),
+    ] {
+        let path = folder.path().join("reads.fq");
+        std::fs::write(&path, bytes).unwrap();
+        let fault = FastqReader::open(&path, &progress, &FastqOptions::for_pairs(None)).err().unwrap().to_string();
+        assert!(fault.contains(name) && fault.contains("not FASTQ"), "{fault}");
+        if bytes[0] != b'@' {
+            let fault = crate::fasta::Reference::read(&path).unwrap_err().to_string();
+            assert!(fault.contains(name) && fault.contains("not FASTA"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Compares the reference sequences in the headers of BAM and CRAM input with the reference.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use genuma_reads::fasta::{Contig, Reference};
+use genuma_reads::{AlignedHeader, HeaderSequence, Lane, LaneFiles};
+use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
+use md5::{Digest, Md5};
+use tracing::info;
+
+/// Maximum number of sequence names that a message shows.
+const MAX_SHOWN_NAMES: usize = 3;
+
+/// Returns a warning for each file whose header contradicts the reference: a sequence of the same name has another
+/// length or another MD5 sum, or none of its sequences is in the reference. Such reads were aligned to another reference,
+/// and may be of another genome. The header of a pipe is unknown.
+///
+/// # Errors
+/// A header cannot be read.
+pub(super) fn find_contradictions(
+    lanes: &[Lane],
+    reference: &Reference,
+    path: &Path,
+) -> Result<Vec<ResultWarning>, genuma_reads::Error> {
+    let mut sums = Md5Sums { reference, known: HashMap::new() };
+    let mut warnings = Vec::new();
+    for lane in lanes {
+        let LaneFiles::Aligned(aligned) = &lane.files else { continue };
+        if let Some(difference) = find_difference(&aligned.read_header()?, &mut sums) {
+            let message = format!(
+                "{}: was made with another reference than {}: {difference}; give that reference with --reference, or the \
+                 reads of this genome",
+                aligned.path.display(),
+                path.display()
+            );
+            warnings.push(ResultWarning { topic: WarningTopic::OtherReference, withholds_results: true, message });
+        }
+    }
+    Ok(warnings)
+}
+
+/// MD5 sums of the sequences of the reference, computed when they are needed.
+struct Md5Sums<'a> {
+    reference: &'a Reference,
+    known: HashMap<String, String>,
+}
+
+impl Md5Sums<'_> {
+    /// The sum of a contig in hexadecimal digits.
+    fn of(&mut self, contig: &Contig) -> &str {
+        self.known
+            .entry(contig.name.clone())
+            .or_insert_with(|| Md5::digest(&contig.seq).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Describes the first contradiction between a header and the reference. The reference may have more sequences or fewer.
+fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<String> {
+    let reference = sums.reference;
+    let mut num_shared = 0;
+    for sequence in &header.sequences {
+        let Some(contig) = reference.contig_named(&sequence.name) else { continue };
+        num_shared += 1;
+        let (name, bases) = (sequence.name.escape_debug(), contig.seq.len() as u64);
+        if bases != sequence.length {
+            return Some(format!("sequence {name} has {} bases there, and {bases} in the reference", sequence.length));
+        }
+        if let Some(md5) = &sequence.md5
+            && !md5.eq_ignore_ascii_case(sums.of(contig))
+        {
+            return Some(format!("sequence {name} has other bases there (M5)"));
+        }
+    }
+    if num_shared > 0 || header.sequences.is_empty() || has_renamed_sequences(&header.sequences, reference) {
+        return None;
+    }
+    let names: Vec<String> = header
+        .sequences
+        .iter()
+        .take(MAX_SHOWN_NAMES)
+        .map(|sequence| sequence.name.escape_debug().to_string())
+        .collect();
+    let more = if header.sequences.len() > MAX_SHOWN_NAMES { " and others" } else { "" };
+    Some(format!("its sequences {}{more} are not in the reference", names.join(", ")))
+}
+
+/// Whether the reference has the sequences under other names (`1` and `chr1`): the longest one has the length of one of
+/// the reference.
+fn has_renamed_sequences(sequences: &[HeaderSequence], reference: &Reference) -> bool {
+    let lengths: BTreeSet<u64> = reference.contigs.iter().map(|contig| contig.seq.len() as u64).collect();
+    let renamed =
+        sequences.iter().max_by_key(|sequence| sequence.length).filter(|longest| lengths.contains(&longest.length));
+    if let Some(longest) = renamed {
+        info!(
+            "the reference has a sequence as long as {} of the reads' header, under another name",
+            longest.name.escape_debug()
+        );
+    }
+    renamed.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference() -> Reference {
+        let contig = |name: &str, seq: &[u8]| Contig { name: name.to_owned(), seq: seq.to_vec() };
+        Reference::from_contigs(vec![contig("chr1", b"ACGTACGTAC"), contig("chr2", b"ACGTA")])
+    }
+
+    fn difference(sequences: &[(&str, u64, Option<&str>)]) -> Option<String> {
+        let sequence = |&(name, length, md5): &(&str, u64, Option<&str>)| HeaderSequence {
+            name: name.to_owned(),
+            length,
+            md5: md5.map(str::to_owned),
+        };
+        let header = AlignedHeader { sequences: sequences.iter().map(sequence).collect(), ..AlignedHeader::default() };
+        find_difference(&header, &mut Md5Sums { reference: &reference(), known: HashMap::new() })
+    }
+
+    #[test]
+    fn names_lengths_and_sums_must_agree_where_both_have_them() {
+        // echo -n ACGTACGTAC | md5sum
+        let md5 = "45AFF2FECF7615D56BC0567DFFAB9FA8";
+        let lower = md5.to_lowercase();
+        assert_eq!(difference(&[]), None);
+        assert_eq!(difference(&[("chr1", 10, None), ("chr3", 77, None)]), None);
+        assert_eq!(difference(&[("chr1", 10, Some(&lower))]), None, "{:x?}", Md5::digest(b"ACGTACGTAC"));
+        assert_eq!(difference(&[("chr1", 10, Some(md5))]), None);
+        let said = |sequences: &[(&str, u64, Option<&str>)]| difference(sequences).expect("a difference");
+        assert!(said(&[("chr1", 11, None)]).contains("chr1 has 11 bases there, and 10 in the reference"));
+        assert!(said(&[("chr2", 5, Some(md5))]).contains("chr2 has other bases"));
+        assert!(said(&[("I", 100, None), ("II", 5, None)]).contains("sequences I, II are not in the reference"));
+        // Only the prefix differs.
+        assert_eq!(difference(&[("1", 10, None), ("2", 5, None)]), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Notices input files that change while a call reads them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use genuma_reads::Lane;
+use genuma_somatic::pipeline::CallJob;
+
+/// Identity of a file and its state: device and inode, size in bytes, time of the last change of its content (seconds,
+/// nanoseconds).
+type FileState = (u64, u64, u64, i64, i64);
+
+/// The regular input files of a call, as they were when this was made.
+pub(super) struct InputFiles(Vec<(PathBuf, FileState)>);
+
+impl InputFiles {
+    /// Notes all regular files that the call reads.
+    ///
+    /// # Errors
+    /// A file cannot be examined.
+    pub(super) fn of_job(job: &CallJob) -> anyhow::Result<InputFiles> {
+        let panel = job.panel.as_ref().map(|panel| panel.table_path());
+        let targets = job.targets.as_ref().map(|targets| targets.path.as_path());
+        let others = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets);
+        let mut files = Vec::new();
+        for path in job.lanes.iter().flat_map(Lane::paths).chain(others) {
+            if let Some(state) = regular_file_state(path)? {
+                files.push((path.to_path_buf(), state));
+            }
+        }
+        Ok(InputFiles(files))
+    }
+
+    /// Fails if a file is not as it was: the passes over it may have read different data.
+    ///
+    /// # Errors
+    /// See above; or a file cannot be examined.
+    pub(super) fn check_unchanged(&self) -> anyhow::Result<()> {
+        for (path, state) in &self.0 {
+            if regular_file_state(path)? != Some(*state) {
+                bail!(
+                    "{}: was changed or replaced while the call was reading it, so no results are written: start again \
+                     without --resume when the file is complete",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The state of a regular file; `None` for a pipe or device, which is read only once.
+fn regular_file_state(path: &Path) -> anyhow::Result<Option<FileState>> {
+    // `-` is the standard input.
+    if path == Path::new("-") {
+        return Ok(None);
+    }
+    let found = fs::metadata(path).with_context(|| format!("{}: cannot read", path.display()))?;
+    let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+    Ok(found.is_file().then_some(state))
+}

@@ -1,0 +1,327 @@
+//! A call whose inputs are not what they should be ends with an error, or with `--force` with a warning in all results.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::common::{Data, RunOutput, called, data, filters, genuma, gunzip, gzip, installed, names, run, scratch};
+
+/// A pair with many changes and many normal cells in the tumour.
+#[track_caller]
+fn pair(name: &str, seed: &str) -> Data {
+    let size = ["--genome-length", "150000", "--contigs", "1", "--seed", seed];
+    let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];
+    Data::simulate(name, &[&size[..], &changes].concat())
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
+/// Asserts that the call fails with these words and writes nothing, and that with `--force` the results carry them.
+#[track_caller]
+fn assert_withheld(data: &Data, out: &Path, topic: &str, words: &str) {
+    let ended = run(data.call(out));
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains(words) && ended.stderr.contains("--force"), "{}", ended.stderr);
+    assert!(names(out).iter().all(|name| name == ".work"), "{:?}", names(out));
+    // The units are not repeated.
+    let forced = run(data.call_with(out, &["--force", "--resume"])).assert_success();
+    assert!(forced.stderr.contains(words), "{}", forced.stderr);
+    assert_warned(out, topic, words);
+}
+
+#[track_caller]
+fn assert_warned(out: &Path, topic: &str, words: &str) {
+    let header = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    let mut lines = header.lines().take_while(|line| line.starts_with("##"));
+    assert!(lines.any(|line| line.starts_with("##genumaWarning=") && line.contains(words)), "{header}");
+    let warnings = json(&out.join("summary.json"))["warnings"].clone();
+    let warning = warnings.as_array().expect("a list").iter().find(|warning| warning["topic"] == topic);
+    assert!(warning.is_some_and(|warning| warning["message"].as_str().expect("text").contains(words)), "{warnings}");
+    let page = fs::read_to_string(out.join("report.html")).expect("a report");
+    let head = page.find("class=\"warning\"").expect("a warning");
+    assert!(head < page.find("<main>").expect("the page"));
+}
+
+#[test]
+fn a_good_pair_has_no_warning() {
+    let summary = json(&called().join("summary.json"));
+    assert_eq!(summary["warnings"], Value::Array(Vec::new()));
+    let header = String::from_utf8(gunzip(&called().join("somatic.vcf.gz"))).expect("UTF-8");
+    assert!(!header.contains("genumaWarning"));
+    assert!(!fs::read_to_string(called().join("report.html")).expect("a report").contains("class=\"warning\""));
+}
+
+#[test]
+fn the_reference_of_another_genome_withholds_the_results() {
+    let mut own = pair("reference", "21");
+    own.reference = pair("other-reference", "22").reference;
+    assert_withheld(&own, &scratch("reference-calls"), "wrong_reference", "lie nowhere on the reference");
+}
+
+#[test]
+fn a_part_of_the_reference_withholds_the_results() {
+    let mut own = data().clone();
+    let whole = fs::read_to_string(own.reference.as_ref().expect("a reference")).expect("FASTA");
+    let second = whole[1..].find('>').expect("two contigs") + 1;
+    let part = scratch("part").join("part.fa");
+    fs::write(&part, &whole[second..]).expect("a file");
+    own.reference = Some(part);
+    assert_withheld(&own, &scratch("part-calls"), "wrong_reference", "lie nowhere on the reference");
+}
+
+/// A pair that is large enough to say that the normal has no DNA of another person.
+fn large_pair() -> &'static Data {
+    static MADE: OnceLock<Data> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let size = ["--genome-length", "1000000", "--contigs", "2", "--seed", "23"];
+        let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];
+        Data::simulate("large", &[&size[..], &changes].concat())
+    })
+}
+
+#[test]
+fn exchanged_samples_withhold_the_results() {
+    let own = large_pair().clone();
+    let exchanged = Data { tumor: own.normal.clone(), normal: own.tumor.clone(), ..own.clone() };
+    assert_withheld(&exchanged, &scratch("exchanged-calls"), "exchanged_samples", "tumour and its normal exchanged");
+    let out = scratch("right-calls");
+    run(own.call(&out)).assert_success();
+    assert_eq!(json(&out.join("summary.json"))["warnings"], Value::Array(Vec::new()));
+    assert!(filters(&out).iter().filter(|filter| *filter == "PASS").count() > 40);
+}
+
+#[test]
+fn steps_withhold_the_results_too() {
+    let own = large_pair().clone();
+    let exchanged = Data { tumor: own.normal.clone(), normal: own.tumor.clone(), ..own };
+    let (out, store) = (scratch("steps-calls").join("out"), scratch("steps-store"));
+    let store = store.to_str().expect("UTF-8");
+    run(exchanged.call_with(&out, &["--plan", store, "--shards", "1", "--parts", "1"])).assert_success();
+    let step = |args: &[&str]| run([&["step", store], args].concat());
+    for name in ["scatter", "count", "pick", "label", "assemble", "place", "recruit"] {
+        step(&[name]).assert_success();
+    }
+    let ended = step(&["finish"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("exchanged"), "{}", ended.stderr);
+    assert!(names(&out).is_empty(), "{:?}", names(&out));
+    step(&["finish", "--force"]).assert_success();
+    assert_warned(&out, "exchanged_samples", "exchanged");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Writes the reads of FASTQ files as unaligned BAM with these header lines. Each file has a read group, in turn.
+fn write_bam(path: &Path, header: &str, mates: &[[&Path; 2]]) {
+    let mut sam = header.to_owned();
+    for (group, mates) in mates.iter().enumerate() {
+        for (flag, path) in [77, 141].into_iter().zip(mates) {
+            let fastq = String::from_utf8(gunzip(path)).expect("UTF-8");
+            let lines: Vec<&str> = fastq.lines().collect();
+            for record in lines.chunks(4) {
+                let name = record[0][1..].split([' ', '/']).next().expect("a name");
+                sam += &format!(
+                    "{group}{name}\t{flag}\t*\t0\t0\t*\t*\t0\t0\t{}\t{}\tRG:Z:g{group}\n",
+                    record[1], record[3]
+                );
+            }
+        }
+    }
+    let from = path.with_extension("sam");
+    fs::write(&from, sam).expect("a file");
+    let ended =
+        Command::new("samtools").args(["view", "-b", "-o", text(path), text(&from)]).output().expect("samtools");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+fn mates(files: &[PathBuf]) -> [&Path; 2] {
+    [&files[0], &files[1]]
+}
+
+/// A call of BAM files of both samples.
+fn call_of(normal: &Path, tumor: &Path, out: &Path, options: &[&str]) -> RunOutput {
+    let bams = Data { normal: vec![normal.to_owned()], tumor: vec![tumor.to_owned()], ..data().clone() };
+    run(bams.call_with(out, options))
+}
+
+#[test]
+fn a_file_is_of_one_sample_with_a_valid_name() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("samples");
+    let bam = |name: &str, header: &str, of: &[[&Path; 2]]| {
+        let path = folder.join(name);
+        write_bam(&path, &format!("@HD\tVN:1.6\n{header}"), of);
+        path
+    };
+    let (normal, tumour) = (mates(&data().normal), mates(&data().tumor));
+    let mixed = bam("mixed.bam", "@RG\tID:g0\tSM:blood\n@RG\tID:g1\tSM:met\n", &[normal, tumour]);
+    let tumour_bam = bam("tumour.bam", "@RG\tID:g0\tSM:met\n", &[tumour]);
+    let out = scratch("samples-calls");
+    // A name does not make it one sample.
+    for options in [&[][..], &["--normal-name", "N"]] {
+        let ended = call_of(&mixed, &tumour_bam, &out, options);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        let said = &ended.stderr;
+        assert!(said.contains("several samples (blood, met)") && said.contains("samtools split"), "{said}");
+    }
+    // Files of different samples are one sample only by name.
+    let half = bam("half.bam", "@RG\tID:g0\tSM:other\n", &[normal]);
+    let rest = bam("rest.bam", "@RG\tID:g0\tSM:blood\n", &[normal]);
+    let two = Data { normal: vec![half, rest.clone()], tumor: vec![tumour_bam.clone()], ..data().clone() };
+    let ended = run(two.call(&out));
+    assert!(ended.code == Some(1) && ended.stderr.contains("is of the sample blood"), "{}", ended.stderr);
+    // Names of files follow the rule of names of the command line.
+    for name in ["Jürgen", "a b", "<script>", &"x".repeat(300)] {
+        let odd = bam("odd.bam", &format!("@RG\tID:g0\tSM:{name}\n"), &[normal]);
+        let ended = call_of(&odd, &tumour_bam, &out, &[]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("(SM) cannot be used"), "{}", ended.stderr);
+        assert!(ended.stderr.len() < 600, "{}", ended.stderr);
+    }
+    let odd = bam("odd.bam", "@RG\tID:g0\tSM:a b\n", &[normal]);
+    call_of(&odd, &tumour_bam, &out, &["--normal-name", "N"]).assert_success();
+    assert_eq!(json(&out.join("summary.json"))["samples"], serde_json::json!(["N", "met"]));
+}
+
+#[test]
+fn headers_that_contradict_the_reference_are_refused() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("headers");
+    let (normal, tumour) = (mates(&data().normal), mates(&data().tumor));
+    let genome = fs::read_to_string(data().reference.as_ref().expect("a reference")).expect("FASTA");
+    let name = genome[1..].split_whitespace().next().expect("a name");
+    let bases: String = genome[1..].split('>').next().expect("a contig").lines().skip(1).collect();
+    let length = bases.len();
+    let plain = folder.join("tumour.bam");
+    write_bam(&plain, "@HD\tVN:1.6\n@RG\tID:g0\tSM:met\n", &[tumour]);
+    let out = scratch("headers-calls");
+    for (sequence, words) in [
+        (format!("SN:{name}\tLN:{}", length + 2), "bases there, and"),
+        (format!("SN:{name}\tLN:{length}\tM5:0123456789abcdef0123456789abcdef"), "has other bases there (M5)"),
+        ("SN:mouse1\tLN:999999".to_owned(), "sequences mouse1 are not in the reference"),
+    ] {
+        let bam = folder.join("normal.bam");
+        write_bam(&bam, &format!("@HD\tVN:1.6\n@SQ\t{sequence}\n@RG\tID:g0\tSM:blood\n"), &[normal]);
+        let ended = call_of(&bam, &plain, &out, &[]);
+        assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(names(&out).is_empty(), "{:?}", names(&out));
+    }
+    let bam = folder.join("normal.bam");
+    call_of(&bam, &plain, &out, &["--force"]).assert_success();
+    assert_warned(&out, "other_reference", "are not in the reference");
+    let calls = |out: &Path| -> Vec<String> {
+        let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    };
+    assert_eq!(calls(&out), calls(called()), "alignments are ignored");
+}
+
+#[test]
+fn mates_far_apart_need_no_work_folder() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("far");
+    // More waiting reads than fit in memory: all read 1 come first.
+    let far = pair("far-reads", "25");
+    let deep: Vec<[&Path; 2]> = std::iter::repeat_n(mates(&far.normal), 3).collect();
+    let bams = ["normal", "tumour"].map(|name| folder.join(format!("{name}.bam")));
+    let groups = "@RG\tID:g0\tSM:S\n@RG\tID:g1\tSM:S\n@RG\tID:g2\tSM:S\n";
+    write_far_bam(&bams[0], groups, &deep);
+    write_far_bam(&bams[1], groups, &[mates(&far.tumor)]);
+    let far = Data { normal: vec![bams[0].clone()], tumor: vec![bams[1].clone()], ..far };
+    let out = folder.join("new/out");
+    run(far.call(&out)).assert_success();
+    assert!(filters(&out).iter().any(|filter| filter == "PASS"));
+}
+
+/// [`write_bam`], with read 1 of all templates first.
+fn write_far_bam(path: &Path, groups: &str, mates: &[[&Path; 2]]) {
+    let near = path.with_extension("near.bam");
+    write_bam(&near, &format!("@HD\tVN:1.6\n{groups}"), mates);
+    let part = |flag: &str, end: &str| {
+        let part = path.with_extension(end);
+        let ended = Command::new("samtools").args(["view", "-b", "-f", flag, "-o", text(&part), text(&near)]).output();
+        assert!(ended.expect("samtools").status.success());
+        part
+    };
+    let parts = [part("64", "1.bam"), part("128", "2.bam")];
+    let ended = Command::new("samtools").args(["cat", "-o", text(path), text(&parts[0]), text(&parts[1])]).output();
+    assert!(ended.expect("samtools").status.success());
+}
+
+#[test]
+fn empty_lanes_are_left_out_with_a_warning() {
+    let folder = scratch("empty");
+    let empty = [folder.join("e_1.fq.gz"), folder.join("e_2.fq.gz")];
+    let mut own = data().clone();
+    for path in &empty {
+        gzip(path.clone(), b"");
+    }
+    own.tumor.splice(0..0, empty.iter().cloned());
+    let out = folder.join("out");
+    let ended = run(own.call(&out)).assert_success();
+    assert!(ended.stderr.contains("e_2.fq.gz: no reads in this lane"), "{}", ended.stderr);
+    let calls = |out: &Path| gunzip(&out.join("somatic.vcf.gz"));
+    assert!(calls(&out) == calls(called()));
+    // A sample needs reads, and an empty file has no mates.
+    let ended = run(Data { tumor: empty.to_vec(), ..data().clone() }.call(&out));
+    assert!(ended.code == Some(1) && ended.stderr.contains("is empty"), "{}", ended.stderr);
+    let ended = run(Data { tumor: vec![empty[0].clone(), data().tumor[1].clone()], ..data().clone() }.call(&out));
+    assert!(ended.code == Some(1) && ended.stderr.contains("is empty"), "{}", ended.stderr);
+}
+
+#[test]
+fn mates_may_have_suffixes_of_converters() {
+    let folder = scratch("suffixes");
+    for suffixes in [[".1", ".2"], ["_1", "_2"], ["/1", "/3"]] {
+        let rename = |number: usize| -> PathBuf {
+            let mut text = String::new();
+            for (i, line) in String::from_utf8(gunzip(&data().tumor[number])).expect("UTF-8").lines().enumerate() {
+                let name = line.split([' ', '/']).next().expect("a name");
+                text += &if i % 4 == 0 { format!("{name}{}\n", suffixes[number]) } else { format!("{line}\n") };
+            }
+            gzip(folder.join(format!("t_{number}.fq.gz")), text.as_bytes())
+        };
+        let own = Data { tumor: vec![rename(0), rename(1)], ..data().clone() };
+        let out = folder.join("out");
+        run(own.call(&out)).assert_success();
+        assert!(gunzip(&out.join("somatic.vcf.gz")) == gunzip(&called().join("somatic.vcf.gz")), "{suffixes:?}");
+        // Mates in another order are not taken for mates.
+        let text = String::from_utf8(gunzip(&own.tumor[1])).expect("UTF-8");
+        let later: String = text.lines().skip(4).map(|line| format!("{line}\n")).collect();
+        gzip(own.tumor[1].clone(), later.as_bytes());
+        let ended = run(own.call(&out));
+        assert!(ended.code == Some(1) && ended.stderr.contains("has mate"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn inputs_that_change_during_a_call_are_noticed() {
+    let folder = scratch("change");
+    let own = pair("changed", "26");
+    let reference = own.reference.clone().expect("a reference");
+    let out = folder.join("out");
+    let mut child =
+        genuma().args(own.call(&out)).args(["-t", "1"]).stderr(std::process::Stdio::piped()).spawn().expect("genuma");
+    // The first unit has begun when the work folder is there.
+    while !out.join(".work").exists() && child.try_wait().expect("a child").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let other = folder.join("other.fa");
+    fs::copy(&reference, &other).expect("a copy");
+    fs::rename(&other, &reference).expect("a replaced file");
+    let ended = child.wait_with_output().expect("genuma");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(1) && said.contains("was changed or replaced"), "{said}");
+    assert!(names(&out).iter().all(|name| name == ".work"), "{:?}", names(&out));
+}

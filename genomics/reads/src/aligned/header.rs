@@ -1,0 +1,60 @@
+//! Header of a BAM or CRAM file: sample names and reference sequences (SAM specification, section 1.3).
+
+use std::collections::{BTreeSet, HashMap};
+
+/// What the header of a file of aligned reads says about samples and reference. Both are empty for BINSEQ and for pipes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AlignedHeader {
+    /// Sample names in the read groups (`@RG`, `SM`).
+    pub sample_names: BTreeSet<String>,
+    /// The reference sequences (`@SQ`); none if the reads are unaligned.
+    pub sequences: Vec<HeaderSequence>,
+}
+
+/// A reference sequence in a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderSequence {
+    /// Name (`SN`).
+    pub name: String,
+    /// Length in bases (`LN`).
+    pub length: u64,
+    /// MD5 sum of the bases in upper case (`M5`), in hexadecimal digits as in the file, if it is there.
+    pub md5: Option<String>,
+}
+
+/// Sample names in the read groups of a header text.
+pub(super) fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
+    let groups = lines_of_type(text, b"@RG\t");
+    groups.filter_map(|line| field_value(line, b"SM:")).collect()
+}
+
+/// The MD5 sums of the reference sequences in a header text, by name.
+pub(super) fn parse_md5_sums(text: &[u8]) -> HashMap<String, String> {
+    let sequences = lines_of_type(text, b"@SQ\t");
+    sequences.filter_map(|line| Some((field_value(line, b"SN:")?, field_value(line, b"M5:")?))).collect()
+}
+
+/// Lines of a header text that begin with `record_type`.
+fn lines_of_type<'a>(text: &'a [u8], record_type: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+    text.split(|&byte| byte == b'\n').filter(move |line| line.starts_with(record_type))
+}
+
+/// The value of the first field with this tag in a header line.
+fn field_value(line: &[u8], tag: &[u8]) -> Option<String> {
+    let value = line.split(|&byte| byte == b'\t').find_map(|field| field.strip_prefix(tag))?;
+    Some(String::from_utf8_lossy(value).trim_end_matches(['\r', '\0']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_and_sums_are_read_from_their_own_lines() {
+        let text =
+            b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:10\tM5:abc\r\n@SQ\tSN:chr2\tLN:5\n@RG\tID:a\tSM:one\tLB:x\n@RG\tID:b\n\
+            @RG\tID:c\tSM:two\n@CO\tSM:three\n\0\0";
+        assert_eq!(parse_sample_names(text), BTreeSet::from(["one".to_owned(), "two".to_owned()]));
+        assert_eq!(parse_md5_sums(text), HashMap::from([("chr1".to_owned(), "abc".to_owned())]));
+    }
+}

@@ -1,0 +1,205 @@
+//! Warnings on the result of a call: the inputs are not what they should be, so the calls mean little. Most withhold the
+//! results until the user asks for them.
+
+use std::fmt::Write as _;
+
+use genuma_pair::identity::Relation;
+use genuma_reads::NORMAL_SAMPLE;
+use serde::{Deserialize, Serialize};
+
+use crate::genotyping::FinishedCall;
+use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
+use crate::tumour_alleles::OwnAlleleCounts;
+
+/// What a warning is about. Its name is in `summary.json` and in the VCF header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningTopic {
+    /// The reference is not the genome of the reads, or only a part of it.
+    WrongReference,
+    /// A file of aligned reads was made with another reference.
+    OtherReference,
+    /// The samples are of two people.
+    TwoPeople,
+    /// Tumour and normal are exchanged.
+    ExchangedSamples,
+}
+
+/// A reason not to trust the calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultWarning {
+    /// What the warning is about.
+    pub topic: WarningTopic,
+    /// Whether the results are withheld unless the user asks for them.
+    pub withholds_results: bool,
+    /// What was found, and what to do. One line.
+    pub message: String,
+}
+
+/// Maximum share of the contigs that lie nowhere on the reference although the normal has their sequence. Chosen: the
+/// pairs of `bench/` have at most 7 %, those with the genome of another person or with a part of the genome nearly all. A
+/// higher value lets larger gaps of the reference pass.
+const MAX_UNPLACED_SHARE: f64 = 0.3;
+/// Minimum number of such contigs. Chosen: fewer may all lie in one gap of the reference.
+const MIN_UNPLACED_CONTIGS: u64 = 4;
+/// Standard deviations by which the share must exceed [`MAX_UNPLACED_SHARE`]: 97.5 % one-sided. A higher value lets more
+/// calls with few contigs pass.
+const UNPLACED_DEVIATIONS: f64 = 1.96;
+
+/// Minimum number of roots with an allele of the normal's own for exchanged samples. A change is next to two roots.
+/// Chosen: a few changes of blood cells (clonal haematopoiesis) stay below.
+const MIN_EXCHANGED_ROOTS: u64 = 20;
+/// Minimum ratio of the roots with an allele of the normal's own to those with one of the tumour's own. Chosen: a normal
+/// with a tenth of the tumour's changes has changes of its own for other reasons.
+const MIN_EXCHANGED_RATIO: u64 = 10;
+/// Minimum ratio of minor to balanced alleles of the normal's own. Germline alleles that the tumour lost are balanced in the
+/// normal: by the binomial distribution 0.18 of them at a depth of 15 look like minor ones, 0.05 at a depth of 30. Changes
+/// of a tumour of 80 % purity have 0.4. A higher value misses purer tumours.
+const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
+
+/// Returns the warnings of a finished call.
+pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
+    let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
+    let relations =
+        finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity.relation));
+    let people = find_two_people(&relations.collect::<Vec<_>>(), finished.genotype_mismatch_share);
+    // Another person's DNA in the normal looks like changes of the normal.
+    let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
+    reference.into_iter().chain(people).chain(exchanged).collect()
+}
+
+/// Warns if too many contigs of the person's genome lie nowhere on the reference.
+fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
+    let contigs = ledger.count("contigs");
+    let unplaced = ledger.count(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
+    if unplaced < MIN_UNPLACED_CONTIGS || lower_bound_of_share(unplaced, contigs) <= MAX_UNPLACED_SHARE {
+        return None;
+    }
+    let message = format!(
+        "{unplaced} of {contigs} contigs lie nowhere on the reference, although the normal has most of their sequence: \
+         the reference is of another species or lacks a large part of the genome; give the complete reference of these \
+         samples with --reference"
+    );
+    Some(ResultWarning { topic: WarningTopic::WrongReference, withholds_results: true, message })
+}
+
+/// Lower end of the interval of a share (Wilson score).
+fn lower_bound_of_share(found: u64, all: u64) -> f64 {
+    let (found, all) = (found as f64, all.max(found).max(1) as f64);
+    let (share, z2) = (found / all, UNPLACED_DEVIATIONS * UNPLACED_DEVIATIONS);
+    let spread = UNPLACED_DEVIATIONS * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt();
+    (share + z2 / (2.0 * all) - spread) / (1.0 + z2 / all)
+}
+
+/// Warns if the samples seem to be of two people. `relations` has the relation of each tumour to the normal,
+/// `genotype_mismatch_share` the share of the sites at which each sample has an allele that the other lacks, if it is more
+/// than one person has. The results are withheld if genotypes show it: captures and amplicons may look like relatives.
+fn find_two_people(relations: &[Relation], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
+    let may_be_same = relations.iter().all(|relation| *relation == Relation::Same) && !relations.is_empty();
+    let are_different =
+        |relation: &Relation| matches!(relation, Relation::Relatives | Relation::Unrelated | Relation::Different);
+    let withholds_results = match genotype_mismatch_share {
+        Some(_) => !may_be_same,
+        None if relations.contains(&Relation::Unrelated) => true,
+        None if relations.iter().any(are_different) => false,
+        None => return None,
+    };
+    let mut message = String::from("the samples seem to come from two people: ");
+    match genotype_mismatch_share {
+        Some(share) => {
+            let _ = write!(
+                message,
+                "at {:.3}% of the sites covered in both, each has an allele that the other lacks",
+                100.0 * share
+            );
+        }
+        None => message.push_str("they have different alleles at many sites"),
+    }
+    message.push_str(", so most calls are germline differences; check for a sample swap (`genuma check`)");
+    Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
+}
+
+/// Warns if the normal has changes of its own, as a tumour has, and the tumour has hardly any. The results are withheld
+/// if it is known that these are not alleles of another person.
+fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
+    let [normal, tumour] = *finished.own_alleles.first()?;
+    let pair = finished.sample_summaries.first().and_then(|summary| summary.pair.as_ref());
+    let contamination = pair.and_then(|pair| pair.contamination[usize::from(NORMAL_SAMPLE)]);
+    // Alleles of another person in the normal are no changes of a tumour.
+    let exchanged = has_changes_of_tumour(normal, tumour) && contamination.is_none_or(|found| found.share.low <= 0.0);
+    let message = format!(
+        "the normal has {} alleles that the tumour lacks, and the tumour has {} that the normal lacks, which is typical \
+         of a tumour and its normal exchanged: check which files are the tumour's",
+        normal.minor / 2,
+        tumour.minor / 2
+    );
+    let withholds_results = contamination.is_some();
+    exchanged.then_some(ResultWarning { topic: WarningTopic::ExchangedSamples, withholds_results, message })
+}
+
+/// Whether the first sample has changes that only a tumour has, compared with the second.
+fn has_changes_of_tumour(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
+    first.minor >= MIN_EXCHANGED_ROOTS
+        && first.minor >= MIN_EXCHANGED_RATIO * second.minor
+        && first.minor as f64 >= MIN_MINOR_TO_BALANCED_RATIO * first.balanced as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(contigs: u64, unplaced: u64) -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.add_produced("assemble", "contigs", contigs);
+        ledger.add_produced("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, unplaced);
+        ledger
+    }
+
+    #[test]
+    fn the_reference_is_wrong_if_more_contigs_than_a_gap_has_lie_nowhere() {
+        for (contigs, unplaced, wrong) in [
+            (227, 204, true),
+            (6, 6, true),
+            (3, 3, false),
+            (9, 5, false),
+            (181, 12, false),
+            (1_000, 320, false),
+            (1_000, 340, true),
+            (0, 0, false),
+        ] {
+            let found = find_wrong_reference(&ledger(contigs, unplaced));
+            assert_eq!(found.is_some(), wrong, "{unplaced} of {contigs}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn two_people_withhold_the_results_if_genotypes_show_it() {
+        let found = |relations: &[Relation], share| find_two_people(relations, share).map(|w| w.withholds_results);
+        assert_eq!(found(&[Relation::Same], None), None);
+        assert_eq!(found(&[Relation::Unknown], None), None);
+        assert_eq!(found(&[], None), None);
+        assert_eq!(found(&[Relation::Same], Some(2e-4)), Some(false));
+        assert_eq!(found(&[Relation::Unknown], Some(2e-4)), Some(true));
+        assert_eq!(found(&[], Some(2e-4)), Some(true));
+        assert_eq!(found(&[Relation::Same, Relation::Unrelated], None), Some(true));
+        assert_eq!(found(&[Relation::Relatives], None), Some(false));
+        assert_eq!(found(&[Relation::Relatives], Some(2e-4)), Some(true));
+    }
+
+    #[test]
+    fn losses_of_the_tumour_and_few_changes_of_blood_are_no_exchange() {
+        let counts = |minor, balanced| OwnAlleleCounts { minor, balanced };
+        for (normal, tumour, exchanged) in [
+            (counts(400, 900), counts(2, 0), true),
+            (counts(400, 900), counts(2, 30_000), true),
+            // Loss of heterozygosity.
+            (counts(1_500, 30_000), counts(20, 10), false),
+            // Clonal haematopoiesis.
+            (counts(18, 10), counts(0, 0), false),
+            // Changes of both.
+            (counts(400, 900), counts(60, 20), false),
+        ] {
+            assert_eq!(has_changes_of_tumour(normal, tumour), exchanged, "{normal:?} {tumour:?}");
+        }
+    }
+}
