@@ -35,4 +35,5 @@ mod table;
 mod targets;
 mod topology;
 mod track;
+mod umis;
 mod why;

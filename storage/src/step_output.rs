@@ -4,7 +4,7 @@
 //! data blocks, written while the step runs; other steps read some of them
 //! value: index of the data blocks and other results, serialised by postcard
 //! trailer: step, fingerprint of the run, cost, range and checksum of the value, serialised by postcard
-//! length of the trailer (8 bytes, little-endian), its checksum (XXH3, 8 bytes), `GENUMAO3`
+//! length of the trailer (8 bytes, little-endian), its checksum (XXH3, 8 bytes), `GENUMAO4`
 //! ```
 //!
 //! A reader of a part of the object first reads the trailer, then the value, then that part. The layout is described
@@ -23,7 +23,7 @@ use twox_hash::XxHash3_64;
 use crate::run_store::{LocalCopy, RunStore, StoredObject};
 use crate::temp_object::TempObject;
 
-const MAGIC: &[u8; 8] = b"GENUMAO3";
+const MAGIC: &[u8; 8] = b"GENUMAO4";
 /// Number of bytes after the trailer: length and checksum of the trailer, and the magic number.
 const FOOTER_BYTES: u64 = 24;
 /// Bytes read at once from the end of an object to get the trailer.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::cost::{CostTimer, UnitCost};
 use crate::publish::{self, AtomicFile};
 
-const MAGIC: &[u8; 8] = b"GENUMAU9";
+const MAGIC: &[u8; 8] = b"GENUMAUA";
 /// Bytes of the magic number and the length of the fingerprint at the start of the file; bytes of the checksum
 /// (CRC-32) at its end.
 const HEADER_BYTES: u64 = 16;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{AlignedOptions, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::{AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
 use crate::errors::UsageError;
+use crate::read_layout::{ReadLayoutArgs, SampleRole};
 
 /// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
 #[derive(Debug, Clone, Default)]
@@ -105,12 +106,13 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// same name are merged into one sample.
     ///
     /// # Errors
-    /// There are too many tumours, two samples have the same name, or the number of files is odd.
+    /// There are too many tumours, two samples have the same name, a file has no mate file, or the read structures do
+    /// not fit the layout.
     pub(crate) fn samples_and_lanes(
         &self,
         normal: &[PathBuf],
         names_given: SampleNameOptions<'_>,
-        interleaved: bool,
+        layout: &ReadLayoutArgs,
         options: &AlignedOptions,
     ) -> Result<(SampleNames, Vec<Lane>), UsageError> {
         let mut tumours: Vec<TumourFiles> = Vec::new();
@@ -129,12 +131,9 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
                 "{given} tumours: at most {most} can be called together; give all lanes of one tumour after one --tumor"
             )));
         }
-        let layout = if interleaved { MateLayout::Interleaved } else { MateLayout::Pairs };
-        let open =
-            |sample, files| Lane::from_files(sample, files, layout, options).map_err(|e| UsageError(e.to_string()));
-        let mut lanes = open(NORMAL_SAMPLE, normal)?;
+        let mut lanes = layout.open_lanes(NORMAL_SAMPLE, SampleRole::Normal, normal, options)?;
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
-            lanes.extend(open(sample, &tumour.files)?);
+            lanes.extend(layout.open_lanes(sample, SampleRole::Tumour, &tumour.files, options)?);
         }
         let samples = choose_sample_names(&lanes, names_given, &tumours);
         for (i, name) in samples.names().iter().enumerate() {

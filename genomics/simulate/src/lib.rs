@@ -58,8 +58,7 @@ pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    Adapter, CoverageParams, InsertModel, LibraryParams, MachineParams, ReadCounts, ReadStructures, SequencingParams,
-    UmiParams,
+    Adapter, CoverageParams, InsertModel, LibraryParams, MachineParams, ReadCounts, SequencingParams, UmiParams,
 };
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

@@ -42,7 +42,6 @@ pub use params::{
     Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, MachineParams, SequencingParams,
 };
 pub use read_counts::ReadCounts;
-pub use read_structure::ReadStructures;
 pub use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub use sequencer::Sequencer;
 pub(crate) use umi_params::FAMILY_SIZES;
