@@ -100,7 +100,7 @@ fn umis_of_tags_follow_the_names() {
     let second = pairs(&aligned_lane(&write_bam(&folder, "lost.bam", &lost)), 1).unwrap();
     let with_tag = |(name, _): &&Pair| name.contains(":mi=");
     assert!(second.iter().filter(with_tag).all(|(name, _)| by_name[name.split(":mi=").next().unwrap()] % 8 == 5));
-    assert_eq!(second.iter().filter(with_tag).count(), n as usize / 8);
+    assert_eq!(second.iter().filter(with_tag).count(), n / 8);
     // Aligners get the names as they are.
     let near = AlignedInput::new(folder.path().join("near.bam"), AlignedOptions::default());
     let (batches, _) = pull(&[StreamLane::Aligned(near)], StreamOptions::new(BatchLimit::by_reads(1000)));
@@ -187,7 +187,7 @@ fn umis_of_bases_are_the_same_in_all_formats() {
         assert!(pairs(&lane, 2).unwrap() == expected, "{lane:?}");
         let counts = lane.record_counts().unwrap();
         assert_eq!(counts.shorter_than_structure.num_reads, num_short);
-        assert_eq!(counts.with_umi, 2 * expected.iter().filter(|(_, [first, _])| !first.is_empty()).count() as u64);
+        assert_eq!(counts.with_umi, 2 * expected.iter().filter(|(name, _)| name.contains(':')).count() as u64);
     }
     // Reads without mates.
     let single = Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(one));
