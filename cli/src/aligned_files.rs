@@ -1,12 +1,12 @@
-//! Reports what BAM, CRAM and CBQ input files contained, after they were read.
+//! Reports what BAM, CRAM and BINSEQ input files contained, and the UMIs of reads, after the files were read.
 
 use genuma_reads::{Lane, RecordCounts};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// The aligned input files that were read to their end, with their record counts.
+/// The input files with record counts that were read to their end: aligned ones, and FASTQ files with UMIs.
 fn finished_files(lanes: &[Lane]) -> impl Iterator<Item = (String, &RecordCounts)> {
-    let name = |lane: &Lane| lane.paths().map(|path| path.display().to_string()).collect::<String>();
+    let name = |lane: &Lane| lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
     lanes.iter().filter_map(move |lane| Some((name(lane), lane.record_counts()?)))
 }
 
@@ -20,15 +20,26 @@ pub(crate) fn log_record_counts(lanes: &[Lane]) {
 /// Logs the number of skipped records of one file, and warns of missing mates and other missing data.
 pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
     let RecordCounts { records, secondary, supplementary, unpaired: alone, .. } = tally;
-    info!(
-        "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
-    );
+    if tally.with_umi > 0 {
+        info!("{file}: the UMIs of {} reads were taken from tags or from their bases", tally.with_umi);
+    }
+    if *records > 0 {
+        info!(
+            "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
+        );
+    }
+    let (what, n) = tally.shorter_than_structure.describe("reads are shorter than their read structure");
+    if n > 0 {
+        warn!(
+            "{file}: {n} {what} and were left out with their mates; check that --umi describes the reads of this file"
+        );
+    }
     for (what, n) in tally.missing_data() {
         warn!("{file}: {what}: {n}; check that the file has all reads of the sample, with all their bases");
     }
 }
 
-/// Returns the record counts of all aligned input files as JSON; null if there are no such files.
+/// Returns the record counts of all input files that have them as JSON; null if there are no such files.
 pub(crate) fn record_counts_to_json(lanes: &[Lane]) -> Value {
     let files: Vec<Value> =
         finished_files(lanes).map(|(file, tally)| json!({ "file": file, "records": tally })).collect();

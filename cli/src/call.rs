@@ -43,6 +43,7 @@ use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::kmer_length::choose_kmer_length;
+use crate::read_layout::ReadLayoutArgs;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
@@ -107,9 +108,8 @@ pub(crate) struct Args {
     /// Name of the only tumour; NAME= before its first file does the same
     #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     tumor_name: Option<String>,
-    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
-    #[arg(long, help_heading = "Input")]
-    interleaved: bool,
+    #[command(flatten)]
+    layout: ReadLayoutArgs,
     /// Reference genome, plain or gzip'd FASTA, no index needed. Without it calls are placed on the assembled contigs
     /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
@@ -337,7 +337,7 @@ impl Args {
             tumour: self.tumor_name.as_deref(),
             normal_option: Some("--normal-name NAME"),
         };
-        let (samples, mut lanes) = self.tumor.samples_and_lanes(&self.normal, names, self.interleaved, &options)?;
+        let (samples, mut lanes) = self.tumor.samples_and_lanes(&self.normal, names, &self.layout, &options)?;
         if self.plan.is_some() {
             if samples.has_several_tumours() {
                 return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
@@ -579,6 +579,12 @@ fn fingerprint_inputs(
                 true => fingerprint.with_parameter(&label, path.display()),
                 false => fingerprint.with_file(&label, path)?,
             };
+        }
+        if let LaneFiles::Single(_) = &lane.files {
+            fingerprint = fingerprint.with_parameter("layout", "single");
+        }
+        if let Some(umis) = &lane.umis {
+            fingerprint = fingerprint.with_parameter("umi", &umis.structures);
         }
     }
     let fingerprint = match reference {

@@ -23,6 +23,7 @@ use tracing::info;
 
 use crate::call::sample_options::{SampleNameOptions, TumourReads};
 use crate::progress::UnitProgress;
+use crate::read_layout::ReadLayoutArgs;
 use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
@@ -47,9 +48,8 @@ pub(crate) struct Args {
     /// Reads of the normal sample of the same person, given in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
-    #[arg(long, help_heading = "Input")]
-    interleaved: bool,
+    #[command(flatten)]
+    layout: ReadLayoutArgs,
     /// Reference genome, plain or gzip'd FASTA. It shows which sites are neighbours in the genome and thus have the
     /// same copy number, which makes purity and ploidy more accurate. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
     let (samples, lanes) =
-        args.tumor.samples_and_lanes(&args.normal, SampleNameOptions::default(), args.interleaved, &options)?;
+        args.tumor.samples_and_lanes(&args.normal, SampleNameOptions::default(), &args.layout, &options)?;
     check_lanes_for_one_pass(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command_line::threads_or_all_cpus(args.threads);

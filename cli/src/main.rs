@@ -29,6 +29,7 @@ mod probe;
 mod progress;
 mod query;
 mod report;
+mod read_layout;
 mod run;
 mod simulate;
 mod size_format;

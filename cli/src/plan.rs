@@ -21,6 +21,7 @@ use crate::forecast::input;
 use crate::forecast::model::{CallForecast, CallInput};
 use crate::forecast::rates::{MEASURED_RATES, Rates};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
+use crate::read_layout::ReadLayoutArgs;
 use crate::{command_line, gpu, json_file, logging, size_format};
 
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
@@ -55,9 +56,8 @@ pub(crate) struct Args {
     /// Reads of the normal sample of the same person, given in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
-    #[arg(long, help_heading = "Input")]
-    interleaved: bool,
+    #[command(flatten)]
+    layout: ReadLayoutArgs,
     /// Reference genome, plain or gzip'd FASTA; if it has an index (.fai), only the index is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
-    #[arg(long, value_name = "BASES", value_parser = size_format::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "reference"], help_heading = "Input")]
+    #[arg(long, value_name = "BASES", value_parser = size_format::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "single", "umi", "reference"], help_heading = "Input")]
     genome: Option<u64>,
     /// Mean depth of the tumour's and the normal's reads
     #[arg(long, value_name = "T,N", value_parser = parse_depths, requires = "genome", help_heading = "Input")]
@@ -226,7 +226,7 @@ impl Args {
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
         let (_, lanes) =
-            self.tumor.samples_and_lanes(&self.normal, SampleNameOptions::default(), self.interleaved, &options)?;
+            self.tumor.samples_and_lanes(&self.normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use clap::value_parser;
-use genuma_reads::{AlignedOptions, CramReference, Lane, MateLayout, check_lanes_for_one_pass};
+use genuma_reads::{AlignedOptions, CramReference, Lane, check_lanes_for_one_pass};
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::VcfRecord;
 use genuma_track::pipeline::{TrackingJob, TrackingResult};
@@ -16,9 +16,9 @@ use genuma_work::cost::process_cost;
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{info, warn};
 
-use crate::call::sample_options::usage_or_read_error;
 use crate::errors::UsageError;
 use crate::progress::UnitProgress;
+use crate::read_layout::{ReadLayoutArgs, SampleRole};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
 
 /// Track known variants in later samples: relapse, residual disease.
@@ -54,12 +54,8 @@ pub(crate) struct Args {
     /// Reads of the patient's normal sample: variants found in it are not counted as tumour
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each FASTQ file is one lane in which read 1 and read 2 alternate
-    #[arg(long, conflicts_with = "single", help_heading = "Input")]
-    interleaved: bool,
-    /// Each file is one lane of reads without mates
-    #[arg(long, help_heading = "Input")]
-    single: bool,
+    #[command(flatten)]
+    layout: ReadLayoutArgs,
     /// Reference genome of the VCF file, plain or gzip'd FASTA, no index needed
     #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
     reference: PathBuf,
@@ -210,7 +206,8 @@ impl Args {
         }
         let mut lanes = Vec::new();
         for (number, (_, files)) in (0u8..).zip(&samples) {
-            lanes.extend(self.open_lanes(number, files)?);
+            let role = if normal == Some(number.into()) { SampleRole::Normal } else { SampleRole::Tumour };
+            lanes.extend(self.open_lanes(number, role, files)?);
         }
         check_lanes_for_one_pass(&lanes)?;
         let text = vcf::read_text(&self.calls)?;
@@ -241,15 +238,11 @@ impl Args {
     }
 
     /// Opens the lanes of one sample.
-    fn open_lanes(&self, number: u8, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
-        let layout = match (self.single, self.interleaved) {
-            (true, _) => MateLayout::Single,
-            (_, true) => MateLayout::Interleaved,
-            _ => MateLayout::Pairs,
-        };
+    fn open_lanes(&self, number: u8, role: SampleRole, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
-        let options = AlignedOptions { pair_mates: !self.single, reference: genome, ..AlignedOptions::default() };
-        Lane::from_files(number, files, layout, &options).map_err(usage_or_read_error)
+        let options =
+            AlignedOptions { pair_mates: !self.layout.is_single(), reference: genome, ..AlignedOptions::default() };
+        self.layout.open_lanes(number, role, files, &options)
     }
 }
 

@@ -3,13 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
-use crate::common::{self, Data, run, scratch};
+use crate::common::{self, Data, run};
 
 /// A variant: contig, position, reference and alternative bases.
 type Variant = (String, String, String, String);
@@ -341,60 +337,4 @@ fn dna_of_another_person_makes_no_calls() {
 /// The text of the VCF in a folder of results.
 fn vcf_text(out: &Path) -> String {
     String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
-}
-
-/// Writes FASTQ records as gzip.
-fn write_fastq(path: &Path, records: &[(String, String)]) {
-    let mut file = GzEncoder::new(fs::File::create(path).expect("a file"), Compression::fast());
-    for (name, seq) in records {
-        writeln!(file, "@{name}\n{seq}\n+\n{}", "I".repeat(seq.len())).expect("written");
-    }
-    file.finish().expect("finished");
-}
-
-#[test]
-fn umis_in_read_names_tell_molecules_with_the_same_ends_apart() {
-    let folder = scratch("umis");
-    let mut x = 17u64;
-    let mut base = || {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (x >> 62) as usize
-    };
-    let genome: Vec<u8> = (0..2000).map(|_| b"ACGT"[base()]).collect();
-    let mut changed = genome.clone();
-    changed[1000] = if genome[1000] == b'A' { b'C' } else { b'A' };
-    let reverse = |seq: &[u8]| String::from_utf8(genuma_reads::dna::reverse_complement(seq)).expect("bases");
-    let text = |seq: &[u8]| String::from_utf8(seq.to_vec()).expect("bases");
-    // Five molecules at each of 60 positions; one of five is changed, and all have the same ends.
-    let write = |sample: &str, has_change: bool| {
-        let mut mates = [Vec::new(), Vec::new()];
-        for start in (700..1300).step_by(10) {
-            for molecule in 0..5 {
-                let own = if has_change && molecule == 0 { &changed } else { &genome };
-                let umi = ["ACGTAC", "CCGTAA", "TTGCAC", "GAGATC", "TGTGTG"][molecule];
-                let name = format!("A1:1:FC:1:{sample}:{start}:{molecule}:{umi}");
-                let fragment = &own[start - 200..start + 100];
-                mates[0].push((name.clone(), text(&fragment[..120])));
-                mates[1].push((name, reverse(&fragment[180..])));
-            }
-        }
-        [1, 2].map(|mate: usize| {
-            let path = folder.join(format!("{sample}_{mate}.fq.gz"));
-            write_fastq(&path, &mates[mate - 1]);
-            path
-        })
-    };
-    let [tumor, normal] = [write("tumor", true), write("normal", false)].map(Vec::from);
-    let reference = folder.join("genome.fa");
-    fs::write(&reference, format!(">chr1\n{}\n", text(&genome))).expect("a reference");
-    let data = Data { folder, tumor, normal, reference: Some(reference) };
-    let vcf = vcf_text(&call_pair(&data, &[]));
-    let record = vcf.lines().find(|line| line.starts_with("chr1\t1001\t")).expect("a record");
-    // The last column is the tumour: GT and AD are its first values.
-    let format: Vec<&str> = record.split('\t').nth(8).expect("FORMAT").split(':').collect();
-    let values: Vec<&str> = record.split('\t').next_back().expect("a sample").split(':').collect();
-    let ad = values[format.iter().position(|key| *key == "AD").expect("AD")];
-    let [unchanged, changed]: [u32; 2] =
-        ad.split(',').map(|n| n.parse().expect("a number")).collect::<Vec<_>>().try_into().expect("two alleles");
-    assert!(changed >= 8 && (3 * changed..=5 * changed).contains(&unchanged), "{record}");
 }

@@ -36,4 +36,5 @@ mod table;
 mod targets;
 mod topology;
 mod track;
+mod umis;
 mod why;

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{
-    AlignedOptions, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes,
-};
+use genuma_reads::{AlignedOptions, Error, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes};
 use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
 use crate::errors::UsageError;
+use crate::read_layout::{ReadLayoutArgs, SampleRole};
 
 /// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
 #[derive(Debug, Clone, Default)]
@@ -188,13 +187,13 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// same name are merged into one sample.
     ///
     /// # Errors
-    /// There are too many tumours, two samples have the same name, or the number of files is odd ([`UsageError`]); a file
-    /// cannot be read, or is not of one sample.
+    /// There are too many tumours, two samples have the same name, a file has no mate file, or the read structures do
+    /// not fit the layout ([`UsageError`]); a file cannot be read, or is not of one sample.
     pub(crate) fn samples_and_lanes(
         &self,
         normal: &[PathBuf],
         names_given: SampleNameOptions<'_>,
-        interleaved: bool,
+        layout: &ReadLayoutArgs,
         options: &AlignedOptions,
     ) -> anyhow::Result<(SampleNames, Vec<Lane>)> {
         let mut tumours: Vec<TumourFiles> = Vec::new();
@@ -214,11 +213,9 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             ))
             .into());
         }
-        let layout = if interleaved { MateLayout::Interleaved } else { MateLayout::Pairs };
-        let open = |sample, files| Lane::from_files(sample, files, layout, options).map_err(usage_or_read_error);
-        let mut lanes = open(NORMAL_SAMPLE, normal)?;
+        let mut lanes = layout.open_lanes(NORMAL_SAMPLE, SampleRole::Normal, normal, options)?;
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
-            lanes.extend(open(sample, &tumour.files)?);
+            lanes.extend(layout.open_lanes(sample, SampleRole::Tumour, &tumour.files, options)?);
         }
         for lane in remove_empty_lanes(&mut lanes)? {
             let paths: Vec<String> = lane.paths().map(|path| path.display().to_string()).collect();

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use genuma_reads::ReadStructures;
 use genuma_simulate::{
-    Adapter, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, ReadStructures, Relationship, SimulationParams,
-    TargetSource, UmiParams,
+    Adapter, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, Relationship, SimulationParams, TargetSource,
+    UmiParams,
 };
 
 /// Default depth outside the targets relative to the depth of the targets.

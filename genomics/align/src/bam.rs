@@ -516,7 +516,9 @@ impl RecordEncoder<'_> {
             // The primary alignment first; the sort is stable.
             alignments[m].sort_by_key(|p| !p.hit.is_primary);
         }
-        for m in [0, 1] {
+        let has_bases = template.mates.map(|mate| !mate.seq.is_empty());
+        // A read without a mate is written as one record.
+        for m in [0, 1].into_iter().filter(|&m| has_bases[m] || !has_bases[1 - m]) {
             let pair = MateRecords {
                 name: &name,
                 group: self.bam_header.read_groups.get(template.read_group).map(|g| g.id),
@@ -524,6 +526,7 @@ impl RecordEncoder<'_> {
                 alignments: &alignments[m],
                 mate_alignment: alignments[1 - m].first(),
                 is_read1: m == 0,
+                has_mate: has_bases[1 - m] || !has_bases[m],
             };
             for i in 0..pair.alignments.len().max(1) {
                 let record = pair.build_record(i, self.bam_header.reference);
@@ -547,6 +550,8 @@ struct MateRecords<'a> {
     mate_alignment: Option<&'a ReadAlignment<'a>>,
     /// Whether the read is read 1 of its template (SAM flag 0x40).
     is_read1: bool,
+    /// Whether the mate has a record, too.
+    has_mate: bool,
 }
 
 impl MateRecords<'_> {
@@ -559,10 +564,13 @@ impl MateRecords<'_> {
     }
 
     fn sam_flags(&self, alignment: Option<&ReadAlignment<'_>>, supplementary: bool) -> Flags {
-        let mut flags = Flags::SEGMENTED | if self.is_read1 { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
+        let mut flags = Flags::empty();
+        if self.has_mate {
+            flags = Flags::SEGMENTED | if self.is_read1 { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
+        }
         flags.set(Flags::PROPERLY_SEGMENTED, self.is_proper_pair());
         flags.set(Flags::UNMAPPED, alignment.is_none());
-        flags.set(Flags::MATE_UNMAPPED, self.mate_alignment.is_none());
+        flags.set(Flags::MATE_UNMAPPED, self.has_mate && self.mate_alignment.is_none());
         flags.set(Flags::REVERSE_COMPLEMENTED, alignment.is_some_and(ReadAlignment::is_reverse));
         flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.mate_alignment.is_some_and(ReadAlignment::is_reverse));
         flags.set(Flags::SUPPLEMENTARY, supplementary);
@@ -597,7 +605,8 @@ impl MateRecords<'_> {
         // An unmapped read gets the position of its mate. The mate position of a read with an unmapped mate is that
         // of the read's primary alignment (section 2).
         let here = alignment.or(self.mate_alignment).map(place).unwrap_or_default();
-        let there = self.mate_alignment.or(self.alignments.first()).map(place).unwrap_or_default();
+        let there = self.mate_alignment.or(self.alignments.first()).filter(|_| self.has_mate);
+        let there = there.map(place).unwrap_or_default();
         (*record.reference_sequence_id_mut(), *record.alignment_start_mut()) = here;
         (*record.mate_reference_sequence_id_mut(), *record.mate_alignment_start_mut()) = there;
         if let (Some(alignment), Some(mate_alignment)) = (alignment, self.mate_alignment) {

@@ -127,6 +127,8 @@ pub struct LibraryTally {
     /// Number of pairs with a mate too short for a duplicate key.
     short_pairs: u64,
     duplicate_keys: DuplicateKeys,
+    /// Keys of reads without mates: of their starts only.
+    single_read_keys: DuplicateKeys,
     /// Number of pairs by the telomere motif that they contain.
     telomere_pairs: [u64; telomere::TELOMERE_MOTIFS.len()],
     details: SampledDetails,
@@ -143,9 +145,13 @@ impl LibraryTally {
         self.bases
     }
 
-    /// Median over all pairs of the number of pairs with the same two ends; 0 without pairs.
+    /// Median over all pairs of the number of pairs with the same two ends; 0 without pairs. If most reads have no
+    /// mates, median over these of the number of reads with the same start.
     pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
-        self.duplicate_keys.median_pairs_per_key()
+        let num_pairs = |keys: &DuplicateKeys| keys.sampling_factor() * keys.count_pairs_and_keys().pairs as f64;
+        let has_mates = num_pairs(&self.duplicate_keys) >= num_pairs(&self.single_read_keys);
+        let keys = if has_mates { &self.duplicate_keys } else { &self.single_read_keys };
+        keys.median_pairs_per_key()
     }
 
     /// Adds the tally of another thread.
@@ -155,6 +161,7 @@ impl LibraryTally {
         self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add_counts(sums, others));
         self.short_pairs += other.short_pairs;
         self.duplicate_keys.add_keys(&other.duplicate_keys);
+        self.single_read_keys.add_keys(&other.single_read_keys);
         self.telomere_pairs.iter_mut().zip(other.telomere_pairs).for_each(|(sum, n)| *sum += n);
         self.details.add(&other.details);
     }
@@ -208,6 +215,10 @@ impl LibraryObserver {
             tally.duplicate_keys.add_pair(packed);
         } else {
             tally.short_pairs += 1;
+            let single = [0, 1].into_iter().find(|&i| raw.mates[1 - i].seq.is_empty());
+            if let Some(i) = single.filter(|&i| cut.mates[i].seq.len() >= KEY_BASES_PER_MATE) {
+                tally.single_read_keys.add_pair([packed[i]; 2]);
+            }
         }
         if let Some(motif) = telomere::find_telomere_motif(cut, packed) {
             tally.telomere_pairs[motif] += 1;

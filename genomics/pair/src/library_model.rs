@@ -27,7 +27,8 @@ pub enum FragmentEnds {
 pub struct SampleLibrary {
     /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
     pub depth: f64,
-    /// Median over all read pairs of the number of pairs with the same two ends.
+    /// Median over all read pairs of the number of pairs with the same two ends; for reads without mates, with the same
+    /// start.
     pub pairs_per_fragment: u32,
     /// Where the fragments end.
     pub fragment_ends: FragmentEnds,

@@ -11,8 +11,6 @@
 //! repeat the primary record and are counted and skipped. Reads that an aligner reverse-complemented are
 //! reverse-complemented again, so that they equal those of the FASTQ file.
 
-mod record_counts;
-
 mod eof_marker;
 
 mod cram_reference;
@@ -44,4 +42,3 @@ pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};
 pub(crate) use pairing::Template;
 pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};
-pub use record_counts::RecordCounts;

@@ -75,9 +75,17 @@ pub enum Error {
         /// What is wrong.
         fault: KnownVariantsFault,
     },
+    /// A text is not a read structure.
+    #[error("'{text}' is not a read structure such as 3M1S+T: {fault}")]
+    ReadStructure {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// The list of mate files has an odd number of files.
     #[error(
-        "{}: has no mate file: give the files of read 1 and read 2 alternately, or use the option for interleaved mates",
+        "{}: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) or --single (reads have no mates)",
         path.display()
     )]
     MissingMateFile {

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::aligned::{AlignedInput, AlignedOptions, RecordCounts};
+use crate::aligned::{AlignedInput, AlignedOptions};
 use crate::error::Error;
 use crate::file_span::FileSpan;
+use crate::inline_umi::InlineUmis;
 use crate::pipe::{is_regular_file, is_stdin};
+use crate::read_structure::ReadStructures;
+use crate::record_counts::RecordCounts;
 
 /// Sample number of the normal (germline) reads.
 pub const NORMAL_SAMPLE: u8 = 0;
@@ -28,6 +31,9 @@ pub struct Lane {
     pub files: LaneFiles,
     /// The slice of the files that belongs to the lane; `None` for whole files.
     pub slice: Option<LaneSlice>,
+    /// UMIs in the bases of the reads; `None` if there are none.
+    #[serde(default)]
+    pub umis: Option<InlineUmis>,
 }
 
 /// The files of a lane: FASTQ (plain or gzip), BAM, CRAM or BINSEQ.
@@ -68,7 +74,7 @@ pub enum MateLayout {
 impl Lane {
     /// A lane of whole files.
     pub fn with_whole_files(sample: u8, files: LaneFiles) -> Lane {
-        Lane { sample, files, slice: None }
+        Lane { sample, files, slice: None, umis: None }
     }
 
     /// Groups the files of one sample into lanes. Each BAM, CRAM or BINSEQ file (recognised by its contents) is a
@@ -134,11 +140,18 @@ impl Lane {
         self.paths_with_spans().map(|(path, span)| file_bytes(path, span)).sum()
     }
 
-    /// Record counts of a BAM, CRAM or BINSEQ file, available after the file was read to its end.
+    /// The lane with UMIs in the bases of its reads.
+    #[must_use]
+    pub fn with_umis(self, structures: ReadStructures) -> Lane {
+        Lane { umis: Some(InlineUmis::new(structures)), ..self }
+    }
+
+    /// Record counts of a BAM, CRAM or BINSEQ file, or of FASTQ files whose reads contain UMIs. Available after the
+    /// lane was read to its end.
     pub fn record_counts(&self) -> Option<&RecordCounts> {
         match &self.files {
             LaneFiles::Aligned(aligned) => aligned.record_counts(),
-            _ => None,
+            _ => self.umis.as_ref()?.counts.get(),
         }
     }
 

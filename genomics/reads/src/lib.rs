@@ -12,7 +12,15 @@ mod inflate;
 
 mod fastq;
 
+pub mod umi;
+
+mod read_structure;
+
+mod record_counts;
+
 mod pair_batch;
+
+mod inline_umi;
 
 mod read_batch;
 
@@ -50,15 +58,18 @@ mod error;
 
 pub use genuma_work::ProgressCounters;
 
-pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence, RecordCounts};
+pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
 pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
 pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};
+pub use inline_umi::InlineUmis;
 pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};
 pub use pair_batch::{Mate, PairBatch, ReadPair};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
+pub use read_structure::{ReadStructure, ReadStructures};
+pub use record_counts::RecordCounts;
 pub use shards::{PartlySplitLane, ShardPlan, SplitObstacle, split_into_shards};
 pub use stream::{BatchLimit, ReadStream, StreamLane, StreamOptions};
 pub use trim::{TrimCounts, Trimmer};

@@ -9,10 +9,16 @@ pub struct Mate<'a> {
     pub qual: &'a [u8],
 }
 
+impl Mate<'_> {
+    /// A read without bases.
+    pub const EMPTY: Mate<'static> = Mate { seq: &[], qual: &[] };
+}
+
 /// A read pair (both mates of one template), borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadPair<'a> {
-    /// Name of the template: the first word of the header, without `@` and without a final `/1`.
+    /// Name of the template: the first word of the header, without `@` and without a final `/1`. The UMI follows if it
+    /// was in tags or bases (see [`crate::umi`]).
     pub name: &'a [u8],
     /// Read 1 and read 2.
     pub mates: [Mate<'a>; 2],
@@ -60,14 +66,20 @@ impl PairBatch {
 
     /// Appends a pair.
     pub fn push(&mut self, name: &[u8], mates: [Mate<'_>; 2]) {
+        self.push_pieces([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
+    }
+
+    /// Appends a pair whose name and mates are given in pieces, which are joined.
+    pub(crate) fn push_pieces(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
         let start = self.bytes.len() as u32;
-        let mut append = |s: &[u8]| {
-            self.bytes.extend_from_slice(s);
+        let mut append = |pieces: &[&[u8]]| {
+            pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece));
             self.bytes.len() as u32
         };
-        let name = append(name);
-        let (s0, q0) = (append(mates[0].seq), append(mates[0].qual));
-        let (s1, q1) = (append(mates[1].seq), append(mates[1].qual));
+        let name = append(&name);
+        let mut append_mate = |[a, b]: [Mate<'_>; 2]| (append(&[a.seq, b.seq]), append(&[a.qual, b.qual]));
+        let (s0, q0) = append_mate(mates[0]);
+        let (s1, q1) = append_mate(mates[1]);
         self.ends.push(FieldEnds { start, name, seq: [s0, s1], qual: [q0, q1] });
     }
 

@@ -19,8 +19,10 @@ use crate::fastq::{
 };
 use crate::file_span::FileSpan;
 use crate::inflate::FileAccess;
+use crate::inline_umi::UmiExtractor;
 use crate::lane::{Lane, LaneFiles};
 use crate::pair_batch::PairBatch;
+use crate::record_counts::RecordCounts;
 use genuma_work::{ProgressCounters, parallel};
 
 /// Calls `work` on every batch of every lane from up to `threads` threads (at least one), each with its own state
@@ -78,7 +80,7 @@ where
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
         None => {
-            sources.into_iter().for_each(LaneReader::finish_aligned);
+            sources.into_iter().for_each(LaneReader::publish_counts);
             Ok(states)
         }
     }
@@ -137,6 +139,8 @@ struct LaneReader<'a> {
     second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
     /// Ends the waiting for pipes; `None` if pipes are refused.
     pipe_stop: Option<Arc<PipeReader>>,
+    /// Record counts of FASTQ files whose reads contain UMIs.
+    counts: Mutex<RecordCounts>,
 }
 
 /// The only or first file of a lane.
@@ -155,18 +159,23 @@ impl<'a> LaneReader<'a> {
     ) -> Result<Self, Error> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {
-                Some(aligned::SharedReader::new(of, lane.sample, progress, resources.with_pipe_stop(pipes.clone()))?)
+                let structures = lane.umis.as_ref().map(|umis| &umis.structures);
+                let resources = resources.with_pipe_stop(pipes.clone());
+                Some(aligned::SharedReader::new(of, lane.sample, structures, progress, resources)?)
             }
             _ => None,
         };
         let (first, second) = (Mutex::new(FirstFile::Unopened), Mutex::new(None));
-        Ok(LaneReader { lane, aligned, progress, first_file: first, second_file: second, pipe_stop: pipes })
+        let counts = Mutex::default();
+        Ok(LaneReader { lane, aligned, progress, first_file: first, second_file: second, pipe_stop: pipes, counts })
     }
 
-    /// Called when all workers have read the lane to its end.
-    fn finish_aligned(self) {
+    /// Publishes the record counts. Called when all workers have read the lane to its end.
+    fn publish_counts(self) {
         if let Some(aligned) = self.aligned {
             aligned.finish();
+        } else if let Some(umis) = &self.lane.umis {
+            umis.counts.set(lock(&self.counts).clone());
         }
     }
 
@@ -205,11 +214,16 @@ impl<'a> LaneReader<'a> {
         if !self.fill_blocks(blocks)? {
             return Ok(false);
         }
+        let mut extractor = self.lane.umis.as_ref().map(|umis| UmiExtractor::new(&umis.structures));
+        let umis = extractor.as_mut();
         match &self.lane.files {
-            LaneFiles::Interleaved(path) => append_interleaved_pairs(&mut blocks[0], path, batch)?,
-            LaneFiles::Single(path) => append_single_reads(&mut blocks[0], path, batch)?,
-            LaneFiles::Pair(one, two) => append_pairs_of_two_files(blocks, [one, two], batch)?,
+            LaneFiles::Interleaved(path) => append_interleaved_pairs(&mut blocks[0], path, umis, batch)?,
+            LaneFiles::Single(path) => append_single_reads(&mut blocks[0], path, umis, batch)?,
+            LaneFiles::Pair(one, two) => append_pairs_of_two_files(blocks, [one, two], umis, batch)?,
             LaneFiles::Aligned(_) => {}
+        }
+        if let Some(extractor) = extractor {
+            lock(&self.counts).add(&extractor.counts);
         }
         Ok(!batch.is_empty())
     }

@@ -343,7 +343,7 @@ impl PairingThread {
         let mut pairs = BatchWriter::new(self, number, true, &before)?;
         let mut singles = None;
         loop {
-            let more = reader.next_templates(|Template { name, mates }| match mates {
+            let more = reader.next_templates(|Template { name, mates, .. }| match mates {
                 [Some(one), Some(two)] => {
                     [one, two].into_iter().for_each(|mate| pairs.push_aligned(name, mate));
                     pairs.send_if_full()

@@ -347,7 +347,8 @@ fn invalid_lists_of_files_are_reported() {
     let files: Vec<_> = ["a_1", "a_2", "b_1"].map(Into::into).into();
     assert_eq!(
         Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
-        "b_1: has no mate file: give the files of read 1 and read 2 alternately, or use the option for interleaved mates"
+        "b_1: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) \
+         or --single (reads have no mates)"
     );
     assert_eq!(
         Lane::from_files(NORMAL_SAMPLE, &[], MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),

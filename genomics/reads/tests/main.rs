@@ -11,3 +11,4 @@ mod reference;
 mod shards;
 mod stream;
 mod trim;
+mod umis;

@@ -58,8 +58,7 @@ pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    Adapter, CoverageParams, InsertModel, LibraryParams, ReadCounts, ReadStructures, SequencerParams, SequencingParams,
-    UmiParams,
+    Adapter, CoverageParams, InsertModel, LibraryParams, ReadCounts, SequencerParams, SequencingParams, UmiParams,
 };
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

@@ -16,9 +16,10 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{FAMILY_SIZES, MIN_INSERT_BP, ReadStructures, SequencingParams, is_default};
+use crate::sequencing::{FAMILY_SIZES, MIN_INSERT_BP, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
+use genuma_reads::ReadStructures;
 
 /// Source of the reference genome.
 #[derive(Debug, Clone, Serialize)]
@@ -270,6 +271,9 @@ impl SimulationParams {
                 return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
             }
             let ReadStructures([first, second]) = &umi.structures;
+            if umi.structures.umi_bp() == 0 || first.template_bp().or(second.template_bp()).is_some() {
+                return wrong("the structure of the reads needs UMI bases (M) and ends with +T, such as 3M1S+T");
+            }
             if umi.duplex && first != second {
                 return wrong("duplex sequencing needs the same structure for both reads");
             }

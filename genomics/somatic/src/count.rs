@@ -235,7 +235,7 @@ impl<'a, 'b> PairPreparer<'a, 'b> {
 struct ReadStats {
     trimmed: Vec<TrimCounts>,
     libraries: Vec<LibraryTally>,
-    /// For each sample, record counts of its files of aligned reads.
+    /// For each sample, record counts of its files of aligned reads, and of FASTQ files whose reads contain UMIs.
     aligned: Vec<RecordCounts>,
 }
 
@@ -859,6 +859,10 @@ impl CountingUnit<'_> {
         for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
             if aligned.records > 0 {
                 ledger.add_produced("count", &format!("{sample}: records of aligned reads"), aligned.records);
+            }
+            if aligned.with_umi > 0 {
+                let line = format!("{sample}: reads whose UMI was taken from tags or from their bases");
+                ledger.add_produced("count", &line, aligned.with_umi);
             }
             for (what, n) in aligned.skipped_and_missing() {
                 ledger.add_skipped("count", &format!("{sample}: {what}"), n);

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use genuma_pair::library_model::FragmentEnds;
-use genuma_reads::dna::encode_base;
+use genuma_reads::umi::similar_umi_keys;
+pub use genuma_reads::umi::umi_key_of_name;
 
 /// Number of bases at the start of each mate that are compared.
 pub const MATE_PREFIX_BP: usize = 32;
@@ -33,48 +34,14 @@ pub trait MatePair {
     fn umi_key(&self) -> u64;
 }
 
-/// Minimum number of bases of the UMIs in a read name. Chosen: shorter suffixes may be other information.
-const MIN_UMI_BASES: usize = 4;
-/// Maximum number of bases of the UMIs of a pair that a key holds; further bases are ignored.
-const MAX_UMI_BASES: usize = 31;
-
-/// Key of the unique molecular identifiers (UMIs) in a read name: their bases at two bits each, after a leading 1. The
-/// same for both strands of a duplex, whose two UMIs are swapped. 0 if the name has no UMI.
-///
-/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases. Two UMIs are separated
-/// by `+` or `-`, or are the last two fields after `_`. BCL Convert, fastp and UMI-tools write such names.
-pub fn umi_key_of_name(name: &[u8]) -> u64 {
-    let is_bases = |letters: &[u8]| letters.iter().all(|letter| b"ACGTN".contains(letter));
-    let mut fields = name.rsplit(|letter| b":_".contains(letter));
-    let [last, before] = [fields.next(), fields.next()].map(Option::unwrap_or_default);
-    if last.len() == name.len() {
-        return 0;
-    }
-    let [one, two] = match last.iter().position(|letter| b"+-".contains(letter)) {
-        Some(at) => [&last[..at], &last[at + 1..]],
-        None if before.len() == last.len() && name[name.len() - last.len() - 1] == b'_' && is_bases(before) => {
-            [before, last]
-        }
-        None => [last, &[]],
-    };
-    if one.len() + two.len() < MIN_UMI_BASES || !is_bases(one) || !is_bases(two) {
-        return 0;
-    }
-    let bases = one.min(two).iter().chain(one.max(two)).take(MAX_UMI_BASES);
-    bases.fold(1, |key, &base| key << 2 | u64::from(encode_base(base) & 3))
-}
-
-/// A UMI key and all keys that differ from it in one base; only 0 if there is no UMI.
-fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
-    let bases = key.checked_ilog2().map_or(0, |bits| bits / 2);
-    let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
-    std::iter::once(key).chain((0..bases).flat_map(other_bases))
-}
-
 /// Whether two pairs come from one molecule. The mates of duplicates may be swapped.
 fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     let (one, other) = (a.seqs(), b.seqs());
     let ends = |x: usize, y: usize| {
+        // Reads without mates: a read and a missing mate have no bases in common.
+        if one[0].is_empty() != other[x].is_empty() && one[1].is_empty() != other[y].is_empty() {
+            return false;
+        }
         let first = count_mismatches(one[0], other[x]);
         first <= MAX_MISMATCHES && first + count_mismatches(one[1], other[y]) <= MAX_MISMATCHES
     };
@@ -236,6 +203,10 @@ mod tests {
         // Pairs of a sample with fixed fragment ends.
         let own = MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEnds::Random, FragmentEnds::Fixed]);
         assert_eq!([0, 1, 4].map(|p| own.representative_pair(p)), [0, 1, 4]);
+        // Reads without mates: the start of the read tells.
+        let singles = [pair(1, [one, b""]), pair(1, [wrong, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
+        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2], &singles, &[]);
+        assert_eq!([0, 1, 2].map(|p| molecules.representative_pair(p)), [0, 0, 2]);
         // Only some of the pairs.
         let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs, &[]);
         assert_eq!([1, 2, 4].map(|p| some.representative_pair(p)), [1, 1, 4]);
@@ -281,18 +252,6 @@ mod tests {
 
     #[test]
     fn pairs_with_other_umis_are_other_molecules() {
-        let names: [&[u8]; 4] =
-            [b"A00:1:FC:1:1101:5:6:ACGTAC+TTGCAA", b"r_TTGCAA-ACGTAC", b"x:1_ACGTAC_TTGCAA", b"x:ACGTAC+TTGC"];
-        let [one, swapped, fields, other] = names.map(umi_key_of_name);
-        assert!(one == swapped && one == fields && one != other && one != 0);
-        for without in [&b"A00:1:FC:1:1101:5:6"[..], b"sim:tumor:12:ACG", b"ACGT", b"x:", b"x:A+CC", b""] {
-            assert_eq!(umi_key_of_name(without), 0);
-        }
-        assert_eq!(similar_umi_keys(0).collect::<Vec<_>>(), [0]);
-        let own = umi_key_of_name(b"a:ACGT");
-        let similar: Vec<u64> = similar_umi_keys(own).collect();
-        assert_eq!((similar.len(), similar[0]), (13, own));
-        assert!(similar.contains(&umi_key_of_name(b"a:ACTT")) && !similar.contains(&umi_key_of_name(b"a:AATT")));
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let two = b"GGATTCAGCTTACGGATCCGATTACGGATTAC";
         let named = |name: &[u8], mates| RecruitedPair { name: name.to_vec(), ..pair(1, mates) };

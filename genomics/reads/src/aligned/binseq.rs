@@ -12,9 +12,10 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 use crate::input_file::InputFile;
+use crate::umi::UmiTag;
 
 use super::record_buffer::{RecordBuffer, SamFields, flag};
-use super::record_counts::RecordCounts;
+use crate::record_counts::RecordCounts;
 
 /// Maximum size in bytes of a column or index. A damaged length is thus detected before it fills the memory.
 pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
@@ -195,7 +196,7 @@ impl<'a> ReadPusher<'a> {
         self.scores.clear();
         self.scores.extend(qual.iter().map(|score| score - b'!'));
         let name = named.unwrap_or(self.record_name.as_bytes());
-        let fields = SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores };
+        let fields = SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores, umi: UmiTag::Missing };
         self.buffer.push_read(record as u32, fields, self.counts)?;
         self.counts.records += 1;
         Ok(())

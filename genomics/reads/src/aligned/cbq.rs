@@ -17,7 +17,7 @@ use crate::error::{Error, FileFault, RecordFault};
 use super::binseq::{self, BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, u64_at};
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
-use super::record_counts::RecordCounts;
+use crate::record_counts::RecordCounts;
 
 /// Magic number of CBQ.
 pub(super) const MAGIC: &[u8] = b"CBQFILE";

@@ -14,18 +14,20 @@ use noodles_sam::Header;
 use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
+use noodles_sam::alignment::record::data::field::{Tag, Value};
 use noodles_sam::header::record::value::map::read_group::tag::SAMPLE;
 use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::InputFile;
+use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields};
-use super::record_counts::RecordCounts;
+use crate::record_counts::RecordCounts;
 
 /// First bytes of every CRAM file, by which the format is recognised.
 pub(super) const MAGIC: &[u8] = b"CRAM";
@@ -178,7 +180,7 @@ impl EncodedContainer {
         self.context.limit_cached_sequences(&self.container);
         buffer.reset(self.records_before());
         let mut records = 0;
-        decode_container(self, path, |number, fields| {
+        decode_container(self, path, buffer.has_umi_lookup, |number, fields| {
             records += 1;
             buffer.push_read(number, fields, counts)
         })?;
@@ -190,6 +192,7 @@ impl EncodedContainer {
 fn decode_container(
     EncodedContainer { context: shared, container, first_record: first }: &EncodedContainer,
     path: &Path,
+    has_umi_lookup: bool,
     mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
     let first = *first;
@@ -217,7 +220,15 @@ fn decode_container(
                     qual.push(score.map_err(to_error)?);
                 }
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
-                let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual };
+                let tags = record.data();
+                let value = |tag: Tag| match tags.get(&tag).filter(|_| has_umi_lookup).transpose() {
+                    Ok(Some(Value::String(text))) => Ok(Some(text.to_vec())),
+                    Ok(_) => Ok(None),
+                    Err(error) => Err(to_error(error)),
+                };
+                let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
+                let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
+                let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual, umi };
                 each(number, fields).map_err(|fault| Error::in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }

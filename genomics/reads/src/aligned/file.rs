@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 
 use flate2::{Decompress, FlushDecompress, Status};
 use serde::{Deserialize, Serialize};
@@ -13,8 +12,8 @@ use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
-use super::record_counts::RecordCounts;
 use super::{bam, cbq, cram, vbq};
+use crate::record_counts::{RecordCounts, SharedCounts};
 
 /// Maximum number of leading bytes that are read to recognise the format.
 const MAX_HEAD_BYTES: u64 = 4096;
@@ -106,19 +105,6 @@ impl Default for AlignedOptions {
     }
 }
 
-/// Record counts of the file, set when the file was first read to its end. Shared by all clones of a lane.
-#[derive(Debug, Clone, Default)]
-struct SharedCounts(Arc<OnceLock<RecordCounts>>);
-
-impl PartialEq for SharedCounts {
-    /// Always equal: the counts do not distinguish files.
-    fn eq(&self, _: &SharedCounts) -> bool {
-        true
-    }
-}
-
-impl Eq for SharedCounts {}
-
 impl AlignedInput {
     /// A file with options.
     pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
@@ -147,11 +133,11 @@ impl AlignedInput {
 
     /// Record counts of the file, available after the file was read to its end.
     pub fn record_counts(&self) -> Option<&RecordCounts> {
-        self.counts.0.get()
+        self.counts.get()
     }
 
     /// Sets the record counts; each reading of the file gives the same counts.
     pub(super) fn set_record_counts(&self, counts: RecordCounts) {
-        let _ = self.counts.0.set(counts);
+        self.counts.set(counts);
     }
 }

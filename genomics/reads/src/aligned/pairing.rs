@@ -6,15 +6,18 @@ use std::path::Path;
 use crate::error::{Error, RecordFault};
 use crate::packed_read::{PackedReadRef, ReadPacker};
 use crate::pair_batch::Mate;
+use crate::umi::UmiTag;
 
 use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
-use super::record_counts::RecordCounts;
 use super::waiting_mates::{self, MateSearch, UnmatchedReads, WaitingMates, WaitingRead};
+use crate::record_counts::RecordCounts;
 
 /// A read, or two mates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Template<'a> {
     pub(crate) name: &'a [u8],
+    /// UMI from the tags of the first record that has it.
+    pub(crate) umi: UmiTag<'a>,
     /// Read 1 and read 2, as far as they are present; an unpaired read comes first.
     pub(crate) mates: [Option<Mate<'a>>; 2],
 }
@@ -129,7 +132,12 @@ impl MatePairing {
             }
             let there = mates.map(|at| !matches!(at, MateLocation::Missing));
             let name = buffer.name(&buffer.reads[*last as usize]);
-            each(Template { name, mates: letters.mates(there) })?;
+            let umis = mates.iter().map(|at| match *at {
+                MateLocation::Missing => UmiTag::Missing,
+                MateLocation::InChunk(read) => buffer.umi(&buffer.reads[read as usize]),
+                MateLocation::InWaiting(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
+            });
+            each(Template { name, umi: first_umi(umis), mates: letters.mates(there) })?;
         }
         Ok(())
     }
@@ -214,7 +222,8 @@ impl MatePairing {
         for left in left.iter_mut() {
             let read = &buffer.reads[left.read_index as usize];
             left.start = packed.len() as u32;
-            WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), packed);
+            let umi = buffer.umi(read);
+            WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), umi, packed);
             buffer.decode_read(read, seq, qual);
             check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
             // As many qualities as bases, with any value: the packed read needs both.
@@ -272,10 +281,16 @@ impl MatePairing {
             if both.iter().any(Option::is_none) {
                 counts.mate_missing.add_read(name);
             }
-            each(Template { name, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
+            let umi = first_umi(both.iter().flatten().map(|read| read.umi));
+            each(Template { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
         }
         Ok(true)
     }
+}
+
+/// The first UMI that is not missing.
+fn first_umi<'a>(mut umis: impl Iterator<Item = UmiTag<'a>>) -> UmiTag<'a> {
+    umis.find(|umi| *umi != UmiTag::Missing).unwrap_or_default()
 }
 
 fn duplicate_primary_error(buffer: &RecordBuffer, read: &ReadLocation, path: &Path) -> Error {

@@ -9,9 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, FileFault};
 use crate::inflate::FileAccess;
+use crate::inline_umi::UmiExtractor;
 use crate::packed_read::ReadPacker;
 use crate::pair_batch::{Mate, PairBatch};
 use crate::pipe::is_regular_file;
+use crate::read_structure::ReadStructures;
 use genuma_work::ProgressCounters;
 
 use super::bam::BamFile;
@@ -21,9 +23,9 @@ use super::file::{AlignedInput, Format};
 use super::header::AlignedHeader;
 use super::pairing::{MatePairing, Template};
 use super::record_buffer::RecordBuffer;
-use super::record_counts::RecordCounts;
 use super::vbq::{self, VbqFile};
 use super::waiting_mates::{MAX_WAITING_MATES_BYTES, UnmatchedReads, WaitingMates};
+use crate::record_counts::RecordCounts;
 
 /// Maximum number of unmatched templates that are delivered in one batch.
 const TEMPLATES_PER_BATCH: usize = 1024;
@@ -252,6 +254,8 @@ fn nearest_existing_folder(folder: &Path) -> &Path {
 pub(crate) struct SharedReader<'a> {
     aligned: &'a AlignedInput,
     sample: u8,
+    /// Structures of reads that contain UMIs.
+    structures: Option<&'a ReadStructures>,
     progress: &'a ProgressCounters,
     resources: ReadResources,
     waiting_mates: Option<WaitingMates>,
@@ -288,10 +292,12 @@ impl Drop for ActiveWorker<'_, '_> {
 }
 
 impl<'a> SharedReader<'a> {
-    /// A reader of a file of the given sample.
+    /// A reader of a file of the given sample. UMIs of tags, or those of bases that `structures` describe, are appended
+    /// to the names.
     pub(crate) fn new(
         of: &'a AlignedInput,
         sample: u8,
+        structures: Option<&'a ReadStructures>,
         progress: &'a ProgressCounters,
         resources: ReadResources,
     ) -> Result<Self, Error> {
@@ -299,6 +305,7 @@ impl<'a> SharedReader<'a> {
         Ok(SharedReader {
             aligned: of,
             sample,
+            structures,
             progress,
             resources,
             waiting_mates: mates,
@@ -314,11 +321,13 @@ impl<'a> SharedReader<'a> {
         let path = &self.aligned.path;
         batch.clear();
         batch.sample = self.sample;
+        scratch.chunk.chunk.has_umi_lookup = self.structures.is_none();
         let mut counts = RecordCounts::default();
+        let mut extractor = self.structures.map(UmiExtractor::new);
         let fetched = loop {
             if let Some(rest) = &mut scratch.unmatched {
                 let more = scratch.pairing.emit_unmatched(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
-                    append_template(template, path, batch)
+                    append_template(template, path, extractor.as_mut(), batch)
                 })?;
                 if !more {
                     scratch.unmatched = None;
@@ -326,9 +335,9 @@ impl<'a> SharedReader<'a> {
             } else if let Some(at_work) = self.read_chunk(&mut scratch.chunk)? {
                 scratch.chunk.find_reads(path, &mut counts)?;
                 let mates = self.waiting_mates.as_ref();
-                scratch
-                    .pairing
-                    .pair_chunk(&scratch.chunk.chunk, path, mates, |template| append_template(template, path, batch))?;
+                scratch.pairing.pair_chunk(&scratch.chunk.chunk, path, mates, |template| {
+                    append_template(template, path, extractor.as_mut(), batch)
+                })?;
                 drop(at_work);
             } else if let Some(rest) = self.next_unmatched()? {
                 scratch.unmatched = Some(rest);
@@ -339,6 +348,9 @@ impl<'a> SharedReader<'a> {
                 break true;
             }
         };
+        if let Some(extractor) = extractor {
+            counts.add(&extractor.counts);
+        }
         lock(&self.counts).add(&counts);
         Ok(fetched)
     }
@@ -382,14 +394,25 @@ impl<'a> SharedReader<'a> {
     }
 }
 
-/// Appends a template to a batch of pairs.
-fn append_template(template: Template<'_>, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+/// Appends a template with its UMI to a batch of pairs.
+fn append_template(
+    template: Template<'_>,
+    path: &Path,
+    extractor: Option<&mut UmiExtractor<'_>>,
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
     if template.mates.iter().flatten().any(|mate| mate.qual.len() < mate.seq.len()) {
         let name = String::from_utf8_lossy(template.name).into_owned();
         return Err(Error::in_file(path, FileFault::NoQualities { name }));
     }
-    let empty = Mate { seq: &[], qual: &[] };
-    batch.push(template.name, template.mates.map(|mate| mate.unwrap_or(empty)));
+    let Template { name, umi, mates } = template;
+    match extractor {
+        Some(extractor) => extractor.push_pair(name, mates, batch),
+        None => {
+            let [mark, value] = umi.name_suffix();
+            batch.push_pieces([name, mark, value], mates.map(|mate| [mate.unwrap_or(Mate::EMPTY), Mate::EMPTY]));
+        }
+    }
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 
-use super::record_counts::RecordCounts;
+use crate::record_counts::RecordCounts;
+use crate::umi::UmiTag;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
@@ -62,6 +63,27 @@ pub(super) struct SamFields<'a> {
     pub(super) seq: &'a [u8],
     /// Qualities without offset; empty, or all 0xff, if there are none.
     pub(super) qual: &'a [u8],
+    pub(super) umi: UmiTag<'a>,
+}
+
+/// Location of the value of a [`UmiTag`] in [`RecordBuffer::bytes`].
+#[derive(Debug, Clone, Copy)]
+enum UmiLocation {
+    Missing,
+    Bases(u32, u8),
+    MoleculeId(u32, u8),
+}
+
+impl UmiLocation {
+    /// Location of a tag whose value starts at `at`.
+    fn new(umi: UmiTag<'_>, at: u32) -> UmiLocation {
+        match umi {
+            UmiTag::Missing => UmiLocation::Missing,
+            // The value is shorter than a name.
+            UmiTag::Bases(value) => UmiLocation::Bases(at, value.len() as u8),
+            UmiTag::MoleculeId(value) => UmiLocation::MoleculeId(at, value.len() as u8),
+        }
+    }
 }
 
 /// Location of a read in [`RecordBuffer::bytes`].
@@ -74,6 +96,7 @@ pub(super) struct ReadLocation {
     /// Whether the read has no qualities.
     pub(super) lacks_qualities: bool,
     name: (u32, u8),
+    umi: UmiLocation,
     bases: u32,
     seq: u32,
     qual: u32,
@@ -89,6 +112,8 @@ pub(crate) struct RecordBuffer {
     /// Number of records of the file before the buffer.
     pub(super) records_before: u64,
     pub(super) reads: Vec<ReadLocation>,
+    /// Whether UMIs of tags are looked up.
+    pub(super) has_umi_lookup: bool,
 }
 
 /// The two bases in a byte, for the forward and the reverse strand, in the order of sequencing.
@@ -168,18 +193,24 @@ impl RecordBuffer {
         const HARD_CLIP: u8 = 5;
         let clipped = operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP);
         let quals = &bytes[qual..][..bases as usize];
+        let tags = if self.has_umi_lookup { qual + bases as usize } else { bytes.len() };
+        let [rx, mi] = find_umi_tags(bytes, tags)?;
+        let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
+        let umi = UmiTag::from_tag_values(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
-            classify_record(flags, name, clipped, bases as usize, quals, counts)?
+            classify_record(flags, name, clipped, bases as usize, quals, umi, counts)?
         else {
             return Ok(None);
         };
         let place = |at: usize| (start + at) as u32;
+        let umi_tag = if matches!(umi, UmiTag::MoleculeId(_)) { mi } else { rx };
         Ok(Some(ReadLocation {
             record,
             read_number: which,
             encoding: SequenceEncoding::Bam { reverse: flags & flag::REVERSE != 0 },
             lacks_qualities: plain,
             name: (place(FIXED_FIELDS_BYTES), name.len() as u8),
+            umi: UmiLocation::new(umi, place(umi_tag.map_or(0, |range| range.start))),
             bases,
             seq: place(seq),
             qual: place(qual),
@@ -203,12 +234,12 @@ impl RecordBuffer {
         of: SamFields<'_>,
         counts: &mut RecordCounts,
     ) -> Result<(), RecordFault> {
-        let SamFields { flags, name, is_hard_clipped: clipped, seq, qual } = of;
+        let SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi } = of;
         if !qual.is_empty() && qual.len() != seq.len() {
             return Err(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() });
         }
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
-            classify_record(flags, name, clipped, seq.len(), qual, counts)?
+            classify_record(flags, name, clipped, seq.len(), qual, umi, counts)?
         else {
             return Ok(());
         };
@@ -219,6 +250,7 @@ impl RecordBuffer {
             at
         };
         let name_at = place(&mut name.iter().copied());
+        let umi = UmiLocation::new(umi, place(&mut umi.name_suffix()[1].iter().copied()));
         let scores = qual.iter().map(|score| score.wrapping_add(b'!'));
         let (seq_at, qual_at) = if flags & flag::REVERSE != 0 {
             (place(&mut seq.iter().rev().map(|&base| complement_iupac(base))), place(&mut scores.rev()))
@@ -232,6 +264,7 @@ impl RecordBuffer {
             encoding: SequenceEncoding::Ascii,
             lacks_qualities: plain,
             name,
+            umi,
             bases,
             seq: seq_at,
             qual: qual_at,
@@ -242,6 +275,16 @@ impl RecordBuffer {
     /// Name of the template of a read.
     pub(super) fn name(&self, read: &ReadLocation) -> &[u8] {
         &self.bytes[read.name.0 as usize..][..usize::from(read.name.1)]
+    }
+
+    /// UMI of a read from the tags of its record.
+    pub(super) fn umi(&self, read: &ReadLocation) -> UmiTag<'_> {
+        let value = |at: u32, len: u8| &self.bytes[at as usize..][..usize::from(len)];
+        match read.umi {
+            UmiLocation::Missing => UmiTag::Missing,
+            UmiLocation::Bases(at, len) => UmiTag::Bases(value(at, len)),
+            UmiLocation::MoleculeId(at, len) => UmiTag::MoleculeId(value(at, len)),
+        }
     }
 
     /// Replaces `seq` and `qual` by the bases and qualities of a read as in FASTQ; `qual` is empty if the read has no
@@ -293,6 +336,7 @@ fn classify_record<'a>(
     clipped: bool,
     bases: usize,
     quals: &[u8],
+    umi: UmiTag<'_>,
     counts: &mut RecordCounts,
 ) -> Result<Option<PrimaryRead<'a>>, RecordFault> {
     if flags & flag::SECONDARY != 0 {
@@ -308,11 +352,14 @@ fn classify_record<'a>(
     let name = if which == ReadNumber::Unpaired { name } else { template_name(name) };
     match name {
         b"" | b"*" => return Err(RecordFault::MissingName),
-        name if name.len() > MAX_NAME_BYTES => {
-            return Err(RecordFault::NameTooLong { name_bytes: name.len(), max_bytes: MAX_NAME_BYTES });
+        name => {
+            let name_bytes = name.len() + umi.name_suffix().map(<[u8]>::len).iter().sum::<usize>();
+            if name_bytes > MAX_NAME_BYTES {
+                return Err(RecordFault::NameTooLong { name_bytes, max_bytes: MAX_NAME_BYTES });
+            }
         }
-        _ => {}
     }
+    counts.with_umi += u64::from(umi != UmiTag::Missing);
     if clipped {
         counts.hard_clipped.add_read(name);
     }
@@ -329,6 +376,42 @@ fn classify_record<'a>(
         return Err(RecordFault::RecordCorrupt("a quality is higher than 93"));
     }
     Ok(Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }))
+}
+
+/// Ranges of the values of the tags `RX` and `MI` in a BAM record whose tags start at `at`.
+fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
+    let damaged = || RecordFault::RecordCorrupt("its tags are not valid");
+    let (mut rx, mut mi) = (None, None);
+    while let Some((head, value)) = record[at..].split_first_chunk::<3>() {
+        let bytes = match head[2] {
+            b'A' | b'c' | b'C' => 1,
+            b's' | b'S' => 2,
+            b'i' | b'I' | b'f' => 4,
+            b'Z' | b'H' => memchr::memchr(0, value).ok_or_else(damaged)? + 1,
+            b'B' => {
+                let (array, _) = value.split_first_chunk::<5>().ok_or_else(damaged)?;
+                let element = match array[0] {
+                    b'c' | b'C' => 1,
+                    b's' | b'S' => 2,
+                    b'i' | b'I' | b'f' => 4,
+                    _ => return Err(damaged()),
+                };
+                element * u32_at(array, 1) as usize + array.len()
+            }
+            _ => return Err(damaged()),
+        };
+        if bytes > value.len() {
+            return Err(damaged());
+        }
+        let start = at + head.len();
+        at = start + bytes;
+        match head {
+            b"RXZ" => rx = Some(start..at - 1),
+            b"MIZ" => mi = Some(start..at - 1),
+            _ => {}
+        }
+    }
+    Ok([rx, mi])
 }
 
 /// The complement of an IUPAC letter.

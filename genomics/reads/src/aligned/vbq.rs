@@ -21,7 +21,7 @@ use super::binseq::{
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
-use super::record_counts::RecordCounts;
+use crate::record_counts::RecordCounts;
 
 /// Magic number of VBQ.
 pub(super) const MAGIC: &[u8] = b"VSEQ";

@@ -3,7 +3,8 @@
 //! file: near mates match in memory, distant mates on disk.
 //!
 //! ```text
-//! a waiting read: flags (1: read 2; 2: no qualities), length of the name, the name, the packed read
+//! a waiting read: flags (1: read 2; 2: no qualities; 4: molecule identifier, not UMI), lengths of the name and of the
+//! UMI or identifier, the name, the UMI or identifier, the packed read
 //! ```
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use genuma_work::spill::{Error, SpillBlock, SpillFile};
 use twox_hash::XxHash3_64;
 
 use super::record_buffer::ReadNumber;
+use crate::umi::UmiTag;
 
 /// Maximum memory in bytes for the waiting reads of a file: about 50,000 reads of 150 bases.
 pub(super) const MAX_WAITING_MATES_BYTES: u64 = 8 << 20;
@@ -70,24 +72,33 @@ pub(super) struct WaitingRead<'a> {
     /// Whether the read has no qualities.
     pub(super) lacks_qualities: bool,
     pub(super) name: &'a [u8],
+    pub(super) umi: UmiTag<'a>,
     /// The packed read (see [`crate::packed_read`]).
     pub(super) packed_read: &'a [u8],
 }
 
 impl<'a> WaitingRead<'a> {
     /// Appends the header of a waiting read to `out`; the packed read must be appended next.
-    pub(super) fn write_header(which: ReadNumber, plain: bool, name: &[u8], out: &mut Vec<u8>) {
-        out.push(u8::from(which == ReadNumber::Second) | u8::from(plain) << 1);
-        // SAM limits names to 254 bytes.
-        out.push(name.len() as u8);
+    pub(super) fn write_header(which: ReadNumber, plain: bool, name: &[u8], umi: UmiTag<'_>, out: &mut Vec<u8>) {
+        let (is_molecule_id, value) = (matches!(umi, UmiTag::MoleculeId(_)), umi.name_suffix()[1]);
+        out.push(u8::from(which == ReadNumber::Second) | u8::from(plain) << 1 | u8::from(is_molecule_id) << 2);
+        // Name and UMI have at most the 254 bytes of names in SAM.
+        out.extend([name.len() as u8, value.len() as u8]);
         out.extend_from_slice(name);
+        out.extend_from_slice(value);
     }
 
     /// Parses the bytes of a waiting read, which this module has written (checksummed if they were on disk).
     pub(super) fn parse(bytes: &'a [u8]) -> WaitingRead<'a> {
-        let (name, read) = bytes[2..].split_at(usize::from(bytes[1]));
+        let (name, rest) = bytes[3..].split_at(usize::from(bytes[1]));
+        let (value, read) = rest.split_at(usize::from(bytes[2]));
+        let umi = match (value.is_empty(), bytes[0] & 4 != 0) {
+            (true, _) => UmiTag::Missing,
+            (false, true) => UmiTag::MoleculeId(value),
+            (false, false) => UmiTag::Bases(value),
+        };
         let which = if bytes[0] & 1 == 0 { ReadNumber::First } else { ReadNumber::Second };
-        WaitingRead { read_number: which, lacks_qualities: bytes[0] & 2 != 0, name, packed_read: read }
+        WaitingRead { read_number: which, lacks_qualities: bytes[0] & 2 != 0, name, umi, packed_read: read }
     }
 }
 
@@ -340,7 +351,7 @@ mod tests {
 
     fn bytes(name: &str, which: ReadNumber) -> Vec<u8> {
         let mut bytes = Vec::new();
-        WaitingRead::write_header(which, false, name.as_bytes(), &mut bytes);
+        WaitingRead::write_header(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), &mut bytes);
         bytes.extend(name.bytes());
         bytes
     }
@@ -401,7 +412,7 @@ mod tests {
         assert_eq!(meet(&mates, same, &bytes("b", ReadNumber::Second)).0, MateSearch::Waiting);
         assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearch::Duplicate);
         let (how, found) = meet(&mates, same, &bytes("a", ReadNumber::Second));
-        assert_eq!((how, found), (MateSearch::Found(0..4), bytes("a", ReadNumber::First)));
+        assert_eq!((how, found), (MateSearch::Found(0..9), bytes("a", ReadNumber::First)));
         let mut rest = (0..mates.finish_storing().unwrap()).map(|part| mates.take_partition(part).unwrap());
         assert!(rest.any(|mut rest| rest.next_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
     }

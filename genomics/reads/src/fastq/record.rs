@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{ByteForDisplay, Error, RecordFault};
+use crate::inline_umi::UmiExtractor;
 use crate::pair_batch::{Mate, PairBatch};
 
 use super::block::Block;
@@ -205,16 +206,19 @@ impl Block {
     }
 }
 
-/// Checks the records of two blocks of two mate files and appends them to `batch` as pairs.
+/// Checks the records of two blocks of two mate files and appends them to `batch` as pairs. `umis` moves UMIs to the
+/// names.
 pub(crate) fn append_pairs_of_two_files(
     blocks: &mut [Block; 2],
     paths: [&Path; 2],
+    mut umis: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,
 ) -> Result<(), Error> {
     let records = [0, 1].map(|mate| blocks[mate].num_records());
     let both = records[0].min(records[1]);
     for index in 0..both {
-        append_pair([0, 1].map(|mate| RecordPosition { block: &blocks[mate], path: paths[mate], index }), batch)?;
+        let positions = [0, 1].map(|mate| RecordPosition { block: &blocks[mate], path: paths[mate], index });
+        append_pair(positions, umis.as_deref_mut(), batch)?;
     }
     if let Some(fault) = blocks.iter_mut().find_map(|block| block.fault.take()) {
         return Err(fault);
@@ -232,11 +236,18 @@ pub(crate) fn append_pairs_of_two_files(
     })
 }
 
-/// Checks the records of a block of an interleaved file and appends them to `batch` as pairs.
-pub(crate) fn append_interleaved_pairs(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+/// Checks the records of a block of an interleaved file and appends them to `batch` as pairs. `umis` moves UMIs to the
+/// names.
+pub(crate) fn append_interleaved_pairs(
+    block: &mut Block,
+    path: &Path,
+    mut umis: Option<&mut UmiExtractor<'_>>,
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
     let records = block.num_records();
     for pair in 0..records / 2 {
-        append_pair([2 * pair, 2 * pair + 1].map(|index| RecordPosition { block, path, index }), batch)?;
+        let positions = [2 * pair, 2 * pair + 1].map(|index| RecordPosition { block, path, index });
+        append_pair(positions, umis.as_deref_mut(), batch)?;
     }
     let mut alone = None;
     if records % 2 == 1 {
@@ -247,18 +258,34 @@ pub(crate) fn append_interleaved_pairs(block: &mut Block, path: &Path, batch: &m
     block.fault.take().or(alone).map_or(Ok(()), Err)
 }
 
-/// Checks the records of a block of unpaired reads and appends each to `batch`, with an empty read as its mate.
-pub(crate) fn append_single_reads(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+/// Checks the records of a block of unpaired reads and appends each to `batch`, with an empty read as its mate. `umis`
+/// moves UMIs to the names.
+pub(crate) fn append_single_reads(
+    block: &mut Block,
+    path: &Path,
+    mut umis: Option<&mut UmiExtractor<'_>>,
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
     for index in 0..block.num_records() {
         let record = RecordPosition { block, path, index }.check_and_parse()?;
-        batch.push(record.name, [record.mate, Mate { seq: &[], qual: &[] }]);
+        match &mut umis {
+            Some(umis) => umis.push_pair(record.name, [Some(record.mate), None], batch),
+            None => batch.push(record.name, [record.mate, Mate::EMPTY]),
+        }
     }
     block.fault.take().map_or(Ok(()), Err)
 }
 
-fn append_pair(positions: [RecordPosition<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
+fn append_pair(
+    positions: [RecordPosition<'_>; 2],
+    umis: Option<&mut UmiExtractor<'_>>,
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
     let [one, two] = [positions[0].check_and_parse()?, positions[1].check_and_parse()?];
     let name = check_mates(positions, [&one, &two])?;
-    batch.push(name, [one.mate, two.mate]);
+    match umis {
+        Some(umis) => umis.push_pair(name, [Some(one.mate), Some(two.mate)], batch),
+        None => batch.push(name, [one.mate, two.mate]),
+    }
     Ok(())
 }

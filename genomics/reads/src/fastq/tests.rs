@@ -23,7 +23,7 @@ fn parsed(path: &Path, chunk: usize, limit: BlockLimit) -> Outcome {
         loop {
             stream.fill_block(&mut block, limit);
             let more = block.has_more;
-            let result = append_interleaved_pairs(&mut block, path, &mut batch);
+            let result = append_interleaved_pairs(&mut block, path, None, &mut batch);
             pairs.extend(batch.iter().map(|p| {
                 let [one, two] = p.mates;
                 (p.name.to_vec(), [one.seq, one.qual, two.seq, two.qual].map(<[u8]>::to_vec))

@@ -170,6 +170,8 @@ pub struct Aligned {
     pub qual: Vec<u8>,
     /// CIGAR operations, encoded as in BAM.
     pub cigar: Vec<u32>,
+    /// Further tags, encoded as in BAM.
+    pub tags: Vec<u8>,
 }
 
 impl Aligned {
@@ -188,7 +190,7 @@ impl Aligned {
             };
             seq = seq.iter().rev().map(other).collect();
         }
-        Aligned { name: name.to_vec(), flags, seq, qual, cigar: Vec::new() }
+        Aligned { name: name.to_vec(), flags, seq, qual, cigar: Vec::new(), tags: Vec::new() }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -210,6 +212,7 @@ impl Aligned {
         bytes.extend(&self.qual);
         // A tag.
         bytes.extend(b"NMC\0");
+        bytes.extend(&self.tags);
         [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
     }
 }

@@ -42,7 +42,6 @@ pub use params::{
     Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 pub use read_counts::ReadCounts;
-pub use read_structure::ReadStructures;
 pub(crate) use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub(crate) use sequencer::Sequencer;
 pub(crate) use umi_params::FAMILY_SIZES;

@@ -7,9 +7,9 @@ use super::molecule::Molecule;
 use super::params::SequencingParams;
 use super::quality::QualityModel;
 use super::read_counts::ReadCounts;
-use super::read_structure::ReadStructure;
 use super::slippage::{RepeatSlip, SlippageModel, SlippageStage, repeat_on_reverse_strand};
 use crate::rng::Rng;
+use genuma_reads::ReadStructure;
 
 /// Minimum length of a trimmed mate, bases.
 const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP;

@@ -6,9 +6,10 @@ use super::dna_pool::DrawnFragment;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
-use super::read_structure::ReadStructures;
+use super::read_structure::{draw_umi, spell_prefix};
 use super::umi_params::UmiParams;
 use crate::rng::Rng;
+use genuma_reads::ReadStructures;
 
 /// Coefficient of variation of the amplification of molecules; their family sizes vary more, by chance.
 const AMPLIFICATION_CV: f64 = 0.5;
@@ -43,11 +44,11 @@ impl<'a> UmiMolecule<'a> {
         let fragment = library.draw_source(rng, counts);
         let ReadStructures(structures) = &umi.structures;
         let amplified_strand = if umi.duplex { 0 } else { rng.draw_below(2) };
-        let end_umis = [0, 1].map(|end| structures[end ^ amplified_strand].draw_umi(rng));
+        let end_umis = [0, 1].map(|end| draw_umi(&structures[end ^ amplified_strand], rng));
         let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
         let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
         let strands = [0, 1].map(|strand| {
-            let prefix = |read: usize| structures[read].prefix_bases(&end_umis[read ^ strand]);
+            let prefix = |read: usize| spell_prefix(&structures[read], &end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0)
                 .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))

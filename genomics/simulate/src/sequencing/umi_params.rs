@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::read_structure::ReadStructures;
+use genuma_reads::ReadStructures;
 
 /// Smallest and largest mean family size.
 pub(crate) const FAMILY_SIZES: (f64, f64) = (0.1, 100.0);

@@ -1,5 +1,7 @@
 //! Record counts of BAM, CRAM and BINSEQ files.
 
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Serialize};
 
 /// Numbers of records of a file by kind.
@@ -19,7 +21,35 @@ pub struct RecordCounts {
     pub hard_clipped: CountWithExample,
     /// Reads without bases.
     pub without_bases: CountWithExample,
+    /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
+    pub with_umi: u64,
+    /// Reads shorter than their read structure. The read and its mate are left out.
+    pub shorter_than_structure: CountWithExample,
 }
+
+/// Record counts of a file or lane, set when it was first read to its end. Shared by all clones of a lane.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedCounts(Arc<OnceLock<RecordCounts>>);
+
+impl SharedCounts {
+    pub(crate) fn get(&self) -> Option<&RecordCounts> {
+        self.0.get()
+    }
+
+    /// Sets the counts; each reading of the file gives the same counts.
+    pub(crate) fn set(&self, counts: RecordCounts) {
+        let _ = self.0.set(counts);
+    }
+}
+
+impl PartialEq for SharedCounts {
+    /// Always equal: the counts do not distinguish files.
+    fn eq(&self, _: &SharedCounts) -> bool {
+        true
+    }
+}
+
+impl Eq for SharedCounts {}
 
 /// A number of reads and the name of one of them, the alphabetically first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +61,17 @@ pub struct CountWithExample {
 }
 
 impl CountWithExample {
-    pub(super) fn add_read(&mut self, name: &[u8]) {
+    pub(crate) fn add_read(&mut self, name: &[u8]) {
         self.num_reads += 1;
         if self.example_name.as_ref().is_none_or(|example| name < example.as_bytes()) {
             self.example_name = Some(String::from_utf8_lossy(name).into_owned());
         }
+    }
+
+    /// Description with the example, and the number of reads.
+    pub fn describe(&self, what: &str) -> (String, u64) {
+        let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
+        (format!("{what}{example}"), self.num_reads)
     }
 
     fn add(&mut self, other: &CountWithExample) {
@@ -58,6 +94,8 @@ impl RecordCounts {
             mate_missing: lost,
             hard_clipped: clipped,
             without_bases: empty,
+            with_umi,
+            shorter_than_structure,
         } = other;
         self.records += records;
         self.secondary += secondary;
@@ -66,6 +104,8 @@ impl RecordCounts {
         self.mate_missing.add(lost);
         self.hard_clipped.add(clipped);
         self.without_bases.add(empty);
+        self.with_umi += with_umi;
+        self.shorter_than_structure.add(shorter_than_structure);
     }
 
     /// Descriptions and numbers of skipped records and of missing data; only numbers above 0.
@@ -73,20 +113,17 @@ impl RecordCounts {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
+            self.shorter_than_structure.describe("reads shorter than their read structure, left out with their mates"),
         ];
         skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.missing_data()).collect()
     }
 
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
     pub fn missing_data(&self) -> Vec<(String, u64)> {
-        let named = |what: &str, CountWithExample { num_reads: reads, example_name: example }: &CountWithExample| {
-            let example = example.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
-            (format!("{what}{example}"), *reads)
-        };
         let all = [
-            named("reads whose mate is not in the file, used without it", &self.mate_missing),
-            named("hard-clipped reads without their clipped bases", &self.hard_clipped),
-            named("reads without bases", &self.without_bases),
+            self.mate_missing.describe("reads whose mate is not in the file, used without it"),
+            self.hard_clipped.describe("hard-clipped reads without their clipped bases"),
+            self.without_bases.describe("reads without bases"),
         ];
         all.into_iter().filter(|(_, n)| *n > 0).collect()
     }

@@ -1,0 +1,92 @@
+//! Options that say how the reads of a sample are stored: mates, and UMIs in the bases.
+
+use std::path::PathBuf;
+
+use genuma_reads::umi::MIN_UMI_BASES;
+use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
+
+use crate::call::sample_options::usage_or_read_error;
+use crate::errors::UsageError;
+
+/// How the reads of all samples are stored.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ReadLayoutArgs {
+    /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
+    #[arg(long, conflicts_with = "single", help_heading = "Input")]
+    interleaved: bool,
+    /// Each FASTQ file of any sample is one lane of reads without mates (single-end)
+    #[arg(long, visible_alias = "single-end", help_heading = "Input")]
+    single: bool,
+    /// Reads begin with a UMI: structures of read 1 and read 2, or one for both, in the notation of fgbio. UMI bases (M)
+    /// are moved to the read name, skipped bases (S) are removed, the template (T) stays. Such as 3M1S+T, or 8M+T +T for
+    /// a UMI in read 1 only
+    #[arg(long, value_name = "STRUCTURE", num_args = 1..=2, value_delimiter = ',', help_heading = "Input")]
+    umi: Vec<ReadStructure>,
+    /// Structures of the reads of the normal, if they differ: +T for reads without UMIs [default: those of --umi]
+    #[arg(long, value_name = "STRUCTURE", num_args = 1..=2, value_delimiter = ',', requires = "umi", help_heading = "Input")]
+    normal_umi: Vec<ReadStructure>,
+}
+
+/// Which option has the read structures of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SampleRole {
+    Normal,
+    Tumour,
+}
+
+impl ReadLayoutArgs {
+    /// Whether the reads have no mates.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
+    }
+
+    /// Groups the files of one sample into lanes.
+    ///
+    /// # Errors
+    /// A file has no mate file or cannot be read, or the read structures do not fit the layout.
+    pub(crate) fn open_lanes(
+        &self,
+        sample: u8,
+        role: SampleRole,
+        files: &[PathBuf],
+        options: &AlignedOptions,
+    ) -> anyhow::Result<Vec<Lane>> {
+        let layout = match (self.single, self.interleaved) {
+            (true, _) => MateLayout::Single,
+            (_, true) => MateLayout::Interleaved,
+            _ => MateLayout::Pairs,
+        };
+        let structures = self.read_structures(role)?;
+        let lanes = Lane::from_files(sample, files, layout, options).map_err(usage_or_read_error)?;
+        Ok(match structures {
+            Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
+            None => lanes,
+        })
+    }
+
+    /// The read structures of a sample; `None` if its reads contain no UMIs.
+    fn read_structures(&self, role: SampleRole) -> Result<Option<ReadStructures>, UsageError> {
+        let (option, given) = match role {
+            SampleRole::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
+            _ => ("--umi", &self.umi),
+        };
+        let structures = match &given[..] {
+            [] => return Ok(None),
+            [one] => ReadStructures([one.clone(), one.clone()]),
+            [_, _] if self.single => {
+                return Err(UsageError(format!("{option}: reads of --single have no mates: give one structure")));
+            }
+            [one, two] => ReadStructures([one.clone(), two.clone()]),
+            _ => {
+                return Err(UsageError(format!("{option}: give the structures of read 1 and read 2, or one for both")));
+            }
+        };
+        let umi_bp = if self.single { structures.0[0].umi_bp() } else { structures.umi_bp() };
+        if umi_bp < MIN_UMI_BASES && !(umi_bp == 0 && option == "--normal-umi") {
+            return Err(UsageError(format!(
+                "{option}: the structures have {umi_bp} UMI bases (M): at least {MIN_UMI_BASES} are needed to tell molecules apart"
+            )));
+        }
+        Ok(Some(structures))
+    }
+}

@@ -1,0 +1,140 @@
+//! Unique molecular identifiers (UMIs) at the end of read names. UMIs of tags and of bases are appended to the names,
+//! so that all later stages find a UMI in one place.
+//!
+//! | source | end of the name |
+//! |---|---|
+//! | name of BCL Convert, fastp, UMI-tools | `:ACGT`, `:ACGT+TTGC`, `_ACGT_TTGC` |
+//! | tag `RX`, bases of the reads | `:ACGT-TTGC` |
+//! | tag `MI` | `:mi=123` |
+
+use twox_hash::XxHash3_64;
+
+use crate::dna::encode_base;
+
+/// Minimum number of bases of the UMIs of a pair. Chosen: shorter suffixes of names may be other information.
+pub const MIN_UMI_BASES: usize = 4;
+/// Maximum number of bases of the UMIs of a pair that a key holds; further bases are ignored.
+const MAX_UMI_BASES: usize = 31;
+/// Text in a read name before the identifier of its molecule.
+const MOLECULE_ID_MARK: &[u8] = b":mi=";
+/// Bit of the keys of molecule identifiers; keys of bases have lower bits only.
+const MOLECULE_ID_KEY: u64 = 1 << 63;
+
+/// Key of the UMIs in a read name: their bases at two bits each, after a leading 1. The same for both strands of a
+/// duplex, whose two UMIs are swapped. A molecule identifier gives a hash with the highest bit. 0 if the name has
+/// neither.
+///
+/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases. Two UMIs are separated
+/// by `+` or `-`, or are the last two fields after `_`.
+pub fn umi_key_of_name(name: &[u8]) -> u64 {
+    if let Some(at) = memchr::memmem::rfind(name, MOLECULE_ID_MARK) {
+        return MOLECULE_ID_KEY | XxHash3_64::oneshot(&name[at + MOLECULE_ID_MARK.len()..]) >> 1;
+    }
+    let mut fields = name.rsplit(|letter| b":_".contains(letter));
+    let [last, before] = [fields.next(), fields.next()].map(Option::unwrap_or_default);
+    if last.len() == name.len() {
+        return 0;
+    }
+    let has_two_fields = before.len() == last.len() && name[name.len() - last.len() - 1] == b'_' && is_bases(before);
+    if has_two_fields { key_of_two_umis(before, last) } else { umi_key(last) }
+}
+
+/// A UMI key and all keys that differ from it in one base; only the key itself for molecule identifiers and 0.
+pub fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
+    let bases = if key & MOLECULE_ID_KEY == 0 { key.checked_ilog2().map_or(0, |bits| bits / 2) } else { 0 };
+    let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
+    std::iter::once(key).chain((0..bases).flat_map(other_bases))
+}
+
+fn is_bases(letters: &[u8]) -> bool {
+    letters.iter().all(|letter| b"ACGTN".contains(letter))
+}
+
+/// Key of one UMI, or of two with `+` or `-` between them; 0 if the text is no UMI.
+fn umi_key(text: &[u8]) -> u64 {
+    match text.iter().position(|letter| b"+-".contains(letter)) {
+        Some(at) => key_of_two_umis(&text[..at], &text[at + 1..]),
+        None => key_of_two_umis(text, &[]),
+    }
+}
+
+fn key_of_two_umis(one: &[u8], two: &[u8]) -> u64 {
+    if one.len() + two.len() < MIN_UMI_BASES || !is_bases(one) || !is_bases(two) {
+        return 0;
+    }
+    let bases = one.min(two).iter().chain(one.max(two)).take(MAX_UMI_BASES);
+    bases.fold(1, |key, &base| key << 2 | u64::from(encode_base(base) & 3))
+}
+
+/// What the tags of a record say about the molecule of a read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum UmiTag<'a> {
+    /// Neither a UMI nor a molecule identifier.
+    #[default]
+    Missing,
+    /// Value of `RX`: the bases of one UMI, or of two with a hyphen.
+    Bases(&'a [u8]),
+    /// Value of `MI` without the strand: the identifier of the molecule in its file.
+    MoleculeId(&'a [u8]),
+}
+
+impl<'a> UmiTag<'a> {
+    /// Chooses between the values of `RX` and `MI` (SAM tags specification, section 1.3). `MI` is the result of
+    /// grouping, so it has precedence. A final `/A` or `/B` is the strand of a duplex and is not part of the molecule.
+    pub(crate) fn from_tag_values(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiTag<'a> {
+        let molecule = mi.map(|id| id.strip_suffix(b"/A").or_else(|| id.strip_suffix(b"/B")).unwrap_or(id));
+        match (molecule.filter(|id| !id.is_empty()), rx.filter(|bases| umi_key(bases) != 0)) {
+            (Some(id), _) => UmiTag::MoleculeId(id),
+            (None, Some(bases)) => UmiTag::Bases(bases),
+            (None, None) => UmiTag::Missing,
+        }
+    }
+
+    /// The two parts of the end of the read name; empty if there is no UMI.
+    pub(crate) fn name_suffix(self) -> [&'a [u8]; 2] {
+        match self {
+            UmiTag::Missing => [&[], &[]],
+            UmiTag::Bases(bases) => [b":", bases],
+            UmiTag::MoleculeId(id) => [MOLECULE_ID_MARK, id],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_umis_apart_and_not_the_strands_of_a_duplex() {
+        let names: [&[u8]; 4] =
+            [b"A00:1:FC:1:1101:5:6:ACGTAC+TTGCAA", b"r_TTGCAA-ACGTAC", b"x:1_ACGTAC_TTGCAA", b"x:ACGTAC+TTGC"];
+        let [one, swapped, fields, other] = names.map(umi_key_of_name);
+        assert!(one == swapped && one == fields && one != other && one != 0);
+        for without in [&b"A00:1:FC:1:1101:5:6"[..], b"sim:tumor:12:ACG", b"ACGT", b"x:", b"x:A+CC", b""] {
+            assert_eq!(umi_key_of_name(without), 0);
+        }
+        assert_eq!(similar_umi_keys(0).collect::<Vec<_>>(), [0]);
+        let own = umi_key_of_name(b"a:ACGT");
+        let similar: Vec<u64> = similar_umi_keys(own).collect();
+        assert_eq!((similar.len(), similar[0]), (13, own));
+        assert!(similar.contains(&umi_key_of_name(b"a:ACTT")) && !similar.contains(&umi_key_of_name(b"a:AATT")));
+    }
+
+    #[test]
+    fn tags_become_the_end_of_the_name() {
+        let name = |rx: Option<&str>, mi: Option<&str>| {
+            let tag = UmiTag::from_tag_values(rx.map(str::as_bytes), mi.map(str::as_bytes));
+            [&b"r1"[..], &tag.name_suffix().concat()].concat()
+        };
+        assert_eq!(name(None, None), b"r1");
+        assert_eq!(name(Some("ACG-TTT"), None), b"r1:ACG-TTT");
+        assert_eq!(umi_key_of_name(&name(Some("ACG-TTT"), None)), umi_key_of_name(b"x:TTT+ACG"));
+        // Too short, and no bases.
+        assert_eq!((name(Some("ACG"), None), name(Some("12345"), None)), (b"r1".to_vec(), b"r1".to_vec()));
+        // Identifiers of molecules: equal for both strands, and neighbouring numbers are not similar.
+        let key = |id: &str| umi_key_of_name(&name(Some("ACGT"), Some(id)));
+        assert_eq!(name(Some("ACGT"), Some("7/A")), b"r1:mi=7");
+        assert!(key("7/A") == key("7/B") && key("7") != key("8") && key("chr1:5/ACGT") != key("chr2:5/ACGT"));
+        assert_eq!(similar_umi_keys(key("7")).collect::<Vec<_>>(), [key("7")]);
+    }
+}
