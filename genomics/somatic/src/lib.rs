@@ -20,6 +20,7 @@ pub mod group_assembly;
 mod affine;
 mod contig_segments;
 pub mod change;
+mod event_model;
 pub mod aligned_contig;
 mod insertion_source;
 pub mod recruit;
