@@ -32,6 +32,7 @@ pub mod sequencing_errors;
 mod read_likelihood;
 mod repeat_length_change;
 pub mod molecule_vote;
+mod duplication_depth;
 pub mod evidence;
 mod genotype_params;
 pub mod genotype;
