@@ -40,6 +40,7 @@ mod fold_back;
 pub mod contig_filter;
 pub mod contig_placement;
 pub mod locus;
+mod germline_haplotype;
 pub mod locus_ranges;
 pub mod adjacent_substitutions;
 pub mod event;
