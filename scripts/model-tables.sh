@@ -12,6 +12,7 @@ PAGES = {
     'tumor_in_normal': 'genomics/somatic/src/tumour_in_normal.rs',
     'msi': 'genomics/somatic/src/msi.rs',
     'error_model': 'genomics/somatic/src/sequencing_errors.rs',
+    'event': 'genomics/somatic/src/event_model.rs',
     'genotype': 'genomics/somatic/src/genotype_params.rs',
     'slippage': 'genomics/somatic/src/slippage.rs',
 }

@@ -17,6 +17,7 @@ mod check;
 mod count;
 mod dirt;
 mod docs;
+mod events;
 mod gpu;
 mod guard;
 mod help;

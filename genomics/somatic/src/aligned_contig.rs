@@ -11,6 +11,7 @@ use crate::affine::{self, AlignmentOp};
 use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
 use crate::change::{Change, left_align_allele};
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
+use crate::event_model;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// A change on a contig, with the sequences without the change that reads are compared with.
@@ -139,6 +140,11 @@ impl AlignedContig {
         }
     }
 
+    /// Whether a tumour-only k-mer covers a change at a range of the contig.
+    pub(crate) fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
+        is_novel_range(&self.novel, at)
+    }
+
     /// Whether at least one change is supported by more than a few low-quality bases. A change that spans several
     /// contig bases, or none, always counts as well supported.
     pub fn is_well_supported(&self) -> bool {
@@ -147,6 +153,12 @@ impl AlignedContig {
         };
         !self.changes.iter().all(poor)
     }
+}
+
+/// Whether a tumour-only k-mer covers a range of a contig's bases. `novel` are the bases that such k-mers cover.
+fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
+    let range = at.start.saturating_sub(1)..(at.end + 1).min(novel.len());
+    novel[range].iter().any(|&n| n)
 }
 
 /// Aligns a contig with the genome from the mapper's hits, and finds its changes.
@@ -211,10 +223,23 @@ impl OrientedContig<'_> {
     /// Finds the changes, and the segments at the contig's two ends.
     fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2]) {
         let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
+        let explained =
+            self.align_whole_contig(&first, &last).unwrap_or_else(|| self.changes_of_segments(&first, &last));
+        let (mut found, ends) = self.find_cheaper_explanation(&explained.0).unwrap_or(explained);
+        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
+        // Two overlapping segments may show the same change.
+        let mut seen_changes = HashSet::new();
+        found.retain(|f| seen_changes.insert(f.change.clone()));
+        (found, ends)
+    }
+
+    /// The changes between the segments and in them, and the segments at the contig's two ends.
+    fn changes_of_segments(
+        &self,
+        first: &ContigSegment,
+        last: &ContigSegment,
+    ) -> (Vec<ContigChange>, [ContigSegment; 2]) {
         let mut found = Vec::new();
-        if let Some(whole) = self.align_whole_contig(&first, &last) {
-            return whole;
-        }
         // Each segment explains the contig up to its junctions. Matches beyond a junction are chance.
         let mut own: Vec<(usize, usize)> = self.segments.iter().map(|p| p.query).collect();
         for (i, two) in self.segments.windows(2).enumerate() {
@@ -236,12 +261,71 @@ impl OrientedContig<'_> {
                     .filter(|f| f.contig_range.start >= own.0 && f.contig_range.end <= own.1),
             );
         }
-        found.extend(self.find_novel_ends(&first, &last));
-        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
-        // Two overlapping segments may show the same change.
-        let mut seen_changes = HashSet::new();
-        found.retain(|f| seen_changes.insert(f.change.clone()));
-        (found, [first, last])
+        found.extend(self.find_novel_ends(first, last));
+        (found, [*first, *last])
+    }
+
+    /// Whether all segments have one chromosome and strand, and are in order and near each other.
+    fn are_segments_in_order(&self, first: &ContigSegment, last: &ContigSegment) -> bool {
+        first.chrom == last.chrom
+            && first.forward
+            && last.forward
+            && last.target.1 >= first.target.0
+            && last.target.1 - first.target.0 <= self.seq.len() + MAX_JOINED_SEGMENT_DISTANCE_BP
+            && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
+    }
+
+    /// Explains the contig by stretches copied from the genome around its longest segment, if that costs less than the
+    /// changes `found`. `None` if it does not, or if an end of the contig is not from there.
+    fn find_cheaper_explanation(&self, found: &[ContigChange]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
+        let cost_of = |changes: &[ContigChange]| {
+            event_model::cost_of_changes(&self.seq, changes.iter().map(|f| (&f.change, &f.contig_range)))
+        };
+        let cost = cost_of(found);
+        let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
+        if cost < event_model::MIN_COMPARED_COST {
+            return None;
+        }
+        let chrom = self.chrom(longest);
+        let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
+        let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
+        let end = (longest.target.1 + after).min(chrom.len());
+        let region = GenomeRegion { chrom: longest.chrom, forward: true, start, end };
+        let explained = self.changes_of_copies(region, &chrom[start..end])?;
+        (cost_of(&explained.0) < cost).then_some(explained)
+    }
+
+    /// The changes between the stretches of the cheapest explanation of the contig by copies from a region of the
+    /// genome. `None` if an end of the contig is not from there, or if a second copy is too long for the contig and
+    /// not the only event.
+    fn changes_of_copies(&self, region: GenomeRegion, bases: &[u8]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
+        let stretches = event_model::explain_by_copies(&self.seq, bases);
+        let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
+        let segment = |s: &event_model::CopiedStretch| ContigSegment {
+            chrom: region.chrom,
+            forward: true,
+            query: (s.query_start, s.query_end()),
+            target: (region.start + s.target_start, region.start + s.target_end()),
+            mapq,
+        };
+        let ends = [segment(stretches.first()?), segment(stretches.last()?)];
+        let query = (ends[0].query.0, ends[1].query.1);
+        let is_unaligned = query.0.max(self.seq.len() - query.1) > MAX_UNALIGNED_END_BASES;
+        // A few bases at an end fit somewhere by chance.
+        if is_unaligned || ends.iter().any(|segment| segment.query_len() < MAX_UNALIGNED_END_BASES) {
+            return None;
+        }
+        if let Some(alignment) = event_model::align_copies(&stretches, MAX_UNALIGNED_END_BASES) {
+            return Some((self.read_changes(&alignment, region, bases, query, mapq, true), ends));
+        }
+        let [a, b] = &stretches[..] else { return None };
+        let junction = self.find_junction(&segment(a), &segment(b))?;
+        let is_outside = |f: &ContigChange| {
+            f.contig_range.end <= junction.contig_range.start || f.contig_range.start >= junction.contig_range.end
+        };
+        let small = ends.iter().flat_map(|segment| self.changes_in_segment(segment)).filter(is_outside);
+        let found = small.chain([junction.clone()]).collect();
+        Some((found, ends))
     }
 
     /// Adds genome bases at both ends of the contig and of the sequences without its changes. An end without a
@@ -293,8 +377,7 @@ impl OrientedContig<'_> {
 
     /// Whether a tumour-only k-mer covers the change.
     fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
-        let range = at.start.saturating_sub(1)..(at.end + 1).min(self.novel.len());
-        self.novel[range].iter().any(|&n| n)
+        is_novel_range(&self.novel, at)
     }
 
     /// Whether the contig extends far enough on both sides of a small change to distinguish the change from a
@@ -315,12 +398,7 @@ impl OrientedContig<'_> {
         first: &ContigSegment,
         last: &ContigSegment,
     ) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let in_order = first.chrom == last.chrom
-            && first.forward
-            && last.forward
-            && last.target.1 >= first.target.0
-            && last.target.1 - first.target.0 <= self.seq.len() + MAX_JOINED_SEGMENT_DISTANCE_BP;
-        if !in_order || self.segments.iter().any(|p| p.chrom != first.chrom || !p.forward) {
+        if !self.are_segments_in_order(first, last) {
             return None;
         }
         let (head, tail) = (first.query.0, self.seq.len() - last.query.1);
@@ -337,8 +415,7 @@ impl OrientedContig<'_> {
             return None;
         }
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
-        let mut found = self.read_changes(&alignment, region, bases, (0, self.seq.len()), mapq);
-        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
+        let found = self.read_changes(&alignment, region, bases, (0, self.seq.len()), mapq, false);
         let from = start + alignment.start;
         let query = (0, self.seq.len());
         let whole = ContigSegment { query, target: (from, from + alignment.target_len()), mapq, ..*first };
@@ -395,11 +472,11 @@ impl OrientedContig<'_> {
     fn changes_in_region(&self, region: GenomeRegion, query: (usize, usize), mapq: u8) -> Vec<ContigChange> {
         let bases = region.bases(self.genome);
         let alignment = affine::align_query(&self.seq[query.0..query.1], &bases);
-        self.read_changes(&alignment, region, &bases, query, mapq)
+        self.read_changes(&alignment, region, &bases, query, mapq, false)
     }
 
     /// Reads the changes of contig bases `from..to` from their alignment with a region of the genome whose bases are
-    /// `bases`.
+    /// `bases`. With `joins_gaps` an insertion and the deletion after it are one change.
     fn read_changes(
         &self,
         alignment: &affine::Alignment,
@@ -407,6 +484,7 @@ impl OrientedContig<'_> {
         bases: &[u8],
         (from, to): (usize, usize),
         mapq: u8,
+        joins_gaps: bool,
     ) -> Vec<ContigChange> {
         let target = &self.genome.contigs[region.chrom].seq;
         let (mut q, mut t) = (from, alignment.start);
@@ -434,7 +512,8 @@ impl OrientedContig<'_> {
                 mapq,
             });
         };
-        for op in &alignment.ops {
+        let mut ops = alignment.ops.iter().peekable();
+        while let Some(op) = ops.next() {
             match *op {
                 AlignmentOp::Match(n) => {
                     for _ in 0..n {
@@ -445,8 +524,14 @@ impl OrientedContig<'_> {
                     }
                 }
                 AlignmentOp::Insert(n) => {
-                    add(q..q + n as usize, t..t);
-                    q += n as usize;
+                    let replaced = match ops.peek() {
+                        Some(&&AlignmentOp::Delete(deleted)) if joins_gaps => {
+                            ops.next().map_or(0, |_| deleted as usize)
+                        }
+                        _ => 0,
+                    };
+                    add(q..q + n as usize, t..t + replaced);
+                    (q, t) = (q + n as usize, t + replaced);
                 }
                 AlignmentOp::Delete(n) => {
                     add(q..q, t..t + n as usize);

@@ -7,6 +7,7 @@
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
+use crate::duplication_depth::{DuplicatedStretch, keep_evenly, num_unchanged_molecules};
 use crate::genotype::ErrorFrequency;
 use crate::haplotype::Haplotype;
 use crate::molecule::MoleculeAssignment;
@@ -189,7 +190,77 @@ impl<'a> LocusEvidence<'a> {
             let false_support_rates = [false, true].map(|first| damaged(first).max(slips.rate));
             self.combine_by_molecule(own, error_probability, false_support_rates)
         };
-        ((0..).zip(votes).map(by_molecule).collect(), slips)
+        let mut votes: Vec<Vec<MoleculeVote>> = (0..).zip(votes).map(by_molecule).collect();
+        if length.is_none()
+            && let Some(stretch) = DuplicatedStretch::from_change(contig_change, self.contig)
+        {
+            self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
+        }
+        (votes, slips)
+    }
+
+    /// Sets the numbers of votes for the unchanged allele of a tandem duplication to those that the molecules across
+    /// the ends of the duplicated stretch show. `votes` are the votes of the molecules, by sample.
+    fn count_unchanged_molecules(
+        &self,
+        stretch: &DuplicatedStretch<'_>,
+        error_probability: f64,
+        votes: &mut [Vec<MoleculeVote>],
+    ) {
+        let crossing = self.votes_across_ends(stretch, error_probability, votes.len());
+        for (votes, crossing) in votes.iter_mut().zip(crossing) {
+            let (unchanged, mut others): (Vec<MoleculeVote>, Vec<MoleculeVote>) =
+                votes.iter().partition(|v| v.supports_reference());
+            let duplicated = others.iter().filter(|v| v.supports_alternative()).count();
+            let expected = num_unchanged_molecules(crossing.each_ref().map(Vec::len), duplicated);
+            let known: Vec<u32> = votes.iter().map(|v| v.pair).collect();
+            let mut further: Vec<MoleculeVote> = crossing.concat();
+            further.sort_by_key(|vote| (vote.pair, vote.distance_from_end));
+            further.dedup_by_key(|vote| vote.pair);
+            further.retain(|vote| known.binary_search(&vote.pair).is_err());
+            others.extend(keep_evenly(further, expected.saturating_sub(unchanged.len())));
+            // On a contig with both copies each such molecule contains the whole stretch. At a junction either end
+            // suffices, so that there are twice as many.
+            let kept = if stretch.is_junction { keep_evenly(unchanged, expected) } else { unchanged };
+            others.extend(kept);
+            others.sort_by_key(|vote| vote.pair);
+            *votes = others;
+        }
+    }
+
+    /// For each sample the molecules that cross each end of a duplicated stretch, as votes for the unchanged allele,
+    /// sorted by pair.
+    fn votes_across_ends(
+        &self,
+        stretch: &DuplicatedStretch<'_>,
+        error_probability: f64,
+        num_samples: usize,
+    ) -> Vec<[Vec<MoleculeVote>; 2]> {
+        let mut crossing: Vec<[Vec<MoleculeVote>; 2]> = vec![Default::default(); num_samples];
+        for likelihoods in &self.read_likelihoods {
+            let placed_read = &self.reads[likelihoods.read_index];
+            let crossed = stretch.crossed_ends(&likelihoods.read, &placed_read.offsets);
+            let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
+            for (crossing, beside) in crossing[sample].iter_mut().zip(crossed) {
+                let Some(beside) = beside else { continue };
+                let mut quality = likelihoods.read.qual.clone();
+                quality.sort_unstable();
+                crossing.push(MoleculeVote {
+                    pair: self.molecules.representative_pair(placed_read.pair),
+                    log_odds: error_probability.ln(),
+                    forward: placed_read.forward,
+                    is_f1r2: placed_read.is_f1r2(),
+                    distance_from_end: u16::try_from(beside).unwrap_or(u16::MAX),
+                    quality: quality[quality.len() / 2],
+                    duplicates: 0,
+                });
+            }
+        }
+        for votes in crossing.iter_mut().flatten() {
+            votes.sort_by_key(|vote| (vote.pair, vote.distance_from_end));
+            votes.dedup_by_key(|vote| vote.pair);
+        }
+        crossing
     }
 
     /// Combines the votes of the reads of each molecule. `error_probability` is the probability that a molecule with an allele

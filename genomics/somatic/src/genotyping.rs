@@ -21,6 +21,7 @@ use crate::count::{CallCounts, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
 use crate::genotype::{Admixture, ForeignDna};
+use crate::germline_haplotype;
 use crate::known_variants::{KnownFrequencies, KnownVariants};
 use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
@@ -168,6 +169,9 @@ impl GenotypingUnit<'_> {
             Some(genome) => genome,
             None => passes.assemble_normals(assembled, &mut ranges)?,
         };
+        if on_reference {
+            passes.split_germline_changes(&mut ranges, &genome)?;
+        }
         let rivals = locus::find_rivals(ranges.loci_mut());
         ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
         let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
@@ -269,6 +273,28 @@ impl GenotypingPasses<'_> {
         let compare = |(): &mut (), c: usize| aligned_contig::align_contig(&assembled[c], &hits[c], &genome);
         ranges.place_reads_on_new_contigs(map_in_order(n, threads, || (), compare))?;
         Ok(genome)
+    }
+
+    /// Splits neighbouring changes of each contig into germline changes and changes of the normal's haplotype.
+    fn split_germline_changes(&self, ranges: &mut LocusRanges, genome: &Reference) -> Result<(), Error> {
+        let mut split = vec![None; ranges.loci().len()];
+        ranges.for_each_range(|loci, contigs, pairs| {
+            let split_one = |(): &mut (), i: usize| {
+                let locus = &loci[contigs[i] as usize];
+                germline_haplotype::has_neighbouring_changes(&locus.contig)
+                    .then(|| germline_haplotype::split_changes(locus, pairs, genome))
+                    .flatten()
+            };
+            let found = map_in_order(contigs.len(), self.threads, || (), split_one);
+            contigs.iter().zip(found).for_each(|(&c, found)| split[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        for (locus, changes) in ranges.loci_mut().iter_mut().zip(split) {
+            if let Some(changes) = changes {
+                locus.contig.changes = changes;
+            }
+        }
+        Ok(())
     }
 
     /// Error rates of the recruited reads. `error_rate` is the rate of good bases measured before selection.

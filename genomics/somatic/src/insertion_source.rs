@@ -11,6 +11,10 @@ fn max_mismatches(len: usize) -> usize {
     len / 50
 }
 
+/// Maximum distance in bp of a source from its insertion in a tandem duplication. Such a duplication with new bases
+/// remains an insertion.
+const MAX_NEW_BASES_BESIDE_COPY: usize = 20;
+
 /// Replaces insertions of 50 bp or more whose source is found by the junctions they form: one for a tandem
 /// duplication, two for a copy of another locus.
 ///
@@ -63,10 +67,64 @@ fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Opt
         return None;
     }
     let (source, from, to) = (hit.tid, hit.ref_start, hit.ref_end - 1);
+    // A copy of the bases next to the insertion, with a few new bases beside it, is a tandem duplication: one event.
+    let is_beside = from <= pos + 1 + MAX_NEW_BASES_BESIDE_COPY && to + MAX_NEW_BASES_BESIDE_COPY >= pos;
+    if source == chrom && hit.strand == Strand::Forward && is_beside {
+        return None;
+    }
     let (before, after) = (end(chrom, pos, Side::Left), end(chrom, pos + 1, Side::Right));
     let (enter, leave) = match hit.strand {
         Strand::Forward => (end(source, from, Side::Right), end(source, to, Side::Left)),
         Strand::Reverse => (end(source, to, Side::Left), end(source, from, Side::Right)),
     };
     Some(vec![join(before, enter), join(after, leave)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_align::{CigarKind, CigarOp};
+    use genuma_reads::fasta;
+
+    /// The junctions of an insertion of `inserted` after base 199, which the mapper finds at `source`.
+    fn junctions(genome: &Reference, inserted: &[u8], source: usize) -> Option<Vec<Change>> {
+        let anchor = genome.contigs[0].seq[199];
+        let alternative = [&[anchor], inserted].concat();
+        let change = Change::Allele { chrom: 0, pos: 199, reference: vec![anchor], alternative };
+        let len = inserted.len() - 2;
+        let hit = Hit {
+            tid: 0,
+            ref_start: source,
+            ref_end: source + len,
+            query_start: 2,
+            query_end: 2 + len,
+            strand: Strand::Forward,
+            mapq: 60,
+            score: len as i32,
+            alignment_columns: len,
+            matching_bases: len,
+            proper_pair: false,
+            is_primary: true,
+            is_secondary: false,
+            cigar: vec![CigarOp { kind: CigarKind::Match, len: len as u32 }],
+        };
+        insertion_junctions(&change, genome, &[hit])
+    }
+
+    #[test]
+    fn a_tandem_copy_after_new_bases_remains_one_insertion() {
+        let mut x = 3u64;
+        let mut base = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 62) as usize]
+        };
+        let seq: Vec<u8> = (0..2000).map(|_| base()).collect();
+        let genome = Reference::from_contigs(vec![fasta::Contig { name: "one".into(), seq: seq.clone() }]);
+        let beside = [b"TT", &seq[120..200]].concat();
+        assert_eq!(junctions(&genome, &beside, 120), None);
+        let from_elsewhere = [b"TT", &seq[1000..1080]].concat();
+        assert_eq!(junctions(&genome, &from_elsewhere, 1000).map(|found| found.len()), Some(2));
+        // Without new bases it is the junction of a tandem duplication.
+        assert_eq!(junctions(&genome, &seq[200..280], 200).map(|found| found.len()), Some(1));
+    }
 }

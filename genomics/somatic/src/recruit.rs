@@ -20,6 +20,7 @@ use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
+use crate::duplication_depth::DuplicatedStretch;
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
@@ -296,6 +297,12 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
             let reach = from.saturating_sub(k as usize - 1)..(to + k as usize - 1).min(normal.len());
             if reach.start < reach.end {
                 take(&normal[reach.clone()], from - reach.start, to - reach.start, &[]);
+            }
+        }
+        // The depth of a duplication is counted at the ends of the duplicated stretch.
+        if let Some(stretch) = DuplicatedStretch::from_change(f, contig) {
+            for bases in stretch.bases_around_ends(k as usize - 1) {
+                take(bases, bases.len() / 2, bases.len() / 2, &[]);
             }
         }
     }

@@ -213,6 +213,67 @@ fn tandem_duplications() {
     });
 }
 
+/// A genome with an imperfect repeat in the middle of random bases: each copy of a unit differs in one base in eight.
+fn genome_with_imperfect_repeat(rng: &mut Rng) -> Vec<u8> {
+    let unit_len = rng.within(12..24);
+    let unit = rng.sequence(unit_len);
+    let copy = |rng: &mut Rng| -> Vec<u8> {
+        unit.iter().map(|&b| if rng.chance(0.125) { rng.another(b) } else { b }).collect()
+    };
+    let repeat: Vec<u8> = (0..12).flat_map(|_| copy(rng)).collect();
+    [rng.sequence(2000), repeat, rng.sequence(2000)].concat()
+}
+
+/// Aligns a contig of 276 bases around `at` of a changed genome with the genome, both orientations alike, and returns
+/// its changes.
+fn changes_in_repeat(genome: &[u8], changed: &[u8], at: usize) -> Vec<Change> {
+    let reference = Reference::from_contigs(vec![fasta::Contig { name: "repeat".into(), seq: genome.to_vec() }]);
+    let [one, other] = [false, true].map(|flipped| {
+        let seq = changed[at - 138..at + 138].to_vec();
+        let seq = if flipped { reverse_complement(&seq) } else { seq };
+        let contig = contig(seq, &canonical(&[genome]));
+        align_contig(&contig, &hits(&contig.seq, &reference), &reference)
+    });
+    let changes = |compared: &AlignedContig| compared.changes.iter().map(|f| f.change.clone()).collect::<Vec<_>>();
+    assert_eq!(changes(&one), changes(&other));
+    changes(&one)
+}
+
+/// Number of bases that a change adds to the genome; negative for a deletion.
+fn growth(change: &Change) -> i64 {
+    match change {
+        Change::Allele { reference, alternative, .. } => alternative.len() as i64 - reference.len() as i64,
+        Change::Junction { ends: [a, b], inserted, .. } if a.side == Side::Right => {
+            (b.pos + 1 - a.pos + inserted.len()) as i64
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => inserted.len() as i64 - (b.pos - a.pos - 1) as i64,
+        Change::Novel { .. } => panic!("{change:?}"),
+    }
+}
+
+#[test]
+fn a_duplication_or_deletion_beside_an_imperfect_repeat_is_one_change() {
+    let mut rng = Rng(120);
+    let (mut found, mut right) = (0, 0);
+    for case in 0..120 {
+        let genome = genome_with_imperfect_repeat(&mut rng);
+        let (at, len) = (rng.within(2040..2200), rng.within(40..110));
+        let filler_len = [0, 6][case / 2 % 2];
+        let filler = rng.sequence(filler_len);
+        let (changed, grown) = if case % 2 == 0 {
+            let copy = [&filler, &genome[at - len..at]].concat();
+            (replaced(&genome, at, 0, &copy), copy.len() as i64)
+        } else {
+            (replaced(&genome, at, 2 * len, b""), -2 * len as i64)
+        };
+        let changes = changes_in_repeat(&genome, &changed, at);
+        // A change of whole units of the repeat may make no new k-mer.
+        found += usize::from(!changes.is_empty());
+        right += usize::from(matches!(&changes[..], [one] if growth(one) == grown));
+    }
+    assert!(found >= 110 && right * 100 >= found * 95, "{right} of {found}");
+}
+
 #[test]
 fn deletions_of_kilobases() {
     check(106, |rng| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::common::{K, READ, Rng, canonical, contig, edit, lend, pair, replaced};
+use crate::common::{K, READ, Rng, Sequencer, canonical, contig, edit, lend, pair, replaced};
 use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{self, Reference};
@@ -257,6 +257,56 @@ fn both_alleles_of_a_tandem_duplication_are_counted() {
     .concat();
     let weighed = weigh(&locus, &silent);
     assert_eq!((weighed.counts(NORMAL_SAMPLE).1, weighed.counts(TUMOUR_SAMPLE).1), (0, 0));
+}
+
+/// The contig across the junction of two copies of `normal[1500..1500 + len]`, with `flank` bases on each side.
+fn duplication_contig(normal: &[u8], tumour: &[u8], len: usize, flank: usize) -> (AlignedContig, Reference) {
+    let genome = Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: normal.to_vec() }]);
+    let junction = 1500 + len;
+    let contig = contig(tumour[junction - flank..junction + flank].to_vec(), &canonical(&[normal]));
+    let half = |query: usize, start: usize, primary: bool| Hit {
+        ref_end: start + flank,
+        query_end: query + flank,
+        score: flank as i32,
+        alignment_columns: flank,
+        matching_bases: flank,
+        cigar: vec![CigarOp { kind: CigarKind::Match, len: flank as u32 }],
+        ..hit(query, start, primary)
+    };
+    let hits = [half(0, junction - flank, true), half(flank, 1500, false)];
+    let compared = align_contig(&contig, &hits, &genome);
+    assert_eq!(compared.changes.len(), 1, "{:?}", compared.changes);
+    (compared, genome)
+}
+
+#[test]
+fn the_fraction_of_a_duplication_is_that_of_its_molecules_whatever_its_length() {
+    for (len, flank) in [(30, 140), (70, 140), (110, 140), (150, 140), (180, 140), (260, 140), (400, 140), (900, 140)] {
+        for share in [0.1, 0.3] {
+            let mut rng = Rng(len as u64);
+            let normal = rng.sequence(4000);
+            let copied = normal[1500..1500 + len].to_vec();
+            let tumour = replaced(&normal, 1500, 0, &copied);
+            let (compared, genome) = duplication_contig(&normal, &tumour, len, flank);
+            let mut pairs = Vec::new();
+            let depths =
+                [(NORMAL_SAMPLE, &normal, 1.0), (TUMOUR_SAMPLE, &normal, 1.0 - share), (TUMOUR_SAMPLE, &tumour, share)];
+            for (sample, haplotype, part) in depths {
+                let depth = (400.0 * part) as usize;
+                let rng = Rng(rng.word());
+                pairs.extend(Sequencer { rng, sample, depth, error: 0.001 }.pairs(haplotype));
+            }
+            let weighed = weigh_all(&compared, &genome, &pairs).remove(0);
+            let (reference, alternative) = weighed.counts(TUMOUR_SAMPLE);
+            let fraction = alternative as f64 / (reference + alternative) as f64;
+            assert!((fraction - share).abs() < 0.05, "{len} bp at {share}: {fraction}");
+            // Reads cross an end of the stretch at 146 of 150 positions.
+            let (reference, alternative) = weighed.counts(NORMAL_SAMPLE);
+            assert!((300..450).contains(&reference) && alternative == 0, "{len} bp: {reference}, {alternative}");
+            let judged = weighed.judged();
+            assert!(judged.filters.is_empty(), "{len} bp at {share}: {:?}", judged.filters);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,248 @@
+//! Counts the molecules that show the unchanged allele of a tandem duplication.
+//!
+//! A read shows the unchanged allele only if it contains the whole duplicated stretch. No read does if the stretch is
+//! as long as the reads. But each chromosome, with or without the duplication, has each end of the stretch once: the
+//! bases before its first base, and the bases after its last base. So the molecules that cross an end estimate the
+//! depth of all alleles, and those that cross the junction between both copies the depth of the duplication
+//! (`docs/model/genotype.md`, formula 15).
+
+use crate::aligned_contig::{AlignedContig, ContigChange};
+use crate::change::Change;
+use crate::event_model;
+use crate::packed::OwnedRead;
+use crate::sequencing_errors::ERROR_MODEL_PARAMS;
+
+/// Minimum length in bp of a duplication whose unchanged allele is counted at its ends. Nearly all reads contain a
+/// shorter stretch and its flanks.
+const MIN_DUPLICATION_BP: usize = 20;
+/// Minimum share of the inserted bases that are a copy: the others are new bases between the copies.
+const MIN_COPIED_SHARE: [usize; 2] = [1, 2];
+/// Number of bases on each side of an end that a read must have; two bases beyond a junction make it visible.
+const MIN_BASES_BESIDE_END: usize = 2;
+/// Number of bases on each side of an end that are compared.
+const COMPARED_BASES: usize = 20;
+/// Maximum number of different bases of good quality among the compared bases.
+const MAX_DIFFERENCES: usize = 2;
+
+/// One end of the duplicated stretch, on a sequence without the duplication.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StretchEnd<'a> {
+    /// The sequence without the duplication.
+    normal: &'a [u8],
+    /// Index in `normal` of the first base after the end.
+    at: usize,
+}
+
+/// Both ends of a duplicated stretch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DuplicatedStretch<'a> {
+    ends: [StretchEnd<'a>; 2],
+    /// Number of bases by which the ends may be shifted.
+    homology: usize,
+    /// Numbers added to a contig coordinate to get coordinates of the sequences without the duplication.
+    shifts: [i32; 2],
+    /// Whether the contig is too short to show both copies, so that reads show the unchanged allele at each end.
+    pub(crate) is_junction: bool,
+}
+
+impl<'a> DuplicatedStretch<'a> {
+    /// The stretch that change `f` duplicates; `None` if the change is no tandem duplication of at least
+    /// [`MIN_DUPLICATION_BP`].
+    pub(crate) fn from_change(f: &'a ContigChange, contig: &'a AlignedContig) -> Option<DuplicatedStretch<'a>> {
+        match &f.change {
+            Change::Junction { ends, homology, .. } if event_model::is_tandem_duplication(ends) => {
+                // The contig may show both copies.
+                if let Some(stretch) = DuplicatedStretch::from_insertion(f, &contig.seq) {
+                    return Some(stretch);
+                }
+                let after = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
+                let ends = [
+                    StretchEnd { normal: &f.right_normal, at: after },
+                    StretchEnd { normal: &f.left_normal, at: f.contig_range.start },
+                ];
+                Some(DuplicatedStretch { ends, homology: *homology, shifts: [f.right_shift, 0], is_junction: true })
+            }
+            Change::Allele { .. } => DuplicatedStretch::from_insertion(f, &contig.seq),
+            _ => None,
+        }
+    }
+
+    /// The stretch that an insertion on the contig copies, next to it.
+    fn from_insertion(f: &'a ContigChange, seq: &[u8]) -> Option<DuplicatedStretch<'a>> {
+        let (at, len) = (&f.contig_range, f.contig_range.len());
+        if len < MIN_DUPLICATION_BP || f.right_shift != -(i32::try_from(len).ok()?) {
+            return None;
+        }
+        let [before, after] = event_model::copied_bases(seq, at);
+        let copied = before + after;
+        if copied * MIN_COPIED_SHARE[1] < len * MIN_COPIED_SHARE[0] {
+            return None;
+        }
+        let homology = copied.saturating_sub(len);
+        let start = at.start - before;
+        let ends = [start, start + copied - homology].map(|at| StretchEnd { normal: &f.left_normal, at });
+        Some(DuplicatedStretch { ends, homology, shifts: [0, f.right_shift], is_junction: false })
+    }
+
+    /// Bases around both ends on the sequences without the duplication, up to `reach` bases on each side.
+    pub(crate) fn bases_around_ends(&self, reach: usize) -> [&'a [u8]; 2] {
+        self.ends.each_ref().map(|end| {
+            let to = (end.at + reach).min(end.normal.len());
+            end.normal.get(end.at.saturating_sub(reach)..to).unwrap_or_default()
+        })
+    }
+
+    /// For the start and the end of the stretch, whether a read crosses it: the number of bases of the read beside it,
+    /// on the side with fewer. `offsets` are the contig positions at which the read may begin.
+    pub(crate) fn crossed_ends(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
+        let starts = || offsets.iter().flat_map(|offset| self.shifts.map(|shift| offset + shift));
+        self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))
+    }
+
+    fn bases_beside_end(&self, end: &StretchEnd<'_>, read: &OwnedRead, start: i32) -> Option<usize> {
+        let place = usize::try_from(end.at as i32 - start).ok()?;
+        let after = read.seq.len().checked_sub(place + self.homology)?;
+        let beside = place.min(after);
+        if beside < MIN_BASES_BESIDE_END {
+            return None;
+        }
+        let from = place.saturating_sub(COMPARED_BASES);
+        let to = (place + self.homology + COMPARED_BASES).min(read.seq.len());
+        let in_normal = usize::try_from(start + from as i32).ok()?;
+        let normal = end.normal.get(in_normal..in_normal + to - from)?;
+        let differs = |i: &usize| {
+            read.seq[*i] != normal[i - from]
+                && read.seq[*i] != b'N'
+                && read.qual[*i] >= ERROR_MODEL_PARAMS.min_mismatch_quality
+        };
+        let is_close =
+            |i: &usize| i + MIN_BASES_BESIDE_END >= place && *i < place + self.homology + MIN_BASES_BESIDE_END;
+        let differing = (from..to).filter(differs).count();
+        let fits = differing <= MAX_DIFFERENCES && !(from..to).filter(is_close).any(|i| differs(&i));
+        fits.then_some(beside)
+    }
+}
+
+/// Number of molecules with the unchanged allele: the mean number of those that cross an end, less those with the
+/// duplication.
+pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usize) -> usize {
+    // docs/model/genotype.md (16)
+    (crossing[0] + crossing[1]).div_ceil(2).saturating_sub(num_duplicated)
+}
+
+/// Keeps `wanted` of the items, evenly spaced, so that the choice depends on their order only.
+pub(crate) fn keep_evenly<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
+    let all = items.len();
+    if wanted >= all {
+        return items;
+    }
+    let is_kept = |i: usize| (i + 1) * wanted / all > i * wanted / all;
+    items.into_iter().enumerate().filter(|(i, _)| is_kept(*i)).map(|(_, item)| item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::Contig;
+    use crate::change::{Breakend, Side};
+
+    const LEFT: &[u8] = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG";
+    const STRETCH: &[u8] = b"CTTGCAGGTCAATCGCGTATTCCGAGATGCAAGC";
+    const RIGHT: &[u8] = b"TAGACCAGTTGCCATAAGGTCGAACTTCGGATCA";
+
+    fn contig_with(parts: &[&[u8]], change: ContigChange) -> AlignedContig {
+        let seq = parts.concat();
+        let contig = Contig {
+            novel: vec![true; seq.len()],
+            quality_sums: vec![90; seq.len()],
+            seq,
+            reads: Vec::new(),
+            outer_mates: Default::default(),
+        };
+        AlignedContig { changes: vec![change], ..AlignedContig::from_unplaced_contig(&contig) }
+    }
+
+    fn insertion(at: std::ops::Range<usize>) -> ContigChange {
+        let normal = [LEFT, STRETCH, RIGHT].concat();
+        ContigChange {
+            change: Change::Allele {
+                chrom: 0,
+                pos: 33,
+                reference: b"G".to_vec(),
+                alternative: vec![b'G'; at.len() + 1],
+            },
+            right_shift: -(at.len() as i32),
+            contig_range: at,
+            left_normal: normal.clone(),
+            right_normal: normal,
+            mapq: 60,
+        }
+    }
+
+    fn read(parts: &[&[u8]]) -> OwnedRead {
+        let seq = parts.concat();
+        OwnedRead { qual: vec![37; seq.len()], seq }
+    }
+
+    #[test]
+    fn ends_of_a_copied_insertion_are_found_wherever_it_is_aligned() {
+        let (l, s) = (LEFT.len(), STRETCH.len());
+        for filler in [&b""[..], b"ACA"] {
+            let new = s + filler.len();
+            for at in [l, l + s] {
+                let contig = contig_with(&[LEFT, STRETCH, filler, STRETCH, RIGHT], insertion(at..at + new));
+                let found = DuplicatedStretch::from_change(&contig.changes[0], &contig).unwrap();
+                let ends = found.ends.each_ref().map(|end| end.at);
+                assert!(ends[0].abs_diff(l) <= 1 && ends[1].abs_diff(l + s) <= 1, "{ends:?}");
+                assert!(!found.is_junction);
+                // Reads of either allele cross the ends; a read across the junction crosses neither.
+                let crossed = |parts: &[&[u8]], offset: usize| {
+                    found.crossed_ends(&read(parts), &[offset as i32]).map(|beside| beside.is_some())
+                };
+                assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
+                assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], l + 10 + new), [false, true]);
+                assert_eq!(crossed(&[&LEFT[10..], STRETCH, &RIGHT[..20]], 10), [true, true]);
+                assert_eq!(crossed(&[&STRETCH[10..], filler, &STRETCH[..24]], l + 10), [false, false]);
+                assert_eq!(crossed(&[&LEFT[10..]], 10), [false, false]);
+            }
+        }
+        let other = contig_with(&[LEFT, STRETCH, RIGHT, STRETCH, RIGHT], insertion(34..68));
+        assert_eq!(DuplicatedStretch::from_change(&other.changes[0], &other).map(|found| found.homology), None);
+        let short = contig_with(&[LEFT, b"AC", STRETCH, RIGHT], insertion(34..36));
+        assert_eq!(DuplicatedStretch::from_change(&short.changes[0], &short), None);
+    }
+
+    #[test]
+    fn ends_of_a_junction_are_on_the_sequences_without_it() {
+        let end = |pos, side| Breakend { chrom: 0, pos, side };
+        let change = |ends| ContigChange {
+            change: Change::Junction { ends, inserted: Vec::new(), homology: 0 },
+            contig_range: 34..34,
+            left_normal: [STRETCH, RIGHT].concat(),
+            right_normal: [LEFT, STRETCH].concat(),
+            right_shift: 0,
+            mapq: 60,
+        };
+        let duplication = [end(1000, Side::Right), end(1299, Side::Left)];
+        let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
+        let found = DuplicatedStretch::from_change(&contig.changes[0], &contig).unwrap();
+        assert!(found.is_junction);
+        let crossed = |parts: &[&[u8]]| found.crossed_ends(&read(parts), &[4]).map(|beside| beside.is_some());
+        assert_eq!(crossed(&[&STRETCH[4..], &RIGHT[..12]]), [false, true]);
+        assert_eq!(crossed(&[&LEFT[4..], &STRETCH[..12]]), [true, false]);
+        assert_eq!(crossed(&[&STRETCH[4..], &STRETCH[..12]]), [false, false]);
+        assert_eq!(found.bases_around_ends(5)[1], [&STRETCH[29..], &RIGHT[..5]].concat());
+        let deletion = [end(1000, Side::Left), end(1299, Side::Right)];
+        let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
+        assert_eq!(DuplicatedStretch::from_change(&contig.changes[0], &contig), None);
+    }
+
+    #[test]
+    fn unchanged_molecules_are_those_that_the_junction_lacks() {
+        assert_eq!(num_unchanged_molecules([101, 98], 20), 80);
+        assert_eq!(num_unchanged_molecules([10, 8], 20), 0);
+        assert_eq!(keep_evenly((0..10).collect(), 4), [2, 4, 7, 9]);
+        assert_eq!(keep_evenly(vec![1, 2], 3), [1, 2]);
+        assert_eq!(keep_evenly(vec![1, 2], 0), [0; 0]);
+    }
+}

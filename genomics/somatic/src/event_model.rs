@@ -1,0 +1,352 @@
+//! Explains a contig by the least improbable sequence of events near its place on the genome.
+//!
+//! An alignment with gap costs loses the score of each inserted base, so that it aligns the first copy of a tandem
+//! duplication with the unrelated bases before it: one event becomes many small changes. Here each base of the contig
+//! costs what its event makes improbable. A base that is copied from nearby costs nothing, whether the copy is the
+//! next base of the genome or the first base of a second copy. The costs are those of `docs/model/event.md`.
+
+use crate::affine::{Alignment, AlignmentOp};
+use crate::change::{Breakend, Change, Side};
+
+/// Costs of events. Numbers in parentheses are formulas of `docs/model/event.md`.
+#[derive(Debug)]
+pub(crate) struct EventModelParams {
+    /// Cost of a substitution (1). Unit: hundredths of natural-log units. Source: chosen, one substitution in 1000
+    /// bases with one of three bases. If higher: fewer substitutions are explained as part of a larger event.
+    pub(crate) substitution: i32,
+    /// Cost of a gap or a jump, without its length (2, 3). Unit: hundredths of natural-log units. Source: chosen, one
+    /// in 10,000 bases. If higher: more substitutions are accepted instead of a larger event.
+    pub(crate) event: i32,
+    /// Cost of a base that is not copied from the genome nearby (2, 3). Unit: hundredths of natural-log units. Source:
+    /// one of four bases. If higher: inserted bases are more often explained as copies.
+    pub(crate) new_base: i32,
+    /// Cost of the place at which the contig continues after a jump (3). Unit: hundredths of natural-log units.
+    /// Source: one of about 1500 places of the window. If higher: fewer large events.
+    pub(crate) place: i32,
+    /// Cost of a place anywhere in the genome (4). Unit: hundredths of natural-log units. Source: one of 3 Gbp. If
+    /// higher: junctions of distant places are explained by nearby events more often.
+    pub(crate) distant_place: i32,
+    /// Maximum distance of the ends of a junction on one strand whose place is nearby (4). Unit: bp. Source: chosen, the
+    /// margin of the window. If higher: longer duplications and deletions cost as little as nearby ones.
+    pub(crate) max_local_junction_bp: usize,
+}
+
+/// Values of the costs.
+pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
+    substitution: 800,
+    event: 920,
+    new_base: 139,
+    place: 730,
+    distant_place: 2180,
+    max_local_junction_bp: 600,
+};
+
+/// Cost of a jump to another place of the window.
+const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.place;
+/// Cost of what is impossible; half of the maximum, so that costs can be added.
+const IMPOSSIBLE: i32 = i32::MAX / 2;
+/// Cost from which an explanation is compared with others: a jump and a substitution.
+pub(crate) const MIN_COMPARED_COST: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
+
+/// A stretch of a contig that equals the genome except for substitutions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CopiedStretch {
+    /// Index of its first base in the contig.
+    pub(crate) query_start: usize,
+    /// Index of the aligned base in the window of the genome.
+    pub(crate) target_start: usize,
+    /// Number of bases.
+    pub(crate) len: usize,
+}
+
+impl CopiedStretch {
+    /// Index after the last base in the contig.
+    pub(crate) fn query_end(&self) -> usize {
+        self.query_start + self.len
+    }
+
+    /// Index after the last base in the window.
+    pub(crate) fn target_end(&self) -> usize {
+        self.target_start + self.len
+    }
+}
+
+/// Cost of a gap of `len` bases that are not copies.
+fn gap_cost(len: usize, is_deletion: bool) -> i32 {
+    let by_base = EVENT_MODEL_PARAMS.new_base.saturating_mul(i32::try_from(len).unwrap_or(i32::MAX));
+    // docs/model/event.md (2)
+    EVENT_MODEL_PARAMS.event + if is_deletion { by_base.min(EVENT_MODEL_PARAMS.place) } else { by_base }
+}
+
+/// Cost of the changes that explain a contig `seq`. Each change comes with its range on the contig.
+pub(crate) fn cost_of_changes<'a>(
+    seq: &[u8],
+    changes: impl Iterator<Item = (&'a Change, &'a std::ops::Range<usize>)>,
+) -> i32 {
+    let cost = |(change, range): (&Change, &std::ops::Range<usize>)| match change {
+        Change::Allele { reference, alternative, .. } if reference.len() == alternative.len() => {
+            EVENT_MODEL_PARAMS.substitution.saturating_mul(i32::try_from(reference.len()).unwrap_or(i32::MAX))
+        }
+        Change::Allele { reference, alternative, .. } if reference.len() > alternative.len() => {
+            gap_cost(reference.len() - alternative.len(), true)
+        }
+        // docs/model/event.md (3)
+        Change::Allele { .. } => {
+            let copied: usize = copied_bases(seq, range).iter().sum();
+            let by_jump = gap_cost(range.len().saturating_sub(copied), false) + EVENT_MODEL_PARAMS.place;
+            by_jump.min(gap_cost(range.len(), false))
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => {
+            let place = if is_local(a, b) { EVENT_MODEL_PARAMS.place } else { EVENT_MODEL_PARAMS.distant_place };
+            // docs/model/event.md (4)
+            gap_cost(inserted.len(), false) + place
+        }
+        Change::Novel { sequence, .. } => gap_cost(sequence.len(), false),
+    };
+    changes.map(cost).fold(0, i32::saturating_add)
+}
+
+fn is_local(a: &Breakend, b: &Breakend) -> bool {
+    a.chrom == b.chrom && a.side != b.side && a.pos.abs_diff(b.pos) <= EVENT_MODEL_PARAMS.max_local_junction_bp
+}
+
+/// Numbers of bases before and after the start of an insertion at `range` of `seq` that are the same one insertion
+/// further. Their sum is the length of the copy if the insertion is the second copy of the bases next to it, with or
+/// without new bases between the copies; it may be longer by chance.
+pub(crate) fn copied_bases(seq: &[u8], range: &std::ops::Range<usize>) -> [usize; 2] {
+    let len = range.len();
+    let is_copied = |q: &usize| seq[*q] == seq[q + len];
+    [(0..range.start).rev().take_while(is_copied).count(), (range.start..seq.len() - len).take_while(is_copied).count()]
+}
+
+/// The bases that may come from any base of the window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The base before, on the same diagonal.
+    Diagonal = 0,
+    /// The best end of the row before.
+    Jump = 1,
+    /// New bases.
+    NewBases = 2,
+}
+
+/// Finds the cheapest explanation of `seq` by stretches copied from `window` (Viterbi). The stretches are in the order
+/// of the contig; the bases between them are new. Among equal explanations the one with the fewest jumps counts, then
+/// the leftmost. Returns no stretches if new bases explain the whole contig.
+pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch> {
+    let (n, m) = (seq.len(), window.len());
+    let p = &EVENT_MODEL_PARAMS;
+    let mut origins = vec![Origin::Diagonal as u8; n * m];
+    // For each prefix of the contig: the best last base in the window, and whether new bases follow a copied base.
+    let (mut best_ends, mut new_after_copy) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    let mut costs = vec![p.place; m];
+    // Cost of the contig so far if its last base is copied, and if it is new.
+    let (mut best_cost, mut new_cost) = (p.place, p.event);
+    for (i, &base) in seq.iter().enumerate() {
+        let (jump, after_new) = (best_cost + JUMP_COST, new_cost + p.place);
+        let (entry, entry_origin) =
+            if jump <= after_new { (jump, Origin::Jump) } else { (after_new, Origin::NewBases) };
+        new_after_copy.push(best_cost + p.event <= new_cost);
+        new_cost = (best_cost + p.event).min(new_cost) + p.new_base;
+        let row = &mut origins[i * m..(i + 1) * m];
+        let mut best = (i32::MAX, 0);
+        // Cost of the base before, on the same diagonal.
+        let mut diagonal = if i == 0 { p.place } else { IMPOSSIBLE };
+        for j in 0..m {
+            let before = std::mem::replace(&mut diagonal, costs[j]);
+            let (mut cost, origin) = if before <= entry { (before, Origin::Diagonal) } else { (entry, entry_origin) };
+            row[j] = origin as u8;
+            if window[j] != base || base == b'N' {
+                cost += p.substitution;
+            }
+            costs[j] = cost;
+            if cost < best.0 {
+                best = (cost, j);
+            }
+        }
+        best_cost = best.0;
+        best_ends.push(best.1);
+    }
+    trace_stretches(&origins, m, &best_ends, &new_after_copy, new_cost < best_cost)
+}
+
+/// Follows the origins from the last base of the contig to the first.
+fn trace_stretches(
+    origins: &[u8],
+    m: usize,
+    best_ends: &[usize],
+    new_after_copy: &[bool],
+    ends_in_new: bool,
+) -> Vec<CopiedStretch> {
+    let mut stretches: Vec<CopiedStretch> = Vec::new();
+    let (mut i, mut in_new) = (best_ends.len(), ends_in_new);
+    // Window index of the current base, if it is copied.
+    let mut j = best_ends.last().copied().unwrap_or(0);
+    let mut end = i;
+    while i > 0 {
+        i -= 1;
+        if in_new {
+            if new_after_copy[i] && i > 0 {
+                (in_new, j, end) = (false, best_ends[i - 1], i);
+            }
+            continue;
+        }
+        let origin = origins[i * m + j];
+        if i > 0 && origin == Origin::Diagonal as u8 {
+            j -= 1;
+            continue;
+        }
+        stretches.push(CopiedStretch { query_start: i, target_start: j, len: end - i });
+        end = i;
+        in_new = origin == Origin::NewBases as u8;
+        if !in_new && i > 0 {
+            j = best_ends[i - 1];
+        }
+    }
+    stretches.reverse();
+    stretches
+}
+
+/// The alignment of the contig from the first to the last stretch with the window. A stretch that begins before the
+/// end of the stretch before it is a second copy: its first bases, or the last bases of the stretch before it, become
+/// an insertion. `min_flank` is the number of bases that must remain of that stretch. `None` if the contig is too short
+/// to show the whole copy.
+pub(crate) fn align_copies(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
+    let mut ops: Vec<AlignmentOp> = Vec::new();
+    let mut current = *stretches.first()?;
+    let start = current.target_start;
+    for next in &stretches[1..] {
+        let new_bases = next.query_start - current.query_end();
+        let mut next = *next;
+        let (mut inserted, mut deleted) = (new_bases, 0);
+        if next.target_start >= current.target_end() {
+            deleted = next.target_start - current.target_end();
+        } else {
+            let copied = current.target_end() - next.target_start;
+            inserted += copied;
+            if next.len >= copied + min_flank {
+                next = CopiedStretch {
+                    query_start: next.query_start + copied,
+                    target_start: current.target_end(),
+                    len: next.len - copied,
+                };
+            } else if current.len >= copied + min_flank {
+                current.len -= copied;
+            } else {
+                return None;
+            }
+        }
+        ops.push(AlignmentOp::Match(current.len as u32));
+        ops.extend((inserted > 0).then_some(AlignmentOp::Insert(inserted as u32)));
+        ops.extend((deleted > 0).then_some(AlignmentOp::Delete(deleted as u32)));
+        current = next;
+    }
+    ops.push(AlignmentOp::Match(current.len as u32));
+    Some(Alignment { start, ops, score: 0 })
+}
+
+/// Whether a junction joins the end of a stretch of the genome to its start: a tandem duplication.
+pub(crate) fn is_tandem_duplication(ends: &[Breakend; 2]) -> bool {
+    let [first, last] = ends;
+    first.chrom == last.chrom && first.side == Side::Right && last.side == Side::Left && first.pos <= last.pos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(n: usize, seed: u64) -> Vec<u8> {
+        let mut x = seed;
+        let mut next = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 60) as usize & 3]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    fn stretch(query_start: usize, target_start: usize, len: usize) -> CopiedStretch {
+        CopiedStretch { query_start, target_start, len }
+    }
+
+    #[test]
+    fn one_event_is_found_whatever_its_kind() {
+        let window = random(900, 1);
+        let read = |parts: &[&[u8]]| explain_by_copies(&parts.concat(), &window);
+        assert_eq!(read(&[&window[300..500]]), [stretch(0, 300, 200)]);
+        // A deletion, a duplication, and a duplication with 6 new bases.
+        assert_eq!(read(&[&window[200..300], &window[541..641]]), [stretch(0, 200, 100), stretch(100, 541, 100)]);
+        let found = read(&[&window[200..400], &window[329..480]]);
+        let [a, b] = found[..] else { panic!("{found:?}") };
+        assert_eq!((a.target_end() - b.target_start, a.query_end()), (71, b.query_start));
+        let found = read(&[&window[200..400], b"CCCCCC", &window[329..480]]);
+        let [a, b] = found[..] else { panic!("{found:?}") };
+        assert_eq!(b.query_start + a.target_end() - a.query_end() - b.target_start, 77);
+        // New bases at an end, and nothing but new bases.
+        let novel = random(60, 5);
+        let found = read(&[&window[200..400], &novel]);
+        assert!(found.len() == 1 && found[0].query_end().abs_diff(200) <= 3, "{found:?}");
+        let found = read(&[&novel, &window[200..400]]);
+        assert!(found.len() == 1 && found[0].query_start.abs_diff(60) <= 3, "{found:?}");
+        assert_eq!(read(&[]), []);
+    }
+
+    #[test]
+    fn substitutions_are_not_taken_for_events() {
+        let window = random(900, 2);
+        let mut seq = window[300..500].to_vec();
+        for at in [40, 52, 55, 70, 71, 90, 110, 130] {
+            seq[at] = if seq[at] == b'A' { b'C' } else { b'A' };
+        }
+        assert_eq!(explain_by_copies(&seq, &window), [stretch(0, 300, 200)]);
+    }
+
+    #[test]
+    fn a_copy_is_aligned_where_the_contig_shows_it_whole() {
+        let ops = |stretches: &[CopiedStretch]| align_copies(stretches, 12).map(|a| a.ops);
+        use AlignmentOp::{Delete, Insert, Match};
+        let deletion = [stretch(0, 10, 100), stretch(100, 351, 100)];
+        assert_eq!(ops(&deletion), Some(vec![Match(100), Delete(241), Match(100)]));
+        let late = [stretch(0, 10, 40), stretch(40, 20, 100)];
+        assert_eq!(ops(&late), Some(vec![Match(40), Insert(30), Match(70)]));
+        let early = [stretch(0, 10, 100), stretch(106, 80, 40)];
+        assert_eq!(ops(&early), Some(vec![Match(70), Insert(36), Match(40)]));
+        assert_eq!(ops(&[stretch(0, 10, 40), stretch(40, 15, 40)]), None);
+        assert_eq!(ops(&[]), None);
+    }
+
+    #[test]
+    fn costs_of_changes_follow_the_model() {
+        let seq = b"TTACGTGGCAACGTGGCAGG";
+        let allele = |reference: &[u8], alternative: &[u8]| Change::Allele {
+            chrom: 0,
+            pos: 7,
+            reference: reference.to_vec(),
+            alternative: alternative.to_vec(),
+        };
+        let cost =
+            |change: &Change, range: std::ops::Range<usize>| cost_of_changes(seq, [(change, &range)].into_iter());
+        let p = &EVENT_MODEL_PARAMS;
+        assert_eq!(cost(&allele(b"A", b"C"), 4..5), p.substitution);
+        assert_eq!(cost(&allele(b"AC", b"A"), 4..4), p.event + p.new_base);
+        assert_eq!(cost(&allele(&[b'A'; 300], b"A"), 4..4), p.event + p.place);
+        // The second copy of ACGTGGCA, and bases that are no copy.
+        assert_eq!(cost(&allele(b"A", b"AACGTGGCA"), 10..18), p.event + p.place);
+        assert_eq!(cost(&allele(b"A", b"ATGGCA"), 5..10), p.event + 5 * p.new_base);
+        // The second copy of ACGTGGCA after two new bases.
+        let seq = b"TTACGTGGCACCACGTGGCAGG";
+        let copy = allele(b"A", b"ACCACGTGGCA");
+        assert_eq!(cost_of_changes(seq, [(&copy, &(10..20))].into_iter()), p.event + p.place + 2 * p.new_base);
+        let end = |pos, side| Breakend { chrom: 0, pos, side };
+        let junction = |to| Change::Junction {
+            ends: [end(5, Side::Right), end(to, Side::Left)],
+            inserted: vec![b'A'],
+            homology: 0,
+        };
+        assert_eq!(cost(&junction(90), 4..5), p.event + p.place + p.new_base);
+        assert_eq!(cost(&junction(9000), 4..5), p.event + p.distant_place + p.new_base);
+        assert_eq!(
+            cost(&Change::Novel { end: end(4, Side::Left), sequence: vec![b'A'; 5] }, 4..4),
+            p.event + 5 * p.new_base
+        );
+    }
+}

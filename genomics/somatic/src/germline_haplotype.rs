@@ -1,0 +1,323 @@
+//! Splits the changes of a contig into those of the normal's haplotype, which are germline, and those that the tumour
+//! made in that haplotype.
+//!
+//! Compared with the reference alone, a germline indel and a somatic change a few bases beside it look like other
+//! changes: an insertion and a deletion of the same length like substitutions. The normal's reads show the haplotype
+//! in which the somatic change arose. Where they do, the contig is compared with this haplotype, and the haplotype with
+//! the reference.
+
+use std::ops::Range;
+
+use genuma_reads::fasta::Reference;
+
+use crate::affine::{self, Alignment, AlignmentOp};
+use crate::aligned_contig::{AlignedContig, ContigChange};
+use crate::change::{Change, left_align_allele};
+use crate::event_model;
+use crate::locus::Locus;
+use crate::normal_sequences;
+use crate::recruit::RecruitedPair;
+
+/// Maximum distance in bases on the contig of two changes that may hide a simpler change of the normal's haplotype.
+const MAX_NEIGHBOUR_DISTANCE_BASES: usize = 20;
+/// Number of bases at both ends of an alignment that must be aligned without a gap.
+const MIN_END_MATCH_BASES: u32 = 12;
+/// Number of genome bases on each side of the contig's place in which the haplotype is aligned.
+const WINDOW_MARGIN_BASES: usize = 50;
+
+/// Bases `query` of one sequence that replace bases `target` of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Edit {
+    query: Range<usize>,
+    target: Range<usize>,
+}
+
+impl Edit {
+    /// Number of bases that the edit adds.
+    fn growth(&self) -> i64 {
+        self.query.len() as i64 - self.target.len() as i64
+    }
+
+    /// Whether the target bases of this edit and the query bases of `other` overlap or enclose each other.
+    fn overlaps_query_of(&self, other: &Edit) -> bool {
+        self.target.start < other.query.end && other.query.start < self.target.end
+    }
+}
+
+/// Whether two small changes of a contig are near each other, so that the normal's haplotype may explain them by other
+/// changes.
+pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
+    let mut ranges: Vec<&Range<usize>> = contig.changes.iter().map(|f| &f.contig_range).collect();
+    ranges.sort_by_key(|range| (range.start, range.end));
+    contig.changes.iter().all(|f| matches!(f.change, Change::Allele { .. }))
+        && ranges.windows(2).any(|two| two[1].start <= two[0].end + MAX_NEIGHBOUR_DISTANCE_BASES)
+}
+
+/// The edits that an alignment shows. `None` if a gap is near an end.
+fn edits_of_alignment(query: &[u8], target: &[u8], alignment: &Alignment) -> Option<Vec<Edit>> {
+    let is_held = |op: Option<&AlignmentOp>| matches!(op, Some(AlignmentOp::Match(n)) if *n >= MIN_END_MATCH_BASES);
+    if !is_held(alignment.ops.first()) || !is_held(alignment.ops.last()) {
+        return None;
+    }
+    let (mut q, mut t) = (0, alignment.start);
+    let mut edits: Vec<Edit> = Vec::new();
+    for op in &alignment.ops {
+        let (in_query, in_target) = match *op {
+            AlignmentOp::Match(n) => (n as usize, n as usize),
+            AlignmentOp::Insert(n) => (n as usize, 0),
+            AlignmentOp::Delete(n) => (0, n as usize),
+        };
+        if let AlignmentOp::Match(_) = op {
+            let differs = |i: &usize| query[q + i] != target[t + i];
+            edits.extend(
+                (0..in_query).filter(differs).map(|i| Edit { query: q + i..q + i + 1, target: t + i..t + i + 1 }),
+            );
+        } else {
+            edits.push(Edit { query: q..q + in_query, target: t..t + in_target });
+        }
+        (q, t) = (q + in_query, t + in_target);
+    }
+    Some(edits)
+}
+
+/// Shifts an insertion or deletion by one base to the left (or to the right) if the result is the same sequence.
+fn shifted(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit> {
+    let (bases, range) = match (edit.query.is_empty(), edit.target.is_empty()) {
+        (true, false) => (target, &edit.target),
+        (false, true) => (query, &edit.query),
+        _ => return None,
+    };
+    let moved = |range: &Range<usize>| {
+        if left {
+            Some(range.start.checked_sub(1)?..range.end.checked_sub(1)?)
+        } else {
+            Some(range.start + 1..range.end + 1)
+        }
+    };
+    let same = if left {
+        bases.get(range.start.checked_sub(1)?) == bases.get(range.end - 1)
+    } else {
+        bases.get(range.end).is_some() && bases.get(range.end) == bases.get(range.start)
+    };
+    same.then_some(())?;
+    Some(Edit { query: moved(&edit.query)?, target: moved(&edit.target)? })
+}
+
+/// The leftmost equivalent of an edit for which `is_allowed` is true.
+fn leftmost(edit: &Edit, query: &[u8], target: &[u8], is_allowed: impl Fn(&Edit) -> bool) -> Option<Edit> {
+    let mut edit = edit.clone();
+    while let Some(next) = shifted(&edit, query, target, true) {
+        edit = next;
+    }
+    while !is_allowed(&edit) {
+        edit = shifted(&edit, query, target, false)?;
+    }
+    Some(edit)
+}
+
+/// The normal's haplotype along a contig, with the sequences that it is compared with.
+struct GermlineHaplotype<'a> {
+    /// Bases of the contig that the haplotype covers, and the index of the first of them.
+    contig: &'a [u8],
+    contig_start: usize,
+    /// Bases of the haplotype.
+    haplotype: &'a [u8],
+    chrom: usize,
+    chrom_seq: &'a [u8],
+    /// Position of the genome bases with which the haplotype is aligned.
+    window_start: usize,
+    window: &'a [u8],
+}
+
+impl GermlineHaplotype<'_> {
+    /// Edits of the haplotype that the contig shows, and edits of the genome that the haplotype shows. `None` if they
+    /// overlap.
+    fn find_edits(&self) -> Option<[Vec<Edit>; 2]> {
+        let of_contig = affine::align_query(self.contig, self.haplotype);
+        let of_haplotype = affine::align_query(self.haplotype, self.window);
+        let somatic = edits_of_alignment(self.contig, self.haplotype, &of_contig)?;
+        let germline = edits_of_alignment(self.haplotype, self.window, &of_haplotype)?;
+        let germline: Vec<Edit> =
+            germline.iter().map(|edit| leftmost(edit, self.haplotype, self.window, |_| true)).collect::<Option<_>>()?;
+        let is_apart = |edit: &Edit| !germline.iter().any(|other| edit.overlaps_query_of(other));
+        let somatic: Vec<Edit> =
+            somatic.iter().map(|edit| leftmost(edit, self.contig, self.haplotype, is_apart)).collect::<Option<_>>()?;
+        Some([somatic, germline])
+    }
+
+    /// The change of the genome that an edit of the haplotype makes, without shifting it across germline edits.
+    fn somatic_change(&self, edit: &Edit, germline: &[Edit]) -> Option<Change> {
+        // Index in the window of the base aligned with the haplotype's first base.
+        let offset = germline.first().map_or(0, |g| g.target.start as i64 - g.query.start as i64);
+        let grown: i64 = germline.iter().filter(|g| g.query.end <= edit.target.start).map(Edit::growth).sum();
+        let pos = usize::try_from(self.window_start as i64 + offset + edit.target.start as i64 - grown).ok()?;
+        let reference = self.chrom_seq.get(pos..pos + edit.target.len())?;
+        if reference != &self.haplotype[edit.target.clone()] {
+            return None;
+        }
+        let alternative = &self.contig[edit.query.clone()];
+        if reference.iter().chain(alternative).any(|b| !b"ACGT".contains(b)) {
+            return None;
+        }
+        let (pos, anchor) = if reference.len() == alternative.len() {
+            (pos, &[][..])
+        } else {
+            (pos.checked_sub(1)?, self.chrom_seq.get(pos.checked_sub(1)?..pos)?)
+        };
+        Some(Change::Allele {
+            chrom: self.chrom,
+            pos,
+            reference: [anchor, reference].concat(),
+            alternative: [anchor, alternative].concat(),
+        })
+    }
+
+    /// The change that a germline edit makes; `None` if its bases are ambiguous.
+    fn germline_change(&self, edit: &Edit) -> Option<Change> {
+        let pos = self.window_start + edit.target.start;
+        let (reference, alternative) = (&self.window[edit.target.clone()], &self.haplotype[edit.query.clone()]);
+        if reference.iter().chain(alternative).any(|b| !b"ACGT".contains(b)) {
+            return None;
+        }
+        let (pos, reference, alternative) = left_align_allele(self.chrom_seq, pos, reference, alternative);
+        Some(Change::Allele { chrom: self.chrom, pos, reference, alternative })
+    }
+
+    /// The somatic and the germline changes of the whole contig `seq`. `None` if there are none of one kind.
+    fn contig_changes(&self, seq: &[u8], mapq: u8) -> Option<[Vec<ContigChange>; 2]> {
+        let [somatic, germline] = self.find_edits()?;
+        if somatic.is_empty() || germline.is_empty() {
+            return None;
+        }
+        let new = |change: Change, in_contig: Range<usize>, normal_bases: &[u8]| {
+            let range = self.contig_start + in_contig.start..self.contig_start + in_contig.end;
+            let normal = [&seq[..range.start], normal_bases, &seq[range.end..]].concat();
+            ContigChange {
+                change,
+                right_shift: normal_bases.len() as i32 - range.len() as i32,
+                contig_range: range,
+                left_normal: normal.clone(),
+                right_normal: normal,
+                mapq,
+            }
+        };
+        let mut changes = [Vec::new(), Vec::new()];
+        for edit in &somatic {
+            let change = self.somatic_change(edit, &germline)?;
+            changes[0].push(new(change, edit.query.clone(), &self.haplotype[edit.target.clone()]));
+        }
+        for edit in &germline {
+            // Somatic edits before this one move it on the contig.
+            let grown: i64 = somatic.iter().filter(|s| s.target.end <= edit.query.start).map(Edit::growth).sum();
+            let offset = somatic.first().map_or(0, |s| s.query.start as i64 - s.target.start as i64);
+            let at = |q: usize| usize::try_from(q as i64 + offset + grown).ok();
+            let range = at(edit.query.start)?..at(edit.query.end)?;
+            let change = self.germline_change(edit)?;
+            changes[1].push(new(change, range, &self.window[edit.target.clone()]));
+        }
+        Some(changes)
+    }
+}
+
+/// The changes of a locus's contig, split into germline changes and changes of the normal's haplotype. `None` if the
+/// normal's reads do not show one haplotype along the contig, if it is the genome's, or if it explains the contig no
+/// better than the changes already found.
+pub(crate) fn split_changes(locus: &Locus, pairs: &[RecruitedPair], genome: &Reference) -> Option<Vec<ContigChange>> {
+    let contig = &locus.contig;
+    let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
+    let normal = normal_sequences::assemble_normal(locus, pairs);
+    let ([haplotype], [left, right]) = (&normal.seqs[..], &normal.flanks[..]) else { return None };
+    let range = left.query.0..right.query.1;
+    let haplotype = haplotype.get(left.start..right.start + right.query.1 - right.query.0)?;
+    let chrom_seq = &genome.contigs.get(chrom)?.seq;
+    let margin = WINDOW_MARGIN_BASES as i64;
+    let start = usize::try_from((range.start as i64 + first - margin).max(0)).ok()?;
+    let end = usize::try_from(range.end as i64 + last + margin).ok()?.min(chrom_seq.len());
+    if chrom != other_chrom || start >= end || end - start > 2 * contig.seq.len() {
+        return None;
+    }
+    let germline = GermlineHaplotype {
+        contig: contig.seq.get(range.clone())?,
+        contig_start: range.start,
+        haplotype,
+        chrom,
+        chrom_seq,
+        window_start: start,
+        window: &chrom_seq[start..end],
+    };
+    let mapq = contig.changes.iter().map(|f| f.mapq).max()?;
+    let cost = |changes: &[ContigChange]| {
+        event_model::cost_of_changes(&contig.seq, changes.iter().map(|f| (&f.change, &f.contig_range)))
+    };
+    let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
+    let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
+    // docs/model/event.md (5)
+    if somatic.iter().all(is_known) || cost(&somatic) >= cost(&contig.changes) {
+        return None;
+    }
+    let mut changes = [somatic, germline].concat();
+    changes.retain(|f| contig.is_novel(&f.contig_range));
+    changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
+    Some(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEFT: &[u8] = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGGCATCAT";
+    const MIDDLE: &[u8] = b"TAAGTA";
+    const RIGHT: &[u8] = b"ACATCTGACTGTAGATCGTGCTCCATTAGACCAGTTGCCA";
+
+    /// The somatic and germline changes of a contig made of `contig`, in a person whose haplotype is `haplotype`.
+    fn split(contig: &[&[u8]], haplotype: &[&[u8]]) -> Option<[Vec<Change>; 2]> {
+        let (genome, contig, haplotype) = ([LEFT, MIDDLE, RIGHT].concat(), contig.concat(), haplotype.concat());
+        let germline = GermlineHaplotype {
+            contig: &contig,
+            contig_start: 0,
+            haplotype: &haplotype,
+            chrom: 0,
+            chrom_seq: &genome,
+            window_start: 0,
+            window: &genome,
+        };
+        let found = germline.contig_changes(&contig, 60)?;
+        for f in found.iter().flatten() {
+            let after = (f.contig_range.end as i32 + f.right_shift) as usize;
+            assert_eq!(f.left_normal[after..], contig[f.contig_range.end..], "{f:?}");
+        }
+        Some(found.map(|changes| changes.into_iter().map(|f| f.change).collect()))
+    }
+
+    fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
+        Change::Allele { chrom: 0, pos, reference: reference.to_vec(), alternative: alternative.to_vec() }
+    }
+
+    #[test]
+    fn a_deletion_beside_a_germline_insertion_is_one_change_of_the_haplotype() {
+        // Compared with the genome, the contig has three substitutions.
+        let found = split(&[LEFT, b"GATC", b"TA", RIGHT], &[LEFT, b"GATC", MIDDLE, RIGHT]).unwrap();
+        assert_eq!(found[0], [allele(39, b"TTAAG", b"T")]);
+        assert_eq!(found[1].len(), 1);
+        let Change::Allele { reference, alternative, .. } = &found[1][0] else { panic!("{found:?}") };
+        assert_eq!((reference.len(), alternative.len()), (1, 5));
+    }
+
+    #[test]
+    fn substitutions_beside_germline_changes_are_kept() {
+        let mut mutated = RIGHT.to_vec();
+        mutated[3] = b'G';
+        let found = split(&[LEFT, b"GATC", MIDDLE, &mutated], &[LEFT, b"GATC", MIDDLE, RIGHT]).unwrap();
+        assert_eq!(found[0], [allele(49, b"T", b"G")]);
+        let found = split(&[&LEFT[..36], MIDDLE, &mutated], &[&LEFT[..36], MIDDLE, RIGHT]).unwrap();
+        assert_eq!(found[0], [allele(49, b"T", b"G")]);
+    }
+
+    #[test]
+    fn nothing_is_split_without_changes_of_both_kinds() {
+        assert_eq!(split(&[LEFT, RIGHT], &[LEFT, MIDDLE, RIGHT]), None);
+        assert_eq!(split(&[LEFT, b"GATC", MIDDLE, RIGHT], &[LEFT, b"GATC", MIDDLE, RIGHT]), None);
+        // The somatic change removes a part of the germline insertion.
+        assert_eq!(split(&[LEFT, b"GA", &MIDDLE[2..], RIGHT], &[LEFT, b"GATC", MIDDLE, RIGHT]), None);
+    }
+}
