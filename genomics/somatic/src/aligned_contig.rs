@@ -38,6 +38,10 @@ const FLANKING_GENOME_BASES: usize = 500;
 /// An end of a contig of at most this many bases may remain unaligned without being a breakpoint.
 const MAX_UNALIGNED_END_BASES: usize = 12;
 
+/// Minimum number of bases at each end of a contig that are copied from one place in an explanation by copies. Fewer bases
+/// after new ones fit somewhere by chance.
+const MIN_COPIED_END_BASES: usize = 25;
+
 /// Minimum number of bases outside tandem repeats between a substitution and each end of its contig.
 const MIN_FLANK_BASES: usize = 5;
 /// Length in bases from which repeated units count as a tandem repeat.
@@ -311,8 +315,7 @@ impl OrientedContig<'_> {
         let ends = [segment(stretches.first()?), segment(stretches.last()?)];
         let query = (ends[0].query.0, ends[1].query.1);
         let is_unaligned = query.0.max(self.seq.len() - query.1) > MAX_UNALIGNED_END_BASES;
-        // A few bases at an end fit somewhere by chance.
-        if is_unaligned || ends.iter().any(|segment| segment.query_len() < MAX_UNALIGNED_END_BASES) {
+        if is_unaligned || ends.iter().any(|segment| segment.query_len() < MIN_COPIED_END_BASES) {
             return None;
         }
         if let Some(alignment) = event_model::align_copies(&stretches, MAX_UNALIGNED_END_BASES) {

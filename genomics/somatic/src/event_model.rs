@@ -87,8 +87,10 @@ pub(crate) fn cost_of_changes<'a>(
         Change::Allele { reference, alternative, .. } if reference.len() == alternative.len() => {
             EVENT_MODEL_PARAMS.substitution.saturating_mul(i32::try_from(reference.len()).unwrap_or(i32::MAX))
         }
-        Change::Allele { reference, alternative, .. } if reference.len() > alternative.len() => {
-            gap_cost(reference.len() - alternative.len(), true)
+        Change::Allele { reference, .. } if range.is_empty() => gap_cost(reference.len() - 1, true),
+        // Bases replaced by others.
+        Change::Allele { reference, alternative, .. } if reference.len() > 1 && alternative.len() > 1 => {
+            gap_cost(reference.len(), true) + gap_cost(range.len(), false) - EVENT_MODEL_PARAMS.event
         }
         // docs/model/event.md (3)
         Change::Allele { .. } => {
@@ -329,6 +331,7 @@ mod tests {
         assert_eq!(cost(&allele(b"A", b"C"), 4..5), p.substitution);
         assert_eq!(cost(&allele(b"AC", b"A"), 4..4), p.event + p.new_base);
         assert_eq!(cost(&allele(&[b'A'; 300], b"A"), 4..4), p.event + p.place);
+        assert_eq!(cost(&allele(b"AC", b"GTT"), 4..7), p.event + 5 * p.new_base);
         // The second copy of ACGTGGCA, and bases that are no copy.
         assert_eq!(cost(&allele(b"A", b"AACGTGGCA"), 10..18), p.event + p.place);
         assert_eq!(cost(&allele(b"A", b"ATGGCA"), 5..10), p.event + 5 * p.new_base);

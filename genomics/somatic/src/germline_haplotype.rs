@@ -44,13 +44,20 @@ impl Edit {
     }
 }
 
-/// Whether two small changes of a contig are near each other, so that the normal's haplotype may explain them by other
-/// changes.
+/// Whether the normal's haplotype may explain the small changes of a contig by other changes: two of them are near each
+/// other, or one replaces several bases by another number of bases.
 pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
+    let replaces = |change: &Change| match change {
+        Change::Allele { reference, alternative, .. } => {
+            reference.len() != alternative.len() && reference.len().min(alternative.len()) > 1
+        }
+        _ => false,
+    };
     let mut ranges: Vec<&Range<usize>> = contig.changes.iter().map(|f| &f.contig_range).collect();
     ranges.sort_by_key(|range| (range.start, range.end));
+    let are_near = |two: &[&Range<usize>]| two[1].start <= two[0].end + MAX_NEIGHBOUR_DISTANCE_BASES;
     contig.changes.iter().all(|f| matches!(f.change, Change::Allele { .. }))
-        && ranges.windows(2).any(|two| two[1].start <= two[0].end + MAX_NEIGHBOUR_DISTANCE_BASES)
+        && (ranges.windows(2).any(are_near) || contig.changes.iter().any(|f| replaces(&f.change)))
 }
 
 /// The edits that an alignment shows. `None` if a gap is near an end.

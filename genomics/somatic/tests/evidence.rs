@@ -290,9 +290,9 @@ fn the_fraction_of_a_duplication_is_that_of_its_molecules_whatever_its_length() 
             let (compared, genome) = duplication_contig(&normal, &tumour, len, flank);
             let mut pairs = Vec::new();
             let depths =
-                [(NORMAL_SAMPLE, &normal, 1.0), (TUMOUR_SAMPLE, &normal, 1.0 - share), (TUMOUR_SAMPLE, &tumour, share)];
+                [(NORMAL_SAMPLE, &normal, 0.5), (TUMOUR_SAMPLE, &normal, 1.0 - share), (TUMOUR_SAMPLE, &tumour, share)];
             for (sample, haplotype, part) in depths {
-                let depth = (400.0 * part) as usize;
+                let depth = (800.0 * part) as usize;
                 let rng = Rng(rng.word());
                 pairs.extend(Sequencer { rng, sample, depth, error: 0.001 }.pairs(haplotype));
             }
