@@ -300,9 +300,9 @@ fn the_fraction_of_a_duplication_is_that_of_its_molecules_whatever_its_length() 
             let (reference, alternative) = weighed.counts(TUMOUR_SAMPLE);
             let fraction = alternative as f64 / (reference + alternative) as f64;
             assert!((fraction - share).abs() < 0.05, "{len} bp at {share}: {fraction}");
-            // Reads cross an end of the stretch at 146 of 150 positions.
+            // About 430 molecules cross an end: no fragment begins in the last bases of the haplotype, so that its middle is deeper.
             let (reference, alternative) = weighed.counts(NORMAL_SAMPLE);
-            assert!((300..450).contains(&reference) && alternative == 0, "{len} bp: {reference}, {alternative}");
+            assert!((300..510).contains(&reference) && alternative == 0, "{len} bp: {reference}, {alternative}");
             let judged = weighed.judged();
             assert!(judged.filters.is_empty(), "{len} bp at {share}: {:?}", judged.filters);
         }
