@@ -191,9 +191,10 @@ impl KmerMoleculeCounts {
     /// the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the measured error
     /// rates of bases of good quality.
     ///
-    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. This is also asked of k-mers that
-    /// were selected for their number of occurrences: where mates overlap, a molecule has two. A k-mer that only ends of
-    /// reads have is not confirmed: it contains a molecular barcode or the rest of a primer or adapter.
+    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. This holds for k-mers that
+    /// were selected by their number of occurrences only if the error rate is measured: where mates overlap, a molecule
+    /// has two occurrences; otherwise these are PCR duplicates of an error. A k-mer that only ends of reads have is not
+    /// confirmed: it contains a molecular barcode or the rest of a primer or adapter.
     pub fn find_branching_kmers(
         &self,
         candidates: &[CandidateKmer],
@@ -208,8 +209,10 @@ impl KmerMoleculeCounts {
                 f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
                     >= min_high_quality_count_above_errors(here, error_rates[usize::from(candidate.selector)])
             };
+            let may_be_confirmed =
+                candidate.needs_high_quality() || error_rates[usize::from(candidate.selector)].is_some();
             let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
-            candidate.is_branching() && (beyond || good()) && inner()
+            candidate.is_branching() && (beyond || (may_be_confirmed && good())) && inner()
         };
         group_by_kmer(candidates)
             .enumerate()
