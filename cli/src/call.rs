@@ -476,6 +476,7 @@ fn check_inputs(job: &CallJob, force: bool) -> anyhow::Result<(Option<u64>, Vec<
     let reference = Reference::read(path)?;
     let warnings = header_check::find_contradictions(&job.lanes, &reference, path)?;
     result_check::refuse_unless_forced(&warnings, force)?;
+    warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }

@@ -191,7 +191,7 @@ fn a_file_is_of_one_sample_with_a_valid_name() {
 }
 
 #[test]
-fn headers_that_contradict_the_reference_are_refused() {
+fn headers_that_contradict_the_reference_are_reported() {
     if installed("samtools").is_none() {
         return;
     }
@@ -212,12 +212,9 @@ fn headers_that_contradict_the_reference_are_refused() {
         let bam = folder.join("normal.bam");
         write_bam(&bam, &format!("@HD\tVN:1.6\n@SQ\t{sequence}\n@RG\tID:g0\tSM:blood\n"), &[normal]);
         let ended = call_of(&bam, &plain, &out, &[]);
-        assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
-        assert!(names(&out).is_empty(), "{:?}", names(&out));
+        assert!(ended.code == Some(0) && ended.stderr.contains(words), "{}", ended.stderr);
+        assert_warned(&out, "other_reference", words);
     }
-    let bam = folder.join("normal.bam");
-    call_of(&bam, &plain, &out, &["--force"]).assert_success();
-    assert_warned(&out, "other_reference", "are not in the reference");
     let calls = |out: &Path| -> Vec<String> {
         let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()

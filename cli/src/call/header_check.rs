@@ -14,7 +14,8 @@ const MAX_SHOWN_NAMES: usize = 3;
 
 /// Returns a warning for each file whose header contradicts the reference: a sequence of the same name has another
 /// length or another MD5 sum, or none of its sequences is in the reference. Such reads were aligned to another reference,
-/// and may be of another genome. The header of a pipe is unknown.
+/// and may be of another genome. The warning withholds the results of CRAM, whose bases the reference decodes. The header
+/// of a pipe is unknown.
 ///
 /// # Errors
 /// A header cannot be read.
@@ -27,14 +28,20 @@ pub(super) fn find_contradictions(
     let mut warnings = Vec::new();
     for lane in lanes {
         let LaneFiles::Aligned(aligned) = &lane.files else { continue };
-        if let Some(difference) = find_difference(&aligned.read_header()?, &mut sums) {
+        let header = aligned.read_header()?;
+        if let Some(difference) = find_difference(&header, &mut sums) {
+            let withholds_results = header.is_decoded_by_reference;
+            let advice = if withholds_results {
+                "give that reference with --reference, or the reads of this genome"
+            } else {
+                "alignments are not used, so the calls are right if the reads are of this genome; check that they are"
+            };
             let message = format!(
-                "{}: was made with another reference than {}: {difference}; give that reference with --reference, or the \
-                 reads of this genome",
+                "{}: was made with another reference than {}: {difference}; {advice}",
                 aligned.path.display(),
                 path.display()
             );
-            warnings.push(ResultWarning { topic: WarningTopic::OtherReference, withholds_results: true, message });
+            warnings.push(ResultWarning { topic: WarningTopic::OtherReference, withholds_results, message });
         }
     }
     Ok(warnings)

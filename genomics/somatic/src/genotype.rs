@@ -478,7 +478,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let most = own.map(|own| own.allele_fraction()).fold(t.allele_fraction(), f64::max);
     let in_normal = params.admixture.tumour_in_normal_ratio;
     let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
-    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.max(most * ratio);
+    // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
+    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
     let clean = fitted_log_likelihood(normal, contaminated);
     // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds, unless it is
     // known.

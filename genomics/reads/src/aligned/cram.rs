@@ -90,6 +90,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         AlignedHeader {
             sample_names: groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect(),
             sequences: sequences.collect(),
+            is_decoded_by_reference: true,
         }
     }
 

@@ -9,6 +9,8 @@ pub struct AlignedHeader {
     pub sample_names: BTreeSet<String>,
     /// The reference sequences (`@SQ`); none if the reads are unaligned.
     pub sequences: Vec<HeaderSequence>,
+    /// Whether the reference is needed to decode the bases of the reads (CRAM).
+    pub is_decoded_by_reference: bool,
 }
 
 /// A reference sequence in a header.
