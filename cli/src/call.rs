@@ -391,10 +391,12 @@ impl Args {
                 &samples,
                 &lanes,
                 self.reference.as_deref(),
-                self.screen.as_deref(),
-                panel.as_ref(),
-                targets.as_ref(),
-                known.as_ref(),
+                &AdditionalInputs {
+                    screen: self.screen.as_deref(),
+                    panel: panel.as_ref(),
+                    targets: targets.as_ref(),
+                    known: known.as_ref(),
+                },
                 &params,
             )?,
             resume: self.resume,
@@ -551,18 +553,24 @@ impl Drop for OutputFolder<'_> {
     }
 }
 
+/// Inputs of a call besides the reads and the reference.
+struct AdditionalInputs<'a> {
+    screen: Option<&'a Path>,
+    panel: Option<&'a PanelOfNormals>,
+    targets: Option<&'a TargetsOption>,
+    known: Option<&'a KnownVariants>,
+}
+
 /// Fingerprint of the inputs and parameters that the calls depend on. A run is only resumed if its fingerprint is the
 /// same.
 fn fingerprint_inputs(
     samples: &SampleNames,
     lanes: &[Lane],
     reference: Option<&Path>,
-    screen: Option<&Path>,
-    panel: Option<&PanelOfNormals>,
-    targets: Option<&TargetsOption>,
-    known: Option<&KnownVariants>,
+    additional: &AdditionalInputs<'_>,
     params: &CallParams,
 ) -> anyhow::Result<String> {
+    let &AdditionalInputs { screen, panel, targets, known } = additional;
     let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
     let mut fingerprint = Fingerprint::new()
         .with_parameter("k", k)

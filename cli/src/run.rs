@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let plan = RunPlan {
         strategy,
         why,
-        cpu_slots: cpu_slots,
+        cpu_slots,
         invocations: prepared.invocations,
         threads,
         plain: external_aligner::plain_run_command(&invocation, threads),

@@ -150,7 +150,7 @@ impl<'a> TrialRunner<'a> {
         let mut plan = RunPlan {
             strategy,
             why: "a trial".to_owned(),
-            cpu_slots: cpu_slots,
+            cpu_slots,
             invocations: prepared.invocations,
             threads: self.threads,
             plain: plain_run_command(&invocation, self.threads),

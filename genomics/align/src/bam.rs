@@ -58,6 +58,8 @@ pub struct Template<'a> {
     pub read_group: usize,
     /// Read 1 and read 2.
     pub mates: [Read<'a>; 2],
+    /// Whether a mate without bases has no record, as in a library of single reads. Otherwise each mate has one.
+    pub leaves_out_empty_mate: bool,
     /// Reference sequences (indices) and positions near which the pair is expected. The pair may align elsewhere.
     pub expected_positions: &'a [(usize, usize)],
     /// Upper limit of the mapping quality of alignments near the expected positions.
@@ -516,9 +518,9 @@ impl RecordEncoder<'_> {
             // The primary alignment first; the sort is stable.
             alignments[m].sort_by_key(|p| !p.hit.is_primary);
         }
-        let has_bases = template.mates.map(|mate| !mate.seq.is_empty());
+        let is_written = template.mates.map(|mate| !mate.seq.is_empty() || !template.leaves_out_empty_mate);
         // A read without a mate is written as one record.
-        for m in [0, 1].into_iter().filter(|&m| has_bases[m] || !has_bases[1 - m]) {
+        for m in [0, 1].into_iter().filter(|&m| is_written[m] || !is_written[1 - m]) {
             let pair = MateRecords {
                 name: &name,
                 group: self.bam_header.read_groups.get(template.read_group).map(|g| g.id),
@@ -526,7 +528,7 @@ impl RecordEncoder<'_> {
                 alignments: &alignments[m],
                 mate_alignment: alignments[1 - m].first(),
                 is_read1: m == 0,
-                has_mate: has_bases[1 - m] || !has_bases[m],
+                has_mate: is_written[1 - m] || !is_written[m],
             };
             for i in 0..pair.alignments.len().max(1) {
                 let record = pair.build_record(i, self.bam_header.reference);

@@ -42,6 +42,7 @@ impl Pair {
             name: self.name.as_bytes(),
             read_group: self.group,
             mates,
+            leaves_out_empty_mate: false,
             expected_positions: &[],
             max_mapq: 0,
             search_genome: true,

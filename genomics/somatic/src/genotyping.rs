@@ -32,6 +32,7 @@ use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::sample_summary::{CallResults, SampleSummary};
 use crate::sequencing_errors::{self, ErrorModel};
+use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, SlippageModel};
 use crate::target_depth::{FinishedTargets, TargetsOption};
 use crate::tumour_alleles::OwnAlleleCounts;
@@ -186,7 +187,10 @@ impl GenotypingUnit<'_> {
         errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
         let known = match known.filter(|_| on_reference) {
-            Some(known) => known.look_up_loci(ranges.loci(), &genome, &mut ledger)?,
+            Some(known) => {
+                let changes = ranges.loci().iter().flat_map(|locus| &locus.contig.changes);
+                known.look_up_changes(changes.map(|found| &found.change), &genome, &mut ledger)?
+            }
             None => KnownFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
@@ -302,17 +306,21 @@ impl GenotypingPasses<'_> {
         let (threads, n) = (self.threads, ranges.loci().len());
         let mut bases = sequencing_errors::BaseErrorCounts::new(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
+        let mut homopolymers = ShortHomopolymerCounts::default();
         ranges.for_each_range(|loci, contigs, pairs| {
             let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate);
-            for (&c, (b, s)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
+            for (&c, (b, s, h)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
                 bases.merge_counts(&b);
+                homopolymers.merge_counts(&h);
                 slips[c as usize] = s;
             }
             Ok::<(), Error>(())
         })?;
         let mut all = slippage::RepeatLengthCounts::default();
         slips.iter().for_each(|s| all.merge_counts(s));
-        Ok(ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all)))
+        let mut errors = ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all));
+        errors.short_homopolymers = homopolymers.estimate_rates();
+        Ok(errors)
     }
 
     /// Joins neighbouring substitutions into one change if no molecules separate them.

@@ -11,7 +11,6 @@ use crate::change::Change;
 use crate::error::Error;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::ledger::Ledger;
-use crate::locus::Locus;
 
 /// A VCF file with allele frequencies of a population.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,21 +65,17 @@ impl PopulationFrequency {
 }
 
 impl KnownVariants {
-    /// Reads the frequencies of the small variants of all loci, and adds ledger lines.
+    /// Reads the frequencies of the small variants among `changes`, and adds ledger lines.
     ///
     /// # Errors
     /// The file cannot be read, is no VCF file or does not fit the reference.
-    pub(crate) fn look_up_loci(
+    pub(crate) fn look_up_changes<'a>(
         &self,
-        loci: &[Locus],
+        changes: impl Iterator<Item = &'a Change>,
         genome: &Reference,
         ledger: &mut Ledger,
     ) -> Result<KnownFrequencies, Error> {
-        let mut variants: Vec<SmallVariant> = loci
-            .iter()
-            .flat_map(|locus| &locus.contig.changes)
-            .filter_map(|finding| small_variant(&finding.change))
-            .collect();
+        let mut variants: Vec<SmallVariant> = changes.filter_map(small_variant).collect();
         variants.sort_unstable();
         variants.dedup();
         let found = PopulationFrequencies::read(&self.path, genome, &variants)?;

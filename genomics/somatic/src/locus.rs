@@ -188,7 +188,7 @@ impl Locus {
         &self,
         pairs: &[RecruitedPair],
         error_rate: Option<f64>,
-    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts) {
+    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts, ShortHomopolymerCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
         for contig_change in &self.contig.changes {
@@ -216,6 +216,7 @@ impl Locus {
                 .collect();
             slips.count_repeat_reads(repeat.unit, repeat.len(), &lengths);
         }
+        let mut homopolymers = ShortHomopolymerCounts::default();
         for homopolymer in ShortHomopolymerCounts::choose_homopolymers(seq, &changed) {
             let lengths: Vec<usize> = reads
                 .iter()
@@ -223,9 +224,9 @@ impl Locus {
                 .take(slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer)
                 .filter_map(|(r, _, read)| homopolymer.length_in_read(seq, &read.seq, &r.offsets))
                 .collect();
-            slips.short_homopolymers.count_reads(homopolymer.len(), &lengths);
+            homopolymers.count_reads(homopolymer.len(), &lengths);
         }
-        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips)
+        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
     }
 
     /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
@@ -338,8 +339,7 @@ mod tests {
 
     #[test]
     fn kataegis_is_not_a_contig_of_another_locus() {
-        let (c_to_t, g_to_a): ((&[u8], &[u8]), (&[u8], &[u8])) = ((b"C", b"T"), (b"G", b"A"));
-        let joined: (&[u8], &[u8]) = (b"CC", b"TT");
+        let [c_to_t, g_to_a, joined]: [(&[u8], &[u8]); 3] = [(b"C", b"T"), (b"G", b"A"), (b"CC", b"TT")];
         let kataegis = [[c_to_t; 6], [g_to_a; 6]].concat();
         assert!(!is_divergent(&contig_with(&kataegis)));
         assert!(!is_divergent(&contig_with(&[&kataegis[..], &[joined, (b"A", b"C")]].concat())));

@@ -204,7 +204,8 @@ mod tests {
         let own = MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEnds::Random, FragmentEnds::Fixed]);
         assert_eq!([0, 1, 4].map(|p| own.representative_pair(p)), [0, 1, 4]);
         // Reads without mates: the start of the read tells.
-        let singles = [pair(1, [one, b""]), pair(1, [wrong, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
+        let late = b"ACGTTGCATGCCGATTGCTAGGATCCATTAGC";
+        let singles = [pair(1, [one, b""]), pair(1, [late, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2], &singles, &[]);
         assert_eq!([0, 1, 2].map(|p| molecules.representative_pair(p)), [0, 0, 2]);
         // Only some of the pairs.

@@ -182,6 +182,7 @@ impl HasTemplate for SupportingPair {
             name: &pair.name,
             read_group: group,
             mates,
+            leaves_out_empty_mate: true,
             expected_positions: places,
             max_mapq: *quality,
             search_genome: *passed,

@@ -56,7 +56,7 @@ pub(crate) fn measurable_repeat(contig: &AlignedContig, f: usize) -> Option<(Rep
 /// library with such errors.
 pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
-    errors.slippage.short_homopolymers.rate_of_change(before, repeat.len())
+    errors.short_homopolymers.rate_of_change(before, repeat.len())
 }
 
 /// The tandem repeat from which change `f` removes units or to which it adds units, and the repeat's length before

@@ -11,6 +11,7 @@ use genuma_reads::dna::encode_base;
 use serde::{Deserialize, Serialize};
 
 use crate::packed::OwnedRead;
+use crate::short_homopolymer::ShortHomopolymerRates;
 use crate::slippage::{RepeatSlippage, SlippageModel};
 
 /// Parameters of the error model. Numbers in parentheses are formulas of `docs/model/error_model.md`.
@@ -309,6 +310,8 @@ pub struct ErrorModel {
     log_damage: Vec<[[[f64; 4]; 4]; 2]>,
     /// Slippage rates of tandem repeats.
     pub slippage: SlippageModel,
+    /// Rates of length errors of homopolymers that are too short to be repeats.
+    pub(crate) short_homopolymers: ShortHomopolymerRates,
     /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
     /// and length changes of repeats.
     pub(crate) common_error_probability: f64,
@@ -350,6 +353,7 @@ impl ErrorModel {
                 })
                 .collect(),
             common_error_probability: error_counts.common_error_probability(),
+            short_homopolymers: ShortHomopolymerRates::default(),
             tumour_in_normal_ratio: 0.0,
             fragment_ends: Vec::new(),
             estimated_rates: EstimatedErrorRates::from_counts(error_counts, &slippage),

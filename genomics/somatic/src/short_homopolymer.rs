@@ -12,7 +12,7 @@ const NUM_SHORT_LENGTHS: usize = 4;
 
 /// Numbers of reads of short homopolymers, by length: with the expected length, a shorter and a longer one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
+pub struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
 
 impl ShortHomopolymerCounts {
     /// Homopolymers of a contig whose reads are counted: a few of each length, outside the columns that are

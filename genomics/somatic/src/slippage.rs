@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::short_homopolymer::{ShortHomopolymerCounts, ShortHomopolymerRates};
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// Largest number of copies with a rate of its own. Longer repeats use the rate of this number.
@@ -154,8 +153,6 @@ struct RepeatSiteCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepeatLengthCounts {
     sites: Vec<RepeatSiteCounts>,
-    /// Reads of homopolymers that are too short to be repeats.
-    pub(crate) short_homopolymers: ShortHomopolymerCounts,
 }
 
 fn repeat_class(unit: usize, copies: usize) -> usize {
@@ -180,7 +177,6 @@ impl RepeatLengthCounts {
     /// Adds the counts of another instance.
     pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
         self.sites.extend_from_slice(&other.sites);
-        self.short_homopolymers.merge_counts(&other.short_homopolymers);
     }
 
     /// Sums the counts of each repeat class (unit, copies), the library's scale factors, and the dispersion of rates.
@@ -342,8 +338,6 @@ pub struct SlippageModel {
     rates: Vec<[SlippageRate; 2]>,
     /// By unit and copies: number of reads of the normal.
     reads: Vec<u64>,
-    /// Rates of homopolymers that are too short to be repeats.
-    pub(crate) short_homopolymers: ShortHomopolymerRates,
 }
 
 /// Estimated slippage of repeats with a given unit length and number of copies, for the report.
@@ -412,7 +406,6 @@ impl SlippageModel {
                 .map(|(u, c)| rate(u, c))
                 .collect(),
             reads: sums.iter().map(|counts| counts.iter().sum::<f64>() as u64).collect(),
-            short_homopolymers: length_counts.short_homopolymers.estimate_rates(),
         }
     }
 

@@ -52,7 +52,7 @@ impl Drop for StopWorkersOnDrop<'_> {
 impl Farm {
     /// Creates a farm with one worker per CPU slot. Several slots may have the same CPU.
     pub fn new(cpu_slots: Vec<CpuSlot>) -> Self {
-        Farm { cpu_slots: cpu_slots, tasks_per_worker: 256, is_timed: false }
+        Farm { cpu_slots, tasks_per_worker: 256, is_timed: false }
     }
 
     /// Sets the number of task objects per worker; 256 by default.
@@ -224,7 +224,7 @@ impl Farm {
                     index_at_master: lane_of[master],
                     cpu_slot,
                     num_tasks: self.tasks_per_worker,
-                    signals: signals,
+                    signals,
                     master: &posts[master].0,
                     spins_before_sleep: self.spins_before_sleep(posts.len()),
                     is_timed: self.is_timed,

@@ -53,7 +53,7 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
             max_tasks_at_worker: 0,
             worker,
             cpu_slot,
-            signals: signals,
+            signals,
         }
     }
 

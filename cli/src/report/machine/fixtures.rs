@@ -427,7 +427,7 @@ impl MachineShape {
     }
 
     /// The complete profile of the machine.
-    pub(crate) fn to_profile(&self) -> MachineProfile {
+    pub(crate) fn to_profile(self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
             format: PROFILE_FORMAT_NAME.into(),

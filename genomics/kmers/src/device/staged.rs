@@ -28,7 +28,7 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         assert!(bytes.len() >= MAX_RECORD_BYTES && max_chunks > 0, "no room for a record");
         let lengths = std::array::from_fn(|i| record_bytes(i + 1, k) as u8);
         let starts = Vec::with_capacity(max_chunks + 1);
-        Self { bytes, len: 0, starts, max_chunks: max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
+        Self { bytes, len: 0, starts, max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
     /// Discards the staged records.

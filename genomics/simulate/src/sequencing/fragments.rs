@@ -58,7 +58,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns the sequence.
-    pub(crate) fn to_bases(&self) -> Vec<u8> {
+    pub(crate) fn to_bases(self) -> Vec<u8> {
         self.chromosome.sequence.bases_in_range(self.start..self.end)
     }
 
