@@ -15,6 +15,14 @@ use crate::logging;
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
+/// An error of the list of files is an error of the command line, unless a file cannot be read.
+pub(crate) fn usage_or_read_error(error: genuma_reads::Error) -> anyhow::Error {
+    match error {
+        genuma_reads::Error::Read { .. } => error.into(),
+        _ => UsageError(error.to_string()).into(),
+    }
+}
+
 /// Checks that `path` is a folder; `name` is how the error names it.
 ///
 /// # Errors

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use genuma_reads::umi::MIN_UMI_BASES;
 use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
 
-use crate::call::sample_options::usage_or_read_error;
-use crate::errors::UsageError;
+use crate::errors::{UsageError, usage_or_read_error};
 
 /// How the reads of all samples are stored.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{AlignedOptions, Error, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes};
+use genuma_reads::{AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes};
 use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
@@ -160,14 +160,6 @@ pub(crate) fn parse_sample_name(text: &str) -> Result<String, String> {
         return Err(format!("use at most {MAX_SAMPLE_NAME_CHARS} characters"));
     }
     if fit { Ok(text.to_owned()) } else { Err("use letters, digits, '.', '_' and '-' only".to_owned()) }
-}
-
-/// An error of the list of files is an error of the command line, unless a file cannot be read.
-pub(crate) fn usage_or_read_error(error: Error) -> anyhow::Error {
-    match error {
-        Error::Read { .. } => error.into(),
-        _ => UsageError(error.to_string()).into(),
-    }
 }
 
 impl TumourFiles {
