@@ -87,7 +87,7 @@ fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
 fn lower_bound_of_share(found: u64, all: u64) -> f64 {
     let (found, all) = (found as f64, all.max(found).max(1) as f64);
     let (share, z2) = (found / all, UNPLACED_DEVIATIONS * UNPLACED_DEVIATIONS);
-    let spread = UNPLACED_DEVIATIONS * (share * (1.0 - share) / all + z2 / (4.0 * all * all)).sqrt();
+    let spread = UNPLACED_DEVIATIONS * (share * (1.0 - share) / all + z2 / (2.0 * all).powi(2)).sqrt();
     (share + z2 / (2.0 * all) - spread) / (1.0 + z2 / all)
 }
 
