@@ -222,7 +222,7 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.build_job()?;
-    let input_files = InputFiles::of_job(&job)?;
+    let input_files = InputFiles::from_job(&job)?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.force)?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
@@ -232,15 +232,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             &PlanRequest { run, shards: *shards, num_partitions: *parts, sbatch: *sbatch, out, warnings },
         );
     }
-    let panel = job.panel.as_ref().map(PanelOfNormals::table_path);
-    let targets = job.targets.as_ref().map(|targets| targets.path.as_path());
-    let known = job.known.as_ref().map(|known| known.path.as_path());
-    let other_inputs =
-        job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets).chain(known);
-    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(other_inputs);
     let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
-    let checked =
-        folder::check_outside_work_folder(&job.store.work_folder, inputs.chain(tables).chain([args.out.as_path()]));
+    let checked = folder::check_outside_work_folder(
+        &job.store.work_folder,
+        job.input_paths().chain(tables).chain([args.out.as_path()]),
+    );
     checked.map_err(|e| UsageError(e.to_string()))?;
     let (reference, warnings) = check_inputs(&job, args.force)?;
     memory_limits::check_memory_budget(&job.resources, reference)?;

@@ -307,18 +307,24 @@ fn inputs_that_change_during_a_call_are_noticed() {
     let folder = scratch("change");
     let own = pair("changed", "26");
     let reference = own.reference.clone().expect("a reference");
-    let out = folder.join("out");
-    let mut child =
-        genuma().args(own.call(&out)).args(["-t", "1"]).stderr(std::process::Stdio::piped()).spawn().expect("genuma");
-    // The first unit has begun when the work folder is there.
-    while !out.join(".work").exists() && child.try_wait().expect("a child").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
+    let known = folder.join("known.vcf");
+    let contig = fs::read_to_string(&reference).expect("FASTA")[1..].split_whitespace().next().map(str::to_owned);
+    let contig = contig.expect("a name");
+    fs::write(&known, format!("##fileformat=VCFv4.2\n{contig}\t5\t.\tA\tC\t.\t.\tAF=0.1\n")).expect("a file");
+    for replaced in [&reference, &known] {
+        let out = folder.join(replaced.file_stem().expect("a name")).join("out");
+        let call = own.call_with(&out, &["--known", text(&known), "-t", "1"]);
+        let mut child = genuma().args(call).stderr(std::process::Stdio::piped()).spawn().expect("genuma");
+        // The first unit has begun when the work folder is there.
+        while !out.join(".work").exists() && child.try_wait().expect("a child").is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let other = folder.join("other");
+        fs::copy(replaced, &other).expect("a copy");
+        fs::rename(&other, replaced).expect("a replaced file");
+        let ended = child.wait_with_output().expect("genuma");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(1) && said.contains("was changed or replaced"), "{said}");
+        assert!(names(&out).iter().all(|name| name == ".work"), "{:?}", names(&out));
     }
-    let other = folder.join("other.fa");
-    fs::copy(&reference, &other).expect("a copy");
-    fs::rename(&other, &reference).expect("a replaced file");
-    let ended = child.wait_with_output().expect("genuma");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(1) && said.contains("was changed or replaced"), "{said}");
-    assert!(names(&out).iter().all(|name| name == ".work"), "{:?}", names(&out));
 }

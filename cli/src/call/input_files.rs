@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::Lane;
 use genuma_somatic::pipeline::CallJob;
 
 /// Identity of a file and its state: device and inode, size in bytes, time of the last change of its content (seconds,
@@ -20,12 +19,9 @@ impl InputFiles {
     ///
     /// # Errors
     /// A file cannot be examined.
-    pub(super) fn of_job(job: &CallJob) -> anyhow::Result<InputFiles> {
-        let panel = job.panel.as_ref().map(|panel| panel.table_path());
-        let targets = job.targets.as_ref().map(|targets| targets.path.as_path());
-        let others = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel).chain(targets);
+    pub(super) fn from_job(job: &CallJob) -> anyhow::Result<InputFiles> {
         let mut files = Vec::new();
-        for path in job.lanes.iter().flat_map(Lane::paths).chain(others) {
+        for path in job.input_paths() {
             if let Some(state) = regular_file_state(path)? {
                 files.push((path.to_path_buf(), state));
             }

@@ -2,7 +2,7 @@
 //! and without side effects.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genuma_pair::library_model::LibraryModel;
@@ -63,6 +63,18 @@ pub struct CallJob {
 }
 
 impl CallJob {
+    /// Paths of all input files: the reads, then the other files.
+    pub fn input_paths(&self) -> impl Iterator<Item = &Path> {
+        let others = [
+            self.reference.as_deref(),
+            self.screen.as_deref(),
+            self.panel.as_ref().map(PanelOfNormals::table_path),
+            self.targets.as_ref().map(|targets| targets.path.as_path()),
+            self.known.as_ref().map(|known| known.path.as_path()),
+        ];
+        self.lanes.iter().flat_map(Lane::paths).chain(others.into_iter().flatten())
+    }
+
     /// Runs all units, from reads to events.
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
