@@ -55,7 +55,7 @@ struct Md5Sums<'a> {
 
 impl Md5Sums<'_> {
     /// The sum of a contig in hexadecimal digits.
-    fn of(&mut self, contig: &Contig) -> &str {
+    fn md5_of_contig(&mut self, contig: &Contig) -> &str {
         self.known
             .entry(contig.name.clone())
             .or_insert_with(|| Md5::digest(&contig.seq).iter().map(|byte| format!("{byte:02x}")).collect())
@@ -74,7 +74,7 @@ fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<Str
             return Some(format!("sequence {name} has {} bases there, and {bases} in the reference", sequence.length));
         }
         if let Some(md5) = &sequence.md5
-            && !md5.eq_ignore_ascii_case(sums.of(contig))
+            && !md5.eq_ignore_ascii_case(sums.md5_of_contig(contig))
         {
             return Some(format!("sequence {name} has other bases there (M5)"));
         }

@@ -89,7 +89,8 @@ fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Optio
 
 /// Position in `read` at which the fragment ends and the reverse complement of `mate_prefix` begins.
 fn find_fragment_end(read: &[u8], mate: &[u8], mate_prefix: &[u8]) -> Option<usize> {
-    let seed: Vec<u8> = mate.get(..SEED_BASES)?.iter().rev().map(|&base| complement(base)).collect();
+    let mut seed: [u8; SEED_BASES] = mate.first_chunk().copied()?.map(complement);
+    seed.reverse();
     if mate_prefix.is_empty() {
         return None;
     }

@@ -94,16 +94,6 @@ impl PopulationFrequencies {
         let single = variant.substitutions();
         single.iter().map(|variant| self.by_variant.get(variant).copied()).reduce(|a, b| Some(a?.min(b?))).flatten()
     }
-
-    /// Number of variants found, each base of a substitution of several bases counted.
-    pub fn len(&self) -> usize {
-        self.by_variant.len()
-    }
-
-    /// Whether no variant was found.
-    pub fn is_empty(&self) -> bool {
-        self.by_variant.is_empty()
-    }
 }
 
 struct FrequencyReader<'a> {

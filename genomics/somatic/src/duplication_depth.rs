@@ -4,7 +4,7 @@
 //! as long as the reads. But each chromosome, with or without the duplication, has each end of the stretch once: the
 //! bases before its first base, and the bases after its last base. So the molecules that cross an end estimate the
 //! depth of all alleles, and those that cross the junction between both copies the depth of the duplication
-//! (`docs/model/genotype.md`, formula 15).
+//! (`docs/model/genotype.md`, formula 16).
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::Change;

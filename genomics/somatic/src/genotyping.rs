@@ -281,6 +281,9 @@ impl GenotypingPasses<'_> {
 
     /// Splits neighbouring changes of each contig into germline changes and changes of the normal's haplotype.
     fn split_germline_changes(&self, ranges: &mut LocusRanges, genome: &Reference) -> Result<(), Error> {
+        if !ranges.loci().iter().any(|locus| germline_haplotype::has_neighbouring_changes(&locus.contig)) {
+            return Ok(());
+        }
         let mut split = vec![None; ranges.loci().len()];
         ranges.for_each_range(|loci, contigs, pairs| {
             let split_one = |(): &mut (), i: usize| {

@@ -205,12 +205,13 @@ impl KmerMoleculeCounts {
             let here = f64::from(candidate.root_depth) * shares[usize::from(candidate.selector)];
             let beyond = f64::from(self.count_for_selector(&self.molecules, rank, candidate.selector))
                 >= min_count_above_errors_at_depth(here);
+            // Without library models there is no rate.
+            let error_rate = error_rates.get(usize::from(candidate.selector)).copied().flatten();
             let good = || {
                 f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
-                    >= min_high_quality_count_above_errors(here, error_rates[usize::from(candidate.selector)])
+                    >= min_high_quality_count_above_errors(here, error_rate)
             };
-            let may_be_confirmed = candidate.needs_high_quality()
-                || error_rates.get(usize::from(candidate.selector)).is_some_and(|rate| rate.is_some());
+            let may_be_confirmed = candidate.needs_high_quality() || error_rate.is_some();
             let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
             candidate.is_branching() && (beyond || (may_be_confirmed && good())) && inner()
         };

@@ -202,29 +202,27 @@ impl Locus {
             .map(|(r, sample, read)| ReadOnContig { sample: *sample, is_f1r2: r.is_f1r2(), start: r.offsets[0], read })
             .collect();
         let mut slips = slippage::RepeatLengthCounts::default();
-        let covers = |repeat: &RepeatRange, r: &PlacedRead, read: &OwnedRead| {
-            r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
+        let normal_lengths = |repeat: &RepeatRange, max_reads: usize| -> Vec<usize> {
+            let covers = |r: &PlacedRead, read: &OwnedRead| {
+                r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
+            };
+            reads
+                .iter()
+                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(r, read))
+                .take(max_reads)
+                .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
+                .collect()
         };
         for repeat in RepeatRange::find_repeats(seq) {
             if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
                 continue;
             }
-            let lengths: Vec<usize> = reads
-                .iter()
-                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(&repeat, r, read))
-                .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
-                .collect();
-            slips.count_repeat_reads(repeat.unit, repeat.len(), &lengths);
+            slips.count_repeat_reads(repeat.unit, repeat.len(), &normal_lengths(&repeat, usize::MAX));
         }
         let mut homopolymers = ShortHomopolymerCounts::default();
         for homopolymer in ShortHomopolymerCounts::choose_homopolymers(seq, &changed) {
-            let lengths: Vec<usize> = reads
-                .iter()
-                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(&homopolymer, r, read))
-                .take(slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer)
-                .filter_map(|(r, _, read)| homopolymer.length_in_read(seq, &read.seq, &r.offsets))
-                .collect();
-            homopolymers.count_reads(homopolymer.len(), &lengths);
+            let max_reads = slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer;
+            homopolymers.count_reads(homopolymer.len(), &normal_lengths(&homopolymer, max_reads));
         }
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
     }
