@@ -98,13 +98,14 @@ const MIN_WITHHELD_MISMATCH_SHARE: f64 = 2.5e-4;
 
 /// Warns if the samples seem to be of two people. `relations` has the relation of each tumour to the normal,
 /// `genotype_mismatch_share` the share of the sites at which each sample has an allele that the other lacks, if it is more
-/// than one person has. The results are withheld if genotypes show it: captures and amplicons may look like relatives.
+/// than one person has. The results are withheld if both tests show two people, or one of them clearly does: by the
+/// identity test alone, captures and amplicons may look like relatives.
 fn find_two_people(relations: &[Relation], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
     let may_be_same = relations.iter().all(|relation| *relation == Relation::Same) && !relations.is_empty();
     let are_different =
         |relation: &Relation| matches!(relation, Relation::Relatives | Relation::Unrelated | Relation::Different);
     let withholds_results = match genotype_mismatch_share {
-        Some(_) if relations.contains(&Relation::Unrelated) => true,
+        Some(_) if relations.iter().any(are_different) => true,
         Some(share) => !may_be_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
         None if relations.contains(&Relation::Unrelated) => true,
         None if relations.iter().any(are_different) => false,
@@ -189,6 +190,7 @@ mod tests {
         assert_eq!(found(&[Relation::Unknown], Some(4e-4)), Some(true));
         assert_eq!(found(&[], Some(4e-4)), Some(true));
         assert_eq!(found(&[Relation::Unrelated], Some(1.3e-4)), Some(true));
+        assert_eq!(found(&[Relation::Relatives], Some(1.2e-4)), Some(true));
         assert_eq!(found(&[Relation::Same, Relation::Unrelated], None), Some(true));
         assert_eq!(found(&[Relation::Relatives], None), Some(false));
         assert_eq!(found(&[Relation::Relatives], Some(4e-4)), Some(true));
