@@ -168,6 +168,15 @@ impl Identity {
         matches!(self.relation, Relation::Same | Relation::SameOrRelatives | Relation::Unknown)
     }
 
+    /// Whether the samples are from two people who may be unrelated.
+    pub fn may_be_unrelated(&self) -> bool {
+        match self.relation {
+            Relation::Unrelated | Relation::Different => true,
+            Relation::Relatives => self.genetic_distance.is_some_and(|distance| distance.high >= 1.0),
+            Relation::Same | Relation::SameOrRelatives | Relation::Unknown => false,
+        }
+    }
+
     /// Decides by genotypes if there are enough sites, else by pairs of reads. `modal_depths` is the modal depth of the
     /// normal and of the tumour.
     pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> Identity {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use genuma_pair::identity::Relation;
+use genuma_pair::identity::{Identity, Relation};
 use genuma_reads::NORMAL_SAMPLE;
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +60,8 @@ const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 /// Returns the warnings of a finished call.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
-    let relations =
-        finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity.relation));
-    let people = find_two_people(&relations.collect::<Vec<_>>(), finished.genotype_mismatch_share);
+    let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
+    let people = find_two_people(&identities.collect::<Vec<_>>(), finished.genotype_mismatch_share);
     // Another person's DNA in the normal looks like changes of the normal.
     let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
     reference.into_iter().chain(people).chain(exchanged).collect()
@@ -96,19 +95,18 @@ fn lower_bound_of_share(found: u64, all: u64) -> f64 {
 /// more results.
 const MIN_WITHHELD_MISMATCH_SHARE: f64 = 2.5e-4;
 
-/// Warns if the samples seem to be of two people. `relations` has the relation of each tumour to the normal,
-/// `genotype_mismatch_share` the share of the sites at which each sample has an allele that the other lacks, if it is more
-/// than one person has. The results are withheld if both tests show two people, or one of them clearly does: by the
-/// identity test alone, captures and amplicons may look like relatives.
-fn find_two_people(relations: &[Relation], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
-    let may_be_same = relations.iter().all(|relation| *relation == Relation::Same) && !relations.is_empty();
-    let are_different =
-        |relation: &Relation| matches!(relation, Relation::Relatives | Relation::Unrelated | Relation::Different);
+/// Warns if the samples seem to be of two people. `identities` compares each tumour with the normal,
+/// `genotype_mismatch_share` is the share of the sites at which each sample has an allele that the other lacks, if it is
+/// more than one person has. The results are withheld if both tests show two unrelated people, or one of them clearly does:
+/// by the identity test alone, captures, amplicons and tumours with very many changes may look like relatives.
+fn find_two_people(identities: &[Identity], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
+    let has = |relation| identities.iter().any(|identity| identity.relation == relation);
+    let are_same = identities.iter().all(|identity| identity.relation == Relation::Same) && !identities.is_empty();
     let withholds_results = match genotype_mismatch_share {
-        Some(_) if relations.iter().any(are_different) => true,
-        Some(share) => !may_be_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
-        None if relations.contains(&Relation::Unrelated) => true,
-        None if relations.iter().any(are_different) => false,
+        Some(_) if identities.iter().any(Identity::may_be_unrelated) => true,
+        Some(share) => !are_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
+        None if has(Relation::Unrelated) => true,
+        None if has(Relation::Relatives) || has(Relation::Different) => false,
         None => return None,
     };
     let mut message = String::from("the samples seem to come from two people: ");
@@ -153,6 +151,8 @@ fn has_changes_of_tumour(first: OwnAlleleCounts, second: OwnAlleleCounts) -> boo
 
 #[cfg(test)]
 mod tests {
+    use genuma_pair::interval::Estimate;
+
     use super::*;
 
     fn ledger(contigs: u64, unplaced: u64) -> Ledger {
@@ -181,7 +181,18 @@ mod tests {
 
     #[test]
     fn two_people_withhold_the_results_if_genotypes_show_it() {
-        let found = |relations: &[Relation], share| find_two_people(relations, share).map(|w| w.withholds_results);
+        let interval = |value| Estimate { value, low: value - 0.2, high: value + 0.2 };
+        let identity = |relation, distance: Option<f64>| Identity {
+            relation,
+            excess_mismatch_rate: interval(0.0),
+            genetic_distance: distance.map(interval),
+            heterozygosity: None,
+            sites: 0,
+        };
+        let found = |relations: &[Relation], share| {
+            let identities: Vec<Identity> = relations.iter().map(|relation| identity(*relation, None)).collect();
+            find_two_people(&identities, share).map(|warning| warning.withholds_results)
+        };
         assert_eq!(found(&[Relation::Same], None), None);
         assert_eq!(found(&[Relation::Unknown], None), None);
         assert_eq!(found(&[], None), None);
@@ -190,7 +201,11 @@ mod tests {
         assert_eq!(found(&[Relation::Unknown], Some(4e-4)), Some(true));
         assert_eq!(found(&[], Some(4e-4)), Some(true));
         assert_eq!(found(&[Relation::Unrelated], Some(1.3e-4)), Some(true));
-        assert_eq!(found(&[Relation::Relatives], Some(1.2e-4)), Some(true));
+        // The genetic distance may be that of unrelated people, or is that of relatives.
+        for (distance, withheld) in [(0.87, true), (0.65, false)] {
+            let relatives = [identity(Relation::Relatives, Some(distance))];
+            assert_eq!(find_two_people(&relatives, Some(1.2e-4)).map(|w| w.withholds_results), Some(withheld));
+        }
         assert_eq!(found(&[Relation::Same, Relation::Unrelated], None), Some(true));
         assert_eq!(found(&[Relation::Relatives], None), Some(false));
         assert_eq!(found(&[Relation::Relatives], Some(4e-4)), Some(true));
