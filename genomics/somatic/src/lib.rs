@@ -41,6 +41,7 @@ pub mod genotype;
 mod fold_back;
 pub mod contig_filter;
 pub mod contig_placement;
+mod divergence;
 pub mod locus;
 mod germline_haplotype;
 pub mod locus_ranges;
