@@ -30,7 +30,7 @@ const MIN_SHORT_REPEAT_PERCENT: usize = 60;
 
 /// Number of seed positions that are tested together.
 const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
-/// Number of positions of which the bases are needed to test a block.
+/// Number of positions whose bases are needed to test a block.
 const BLOCK_BASES: usize = 256;
 const _: () = assert!(BLOCK_POSITIONS + MAX_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
 
