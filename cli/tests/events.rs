@@ -136,3 +136,44 @@ fn a_duplication_or_deletion_is_one_record_with_its_fraction() {
         assert!((70..250).contains(normal_depth), "{calls:?}");
     }
 }
+
+#[test]
+fn a_unit_of_a_minisatellite_more_or_less_is_one_record() {
+    let mut rng = Rng(7);
+    let (mut genome, mut tumour, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    // The unit in bp, the units of the genome, and those of the tumour. None of these changes makes a new k-mer. Of
+    // the last repeat, few reads hold the genome's length with both flanks.
+    for (unit, before, after) in [(9, 6, 5), (17, 4, 5), (17, 4, 3), (24, 4, 3), (12, 4, 5), (40, 3, 2)] {
+        let (flank, unit, rest) = (rng.sequence(900), rng.sequence(unit), unit / 2);
+        let repeat = |units: usize| [unit.repeat(units), unit[..rest].to_vec()].concat();
+        genome.extend([&flank[..], &repeat(before)].concat());
+        tumour.extend([&flank[..], &repeat(after)].concat());
+        expected.push((after as i64 - before as i64) * unit.len() as i64);
+    }
+    let end = rng.sequence(900);
+    genome.extend(&end);
+    tumour.extend(&end);
+    let folder = scratch("minisatellites");
+    let reference = folder.join("genome.fa");
+    std::fs::write(&reference, [b">one\n", &genome[..], b"\n"].concat()).expect("a file");
+    let data = Data {
+        tumor: write_reads(&folder, "tumor", [&tumour, &genome], 40, 60),
+        normal: write_reads(&folder, "normal", [&genome, &genome], 50, 30),
+        reference: Some(reference),
+        folder: folder.clone(),
+    };
+    let out = folder.join("out");
+    run(data.call(&out)).assert_success();
+    let calls = read_calls(&out);
+    let lengths: Vec<i64> = calls.iter().map(|call| call.1).collect();
+    assert_eq!(lengths, expected, "{calls:?}");
+    let passing = calls.iter().filter(|call| call.2 == "PASS").count();
+    assert!(passing + 1 >= expected.len(), "{calls:?}");
+
+    // A normal with the same lengths has no record that passes.
+    let normal = write_reads(&folder, "carrier", [&tumour, &genome], 40, 31);
+    let out = folder.join("out-germline");
+    run(Data { normal, ..data }.call(&out)).assert_success();
+    let passing: Vec<_> = read_calls(&out).into_iter().filter(|call| call.2 == "PASS").collect();
+    assert!(passing.is_empty(), "{passing:?}");
+}

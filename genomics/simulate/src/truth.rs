@@ -17,7 +17,7 @@ const MAX_WRITTEN_ALLELE_BP: usize = 1000;
 
 const INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
     ("CLASS", "1", "String", "SNV, INDEL, DEL, INS, DUP, INV, TRA (translocation) or COPY (dispersed copy)"),
-    ("AF", "1", "Float", "Expected share of the tumour sample's reads that show the variant"),
+    ("AF", "A", "Float", "Expected share of the tumour sample's reads that show the variant"),
     ("CLONE", "1", "Integer", "0: founder clone, in all tumour cells; otherwise the subclone"),
     ("REPEAT", "0", "Flag", "A 31-mer at the variant occurs more than once in the genome"),
     ("STR", "0", "Flag", "The variant is in a tandem repeat or homopolymer"),

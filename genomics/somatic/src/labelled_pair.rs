@@ -1,8 +1,11 @@
 //! Labelled pairs: read pairs of the tumours that contain candidate k-mers.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
+use genuma_kmers::MAX_K;
 use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
@@ -125,6 +128,9 @@ const MAX_END_MARGIN_BP: usize = 8;
 const END_MARGIN_DIVISOR: usize = 4;
 /// Minimum number of molecules that must contain a k-mer.
 const MIN_CARRIER_MOLECULES: u32 = 2;
+/// Minimum number of molecules that must contain a k-mer made of a minisatellite's flanks which the normal lacks with
+/// any length. Chosen: as many as a call of a repeat's length needs.
+const MIN_MINISATELLITE_MOLECULES: u32 = 3;
 /// Number of bases at the start of a mate that form the duplicate key.
 const DUPLICATE_KEY_BP: usize = 8;
 
@@ -154,13 +160,21 @@ pub struct KmerMoleculeCounts {
     high_quality_molecules: Vec<AtomicU32>,
     /// The same counts, of molecules whose reads continue on both sides of the k-mer only.
     inner_molecules: Vec<AtomicU32>,
+    /// Ranks of the k-mers that are made of the flanks and the length of a minisatellite.
+    minisatellites: Mutex<BTreeSet<u32>>,
 }
 
 impl KmerMoleculeCounts {
     /// Zero counts for the given numbers of k-mers and tumours.
     pub fn new(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
-        KmerMoleculeCounts { tumours, molecules: none(), high_quality_molecules: none(), inner_molecules: none() }
+        KmerMoleculeCounts {
+            tumours,
+            molecules: none(),
+            high_quality_molecules: none(),
+            inner_molecules: none(),
+            minisatellites: Mutex::default(),
+        }
     }
 
     /// Counts the k-mers of pairs, each of which is a molecule of its own.
@@ -176,6 +190,8 @@ impl KmerMoleculeCounts {
             let margin = MAX_END_MARGIN_BP.min(read.len().saturating_sub(hit.span as usize) / END_MARGIN_DIVISOR);
             hit.start as usize >= margin && beyond >= margin
         });
+        let found: Vec<u32> = pairs.iter().flat_map(minisatellite_ranks).collect();
+        self.minisatellites.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
     }
 
     /// Number of molecules that contain a k-mer, in the tumour of a selector or in all tumours.
@@ -195,13 +211,22 @@ impl KmerMoleculeCounts {
     /// were selected by their number of occurrences only if the error rate is measured: where mates overlap, a molecule
     /// has two occurrences; otherwise these are PCR duplicates of an error. A k-mer that only ends of reads have is not
     /// confirmed: it contains a molecular barcode or the rest of a primer or adapter.
+    ///
+    /// A k-mer made of a minisatellite's flanks counts as a branching one although the normal lacks its root, if enough
+    /// molecules have it: few reads, or none, hold the normal's length with both flanks if it is almost that of a read.
     pub fn find_branching_kmers(
         &self,
         candidates: &[CandidateKmer],
         shares: &[f64],
         error_rates: &[Option<f64>],
     ) -> Vec<bool> {
+        let minisatellites = self.minisatellites.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = |rank: usize, candidate: &CandidateKmer| {
+            if !candidate.is_branching() {
+                return minisatellites.contains(&(rank as u32))
+                    && self.count_for_selector(&self.molecules, rank, candidate.selector)
+                        >= MIN_MINISATELLITE_MOLECULES;
+            }
             let here = f64::from(candidate.root_depth) * shares[usize::from(candidate.selector)];
             let beyond = f64::from(self.count_for_selector(&self.molecules, rank, candidate.selector))
                 >= min_count_above_errors_at_depth(here);
@@ -213,13 +238,23 @@ impl KmerMoleculeCounts {
             };
             let may_be_confirmed = candidate.needs_high_quality() || error_rate.is_some();
             let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
-            candidate.is_branching() && (beyond || (may_be_confirmed && good())) && inner()
+            (beyond || (may_be_confirmed && good())) && inner()
         };
         group_by_kmer(candidates)
             .enumerate()
             .map(|(rank, same)| same.iter().any(|candidate| parts(rank, candidate)))
             .collect()
     }
+}
+
+/// Ranks of the k-mers of a pair that are made of the flanks and the length of a minisatellite.
+fn minisatellite_ranks(pair: &LabelledPair) -> Vec<u32> {
+    let is_minisatellite = |read: &PackedRead, hit: &KmerHit| {
+        let bases = || read.bases(hit.start as usize..(hit.start + hit.span) as usize);
+        hit.span > MAX_K && tandem_repeat::is_minisatellite_with_flanks(&bases())
+    };
+    let mates = pair.mates.iter().zip(&pair.hits);
+    mates.flat_map(|(read, hits)| hits.iter().filter(|hit| is_minisatellite(read, hit)).map(|hit| hit.rank)).collect()
 }
 
 /// Adds to the number of pairs of each tumour that contain each k-mer. Only hits for which `counts_hit` is true count.

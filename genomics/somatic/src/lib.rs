@@ -1,5 +1,6 @@
 //! Tumour and normal reads → somatic variants. Modules in the order data flows through them; `pipeline` runs them.
 pub mod sample_names;
+mod minisatellite;
 pub mod tandem_repeat;
 pub mod candidate_kmer;
 pub mod candidate_selectors;
@@ -40,6 +41,7 @@ pub mod genotype;
 mod fold_back;
 pub mod contig_filter;
 pub mod contig_placement;
+mod divergence;
 pub mod locus;
 mod germline_haplotype;
 pub mod locus_ranges;

@@ -4,6 +4,7 @@ use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::{self, Change, is_small_variant};
+use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
 use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
@@ -96,30 +97,6 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
         locus.rivals = rivals;
     }
     left_out
-}
-
-/// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
-/// placed (empirical).
-const MIN_DIVERGENT_CHANGES: usize = 10;
-/// Maximum share of the small changes of a kataegis cluster that are no deaminated cytosines. Of the differences between
-/// two loci, about one third are transitions of C:G, so that a contig of another locus has two thirds of other changes.
-const MAX_OTHER_KATAEGIS_SHARE: [usize; 2] = [1, 10];
-
-/// Whether a small change is one that deaminated cytosines leave: C to T or G, on either strand (APOBEC; Nik-Zainal et
-/// al. 2012, "Mutational processes molding the genomes of 21 breast cancers"). Adjacent ones may be joined.
-fn is_deamination(change: &Change) -> bool {
-    let Change::Allele { reference, alternative, .. } = change else { return false };
-    let is_one = |(r, a): (&u8, &u8)| matches!((r, a), (b'C', b'T' | b'G') | (b'G', b'A' | b'C'));
-    reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
-}
-
-/// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
-/// (kataegis) has as many, but of one kind.
-fn is_divergent(contig: &AlignedContig) -> bool {
-    let small = || contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
-    let others = small().filter(|change| !is_deamination(change)).count();
-    let [most, of] = MAX_OTHER_KATAEGIS_SHARE;
-    small().count() >= MIN_DIVERGENT_CHANGES && others * of > small().count() * most
 }
 
 impl Locus {
@@ -237,7 +214,7 @@ impl Locus {
         admixture: Admixture,
         known: &KnownFrequencies,
     ) -> Vec<VariantCall> {
-        let is_divergent = is_divergent(&self.contig);
+        let is_divergent = divergence::is_divergent(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
             let (mut votes, slips) = evidence.votes_and_slippage(f);
             let tumours = votes.split_off(TUMOUR_SAMPLE.into());
@@ -280,12 +257,33 @@ impl Locus {
                 supporting_pairs: supporting,
                 phased_changes: in_phase,
             };
-            (call, tumour)
+            (call, (normal, tumour))
         };
         let (mut calls, votes): (Vec<VariantCall>, Vec<_>) =
             self.contig.changes.iter().enumerate().map(judge_one).unzip();
-        record_phase(&mut calls, &votes);
+        let (normal_votes, tumour_votes): (Vec<_>, Vec<_>) = votes.into_iter().unzip();
+        self.filter_paralog(&mut calls, &normal_votes, admixture);
+        record_phase(&mut calls, &tumour_votes);
         calls
+    }
+
+    /// Filters the small changes and the unaligned ends of a contig from a paralog. `normal_votes` are the votes of the
+    /// normal on each call.
+    fn filter_paralog(&self, calls: &mut [VariantCall], normal_votes: &[Vec<MoleculeVote>], admixture: Admixture) {
+        let genotyped = calls.iter().zip(normal_votes).map(|(call, votes)| divergence::GenotypedChange {
+            change: &call.change,
+            is_germline: call.genotype.filters.contains(&Filter::Germline),
+            normal_votes: votes,
+        });
+        let normal_has_tumour = admixture.tumour_in_normal_ratio > 0.0;
+        if divergence::is_paralog(&genotyped.collect::<Vec<_>>(), normal_has_tumour)
+            || divergence::has_diverged_end(&self.contig)
+        {
+            let is_of_paralog = |change: &Change| is_small_variant(change) || matches!(change, Change::Novel { .. });
+            for call in calls.iter_mut().filter(|call| is_of_paralog(&call.change)) {
+                call.genotype.filters.insert(Filter::Divergent);
+            }
+        }
     }
 }
 
@@ -297,54 +295,5 @@ fn record_phase(calls: &mut [VariantCall], votes: &[Vec<MoleculeVote>]) {
         let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
         let others = others.filter(|&b| ChangePairSupport::from_votes(&votes[a], &votes[b]).is_in_phase());
         calls[a].phased_changes = others.map(|b| calls[b].change.clone()).collect();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::aligned_contig::ContigChange;
-    use crate::assemble::Contig;
-
-    /// A contig with changes of these reference and alternative bases.
-    fn contig_with(changes: &[(&[u8], &[u8])]) -> AlignedContig {
-        let contig = Contig {
-            seq: vec![b'A'; 300],
-            novel: vec![true; 300],
-            quality_sums: vec![90; 300],
-            reads: Vec::new(),
-            outer_mates: Default::default(),
-        };
-        let mut contig = AlignedContig::from_unplaced_contig(&contig);
-        contig.changes = (0..)
-            .zip(changes)
-            .map(|(i, (reference, alternative))| ContigChange {
-                change: Change::Allele {
-                    chrom: 0,
-                    pos: 100 + 10 * i,
-                    reference: reference.to_vec(),
-                    alternative: alternative.to_vec(),
-                },
-                contig_range: 10 * i..10 * i + 1,
-                left_normal: Vec::new(),
-                right_normal: Vec::new(),
-                right_shift: 0,
-                mapq: 60,
-            })
-            .collect();
-        contig
-    }
-
-    #[test]
-    fn kataegis_is_not_a_contig_of_another_locus() {
-        let [c_to_t, g_to_a, joined]: [(&[u8], &[u8]); 3] = [(b"C", b"T"), (b"G", b"A"), (b"CC", b"TT")];
-        let kataegis = [[c_to_t; 6], [g_to_a; 6]].concat();
-        assert!(!is_divergent(&contig_with(&kataegis)));
-        assert!(!is_divergent(&contig_with(&[&kataegis[..], &[joined, (b"A", b"C")]].concat())));
-        // Differences of another locus are of all kinds.
-        let other: [(&[u8], &[u8]); 4] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"AC", b"A")];
-        assert!(is_divergent(&contig_with(&[&kataegis[..8], &other[..2]].concat())));
-        assert!(is_divergent(&contig_with(&[other, other, other].concat())));
-        assert!(!is_divergent(&contig_with(&[other, other].concat())));
     }
 }

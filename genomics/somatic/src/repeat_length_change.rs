@@ -2,6 +2,7 @@
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
+use crate::minisatellite::MAX_UNIT_BP;
 use crate::read_likelihood::ReadLikelihoods;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
@@ -30,9 +31,9 @@ pub(crate) struct RepeatLengthChange<'a> {
     tumour_other_reads: [f64; 2],
 }
 
-/// The shortest unit that, repeated a whole number of times, gives the bases.
+/// The shortest unit that, repeated a whole number of times, gives the bases; that of a minisatellite at most.
 fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
-    (1..=MAX_REPEAT_UNIT_BP.min(bases.len()))
+    (1..=MAX_UNIT_BP.min(bases.len()))
         .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
 }
 
@@ -44,11 +45,14 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
 }
 
 /// The tandem repeat whose length change `f` of a contig alters, and the repeat's length before the change. `None` if
-/// the repeat is too short for evidence by length.
+/// the repeat is too short for evidence by length. Minisatellites slip so seldom that reads are compared with their
+/// haplotypes instead.
 pub(crate) fn measurable_repeat(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let (repeat, before) = changed_units(contig, f)?;
     let long = repeat.len().max(before) / repeat.unit;
-    (long >= slippage::SLIPPAGE_MODEL_PARAMS.min_evidence_copies[usize::from(repeat.unit > 1)] && before >= repeat.unit)
+    (repeat.unit <= MAX_REPEAT_UNIT_BP
+        && long >= slippage::SLIPPAGE_MODEL_PARAMS.min_evidence_copies[usize::from(repeat.unit > 1)]
+        && before >= repeat.unit)
         .then_some((repeat, before))
 }
 

@@ -9,15 +9,22 @@ use genuma_kmers::encode::{mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_after};
 
-/// Maximum length of a repeat unit in bp.
+use crate::minisatellite::{self, MAX_UNIT_BP, MIN_UNIT_BP};
+
+/// Maximum length in bp of the unit of a short tandem repeat. Longer units are those of minisatellites
+/// ([`crate::minisatellite`]).
 pub const MAX_REPEAT_UNIT_BP: usize = 6;
 /// Minimum length in bp of a repeat that gets an artificial k-mer. The value is well below k, because k-mers that are
 /// mostly repeat do not identify a locus.
 const MIN_REPEAT_BP: usize = 16;
 /// Minimum number of copies of the repeat unit.
 const MIN_REPEAT_UNITS: usize = 3;
-/// Length in bp of each flank that identifies the repeat.
-pub const REPEAT_FLANK_BP: usize = 15;
+/// Number of bases at each end of a repeat that identify it, with its unit and the bases beyond whole units.
+const REPEAT_ANCHOR_BP: usize = 15;
+/// Length in bp of each flank of a minisatellite that a read must hold. The rest of [`REPEAT_ANCHOR_BP`] is in the
+/// repeat. Chosen: with long flanks few reads would hold a long minisatellite, and a short repeat alone does not tell
+/// where it is.
+const MINISATELLITE_FLANK_BP: usize = 8;
 /// Number of repeat lengths, in units, that get different k-mers: one for each extension of a root. Lengths are taken
 /// modulo this number.
 const NUM_REPEAT_LENGTHS: usize = 16;
@@ -38,7 +45,24 @@ impl TandemRepeat {
     pub fn length_bp(&self) -> usize {
         self.end - self.start
     }
+
+    /// Length in bp of each flank that a read must hold.
+    fn flank_bp(&self) -> usize {
+        if self.unit_bp <= MAX_REPEAT_UNIT_BP { REPEAT_ANCHOR_BP } else { MINISATELLITE_FLANK_BP }
+    }
+
+    /// A number for the unit length and for the bases beyond whole units.
+    fn unit_and_remainder(&self) -> u64 {
+        let unit_weight =
+            if self.unit_bp <= MAX_REPEAT_UNIT_BP { MAX_REPEAT_UNIT_BP } else { MINISATELLITE_UNIT_WEIGHT };
+        (self.unit_bp * unit_weight + self.length_bp() % self.unit_bp) as u64
+    }
 }
+
+/// Weight of the unit length in the number of a minisatellite. Numbers of different units differ, and differ from
+/// those of short units.
+const MINISATELLITE_UNIT_WEIGHT: usize = 64;
+const _: () = assert!(MAX_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_REPEAT_UNIT_BP < MIN_UNIT_BP);
 
 /// Number of bases that are compared at once.
 const BLOCK_BP: usize = 4;
@@ -100,12 +124,15 @@ fn may_contain_repeat(read: PackedBases<'_>, bases: usize) -> bool {
     may_repeat
 }
 
-/// Calls `each` with every tandem repeat of at least [`MIN_REPEAT_BP`], in order of start. `read` is the packed form
-/// of `seq`.
-pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, each: impl FnMut(TandemRepeat)) {
+/// Calls `each` with every short tandem repeat of at least [`MIN_REPEAT_BP`], in order of start, and then with every
+/// minisatellite. `read` is the packed form of `seq`.
+pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(TandemRepeat)) {
     if may_contain_repeat(read, seq.len()) {
-        scan_for_repeats(seq, each);
+        scan_for_repeats(seq, &mut each);
     }
+    minisatellite::for_each_minisatellite(seq, read, |range, unit_bp| {
+        each(TandemRepeat { start: range.start, end: range.end, unit_bp });
+    });
 }
 
 /// Calls `each` with every tandem repeat in a sequence of a genome, which has no packed form.
@@ -169,16 +196,17 @@ fn mix_bits(mut x: u64) -> u64 {
 /// Computes the artificial k-mer of a tandem repeat. Returns `None` if the read does not contain both flanks without
 /// N, or if both strands would give the same k-mer.
 pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatKmer> {
-    let at = repeat.start.checked_sub(REPEAT_FLANK_BP)?;
-    let left = pack(&seq[at..repeat.start])?;
-    let right = pack(seq.get(repeat.end..repeat.end + REPEAT_FLANK_BP)?)?;
-    let bases = REPEAT_FLANK_BP as u32;
+    let at = repeat.start.checked_sub(repeat.flank_bp())?;
+    let end = repeat.end + repeat.flank_bp();
+    let left = pack(&seq[at..at + REPEAT_ANCHOR_BP])?;
+    let right = pack(seq.get(end - REPEAT_ANCHOR_BP..end)?)?;
+    let bases = REPEAT_ANCHOR_BP as u32;
     let (read_strand, reverse_strand) =
         ((left, right), (reverse_complement_kmer(right, bases), reverse_complement_kmer(left, bases)));
     let forward = read_strand <= reverse_strand;
     let (canonical_left, canonical_right) = read_strand.min(reverse_strand);
-    let unit_and_remainder = (repeat.unit_bp * MAX_REPEAT_UNIT_BP + repeat.length_bp() % repeat.unit_bp) as u64;
-    let digest = mix_bits(mix_bits(canonical_left << (2 * bases) | canonical_right) ^ unit_and_remainder) & mask(k - 2);
+    let digest = mix_bits(mix_bits(canonical_left << (2 * bases) | canonical_right) ^ repeat.unit_and_remainder());
+    let digest = digest & mask(k - 2);
     let root = digest.min(reverse_complement_kmer(digest, k - 2));
     if read_strand == reverse_strand || root == reverse_complement_kmer(root, k - 2) {
         return None;
@@ -186,7 +214,13 @@ pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatK
     let length = (repeat.length_bp() / repeat.unit_bp % NUM_REPEAT_LENGTHS) as u64;
     let word = (length >> 2) << (2 * (k - 1)) | root << 2 | (length & 3);
     let kmer = word.min(reverse_complement_kmer(word, k));
-    Some(RepeatKmer { start: at, span_bp: repeat.length_bp() + 2 * REPEAT_FLANK_BP, kmer, forward })
+    Some(RepeatKmer { start: at, span_bp: end - at, kmer, forward })
+}
+
+/// Whether bases are a minisatellite with the flanks that belong to its artificial k-mer.
+pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
+    let inner = bases.len().checked_sub(MINISATELLITE_FLANK_BP).and_then(|end| bases.get(MINISATELLITE_FLANK_BP..end));
+    inner.is_some_and(minisatellite::is_whole_minisatellite)
 }
 
 /// Appends the letters of the artificial k-mer of every tandem repeat in a read, k letters each. `read` is the packed
@@ -253,7 +287,8 @@ mod tests {
             }
             let mut expected = Vec::new();
             scan_for_repeats(&seq, |t| expected.push((t.start, t.end, t.unit_bp)));
-            assert_eq!(found(&seq), expected, "{}", String::from_utf8_lossy(&seq));
+            let short = found(&seq).into_iter().filter(|t| t.2 <= MAX_REPEAT_UNIT_BP).collect::<Vec<_>>();
+            assert_eq!(short, expected, "{}", String::from_utf8_lossy(&seq));
             let codes = coded(&seq);
             let may_repeat = may_contain_repeat(codes.packed(), seq.len());
             assert_eq!(may_repeat, may_contain_repeat_scalar(codes.packed(), seq.len()));
@@ -303,6 +338,31 @@ mod tests {
         assert_eq!(encoded(&[left, &b"AT".repeat(12), &dna::reverse_complement(left)].concat()), 0);
         // Two repeats in one read.
         assert_eq!(encoded(&[left, &repeat, right, &b"AAG".repeat(7), left].concat()), 2);
+    }
+
+    #[test]
+    fn minisatellites_are_encoded_with_short_flanks() {
+        let unit = b"TGGACCATCGGATACCA";
+        let (left, right) = (&b"GCTTAGACG"[..], &b"CGTATTGCA"[..]);
+        let read = |copies: usize| [left, &unit.repeat(copies), b"TGGA", right].concat();
+        let encoded = |seq: &[u8]| {
+            let mut all = Vec::new();
+            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat(seq, t, 31)));
+            all
+        };
+        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        let (three, four) = (encoded(&read(3)), encoded(&read(4)));
+        assert_eq!((three.len(), four.len()), (1, 1));
+        assert_ne!(three[0].kmer, four[0].kmer);
+        assert_eq!(root(three[0].kmer), root(four[0].kmer));
+        assert_eq!(encoded(&dna::reverse_complement(&read(4)))[0].kmer, four[0].kmer);
+        let held = &read(4)[four[0].start..four[0].start + four[0].span_bp];
+        assert!(is_minisatellite_with_flanks(held) && !is_minisatellite_with_flanks(&read(4)));
+        // A flank is too short.
+        assert_eq!(encoded(&read(4)[2..]), []);
+        // Other bases at the ends of the repeat are another place.
+        let other = [left, &b"TGCACCATCGGATACCA".repeat(4), b"TGCA", right].concat();
+        assert_ne!(root(encoded(&other)[0].kmer), root(four[0].kmer));
     }
 
     #[test]

@@ -1,0 +1,259 @@
+//! Decides whether a contig comes from another locus than the one where it is placed: from a copy that the reference
+//! lacks, or from a paralog.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use genuma_reads::dna::reverse_complement;
+
+use crate::affine::align_query;
+use crate::aligned_contig::AlignedContig;
+use crate::change::{Change, is_small_variant};
+use crate::molecule_vote::MoleculeVote;
+
+/// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
+/// placed (empirical).
+const MIN_DIVERGENT_CHANGES: usize = 10;
+/// Maximum share of the small changes of a kataegis cluster that are no deaminated cytosines. Of the differences between
+/// two loci, about one third are transitions of C:G, so that a contig of another locus has two thirds of other changes.
+const MAX_OTHER_KATAEGIS_SHARE: [usize; 2] = [1, 10];
+
+/// Whether a small change is one that deaminated cytosines leave: C to T or G, on either strand (APOBEC; Nik-Zainal et
+/// al. 2012, "Mutational processes molding the genomes of 21 breast cancers"). Adjacent ones may be joined.
+fn is_deamination(change: &Change) -> bool {
+    let Change::Allele { reference, alternative, .. } = change else { return false };
+    let is_one = |(r, a): (&u8, &u8)| matches!((r, a), (b'C', b'T' | b'G') | (b'G', b'A' | b'C'));
+    reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
+}
+
+/// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
+/// (kataegis) has as many, but of one kind.
+pub(crate) fn is_divergent(contig: &AlignedContig) -> bool {
+    let small = || contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
+    small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small())
+}
+
+/// Whether next to all small changes are deaminated cytosines.
+fn is_kataegis<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
+    let others = small.clone().filter(|change| !is_deamination(change)).count();
+    let [most, of] = MAX_OTHER_KATAEGIS_SHARE;
+    others * of <= small.count() * most
+}
+
+/// Minimum number of small changes, not counting germline variants, of a contig of a paralog. Chosen: three changes near
+/// each other may be one event.
+const MIN_PARALOG_CHANGES: usize = 4;
+/// Minimum number of all small changes of a contig of a paralog, which suffices also if the normal has tumour cells.
+/// Chosen: a few germline variants may be next to a somatic change, and clusters of so many somatic changes are
+/// kataegis.
+const MIN_ALL_PARALOG_CHANGES: usize = 6;
+/// Minimum number of molecules of the normal that show the paralog. Chosen: one may be contamination.
+const MIN_PARALOG_MOLECULES: usize = 2;
+/// Minimum number of the changes that a molecule of the paralog has. Chosen: two sequencing errors of one molecule are
+/// not both changes of the contig.
+const MIN_PARALOG_CHANGES_OF_MOLECULE: usize = 2;
+
+/// Minimum number of bases of an unaligned end that is compared with the genome near it. Chosen: calls with fewer are
+/// filtered anyway.
+const MIN_COMPARED_END_BASES: usize = 50;
+/// Maximum number of bases of an unaligned end that are compared. Chosen: the alignment pays little for the length of a
+/// gap, so that a long sequence would align as one gap.
+const MAX_COMPARED_END_BASES: usize = 100;
+/// Alignment scores for each base (10 for an equal base, -40 for another) of a diverged copy: at least that of a copy with
+/// one other base in four, and less than that of a copy with one other base in fifty. Unrelated bases have about -8.
+const DIVERGED_COPY_SCORE: Range<i32> = -2..9;
+
+/// Alignment score for each base of the best place of `bases` in `target`.
+fn score_by_base(bases: &[u8], target: &[u8]) -> i32 {
+    align_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
+}
+
+/// Whether an unaligned end of the contig is a diverged copy of the genome near it, and the genome at the end is one too:
+/// then the contig comes from elsewhere in an array of diverged copies, such as a satellite. An inserted mobile element
+/// may resemble one near it, but lies in other sequence.
+pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
+    contig.changes.iter().any(|contig_change| match &contig_change.change {
+        Change::Novel { sequence, .. } if sequence.len() >= MIN_COMPARED_END_BASES => {
+            let genome = &contig_change.right_normal;
+            let end = contig_change.contig_range.start as i32 + contig_change.right_shift;
+            // The bases nearest the end.
+            let compared = &sequence[..sequence.len().min(MAX_COMPARED_END_BASES)];
+            let is_diverged_copy = || {
+                let reverse = reverse_complement(compared);
+                let best = [compared, &reverse].map(|bases| score_by_base(bases, genome));
+                DIVERGED_COPY_SCORE.contains(&best.into_iter().fold(i32::MIN, i32::max))
+            };
+            is_in_array(genome, usize::try_from(end).unwrap_or(0), compared.len()) && is_diverged_copy()
+        }
+        _ => false,
+    })
+}
+
+/// Whether the `len` bases around `at` of the genome resemble other bases of it on either side.
+fn is_in_array(genome: &[u8], at: usize, len: usize) -> bool {
+    let around = at.saturating_sub(len / 2)..(at + len / 2).min(genome.len());
+    let Some(bases) = genome.get(around.clone()).filter(|bases| bases.len() >= MIN_COMPARED_END_BASES) else {
+        return false;
+    };
+    let resembles = |other: &[u8]| score_by_base(bases, other) >= DIVERGED_COPY_SCORE.start;
+    resembles(&genome[..around.start]) || resembles(&genome[around.end..])
+}
+
+/// A genotyped change of a contig.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GenotypedChange<'a> {
+    pub(crate) change: &'a Change,
+    /// Whether the normal has it as a germline variant.
+    pub(crate) is_germline: bool,
+    /// The votes of the normal's molecules.
+    pub(crate) normal_votes: &'a [MoleculeVote],
+}
+
+/// Whether a contig comes from a paralog that the normal has too: it has several small changes, and molecules of the
+/// normal have two of them or more. Somatic changes in a cluster are not in the normal; a paralog is, where the reads
+/// of the normal are too few to show each of its differences as a germline variant. Tumour cells in the normal
+/// (`normal_has_tumour`) have the somatic changes too.
+pub(crate) fn is_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
+    let small = || changes.iter().filter(|genotyped| is_small_variant(genotyped.change));
+    let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();
+    let enough =
+        small().count() >= MIN_ALL_PARALOG_CHANGES || not_germline >= MIN_PARALOG_CHANGES && !normal_has_tumour;
+    if !enough || is_kataegis(small().map(|genotyped| genotyped.change)) {
+        return false;
+    }
+    let mut changes_of_molecule: HashMap<u32, usize> = HashMap::new();
+    for vote in small().flat_map(|genotyped| genotyped.normal_votes).filter(|vote| vote.supports_alternative()) {
+        *changes_of_molecule.entry(vote.pair).or_default() += 1;
+    }
+    let has_several = |changes: &&usize| **changes >= MIN_PARALOG_CHANGES_OF_MOLECULE;
+    changes_of_molecule.values().filter(has_several).count() >= MIN_PARALOG_MOLECULES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aligned_contig::ContigChange;
+    use crate::assemble::Contig;
+    use crate::change::{Breakend, Side};
+
+    /// A contig with changes of these reference and alternative bases.
+    fn contig_with(changes: &[(&[u8], &[u8])]) -> AlignedContig {
+        let contig = Contig {
+            seq: vec![b'A'; 300],
+            novel: vec![true; 300],
+            quality_sums: vec![90; 300],
+            reads: Vec::new(),
+            outer_mates: Default::default(),
+        };
+        let mut contig = AlignedContig::from_unplaced_contig(&contig);
+        contig.changes = (0..)
+            .zip(changes)
+            .map(|(i, (reference, alternative))| ContigChange {
+                change: Change::Allele {
+                    chrom: 0,
+                    pos: 100 + 10 * i,
+                    reference: reference.to_vec(),
+                    alternative: alternative.to_vec(),
+                },
+                contig_range: 10 * i..10 * i + 1,
+                left_normal: Vec::new(),
+                right_normal: Vec::new(),
+                right_shift: 0,
+                mapq: 60,
+            })
+            .collect();
+        contig
+    }
+
+    #[test]
+    fn kataegis_is_not_a_contig_of_another_locus() {
+        let [c_to_t, g_to_a, joined]: [(&[u8], &[u8]); 3] = [(b"C", b"T"), (b"G", b"A"), (b"CC", b"TT")];
+        let kataegis = [[c_to_t; 6], [g_to_a; 6]].concat();
+        assert!(!is_divergent(&contig_with(&kataegis)));
+        assert!(!is_divergent(&contig_with(&[&kataegis[..], &[joined, (b"A", b"C")]].concat())));
+        // Differences of another locus are of all kinds.
+        let other: [(&[u8], &[u8]); 4] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"AC", b"A")];
+        assert!(is_divergent(&contig_with(&[&kataegis[..8], &other[..2]].concat())));
+        assert!(is_divergent(&contig_with(&[other, other, other].concat())));
+        assert!(!is_divergent(&contig_with(&[other, other].concat())));
+    }
+
+    /// Whether changes of these reference and alternative bases are of a paralog, if the given molecules of the normal
+    /// have the changes of these indices.
+    fn is_paralog_of(bases: &[(&[u8], &[u8])], germline: usize, molecules: &[&[usize]], has_tumour: bool) -> bool {
+        let contig = contig_with(bases);
+        let vote = |pair: u32, supports: bool| MoleculeVote {
+            pair,
+            log_odds: if supports { 9.0 } else { -9.0 },
+            forward: true,
+            is_f1r2: true,
+            distance_from_end: 30,
+            quality: 37,
+            duplicates: 0,
+        };
+        let votes_on = |f: usize| (0..).zip(molecules).map(|(pair, own)| vote(pair, own.contains(&f))).collect();
+        let votes: Vec<Vec<MoleculeVote>> = (0..bases.len()).map(votes_on).collect();
+        let genotyped = |f: usize| GenotypedChange {
+            change: &contig.changes[f].change,
+            is_germline: f < germline,
+            normal_votes: &votes[f],
+        };
+        is_paralog(&(0..bases.len()).map(genotyped).collect::<Vec<_>>(), has_tumour)
+    }
+
+    #[test]
+    fn linked_changes_that_the_normal_has_are_a_paralog() {
+        let other: [(&[u8], &[u8]); 4] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"AC", b"A")];
+        let carriers: [&[usize]; 4] = [&[0, 1], &[2, 3], &[], &[]];
+        assert!(is_paralog_of(&other, 0, &carriers, false));
+        // Tumour cells in the normal.
+        assert!(!is_paralog_of(&other, 0, &carriers, true));
+        assert!(is_paralog_of(&[other, other].concat(), 0, &carriers, true));
+        // One molecule, and molecules with one change each, may be contamination and errors.
+        assert!(!is_paralog_of(&other, 0, &[&[0, 1, 2], &[3], &[2], &[]], false));
+        // Three changes, a somatic change beside germline variants, and kataegis.
+        assert!(!is_paralog_of(&other[..3], 0, &[&[0, 1], &[1, 2], &[], &[]], false));
+        assert!(!is_paralog_of(&other, 3, &carriers, false));
+        assert!(is_paralog_of(&[other, other].concat(), 7, &carriers, false));
+        let kataegis: [(&[u8], &[u8]); 4] = [(b"C", b"T"); 4];
+        assert!(!is_paralog_of(&kataegis, 0, &carriers, false));
+    }
+
+    #[test]
+    fn an_end_that_resembles_the_genome_near_it_is_a_diverged_copy() {
+        let mut x = 5u64;
+        let mut draw = |n: usize| -> Vec<u8> {
+            let mut base = || {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                b"ACGT"[(x >> 62) as usize]
+            };
+            (0..n).map(|_| base()).collect()
+        };
+        let mutate = |bases: &[u8], first: usize| -> Vec<u8> {
+            let mut mutated = bases.to_vec();
+            for at in (first..bases.len()).step_by(10) {
+                mutated[at] = if mutated[at] == b'A' { b'C' } else { b'A' };
+            }
+            mutated
+        };
+        // Diverged copies of a unit, and other sequence.
+        let (unit, other) = (draw(90), draw(540));
+        let array = (0..6).flat_map(|first| mutate(&unit, first)).collect::<Vec<u8>>();
+        let ends_in = |genome: &[u8], sequence: &[u8]| {
+            let mut contig = contig_with(&[(b"A", b"C")]);
+            (contig.changes[0].right_normal, contig.changes[0].contig_range) = (genome.to_vec(), 250..250);
+            let end = Breakend { chrom: 0, pos: 100, side: Side::Left };
+            contig.changes[0].change = Change::Novel { end, sequence: sequence.to_vec() };
+            has_diverged_end(&contig)
+        };
+        let diverged = mutate(&unit, 7);
+        assert!(ends_in(&array, &diverged) && ends_in(&array, &reverse_complement(&diverged)));
+        // Long and short unrelated bases, and an exact copy.
+        let inserted = draw(600);
+        assert!(!ends_in(&array, &inserted) && !ends_in(&other, &inserted));
+        assert!(!ends_in(&array, &other[..90]) && !ends_in(&array, &array[180..260]));
+        // A mobile element in other sequence, near another copy of it.
+        let beside = [&other[..400], &unit, &other[400..]].concat();
+        assert!(!ends_in(&beside, &diverged) && !ends_in(&array, &diverged[..40]));
+    }
+}

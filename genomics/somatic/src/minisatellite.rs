@@ -1,0 +1,214 @@
+//! Tandem repeats with units of 7 to 60 bp (minisatellites) in reads.
+//!
+//! A repeat of k bases and more that gains or loses a unit has no new k-mer if the shorter of the two lengths holds
+//! all k-mers of the longer one. [`crate::tandem_repeat`] adds k-mers made of the flanks and the length. This module
+//! finds the repeats: first by a test with vector instructions that most reads fail, then base by base.
+
+use std::ops::Range;
+
+use genuma_kmers::run_with_widest_simd;
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
+
+/// Minimum length of a unit in bp: one more than that of short tandem repeats.
+pub(crate) const MIN_UNIT_BP: usize = 7;
+/// Maximum length of a unit in bp. Chosen: with flanks, a read of 150 bp holds two units of this length.
+pub(crate) const MAX_UNIT_BP: usize = 60;
+/// Minimum length of a repeat in bp. Chosen: a shorter one with both flanks makes new k-mers when its length changes.
+const MIN_REPEAT_BP: usize = 28;
+/// Minimum number of bases of a repeat that equal the bases one unit before them. Chosen: of unrelated bases, one read
+/// of 150 bp in ten thousand has so many.
+const MIN_REPEATED_BP: usize = 14;
+/// Number of bases that are compared at once.
+const SEED_BP: usize = 8;
+/// Distance in bp between the compared seeds. Each repeat contains a whole seed that is repeated one unit later.
+const SEED_STEP_BP: usize = MIN_REPEATED_BP - SEED_BP + 1;
+/// Largest distance in bp at which equal bases are those of a short tandem repeat.
+const MAX_SHORT_DISTANCE_BP: usize = 6;
+/// A sequence in which this share of the bases, in percent, or more equal the bases a short distance before them is a
+/// short tandem repeat with a few other bases. Chosen: of unrelated bases 25 percent do.
+const MIN_SHORT_REPEAT_PERCENT: usize = 60;
+
+/// Number of seed positions that are tested together.
+const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
+/// Number of positions whose bases are needed to test a block.
+const BLOCK_BASES: usize = 256;
+const _: () = assert!(BLOCK_POSITIONS + MAX_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
+
+/// Whether a seed of the block of bases from `at` on is repeated 7 to 60 bp later. `bases` is the number of bases of
+/// the read.
+#[inline(always)]
+fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
+    let mut seeds = [0u16; BLOCK_BASES];
+    for (word, to) in seeds.as_chunks_mut::<WORD_BASES>().0.iter_mut().enumerate() {
+        for (seed, sixteen) in to.iter_mut().zip(read.sixteen_mers(at + word * WORD_BASES)) {
+            *seed = (sixteen >> 16) as u16;
+        }
+    }
+    let positions = (bases - at).saturating_sub(SEED_BP + MIN_UNIT_BP).min(BLOCK_POSITIONS);
+    let mut found = 0u16;
+    for seed in (0..positions).step_by(SEED_STEP_BP) {
+        let own = seeds[seed];
+        let later: &[u16] = &seeds[seed + MIN_UNIT_BP..=seed + MAX_UNIT_BP];
+        found |= later.iter().fold(0, |any, other| any | u16::from(*other == own));
+    }
+    found != 0
+}
+
+/// Whether the first `bases` bases may contain a minisatellite. This is a fast test, as most reads have none. False
+/// positives are possible, false negatives are not.
+fn may_contain_minisatellite(read: PackedBases<'_>, bases: usize) -> bool {
+    let mut found = false;
+    run_with_widest_simd(
+        #[inline(always)]
+        || found = (0..bases).step_by(BLOCK_POSITIONS).any(|at| has_repeated_seed(read, at, bases)),
+    );
+    found
+}
+
+/// Calls `each` with the range and the unit length in bp of every minisatellite, in order of start. `read` is the
+/// packed form of `seq`.
+pub(crate) fn for_each_minisatellite(seq: &[u8], read: PackedBases<'_>, each: impl FnMut(Range<usize>, usize)) {
+    if seq.len() >= MIN_REPEAT_BP && may_contain_minisatellite(read, seq.len()) {
+        scan_for_minisatellites(seq, each);
+    }
+}
+
+/// Finds minisatellites by comparing each seed with the bases one unit after it.
+fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)) {
+    let seed_at = |at: usize| seq.get(at..at + SEED_BP);
+    let mut done = 0;
+    for at in (0..seq.len().saturating_sub(SEED_BP)).step_by(SEED_STEP_BP) {
+        let Some(seed) = seed_at(at) else { break };
+        // The seed of a short tandem repeat is equal at many distances.
+        if at < done || (1..=MAX_SHORT_DISTANCE_BP).any(|distance| seed_at(at + distance) == Some(seed)) {
+            continue;
+        }
+        let units = MIN_UNIT_BP..=MAX_UNIT_BP;
+        for unit in units.filter(|unit| seed_at(at + unit) == Some(seed)) {
+            let range = extend_repeat(seq, at, unit);
+            if range.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) && is_minisatellite(&seq[range.clone()]) {
+                done = range.end;
+                each(range, unit);
+                break;
+            }
+        }
+    }
+}
+
+/// Whether bases are one minisatellite from the first to the last.
+pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
+    let is_repeated = |unit: usize| {
+        bases.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
+            && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b)
+    };
+    (MIN_UNIT_BP..=MAX_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
+}
+
+/// The range around `at` in which all bases equal the bases `unit` later or before.
+fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> Range<usize> {
+    let equals_next = |i: &usize| seq[*i] == seq[i + unit];
+    let start = at - (0..at).rev().take_while(equals_next).count();
+    let repeated = (at..seq.len() - unit).take_while(equals_next).count();
+    start..at + repeated + unit
+}
+
+/// Whether repeated bases are no short tandem repeat with a few other bases.
+fn is_minisatellite(bases: &[u8]) -> bool {
+    let is_short_repeat = |distance: usize| {
+        let equal = bases.iter().zip(&bases[distance..]).filter(|(a, b)| a == b).count();
+        equal * 100 >= MIN_SHORT_REPEAT_PERCENT * (bases.len() - distance)
+    };
+    !bases.contains(&b'N') && !(1..=MAX_SHORT_DISTANCE_BP).any(is_short_repeat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::packed_bases::BaseCodes;
+
+    struct Bases(u64);
+
+    impl Bases {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 33) as usize % n
+        }
+
+        fn draw(&mut self, n: usize) -> Vec<u8> {
+            (0..n).map(|_| b"ACGT"[self.below(4)]).collect()
+        }
+    }
+
+    fn find_in(seq: &[u8]) -> Vec<(Range<usize>, usize)> {
+        let mut codes = BaseCodes::default();
+        codes.encode_bases(seq, seq, 0);
+        let mut found = Vec::new();
+        for_each_minisatellite(seq, codes.packed(), |range, unit| found.push((range, unit)));
+        found
+    }
+
+    #[test]
+    fn minisatellites_of_all_units_are_found_whole() {
+        let mut bases = Bases(3);
+        let (mut made, mut exact) = (0, 0);
+        for unit in MIN_UNIT_BP..=MAX_UNIT_BP {
+            for before in 10..24 {
+                let one = bases.draw(unit);
+                let len = MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) + bases.below(40);
+                let repeat: Vec<u8> = one.iter().copied().cycle().take(len).collect();
+                if !is_minisatellite(&repeat) {
+                    continue;
+                }
+                let seq = [bases.draw(before), repeat, bases.draw(20)].concat();
+                let found = find_in(&seq);
+                let holds = |(range, _): &&(Range<usize>, usize)| range.start <= before && range.end >= before + len;
+                let whole: Vec<_> = found.iter().filter(holds).collect();
+                assert_eq!(whole.len(), 1, "unit {unit}: {found:?} in {}", String::from_utf8_lossy(&seq));
+                made += 1;
+                exact += usize::from(whole[0].1 == unit);
+            }
+        }
+        assert!(made > 700 && exact * 100 >= made * 99, "{exact} of {made}");
+    }
+
+    #[test]
+    fn unrelated_bases_and_short_repeats_are_no_minisatellites() {
+        let mut bases = Bases(11);
+        let false_finds = (0..2_000).filter(|_| !find_in(&bases.draw(150)).is_empty()).count();
+        assert!(false_finds <= 2, "{false_finds}");
+        let flank = bases.draw(30);
+        for unit in [&b"A"[..], b"AC", b"CAG", b"AATG", b"ACGTT", b"AACCGT"] {
+            // Also with one other base in the middle.
+            let seq =
+                [&flank, &unit.repeat(48 / unit.len()), &b"GC"[..], &unit.repeat(48 / unit.len()), &flank].concat();
+            assert_eq!(find_in(&seq), [], "{}", String::from_utf8_lossy(&seq));
+        }
+        assert_eq!(find_in(&[&flank, &b"N".repeat(60)[..], &flank].concat()), []);
+        assert_eq!(find_in(b"ACGT"), []);
+    }
+
+    #[test]
+    fn the_fast_test_misses_nothing() {
+        let mut bases = Bases(29);
+        let (mut with, mut passed) = (0, 0);
+        for round in 0..20_000 {
+            let len = bases.below(400);
+            let mut seq = bases.draw(len);
+            if round % 2 == 0 {
+                let unit = 7 + bases.below(54);
+                let one = bases.draw(unit);
+                let repeat_len = unit + 10 + bases.below(30);
+                let at = bases.below(seq.len() + 1);
+                seq.splice(at..at, one.into_iter().cycle().take(repeat_len));
+            }
+            let mut expected = Vec::new();
+            scan_for_minisatellites(&seq, |range, unit| expected.push((range, unit)));
+            assert_eq!(find_in(&seq), expected, "{}", String::from_utf8_lossy(&seq));
+            with += usize::from(!expected.is_empty());
+            let mut codes = BaseCodes::default();
+            codes.encode_bases(&seq, &seq, 0);
+            passed += usize::from(may_contain_minisatellite(codes.packed(), seq.len()));
+        }
+        assert!(with > 5_000 && passed < 12_000, "{with} {passed}");
+    }
+}
