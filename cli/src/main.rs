@@ -16,6 +16,7 @@ mod fingerprint;
 mod forecast;
 mod gpu;
 mod index;
+mod input_files;
 mod json_file;
 mod kmer_length;
 mod machine_profile;
