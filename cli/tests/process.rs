@@ -159,11 +159,13 @@ fn memory_that_is_refused() {
 fn the_default_memory_keeps_to_the_limit_on_address_space() {
     let folder = pair("address-space");
     // 4 GB: more than the program needs, and less than half of the memory of most machines.
-    let counted = shell(&folder, "ulimit -v 4000000; exec \"$GENUMA\" count pair_1.fq pair_2.fq -k 21 -t 2 -o x.gkt");
+    let counted =
+        shell(&folder, "ulimit -v 4000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o x.gkt");
     assert_eq!(counted.code, Some(0), "{}", counted.stderr);
     assert!(folder.join("x.gkt").exists());
     // More than the limit was asked for: the message names the limit and the option.
-    let asked = "ulimit -v 2000000; exec \"$GENUMA\" count pair_1.fq pair_2.fq -k 21 -t 2 -o y.gkt --memory 3G";
+    let asked =
+        "ulimit -v 2000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o y.gkt --memory 3G";
     let refused = shell(&folder, asked);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(error(&refused).contains("this process may map 1.9 GiB only (ulimit -v"), "{}", refused.stderr);
