@@ -22,7 +22,7 @@ pub struct CramReference {
     sequences_cache: Arc<Mutex<Option<Arc<Sequences>>>>,
     /// Names of sequences, with the MD5 sums that their bases were found to have.
     #[serde(skip)]
-    checked_md5: Arc<Mutex<HashSet<(Vec<u8>, String)>>>,
+    checked_md5: Arc<Mutex<HashSet<NamedMd5>>>,
 }
 
 impl PartialEq for CramReference {
@@ -32,6 +32,9 @@ impl PartialEq for CramReference {
 }
 
 impl Eq for CramReference {}
+
+/// Name of a sequence, and its MD5 sum in lower-case hexadecimal digits.
+type NamedMd5 = (Vec<u8>, String);
 
 /// How to get the bases of a sequence.
 #[derive(Debug)]
