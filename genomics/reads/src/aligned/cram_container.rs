@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_input_and_not_with_its_header() {
-        // A container of 2 GiB, of which the file has 100 bytes.
+        // The header says 2 GiB, and the file has 100 bytes.
         let mut input = i32::MAX.to_le_bytes().to_vec();
         input.extend([0; 8]);
         input.extend([0; 100]);
