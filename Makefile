@@ -27,6 +27,7 @@ lint: ## check format, lints, language, documented constants and, with cargo-den
 	@scripts/float-constants.sh
 	@scripts/model-tables.sh --check
 	@scripts/guide-words.py
+	@scripts/io-errors.py
 
 docs: ## the documentation as a book with search, in target/book
 	@scripts/setup.sh build docs

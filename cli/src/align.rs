@@ -327,8 +327,9 @@ impl Args {
     }
 }
 
-/// Total size of files (bytes). A missing file counts 0: loading the index reports it.
+/// Total size of files (bytes). A missing file counts 0.
 fn total_file_bytes(paths: &[PathBuf]) -> u64 {
+    // I/O error ignored: loading the index reports it.
     paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 

@@ -84,7 +84,7 @@ const KERNEL_SLACK_BYTES: u64 = 64 << 10;
 /// program with SIGSEGV if the limit on memory (`ulimit -v`) is then used up. The stacks of other threads are mapped
 /// when they start.
 pub(crate) fn reserve_main_stack() {
-    if let Some(limit) = getrlimit(Resource::As).current {
+    if let Some(limit) = address_space_limit_bytes() {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
         if pages * page_size() as u64 + STACK_BYTES as u64 + KERNEL_SLACK_BYTES > limit {
@@ -92,6 +92,11 @@ pub(crate) fn reserve_main_stack() {
         }
     }
     touch_stack();
+}
+
+/// The limit of this process on address space (`ulimit -v`) in bytes. `None` without a limit.
+pub(crate) fn address_space_limit_bytes() -> Option<u64> {
+    getrlimit(Resource::As).current
 }
 
 #[inline(never)]
@@ -111,20 +116,24 @@ fn exit_if_refused<T>(memory: *mut T, bytes: usize) -> *mut T {
 fn exit_out_of_memory(bytes: usize) -> ! {
     signals::exit_after_failure(|| {
         // The message is formatted without allocating.
-        let mut line = FixedLine { text: [0; 200], length: 0 };
-        let _ = writeln!(
+        let mut line = FixedLine { text: [0; 250], length: 0 };
+        let _ = write!(
             line,
             "genuma: error: the system refuses {} KiB of memory: use fewer --threads, less --memory, or a machine \
-             or limit (ulimit -v, a container's memory) with more of it",
+             or limit (ulimit -v",
             bytes.div_ceil(1024)
         );
+        if let Some(limit) = address_space_limit_bytes() {
+            let _ = write!(line, ": now {} KiB", limit / 1024);
+        }
+        let _ = writeln!(line, ", a container's memory) with more of it");
         let _ = rustix::io::write(rustix::stdio::stderr(), &line.text[..line.length]);
     })
 }
 
 /// A text buffer of fixed size.
 struct FixedLine {
-    text: [u8; 200],
+    text: [u8; 250],
     length: usize,
 }
 

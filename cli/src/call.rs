@@ -2,9 +2,8 @@
 
 pub(crate) mod memory_limits;
 mod header_check;
-mod input_files;
 mod read_lengths;
-mod result_check;
+pub(crate) mod result_check;
 mod summary;
 mod targets;
 pub(crate) mod result_files;
@@ -42,13 +41,14 @@ use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
+use crate::input_files::InputFiles;
 use crate::kmer_length::choose_kmer_length;
 use crate::read_layout::ReadLayoutArgs;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use input_files::InputFiles;
+use result_check::WarningRule;
 use result_files::{CallOutputs, TablePaths};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
@@ -162,6 +162,10 @@ pub(crate) struct Args {
     /// genuma writes no results then, and the exit code is 1
     #[arg(long, help_heading = "Output")]
     force: bool,
+    /// Write no results if there is a warning about the inputs or the result, also one that --force is not needed for;
+    /// the exit code is then 1
+    #[arg(long, conflicts_with = "force", help_heading = "Output")]
+    strict: bool,
 
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31, or less for reads under 52 bases]
@@ -222,9 +226,9 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.build_job()?;
-    let input_files = InputFiles::from_job(&job)?;
+    let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
-        let (reference, warnings) = check_inputs(&job, args.force)?;
+        let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, parts, sbatch, out, .. } = &args;
         return planning::write_plan(
@@ -238,7 +242,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         job.input_paths().chain(tables).chain([args.out.as_path()]),
     );
     checked.map_err(|e| UsageError(e.to_string()))?;
-    let (reference, warnings) = check_inputs(&job, args.force)?;
+    let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
     memory_limits::check_memory_budget(&job.resources, reference)?;
     let folder = OutputFolder::open(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
@@ -254,7 +258,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let mut finished = job.run_call(&watched)?;
         gpu::log_device_counts(&job.resources.devices);
         input_files.check_unchanged()?;
-        let warnings = result_check::check_result(&finished, warnings, args.force)?;
+        let warnings = result_check::check_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
     aligned_files::log_record_counts(&job.lanes);
@@ -277,20 +281,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Writes the results of a distributed call into the folder `out`, which is created if it is missing, and logs a
-/// summary. `warnings` are those of the plan. `force`: as `--force` of a call.
+/// summary. `warnings` are those of the plan. `rule`: as the options of a call say.
 pub(crate) fn write_distributed_results(
     job: &CallJob,
     out: &Path,
     watched: &CallWatcher,
     warnings: Vec<ResultWarning>,
-    force: bool,
+    rule: WarningRule,
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let _folder = OutputFolder::open(out)?;
     let outputs = CallOutputs::create(out, &TablePaths::default())?;
     let mut finished = judge()?;
-    let warnings = result_check::check_result(&finished, warnings, force)?;
+    let warnings = result_check::check_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_library_properties(&outcome);
     log_warnings(&outcome);
@@ -314,6 +318,11 @@ fn write_results(
 }
 
 impl Args {
+    /// Which warnings withhold the results.
+    fn warning_rule(&self) -> WarningRule {
+        WarningRule::from_options(self.force, self.strict)
+    }
+
     fn table_paths(&self) -> TablePaths {
         TablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
     }
@@ -460,8 +469,8 @@ fn has_piped_reads(job: &CallJob) -> bool {
 /// warnings that stand in the results.
 ///
 /// # Errors
-/// An input cannot be read; a file of aligned reads contradicts the reference, and `force` is not set.
-fn check_inputs(job: &CallJob, force: bool) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
+/// An input cannot be read; a file of aligned reads contradicts the reference, and `rule` does not accept that.
+fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
     let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
     for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
@@ -473,7 +482,7 @@ fn check_inputs(job: &CallJob, force: bool) -> anyhow::Result<(Option<u64>, Vec<
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read(path)?;
     let warnings = header_check::find_contradictions(&job.lanes, &reference, path)?;
-    result_check::refuse_unless_forced(&warnings, force)?;
+    result_check::refuse_by_rule(&warnings, rule)?;
     warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);

@@ -22,6 +22,7 @@ use serde_json::Value;
 use tracing::info;
 
 use crate::call::sample_options::{SampleNameOptions, TumourReads};
+use crate::input_files::InputFiles;
 use crate::progress::UnitProgress;
 use crate::read_layout::ReadLayoutArgs;
 use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
@@ -104,6 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (samples, lanes) =
         args.tumor.samples_and_lanes(&args.normal, SampleNameOptions::default(), &args.layout, &options)?;
     check_lanes_for_one_pass(&lanes)?;
+    let input_files = InputFiles::from_lanes(&lanes, args.reference.as_deref())?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
@@ -118,6 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);
+    input_files.check_unchanged()?;
     let mut text = String::new();
     for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumour_names()) {
         if samples.has_several_tumours() {

@@ -18,6 +18,7 @@ use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
 use crate::errors::{UsageError, require_folder};
+use crate::input_files::InputFiles;
 use crate::progress::UnitProgress;
 use crate::table_note::TableNote;
 use genuma_work::publish::FileSet;
@@ -252,10 +253,12 @@ impl Args {
         resumable: Option<&ResumableCount>,
     ) -> anyhow::Result<()> {
         let (start, progress, mut costs) = (Instant::now(), UnitProgress::start(), Vec::new());
+        let input_files = InputFiles::from_lanes(lanes, None)?;
         let sorted = match resumable {
             Some(resumable) => resumable.count_kmers::<S>(lanes, params, self.min_count, &progress, &mut costs)?,
             None => self.count_kmers::<S>(lanes, params, &progress, &mut costs)?,
         };
+        input_files.check_unchanged()?;
         progress.unit_started("write", None);
         let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use genuma_work::signals;
 
-use crate::logging;
+use crate::{allocator, logging, size_format};
 
 /// An error of the user's command line. It ends the program with exit code 2, like the errors that the parser finds.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(crate) fn require_folder(path: &Path, name: &str) -> anyhow::Result<()> {
 
 /// Prints an error in one line. Returns the exit code: 2 for wrong usage, else 1.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
-    logging::log_line(&format!("genuma: error: {}", one_line(error)));
+    logging::log_line(&format!("genuma: error: {}{}", one_line(error), memory_advice(error)));
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
@@ -87,6 +87,22 @@ pub(crate) fn report_thread_spawn_failures() {
         }
         default_hook(panic);
     }));
+}
+
+/// What to do if the system refused memory: names the limit on address space, if the process has one. Empty for other
+/// errors.
+fn memory_advice(error: &anyhow::Error) -> String {
+    let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfMemory)
+    };
+    match (error.chain().any(is_refusal), allocator::address_space_limit_bytes()) {
+        (false, _) => String::new(),
+        (true, Some(limit)) => format!(
+            ": this process may map {} only (ulimit -v, h_vmem of a batch system): use less --memory, or raise this limit",
+            size_format::format_bytes(limit)
+        ),
+        (true, None) => ": use less --memory, or a machine with more".to_owned(),
+    }
 }
 
 /// Formats an error in one line: its message and those causes that the message does not already contain.

@@ -53,19 +53,24 @@ impl ReadArgs {
 /// failure.
 fn to_usage_error(error: Wrong) -> anyhow::Error {
     match error {
-        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
+        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Format(_) | Wrong::Io { .. }) => {
+            missing.into()
+        }
         wrong => UsageError(wrong.to_string()).into(),
     }
 }
 
 /// The reads given with `--reads`.
-fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> Result<ReadFiles, UsageError> {
+fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Result<ReadFiles> {
     if files.is_empty() {
-        return Err(UsageError("no reads are given: add --reads".to_owned()));
+        return Err(UsageError("no reads are given: add --reads".to_owned()).into());
     }
     // Files of aligned reads contain both mates.
-    let aligned = !single && files.iter().all(|file| AlignedInput::is_aligned_file(file));
-    if interleaved || aligned {
+    let mut all_are_aligned = !single;
+    for file in files {
+        all_are_aligned &= AlignedInput::is_aligned_file(file)?;
+    }
+    if interleaved || all_are_aligned {
         return Ok(ReadFiles::Interleaved(files.to_vec()));
     }
     if single || files.len() == 1 {
@@ -76,7 +81,8 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Rea
         (_, [last, ..]) => Err(UsageError(format!(
             "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
             last.display()
-        ))),
+        ))
+        .into()),
     }
 }
 

@@ -3,13 +3,12 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use genuma_gpu::{
-    Device, DeviceDescription, DeviceKind, DeviceTestSettings, find_devices, has_device_files, measure_device_rates,
-};
+use genuma_gpu::{Device, DeviceDescription, DeviceKind, DeviceTestSettings, has_device_files, measure_device_rates};
 use genuma_kmers::{DeviceGain, Devices, ExpectedInput, estimate_gain};
 use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
+use crate::device_list::find_devices;
 use crate::errors::UsageError;
 use crate::report::markup::format_count_with_noun;
 
@@ -200,6 +199,8 @@ pub(crate) fn log_device_counts(devices: &Devices) {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use genuma_gpu::find_devices;
 
     use super::*;
 

@@ -16,6 +16,7 @@ mod fingerprint;
 mod forecast;
 mod gpu;
 mod index;
+mod input_files;
 mod json_file;
 mod kmer_length;
 mod machine_profile;
@@ -23,6 +24,7 @@ mod man;
 mod allocator;
 mod multiqc;
 mod table_note;
+mod device_list;
 mod distributed;
 mod plan;
 mod probe;
@@ -88,6 +90,9 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::reserve_main_stack();
+    if let Some(done) = device_list::list_if_child() {
+        return done;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(parse_error) => return errors::print_clap_message(&parse_error),

@@ -173,6 +173,7 @@ fn to_percent(share: f64) -> f64 {
 /// results with it.
 fn row_name(sample: &str, results: &Path) -> String {
     let unnamed = sample == sample_names::DEFAULT_NORMAL_NAME || sample.starts_with(sample_names::DEFAULT_TUMOUR_NAME);
+    // I/O error ignored: the name as given serves too.
     match results.canonicalize().ok().as_deref().unwrap_or(results).file_name() {
         Some(name) if unnamed => format!("{} {sample}", name.to_string_lossy()),
         _ => sample.to_owned(),

@@ -3,6 +3,7 @@
 mod text;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -245,7 +246,11 @@ impl Args {
 /// Number of bases of a reference, from its index or else from the FASTA file.
 fn reference_bases(path: &Path) -> anyhow::Result<u64> {
     fs::metadata(path).with_context(|| format!("{}: cannot read", path.display()))?;
-    let index = fs::read_to_string(format!("{}.fai", path.display())).unwrap_or_default();
+    let index_path = format!("{}.fai", path.display());
+    let index = match fs::read_to_string(&index_path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("{index_path}: cannot read"))?,
+    };
     let length = |line: &str| line.split('\t').nth(1)?.parse::<u64>().ok();
     let lengths: Option<Vec<u64>> = index.lines().map(length).collect();
     if let Some(lengths) = lengths.filter(|lengths| !lengths.is_empty()) {

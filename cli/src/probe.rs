@@ -19,6 +19,7 @@ use genuma_probe::{MachineProfile, smbios};
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::info;
 
+use crate::device_list;
 use crate::json_file::{JsonOutput, schema};
 use crate::progress::PlanProgress;
 use crate::{logging, report};
@@ -120,7 +121,7 @@ fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
 
 /// Measures the OpenCL devices. Also returns the reasons why devices could not be measured.
 fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
-    let found = genuma_gpu::find_devices();
+    let found = device_list::find_devices();
     let (mut devices, mut missing) = (Vec::new(), found.missing);
     for described in &found.devices {
         let opened = Device::open(described, &DeviceTestSettings::default());

@@ -4,7 +4,7 @@ mod outcome;
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genuma_machine::topology::{Sysfs, TopologySource};
@@ -83,6 +83,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let invocation = args.read_args.parse_command(&args.command)?;
     let out = args.output_path(&invocation)?;
+    refuse_binary_output(out.as_deref())?;
     invocation.check_installed()?;
     let topology = Sysfs::new().topology()?;
     let num_cpus = topology.allowed.cpus.len().max(1);
@@ -164,6 +165,21 @@ impl Args {
                 other.display()
             ))),
         }
+    }
+}
+
+/// Refuses an output file whose name promises another format than SAM text, which aligners write.
+fn refuse_binary_output(out: Option<&Path>) -> Result<(), UsageError> {
+    let Some(path) = out else { return Ok(()) };
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    match extension.as_ref().and_then(|extension| extension.to_str()) {
+        Some(format @ ("bam" | "cram")) => Err(UsageError(format!(
+            "{}: the aligner writes SAM text, and not {}: leave out -o and pipe the records to `samtools sort -o {0}`, \
+             or name a .sam file",
+            path.display(),
+            format.to_uppercase()
+        ))),
+        _ => Ok(()),
     }
 }
 

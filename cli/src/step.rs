@@ -14,6 +14,7 @@ use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
+use crate::call::result_check::WarningRule;
 use crate::call::watcher::CallWatcher;
 use crate::call::write_distributed_results;
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
@@ -74,6 +75,9 @@ pub(crate) struct Args {
     /// normal are exchanged (see genuma call --help)
     #[arg(long)]
     force: bool,
+    /// For `finish`: write no results if there is a warning about the inputs or the result (see genuma call --help)
+    #[arg(long, conflicts_with = "force")]
+    strict: bool,
     /// Folder for the results of `finish`, instead of the planned one
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -166,7 +170,8 @@ fn run_step(
         store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
         traced_variants: Vec::new(),
     };
-    write_distributed_results(&job, out, &watched, plan.warnings.clone(), args.force, || runner.run_finish_step())?;
+    let rule = WarningRule::from_options(args.force, args.strict);
+    write_distributed_results(&job, out, &watched, plan.warnings.clone(), rule, || runner.run_finish_step())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 

@@ -11,7 +11,7 @@ use genuma_work::publish::AtomicFile;
 use serde::Serialize;
 
 use crate::json_file::{JsonOutput, schema};
-use crate::{logging, size_format};
+use crate::{device_list, logging, size_format};
 
 /// Show the NUMA nodes, CPUs, caches and memory of a machine.
 ///
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let topology = source.topology()?;
     // The devices of another machine are unknown.
-    let found = (args.from.is_none() && args.synthetic.is_none()).then(genuma_gpu::find_devices);
+    let found = (args.from.is_none() && args.synthetic.is_none()).then(device_list::describe_devices);
     let text = match args.json {
         true => format!(
             "{}\n",

@@ -17,6 +17,7 @@ use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{info, warn};
 
 use crate::errors::UsageError;
+use crate::input_files::InputFiles;
 use crate::progress::UnitProgress;
 use crate::read_layout::{ReadLayoutArgs, SampleRole};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
@@ -101,7 +102,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let TrackRequest { job, filtered, text } = args.build_request()?;
     let progress = UnitProgress::start();
+    let input_files = InputFiles::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
     let tracking = job.track_changes(&progress)?;
+    input_files.check_unchanged()?;
     drop(progress);
     let table = table::render_table(&tracking);
     let mut set = FileSet::default();

@@ -259,3 +259,29 @@ fn where_the_kernel_does_not_tell_places_reads_are_aligned_all_the_same() {
         assert!(said.contains("move_pages") && told["placement"]["as_chosen"].is_null(), "{said}\n{told}");
     }
 }
+
+/// Finding 7 of issue 46: a record whose name begins with '@' would be a header line.
+#[test]
+fn names_that_look_like_header_lines_are_refused() {
+    let reads = scratch("header-like").join("reads.fq");
+    fs::write(&reads, format!("@@A0:1\n{0}\n+\n{0}\n", "ACGTA".repeat(30))).expect("a file");
+    for engine in ["genuma", "minibwa", "strobealign"] {
+        let ended = run(["align", "--engine", engine, text(reference()), text(&reads)]);
+        assert_eq!(ended.code, Some(1), "{engine}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("read @A0:1: its name begins with '@', so SAM cannot hold it"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+/// An I/O error while the format is found is reported, and is no wrong usage.
+#[test]
+fn files_that_cannot_be_read_are_reported() {
+    let reads = scratch("unreadable").join("reads.fq");
+    fs::write(&reads, "@r\nACGT\n+\nFFFF\n").expect("a file");
+    let ended = run(["align", text(reference()), text(&reads), "/proc/self/mem"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("/proc/self/mem: cannot read: "), "{}", ended.stderr);
+}

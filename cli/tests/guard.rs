@@ -214,6 +214,12 @@ fn headers_that_contradict_the_reference_are_reported() {
         let ended = call_of(&bam, &plain, &out, &[]);
         assert!(ended.code == Some(0) && ended.stderr.contains(words), "{}", ended.stderr);
         assert_warned(&out, "other_reference", words);
+        // With --strict the same warning withholds the results.
+        let strict = folder.join("strict");
+        let ended = call_of(&bam, &plain, &strict, &["--strict"]);
+        assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(ended.stderr.contains("No results are written because of --strict"), "{}", ended.stderr);
+        assert!(!strict.join("somatic.vcf.gz").exists() && !strict.join("summary.json").exists());
     }
     let calls = |out: &Path| -> Vec<String> {
         let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
@@ -299,6 +305,68 @@ fn mates_may_have_suffixes_of_converters() {
         gzip(own.tumor[1].clone(), later.as_bytes());
         let ended = run(own.call(&out));
         assert!(ended.code == Some(1) && ended.stderr.contains("has mate"), "{}", ended.stderr);
+    }
+}
+
+/// Runs a command whose last input is the pipe `pipe`, and replaces `file` when the command has read a part of the pipe.
+#[track_caller]
+fn run_while_replacing(args: &[&str], pipe: &Path, content: &[u8], file: &Path) -> RunOutput {
+    use std::io::{Read, Write};
+    assert!(Command::new("mkfifo").arg(pipe).status().expect("mkfifo").success());
+    let mut command = genuma();
+    command.args(args).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("genuma");
+    let mut input = fs::OpenOptions::new().write(true).open(pipe).expect("a pipe");
+    // A pipe holds 64 KiB: after more than that the command reads.
+    let (first, rest) = content.split_at(400_000);
+    input.write_all(first).expect("read");
+    let other = file.with_extension("other");
+    fs::copy(file, &other).expect("a copy");
+    fs::rename(&other, file).expect("a replaced file");
+    // The command may have ended.
+    let _ = input.write_all(rest);
+    drop(input);
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
+    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+    RunOutput { code: child.wait().expect("a child").code(), stdout, stderr }
+}
+
+/// Finding 3 of issue 46, for the other commands that read for long.
+#[test]
+fn inputs_that_change_while_they_are_read_are_noticed() {
+    let folder = scratch("change-others");
+    let (one, two) = (folder.join("one.fq"), folder.join("two.fifo"));
+    fs::write(&one, gunzip(&data().normal[0])).expect("a file");
+    let content = gunzip(&data().tumor[0]);
+    assert!(content.len() > 800_000);
+    let (table, out) = (folder.join("x.gkt"), folder.join("x.tsv"));
+    let calls = data().folder.join("truth.vcf");
+    let reference = data().reference.as_ref().expect("a reference");
+    for args in [
+        vec!["count", text(&one), text(&two), "-t", "1", "-o", text(&table)],
+        vec!["check", "--single", "--normal", text(&one), "--tumor", text(&two), "-t", "1", "--json", text(&out)],
+        vec![
+            "track",
+            text(&calls),
+            "--single",
+            "--reference",
+            text(reference),
+            "-t",
+            "1",
+            "-o",
+            text(&out),
+            text(&one),
+            text(&two),
+        ],
+    ] {
+        let ended = run_while_replacing(&args, &two, &content, &one);
+        assert!(
+            ended.code == Some(1) && ended.stderr.contains("one.fq: was changed or replaced"),
+            "{args:?} {ended:?}"
+        );
+        assert!(ended.stdout.is_empty() && !table.exists() && !out.exists(), "{args:?}: {}", ended.stdout);
+        fs::remove_file(&two).expect("a pipe");
     }
 }
 

@@ -154,6 +154,25 @@ fn memory_that_is_refused() {
     assert!(said.contains("refuses 512 KiB of memory"), "{said}");
 }
 
+/// Finding 14 of issue 46.
+#[test]
+fn the_default_memory_keeps_to_the_limit_on_address_space() {
+    let folder = pair("address-space");
+    // 4 GB: more than the program needs, and less than half of the memory of most machines.
+    let counted =
+        shell(&folder, "ulimit -v 4000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o x.gkt");
+    assert_eq!(counted.code, Some(0), "{}", counted.stderr);
+    assert!(folder.join("x.gkt").exists());
+    // More than the limit was asked for: the message names the limit and the option.
+    let asked =
+        "ulimit -v 2000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o y.gkt --memory 3G";
+    let refused = shell(&folder, asked);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(error(&refused).contains("this process may map 1.9 GiB only (ulimit -v"), "{}", refused.stderr);
+    assert!(error(&refused).contains("use less --memory"), "{}", refused.stderr);
+    assert!(!folder.join("y.gkt").exists());
+}
+
 #[test]
 fn names_do_not_command_the_terminal() {
     let folder = scratch("names");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::common::{genuma, gzip, installed, scratch};
+use crate::common::{genuma, gzip, installed, run, scratch};
 
 /// A genome with repeats, so that alignments tie, with its indexes and reads.
 struct Fixture {
@@ -383,4 +383,17 @@ fn a_program_that_is_not_known() {
     assert_eq!(summary["strategy"], "default");
     assert!(summary["run"]["instances_cpu_s"].as_f64() > Some(0.0), "{summary}");
     assert_eq!(summary["run"]["instances"][0]["threads"], 2);
+}
+
+/// Finding 7 of issue 46: the aligner's SAM text does not go into a file that is named BAM.
+#[test]
+fn sam_text_is_not_named_bam() {
+    let folder = scratch("named-bam");
+    for name in ["x.bam", "x.CRAM"] {
+        let out = folder.join(name);
+        let ended = run(["run", "-o", out.to_str().expect("UTF-8"), "--", "bwa", "mem", "g.fa", "r1.fq", "r2.fq"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains("the aligner writes SAM text, and not "), "{}", ended.stderr);
+        assert!(!out.exists());
+    }
 }

@@ -53,6 +53,57 @@ fn this_machine_is_recorded_and_shown_again() {
     assert!(table.starts_with("this machine: ") && table.contains("\nnode  "), "{table}");
 }
 
+/// A folder with an OpenCL library whose first call runs this C statement. `None` if there is no C compiler.
+fn opencl_library(name: &str, statement: &str) -> Option<PathBuf> {
+    let cc = installed("cc")?;
+    let folder = scratch(name);
+    let source = folder.join("driver.c");
+    let code = format!(
+        "#include <stdlib.h>\n#include <unistd.h>\n#include <signal.h>\n\
+         int clGetPlatformIDs(unsigned n, void *p, unsigned *m) {{ {statement}; return -1001; }}\n"
+    );
+    fs::write(&source, code).expect("written");
+    let library = folder.join("libOpenCL.so.1");
+    let built =
+        Command::new(cc).args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().expect("cc starts");
+    assert!(built.success());
+    Some(folder)
+}
+
+/// Finding 13 of issue 46: a driver that aborts or hangs does not end or block the program.
+#[test]
+fn drivers_that_fail_do_not_end_the_program() {
+    let shown = |folder: &Path| {
+        let mut topology = genuma();
+        topology.arg("topology").env("LD_LIBRARY_PATH", folder).env("GENUMA_DEVICE_LIST_SECONDS", "2");
+        let output = topology.output().expect("genuma starts");
+        assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let Some(aborts) = opencl_library("aborts", "abort()") else { return };
+    let text = shown(&aborts);
+    assert!(text.starts_with("this machine: ") && text.contains("\nnode  "), "{text}");
+    assert!(text.contains("an OpenCL driver ended the process that listed the devices (signal: 6"), "{text}");
+    let hangs = "signal(SIGTERM, SIG_IGN); for (;;) sleep(1)";
+    let Some(hangs) = opencl_library("hangs", hangs) else { return };
+    let text = shown(&hangs);
+    assert!(text.contains("an OpenCL driver has not listed its devices in 2 s: no device is used"), "{text}");
+    let Some(talks) = opencl_library("talks", "write(1, \"hello\\n\", 6)") else { return };
+    assert!(shown(&talks).contains("no OpenCL driver is installed"));
+}
+
+/// Finding 13 of issue 46.
+#[test]
+fn machines_of_other_kinds_are_shown() {
+    let shown = run(["topology", "--json", "--from", &machine("gpu-memory-nodes.txt")]).assert_success();
+    let nodes = json(&shown.stdout)["nodes"].clone();
+    let of_gpus = |node: &Value| node["gpu"] == true;
+    let ids = nodes.as_array().expect("nodes").iter().filter(|node| of_gpus(node)).map(|node| node["id"].as_u64());
+    assert_eq!(ids.collect::<Vec<_>>(), [Some(254), Some(255)]);
+    let shown = run(["topology", "--from", &machine("offline-node.txt")]).assert_success().stdout;
+    assert!(shown.contains("CPUs 4,6 are in no node's cpulist: assuming that they belong to node 1"), "{shown}");
+}
+
 #[test]
 fn what_the_affinity_leaves_is_told() {
     let Some(taskset) = installed("taskset") else { return };
@@ -144,14 +195,8 @@ fn bad_input_is_told_in_one_line() {
             ),
         ),
         (
-            write("twice.txt", &twice),
-            "twice.txt: /sys/devices/system/node/node1/cpulist: CPU 1 is also in node 0".to_owned(),
-        ),
-        (
-            write("unlisted.txt", &unlisted),
-            "unlisted.txt: /sys/devices/system/node/node1/cpulist: cannot be read, and no other file lists the \
-             CPUs of node 1"
-                .to_owned(),
+            write("empty.txt", "genuma recording 1\n"),
+            "empty.txt: /sys/devices/system/cpu/online: cannot be read, and no other file lists the CPUs".to_owned(),
         ),
         ("/dev/zero".to_owned(), "/dev/zero: is not a recording: it is larger than 64 MiB".to_owned()),
     ];
@@ -159,6 +204,20 @@ fn bad_input_is_told_in_one_line() {
         let ended = run(["topology", "--from", &file]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{file}");
         assert_eq!(ended.stderr, format!("genuma: error: {why}\n"));
+    }
+    // What contradicts itself or is missing is shown with a note.
+    for (file, note) in [
+        (
+            write("twice.txt", &twice),
+            "node1/cpulist: CPUs 1 are also in node 0: assuming that they belong to node 0 only",
+        ),
+        (
+            write("unlisted.txt", &unlisted),
+            "node1/cpulist cannot be read: assuming that the CPUs that no other node lists",
+        ),
+    ] {
+        let shown = run(["topology", "--from", &file]).assert_success().stdout;
+        assert!(shown.contains(note), "{shown}");
     }
     let ended = run(["topology", "--synthetic", "8 nodes x 8 cores"]);
     let why = "'8 nodes x 8 cores' is not a valid machine description: it lacks the memory of a node, such as '16 GiB'";

@@ -21,21 +21,27 @@ pub(crate) const CHUNK_LIMIT: BatchLimit =
     BatchLimit { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
 /// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
-pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Vec<StreamLane> {
+///
+/// # Errors
+/// A file exists and cannot be read.
+pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Result<Vec<StreamLane>, Error> {
     let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| {
-        let lane = |file: &PathBuf| match AlignedInput::is_aligned_file(file) {
-            true => {
-                StreamLane::Aligned(AlignedInput::new(file, AlignedOptions { pair_mates: mates, ..aligned.clone() }))
-            }
-            false => text(file.clone()),
+        let lane = |file: &PathBuf| {
+            Ok(match AlignedInput::is_aligned_file(file)? {
+                true => StreamLane::Aligned(AlignedInput::new(
+                    file,
+                    AlignedOptions { pair_mates: mates, ..aligned.clone() },
+                )),
+                false => text(file.clone()),
+            })
         };
         files.iter().map(lane).collect()
     };
     match reads {
-        ReadFiles::Unnamed => Vec::new(),
+        ReadFiles::Unnamed => Ok(Vec::new()),
         ReadFiles::Single(files) => each(files, false, StreamLane::Single),
         ReadFiles::Mixed(files) => each(files, true, StreamLane::Single),
-        ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect(),
+        ReadFiles::Paired(files) => Ok(files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect()),
         ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved),
     }
 }

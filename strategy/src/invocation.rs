@@ -215,6 +215,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// The format of a file of reads cannot be found.
+    #[error(transparent)]
+    Format(#[from] genuma_reads::Error),
     /// File metadata cannot be read.
     #[error("{path}: {source}")]
     Io {
@@ -300,11 +303,16 @@ impl Invocation {
     /// Sets the options for reading files of aligned reads.
     ///
     /// # Errors
-    /// A file of aligned reads is given for one mate of a lane, although it has both.
+    /// A file of aligned reads is given for one mate of a lane, although it has both; a file cannot be read.
     pub fn with_bam_cram_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
-        if let ReadFiles::Paired(lanes) = &self.reads
-            && let Some(file) = lanes.iter().flatten().find(|file| AlignedInput::is_aligned_file(file))
-        {
+        let files = match &self.reads {
+            ReadFiles::Paired(lanes) => lanes.as_flattened(),
+            _ => &[],
+        };
+        for file in files {
+            if !AlignedInput::is_aligned_file(file)? {
+                continue;
+            }
             let why = format!(
                 "{}: holds both mates: name it alone, where the aligner takes one file with mates in turn (-p of bwa mem, --interleaved of bowtie2)",
                 file.display()

@@ -69,7 +69,7 @@ impl ReadSample {
     /// # Errors
     /// The reads are not in regular files or cannot be read, or the sample cannot be written.
     pub fn take_first_reads(reads: &ReadFiles, aligned: &AlignedOptions, wanted: u64) -> Result<ReadSample, Error> {
-        let lanes = lanes_of_read_files(reads, aligned);
+        let lanes = lanes_of_read_files(reads, aligned)?;
         let paths: Vec<&Path> = lanes.iter().flat_map(|lane| lane.paths()).collect();
         if let Some(pipe) = paths.iter().find(|path| path.exists() && !path.is_file() || path.as_os_str() == "-") {
             return Err(Error::Pipe(pipe.to_path_buf()));
@@ -103,6 +103,7 @@ impl ReadSample {
                 (ReadEstimate::from_lanes(&lanes).reads as f64).max(taken as f64)
             }
             false => {
+                // I/O error ignored: an estimate of files that were read before.
                 let sizes = paths.iter().filter_map(|path| path.metadata().ok()).map(|m| m.len()).sum::<u64>();
                 let first = &paths[..whole.files.len().min(paths.len())];
                 let each = whole.bytes / first.len().max(1) as u64;
@@ -219,7 +220,7 @@ impl SampleFiles {
         let all = whole.as_read_files(&all);
         let cut = BatchLimit::by_reads(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
         let options = StreamOptions { whole_headers: true, ..StreamOptions::new(cut) };
-        let mut stream = ReadStream::open(&lanes_of_read_files(&all, &AlignedOptions::default()), options)?;
+        let mut stream = ReadStream::open(&lanes_of_read_files(&all, &AlignedOptions::default())?, options)?;
         let (mut batch, mut reads) = (ReadBatch::new(), 0);
         while reads < wanted && stream.fill_batch(&mut batch)? {
             for i in 0..batch.len() {

@@ -207,7 +207,7 @@ impl RunPlan {
             batches_ahead: 4,
             ..StreamOptions::new(CHUNK_LIMIT)
         };
-        let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned);
+        let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned)?;
         let mut stream = ReadStream::open(&lanes, options)?;
         let block = invocation.depends.block_bases(self.threads);
         let instances = self.cpu_slots.len();

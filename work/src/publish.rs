@@ -117,6 +117,7 @@ impl OutputTarget {
 
 /// Opens the file behind a link of `/proc/PID/fd`.
 fn open_proc_fd(link: &Path) -> io::Result<File> {
+    // I/O error ignored: without it the link is another process's.
     let own = Path::new("/proc/self/fd").canonicalize().is_ok_and(|own| link.starts_with(own));
     // Duplicating the descriptor keeps the file offset, so that bytes follow what other commands of the same shell
     // line have written.
@@ -154,7 +155,7 @@ fn find_partial_files(target: &Path) -> Vec<PathBuf> {
         let digits = name.as_bytes().strip_prefix(start.as_bytes()).and_then(|rest| rest.strip_suffix(end.as_bytes()));
         digits.is_some_and(|digits| digits.len() == RANDOM_DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
     };
-    // A folder may be writable but not readable: then no partial files are found.
+    // I/O error ignored: a folder may be writable but not readable; then no partial files are found.
     let entries = fs::read_dir(parent_folder(target)).into_iter().flatten().flatten();
     entries.filter(|entry| is_partial(&entry.file_name())).map(|entry| entry.path()).collect()
 }
@@ -163,6 +164,7 @@ fn find_partial_files(target: &Path) -> Vec<PathBuf> {
 /// detect each other. `None` where the file system does not support locks or another program holds the lock;
 /// detection is then only very likely.
 fn lock_folder(folder: &Path) -> Option<File> {
+    // I/O error ignored: detection is then only very likely.
     let lock = File::open(folder).ok()?;
     for _ in 0..LOCK_TRIES {
         match lock.try_lock() {

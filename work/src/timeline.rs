@@ -205,11 +205,13 @@ impl EnergyCounter {
 }
 
 fn read_number(path: &Path) -> Option<u64> {
+    // I/O error ignored: a counter of the kernel that may be unreadable.
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// The readable energy counters of all packages: zones `intel-rapl:N`. Subzones have a second number and are skipped.
 fn energy_counters(folder: &Path) -> Vec<EnergyCounter> {
+    // I/O error ignored: a system without energy counters.
     let zones = fs::read_dir(folder).into_iter().flatten().flatten();
     let package = |zone: &fs::DirEntry| {
         let name = zone.file_name().into_string().unwrap_or_default();

@@ -78,6 +78,7 @@ impl UnitStore {
     /// Sorted names of the units that have a result file in the work folder. The fingerprints of these files are not
     /// compared.
     pub fn finished_units(&self) -> Vec<String> {
+        // I/O error ignored: without a work folder no unit is finished.
         let entries = fs::read_dir(&self.work_folder).ok();
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
         let unit = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".unit")?.to_owned());

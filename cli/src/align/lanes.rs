@@ -11,31 +11,40 @@ use crate::errors::UsageError;
 
 /// Groups files into lanes, with the layout of the reads in each lane. A BAM, CRAM or CBQ file, recognised by its
 /// content, is a lane of its own.
+///
+/// # Errors
+/// [`UsageError`] if a file has no mate file; a file cannot be read.
 pub(crate) fn parse_lanes(
     files: &[PathBuf],
     interleaved: bool,
     single: bool,
     aligned: AlignedOptions,
-) -> Result<(Vec<StreamLane>, Vec<ReadLayout>), UsageError> {
+) -> anyhow::Result<(Vec<StreamLane>, Vec<ReadLayout>)> {
     let options = AlignedOptions { pair_mates: !single, ..aligned };
     // A single FASTQ file holds reads without mates.
     let single = single || (!interleaved && files.len() == 1);
     let (mut lanes, mut files) = (Vec::new(), files.iter());
     while let Some(file) = files.next() {
-        lanes.push(if AlignedInput::is_aligned_file(file) {
+        lanes.push(if AlignedInput::is_aligned_file(file)? {
             let layout = if options.pair_mates { ReadLayout::Paired } else { ReadLayout::Single };
             (StreamLane::Aligned(AlignedInput::new(file, options.clone())), layout)
         } else if interleaved {
             (StreamLane::Interleaved(file.clone()), ReadLayout::Interleaved)
         } else if single {
             (StreamLane::Single(file.clone()), ReadLayout::Single)
-        } else if let Some(mates) = files.next().filter(|mates| !AlignedInput::is_aligned_file(mates)) {
-            (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
         } else {
-            return Err(UsageError(format!(
-                "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
-                file.display()
-            )));
+            match files.next() {
+                Some(mates) if !AlignedInput::is_aligned_file(mates)? => {
+                    (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
+                }
+                _ => {
+                    return Err(UsageError(format!(
+                        "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
+                        file.display()
+                    ))
+                    .into());
+                }
+            }
         });
     }
     Ok(lanes.into_iter().unzip())

@@ -62,15 +62,26 @@ fn read_meminfo_bytes(root: &Path, name: &str) -> Option<u64> {
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }
 
-/// Memory in bytes that this process can still allocate: the available memory of the machine, or what is left in its
-/// control groups if that is less.
+/// Memory in bytes that this process can still allocate: the least of the available memory of the machine, what is
+/// left in its control groups, and what is left under its limit on address space (`ulimit -v`, h_vmem of Grid Engine).
 ///
 /// `root` is `/`, or another folder in tests. `None` if the system does not report it.
 pub(crate) fn available_memory_bytes(root: &Path) -> Option<u64> {
     let machine = read_meminfo_bytes(root, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let left = groups.lines().flat_map(|line| cgroup_memory_left(root, line));
-    machine.into_iter().chain(left).min()
+    machine.into_iter().chain(left).chain(address_space_left(root)).min()
+}
+
+/// Address space in bytes that this process can still map. `None` without a limit.
+fn address_space_left(root: &Path) -> Option<u64> {
+    let limits = fs::read_to_string(root.join("proc/self/limits")).ok()?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
+    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
+    let mapped_kib = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB"));
+    let mapped = mapped_kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024;
+    Some(limit.saturating_sub(mapped))
 }
 
 /// Memory in bytes that is left in a control group and in each of its ancestors. `line` is a line of
@@ -94,8 +105,10 @@ fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
 /// Memory in bytes that is left at one level of a control group. Cached file pages count as free because the kernel
 /// reclaims them.
 fn cgroup_level_memory_left(level: &Path, [limit, usage, cached]: [&str; 3]) -> Option<u64> {
+    // I/O error ignored: a file of the kernel that may be absent.
     let number = |name: &str| fs::read_to_string(level.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = number(limit)?;
+    // I/O error ignored: a file of the kernel that may be absent.
     let stat = fs::read_to_string(level.join("memory.stat")).unwrap_or_default();
     let cached = stat.lines().find_map(|l| l.strip_prefix(cached)?.trim().parse::<u64>().ok()).unwrap_or(0);
     Some(limit.saturating_sub(number(usage).unwrap_or(0).saturating_sub(cached)))
@@ -155,5 +168,14 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 50000\n"),
         ]);
         assert_eq!(available_memory_bytes(first.path()), Some(650_000));
+
+        let header = "Limit                     Soft Limit           Hard Limit           Units     \n";
+        let limits =
+            |soft: &str| format!("{header}Max address space         {soft}              unlimited            bytes\n");
+        let status = ("proc/self/status", "VmPeak:\t 3000 kB\nVmSize:\t    2000 kB\n");
+        let limited = |soft: &str| machine(&[MEMINFO, ("proc/self/limits", &limits(soft)), status]);
+        assert_eq!(available_memory_bytes(limited("5120000").path()), Some(5_120_000 - 2000 * 1024));
+        assert_eq!(available_memory_bytes(limited("1024").path()), Some(0));
+        assert_eq!(available_memory_bytes(limited("unlimited").path()), Some(8000 * 1024));
     }
 }

@@ -4,32 +4,64 @@ use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
+/// Which warnings withhold the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WarningRule {
+    /// None (`--force`).
+    Accept,
+    /// Those after which the results mean nothing.
+    Usual,
+    /// All (`--strict`).
+    Strict,
+}
+
+impl WarningRule {
+    /// The rule of the options `--force` and `--strict`, of which at most one is set.
+    pub(crate) fn from_options(force: bool, strict: bool) -> WarningRule {
+        match (force, strict) {
+            (true, _) => WarningRule::Accept,
+            (false, true) => WarningRule::Strict,
+            (false, false) => WarningRule::Usual,
+        }
+    }
+}
+
 /// Returns the warnings on the result of a call, after those that are known of its input.
 ///
 /// # Errors
-/// A warning on the result withholds the results, and `force` is not set.
+/// A warning withholds the results according to `rule`.
 pub(super) fn check_result(
     finished: &FinishedCall,
     mut warnings: Vec<ResultWarning>,
-    force: bool,
+    rule: WarningRule,
 ) -> anyhow::Result<Vec<ResultWarning>> {
     let found = find_result_warnings(finished);
-    refuse_unless_forced(&found, force)?;
+    refuse_by_rule(&found, rule)?;
     warnings.extend(found);
+    // Those of a plan were accepted by the options of the plan, which had no --strict.
+    if rule == WarningRule::Strict {
+        refuse_by_rule(&warnings, rule)?;
+    }
     Ok(warnings)
 }
 
-/// Fails if a warning withholds the results, unless `force` is set.
+/// Fails if a warning withholds the results according to `rule`.
 ///
 /// # Errors
 /// See above.
-pub(super) fn refuse_unless_forced(warnings: &[ResultWarning], force: bool) -> anyhow::Result<()> {
-    let withheld: Vec<&str> = warnings.iter().filter(|w| w.withholds_results).map(|w| &*w.message).collect();
-    if !withheld.is_empty() && !force {
-        bail!(
-            "{}. No results are written; to write them all the same, repeat the command with --force",
-            withheld.join("; ")
-        );
+pub(super) fn refuse_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
+    let withholds = |warning: &&ResultWarning| match rule {
+        WarningRule::Accept => false,
+        WarningRule::Usual => warning.withholds_results,
+        WarningRule::Strict => true,
+    };
+    let withheld: Vec<&str> = warnings.iter().filter(withholds).map(|warning| &*warning.message).collect();
+    if withheld.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let advice = match rule {
+        WarningRule::Strict => "No results are written because of --strict",
+        _ => "No results are written; to write them all the same, repeat the command with --force",
+    };
+    bail!("{}. {advice}", withheld.join("; "))
 }

@@ -184,7 +184,7 @@ fn earlier_results(folder: &Path, tables: &TablePaths) -> Vec<String> {
             || name.starts_with(VCF_FILE)
             || name.starts_with(MULTIQC_PREFIX) && name.ends_with("_mqc.json")
     };
-    // A folder that cannot be listed may still be writable. Its content is then unknown.
+    // I/O error ignored: a folder that cannot be listed may still be writable. Its content is then unknown.
     let listed = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| ours(name)).collect();

@@ -101,6 +101,12 @@ pub enum Error {
         /// What is wrong with the reference.
         reason: String,
     },
+    /// A read whose name would make its SAM record a header line.
+    #[error("read {name}: its name begins with '@', so SAM cannot hold it: rename the reads")]
+    HeaderLikeName {
+        /// Read name.
+        name: String,
+    },
     /// A read that the engine cannot map, or whose record BAM cannot hold.
     #[error("read {name}: {reason}")]
     Read {

@@ -207,6 +207,23 @@ pub enum FileFault {
         /// Record number, counted from 1.
         record: u64,
     },
+    /// The MD5 sum of a sequence differs between the reference and the CRAM header.
+    #[error(
+        "sequence \"{name}\" of the reference {} has other bases than in the file (M5): give the reference that the file was made with",
+        reference.display()
+    )]
+    ReferenceMd5 {
+        /// The FASTA file.
+        reference: PathBuf,
+        /// Name of the sequence.
+        name: String,
+    },
+    /// The bases of the reference that are embedded in the CRAM file do not have their checksum.
+    #[error("has a damaged reference inside (checksums differ at record {record}): copy or make the file again")]
+    EmbeddedReferenceDiffers {
+        /// Record number, counted from 1.
+        record: u64,
+    },
     /// The header of a BAM, CRAM or BINSEQ file is damaged.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
@@ -330,6 +347,14 @@ pub enum RecordFault {
         name: String,
         /// Name of the read that should be its mate.
         mate: String,
+        /// File of the mate.
+        mate_path: PathBuf,
+    },
+    /// The first read says that it is read 2, and its mate that it is read 1.
+    #[error("\"{name}\" is read 2, and its mate in {} is read 1: give the files in the order read 1, read 2", mate_path.display())]
+    ExchangedMates {
+        /// Name of the template.
+        name: String,
         /// File of the mate.
         mate_path: PathBuf,
     },

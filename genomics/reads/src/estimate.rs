@@ -85,6 +85,7 @@ impl std::iter::Sum for ReadEstimate {
 
 /// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no records.
 fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
+    // I/O error ignored: reported when the file is opened.
     let size = of.path.metadata().ok()?.len();
     // Relative to this amount, the bytes that are read ahead count little.
     let [reads, bases, copied, used] = aligned::estimate_contents(of, 4 * look)?;
@@ -133,6 +134,7 @@ struct FileSample {
 
 fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> FileSample {
     let mut disk = CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, file), bytes_consumed: 0 };
+    // I/O error ignored: an estimate; reported when the file is read.
     let gzip = disk.fill_buf().is_ok_and(|head| head.starts_with(&[0x1f, 0x8b]));
     let before = u64::from(from.offset_in_block);
     let records = match gzip {

@@ -95,14 +95,16 @@ impl Lane {
         let mut lanes = Vec::new();
         let mut files = files.iter();
         while let Some(file) = files.next() {
-            let lane_files = if AlignedInput::detect(file)? {
+            let lane_files = if AlignedInput::is_aligned_file(file)? {
                 LaneFiles::Aligned(AlignedInput::new(file, options.clone()))
             } else {
                 match layout {
                     MateLayout::Interleaved => LaneFiles::Interleaved(file.clone()),
                     MateLayout::Single => LaneFiles::Single(file.clone()),
                     MateLayout::Pairs => match files.next() {
-                        Some(mates) if !AlignedInput::detect(mates)? => LaneFiles::Pair(file.clone(), mates.clone()),
+                        Some(mates) if !AlignedInput::is_aligned_file(mates)? => {
+                            LaneFiles::Pair(file.clone(), mates.clone())
+                        }
                         _ => return Err(Error::MissingMateFile { path: file.clone() }),
                     },
                 }

@@ -107,7 +107,6 @@ fn valid_forms_of_names_are_accepted() {
         ("r 1:N:0:ACGT", "r 2:N:0:ACGT"),
         ("r/1 x", "r/2 y"),
         ("r\tlength=4", "r\tlength=4"),
-        ("r/2", "r/1"),
         ("r.1/1", "r.1 2:Y:18:1"),
     ] {
         let [a, b] = [one, two].map(|name| format!("@{name}\nACGT\n+{name}\nFFFF\n"));
@@ -123,6 +122,22 @@ fn valid_forms_of_names_are_accepted() {
             },
         );
         assert_eq!(read.map_err(|e| e.to_string()), Ok(vec![1]), "{one} and {two}");
+    }
+}
+
+/// Finding 7 of issue 46: names say that the files are exchanged.
+#[test]
+fn exchanged_mates_are_refused() {
+    let folder = Folder::new();
+    for (one, two) in [("r 2:N:0:ACGT", "r 1:N:0:ACGT"), ("r/2", "r/1")] {
+        let [a, b] = [one, two].map(|name| format!("@{name}\nACGT\n+\nFFFF\n"));
+        let files = LaneFiles::Pair(folder.write("1.fq", a), folder.write("2.fq", b));
+        let lanes = [Lane::with_whole_files(NORMAL_SAMPLE, files)];
+        let nothing = |_: &mut (), _: &genuma_reads::PairBatch| Ok::<(), Error>(());
+        let read = for_each_batch(&lanes, 1, &ProgressCounters::default(), || (), nothing);
+        let error = read.expect_err("refused").to_string();
+        assert!(error.contains("1.fq: record 1: \"r\" is read 2, and its mate in "), "{error}");
+        assert!(error.ends_with("2.fq is read 1: give the files in the order read 1, read 2"), "{error}");
     }
 }
 

@@ -5,6 +5,7 @@ mod common;
 mod aligned;
 mod batches;
 mod binseq;
+mod cram;
 mod faults;
 mod pipes;
 mod reference;

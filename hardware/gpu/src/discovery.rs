@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use opencl3::device::{CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::error_codes::DLOPEN_RUNTIME_LOAD_FAILED;
 use opencl3::platform::get_platforms;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::pci_node;
 
 /// Type of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
     /// A graphics processor.
@@ -25,7 +25,7 @@ pub enum DeviceKind {
 }
 
 /// Properties of a device as reported by its driver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceDescription {
     /// Number that selects the device, from 0.
     pub number: usize,
@@ -69,7 +69,7 @@ pub struct DeviceDescription {
 }
 
 /// Devices that were found, and problems.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DiscoveredDevices {
     /// Usable devices.
     pub devices: Vec<DeviceDescription>,
@@ -177,6 +177,7 @@ fn read_pci_address(device: &Device) -> Option<String> {
 /// drivers takes a second and a hundred megabytes.
 pub fn has_device_files() -> bool {
     let named = |folder: &str, start: &str| {
+        // I/O error ignored: a folder that cannot be listed shows no device.
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with(start))
     };

@@ -10,6 +10,7 @@ pub(crate) fn format_pci_address(domain: u32, bus: u32, device: u32, function: u
 /// Reads the NUMA node of the device at a PCI address below the sysfs folder `sys`. `None` if the kernel does not
 /// report it or has only one node.
 pub(crate) fn read_numa_node(sys: &Path, address: &str) -> Option<u32> {
+    // I/O error ignored: a file of the kernel that may be absent.
     let text = std::fs::read_to_string(sys.join("bus/pci/devices").join(address).join("numa_node")).ok()?;
     // -1 means unknown.
     text.trim().parse().ok()

@@ -37,10 +37,9 @@ fn error(changes: &[(&str, Option<&str>)]) -> String {
 }
 
 #[test]
-fn contradictions_name_the_file() {
+fn contradictions_are_notes_that_name_the_file() {
     let cases: &[(&str, &str, &str)] = &[
-        ("node/node1/cpulist", "1-3", "CPU 1 is also in node 0"),
-        ("node/node1/cpulist", "3", "CPUs 2 are in no node's cpulist"),
+        ("node/node1/cpulist", "1-3", "CPUs 1 are also in node 0: assuming that they belong to node 0 only"),
         ("node/node1/cpulist", "two", "'two' is not a list of numbers such as 0-3,8"),
         ("node/node1/distance", "16", "a row of length 1, but 2 nodes are online"),
         ("node/node0/distance", "10 16 22", "a row of length 3, but 2 nodes are online"),
@@ -56,16 +55,24 @@ fn contradictions_name_the_file() {
         ("node/node1/meminfo", "Node 1 MemTotal: much\\nNode 1 MemFree: 8 kB", "'much' is not a size"),
         ("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "-1", "'-1' is not a number that can be here"),
         ("cpu/online", "", "no CPU is online"),
+        ("cpu/present", "none", "'none' is not a list of numbers such as 0-3,8"),
         ("cpu/cpu1/topology/core_cpus_list", "0", "'0' lacks CPU 1 itself"),
         ("cpu/cpu1/topology/core_id", "x", "'x' is not a number that can be here"),
+        ("cpu/cpu1/cache/index0/level", "low", "'low' is not a number that can be here"),
         ("cpu/cpu1/cache/index0/size", "large", "'large' is not a size"),
         ("cpu/cpu1/cache/index0/type", "Trace", "'Trace' is not a cache type"),
         ("cpu/cpu1/cache/index3/shared_cpu_list", "0", "'0' lacks CPU 1 itself"),
+        ("cpu/cpu1/cache/index3/shared_cpu_list", "", "'' lacks CPU 1 itself"),
     ];
     for (path, content, why) in cases {
         let path = format!("/sys/devices/system/{path}");
-        let named = if why.contains("no node's") { format!("{CPU}/online") } else { path.clone() };
-        assert_eq!(error(&[(&path, Some(content))]), format!("x: {named}: {why}"));
+        let read = topology(&[(&path, Some(content))]);
+        assert_noted(&read, &format!("{path}: {why}"));
+        assert_eq!((read.nodes.len(), read.cpus.len()), (2, 4), "{path}");
+        let assigned: IdSet = read.nodes.iter().flat_map(|node| node.cpus.iter().collect::<Vec<_>>()).collect();
+        assert_eq!(assigned, IdSet::from([0, 1, 2, 3]), "{path}: each CPU is in a node");
+        assert_eq!(read.nodes.iter().map(|node| node.cpus.len()).sum::<usize>(), 4, "{path}: and in one only");
+        assert!(read.nodes.iter().all(|node| node.memory_bytes > 0 && node.free_bytes <= node.memory_bytes), "{path}");
     }
     let cases: &[(&str, &str, &str)] = &[
         ("/proc/self/status", "Cpus_allowed_list:\\t9", "Cpus_allowed_list '9' names no CPU that is online (0-3)"),
@@ -77,18 +84,64 @@ fn contradictions_name_the_file() {
         ),
     ];
     for (path, content, why) in cases {
-        assert_eq!(error(&[(path, Some(content))]), format!("x: {path}: {why}"));
+        let read = topology(&[(path, Some(content))]);
+        assert_noted(&read, &format!("{path}: {why}"));
+        assert_eq!((read.allowed.cpus.len(), read.page_bytes), (4, 4096), "{path}");
     }
+}
+
+/// Fails unless one of the notes begins with `start`.
+#[track_caller]
+fn assert_noted(topology: &Topology, start: &str) {
+    let notes = &topology.missing_notes;
+    assert!(notes.iter().any(|note| note.starts_with(start)), "'{start}' is not in {notes:?}");
+}
+
+#[test]
+fn a_bad_cache_is_skipped_and_others_are_kept() {
+    let whole = topology(&[]).caches.len();
+    let read = topology(&[(&format!("{CPU}/cpu1/cache/index0/shared_cpu_list"), Some(""))]);
+    assert_eq!(read.caches.len(), whole - 1, "the first cache of CPU 1 is left out, those after it are not");
+    let note = format!("{CPU}/cpu1/cache/index0/shared_cpu_list: '' lacks CPU 1 itself: these caches are left out");
+    assert_eq!(read.missing_notes, [note]);
+}
+
+#[test]
+fn cpus_without_a_node_get_one() {
+    let node1 = format!("{NODE}/node1/cpulist");
+    // CPU 2 has the package of CPU 3.
+    let same_package = topology(&[(&node1, Some("3"))]);
+    assert_eq!(same_package.find_cpu(2).expect("CPU 2").node, 1);
+    assert_noted(
+        &same_package,
+        &format!("{CPU}/online: CPUs 2 are in no node's cpulist: assuming that they belong to node 1"),
+    );
+    // In all nodes: the first has them, and the second keeps its memory.
+    let in_both = topology(&[(&node1, Some("0-3")), (&format!("{NODE}/node0/cpulist"), Some("0-3"))]);
+    assert_eq!((in_both.nodes[0].cpus.len(), in_both.nodes[1].cpus.len()), (4, 0));
+    assert_eq!(in_both.allowed_memory_nodes(), IdSet::from([0, 1]));
+    // In no node.
+    let in_none = topology(&[(&node1, Some("")), (&format!("{NODE}/node0/cpulist"), Some(""))]);
+    assert_eq!(in_none.allowed_cpu_nodes(), IdSet::from([0]));
 }
 
 #[test]
 fn what_nothing_can_stand_in_for_names_the_file() {
     let cpulist = format!("{NODE}/node1/cpulist");
-    let why = "cannot be read, and no other file lists the CPUs of node 1";
-    assert_eq!(error(&[(&cpulist, None)]), format!("x: {cpulist}: {why}"));
+    let unlisted = topology(&[(&cpulist, None)]);
+    assert_eq!(unlisted.nodes[1].cpus, IdSet::from([2, 3]));
+    assert_noted(&unlisted, &format!("{cpulist} cannot be read: assuming that the CPUs that no other node lists"));
+
     let meminfo = format!("{NODE}/node1/meminfo");
-    let why = "cannot be read, and no other file has the memory size of node 1";
-    assert_eq!(error(&[(&meminfo, None)]), format!("x: {meminfo}: {why}"));
+    let rest = topology(&[(&meminfo, None)]);
+    let system = topology(&[(NODE, None)]).memory_bytes();
+    assert_eq!(rest.memory_bytes(), system, "node 1 has what node 0 leaves");
+    assert!(rest.nodes[1].memory_bytes > 0 && rest.nodes[1].free_bytes <= rest.nodes[1].memory_bytes);
+    assert_noted(&rest, &format!("{meminfo} cannot be read: using /proc/meminfo, without the memory of other nodes"));
+    let first = format!("{NODE}/node0/meminfo");
+    let unknown = topology(&[(&meminfo, None), (&first, None)]);
+    assert_eq!((unknown.nodes[0].memory_bytes, unknown.nodes[1].memory_bytes), (system, 0));
+
     let why = "cannot be read, and no other file has the memory size";
     assert_eq!(error(&[(NODE, None), ("/proc/meminfo", None)]), format!("x: /proc/meminfo: {why}"));
     let why = "cannot be read, and no other file lists the CPUs";
@@ -148,11 +201,15 @@ fn limits_of_both_versions_are_read() {
     let unified = ("/sys/fs/cgroup/unified/u/cpu.max", Some("100000 100000"));
     assert_eq!(allowed(&[(quota, Some("250000")), period, unified]), (None, Some(1.0)));
 
-    let wrong = |file: (&str, Option<&str>)| error(&[&base[..], &[file]].concat());
+    let wrong = |file: (&str, Option<&str>), why: &str| {
+        let read = topology(&[&base[..], &[file]].concat());
+        assert_noted(&read, &format!("{}: {why}: this limit is unknown", file.0));
+        assert_eq!((read.allowed.memory_limit_bytes, read.allowed.cpu_time_limit_cpus), (None, None));
+    };
     let maximum = "/sys/fs/cgroup/unified/u/cpu.max";
-    assert_eq!(wrong((maximum, Some("5"))), format!("x: {maximum}: '5' is not a quota and a period"));
-    assert_eq!(wrong((maximum, Some("5 0"))), format!("x: {maximum}: a period of 0"));
-    assert_eq!(wrong((memory, Some("much"))), format!("x: {memory}: 'much' is not a number that can be here"));
+    wrong((maximum, Some("5")), "'5' is not a quota and a period");
+    wrong((maximum, Some("5 0")), "a period of 0");
+    wrong((memory, Some("much")), "'much' is not a number that can be here");
 
     // In a group, but no hierarchy is mounted.
     let blind = topology(&[("/proc/self/cgroup", Some("0::/a"))]);

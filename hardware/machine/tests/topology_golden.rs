@@ -109,6 +109,16 @@ fn shapes_are_recognised() {
         (0, IdSet::from([0]))
     );
 
+    let gpus = recorded("gpu-memory-nodes");
+    assert_eq!((gpus.memory_nodes(), gpus.allowed_memory_nodes()), (IdSet::from([0, 8, 9]), IdSet::from([0, 8, 9])));
+    assert_eq!(gpus.memory_bytes(), (2 * 130_000_000 + 64_000_000) << 10, "two sockets and the CXL node");
+    let refused = gpus.check_nodes(&IdSet::from([8, 254])).expect_err("node 254 is a GPU's").to_string();
+    assert_eq!(refused, "node 254 is memory of GPUs: nodes 0,8-9 have the machine's memory");
+
+    let homeless = recorded("offline-node");
+    assert_eq!((nodes("offline-node"), homeless.cpus.len()), ("1".to_owned(), 4));
+    assert_eq!(homeless.nodes[0].cpus, IdSet::from([4, 5, 6, 7]));
+
     let pages = recorded("huge-pages");
     let pool = pages.find_node(1).expect("node 1").huge_pages[0];
     assert_eq!((pool.page_bytes, pool.total_pages, pool.free_pages), (2 << 20, 16, 16));

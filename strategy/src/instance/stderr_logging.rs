@@ -28,6 +28,7 @@ impl StderrLogging {
         let mut last = VecDeque::with_capacity(KEPT_LINES);
         let mut lines = BufReader::new(from);
         let mut line = Vec::new();
+        // I/O error ignored: the messages of the aligner end there.
         while lines.by_ref().take(MAX_READ_LINE_BYTES).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             let text = String::from_utf8_lossy(&line);
             match self {

@@ -246,6 +246,7 @@ fn draw_node(topology: &Topology, node: &NumaNode) -> (f64, f64, String) {
     let usable = topology.allowed.nodes.contains(node.id);
     let (style, text) = match (node.memory_bytes, usable) {
         (0, _) => ("bank none", "no memory of its own".to_string()),
+        (bytes, _) if node.is_gpu_memory => ("bank none", format!("Memory of a GPU, {}", format_binary_bytes(bytes))),
         (bytes, true) => ("bank", format!("Memory {}", format_binary_bytes(bytes))),
         (bytes, false) => ("bank none", format!("Memory {}, not allowed", format_binary_bytes(bytes))),
     };

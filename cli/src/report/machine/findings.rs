@@ -96,13 +96,13 @@ impl<'a> ProfileFindings<'a> {
 
     /// Nodes with memory.
     pub(crate) fn nodes_with_memory(self) -> Vec<u32> {
-        self.0.topology.nodes.iter().filter(|n| n.memory_bytes > 0).map(|n| n.id).collect()
+        self.0.topology.memory_nodes().iter().collect()
     }
 
     /// Nodes with memory and without cores.
     pub(crate) fn memory_only_nodes(self) -> Vec<u32> {
         let nodes = self.0.topology.nodes.iter();
-        nodes.filter(|n| n.memory_bytes > 0 && n.cpus.is_empty()).map(|n| n.id).collect()
+        nodes.filter(|n| n.memory_bytes > 0 && n.cpus.is_empty() && !n.is_gpu_memory).map(|n| n.id).collect()
     }
 
     /// Nodes with cores and without memory.

@@ -215,6 +215,7 @@ impl MachineShape {
                 },
                 memory_bytes: self.gib << 30,
                 free_bytes: self.gib << 29,
+                is_gpu_memory: false,
                 distances: (0..self.all_nodes()).map(|to| (to, self.distance(id, to))).collect(),
                 huge_pages: Vec::new(),
                 access: Vec::new(),

@@ -62,7 +62,7 @@ fn page_title(profile: &MachineProfile) -> String {
 fn machine_line(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let t = &profile.topology;
-    let memory: u64 = t.nodes.iter().map(|n| n.memory_bytes).sum();
+    let memory = t.memory_bytes();
     let mut parts: Vec<String> = t.processor.iter().map(|p| escape_html(p)).collect();
     parts.push(format_count_with_noun(f.socket_count() as u64, "socket"));
     let only = f.memory_only_nodes().len() as u64;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use genuma_reads::ReadBatch;
 
 use super::{AlignmentCounts, Error};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::sam::{split_records, write_line};
 use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{BlockSorter, SortedBlock};
@@ -112,6 +112,10 @@ impl<'a, E: Engine> Worker<'a, E> {
 
     fn map_batch(&mut self, batch: &mut BatchInProgress<E>) -> Result<(), Error> {
         let start = Instant::now();
+        if let Some(read) = batch.reads.iter().find(|read| read.name.first() == Some(&b'@')) {
+            let name = String::from_utf8_lossy(read.name).into_owned();
+            return Err(engine::Error::HeaderLikeName { name }.into());
+        }
         self.engine.map_batch(&mut self.state, &batch.reads, &mut batch.mapped)?;
         self.totals.map_time += start.elapsed();
         Ok(())

@@ -106,6 +106,7 @@ pub(super) fn decompress_exact(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -
 /// bytes; `None` if the data are damaged.
 pub(super) fn decompress_up_to(mut packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
+    // I/O error ignored: the input is in memory, and the error means damage.
     StreamingDecoder::new(&mut packed).ok()?.take(most + 1).read_to_end(&mut out).ok()?;
     (out.len() as u64 > most || packed.is_empty()).then_some(out)
 }

@@ -1,12 +1,14 @@
 //! CRAM 3.0 and 3.1 (CRAM format specification): containers, each decoded by the thread that has it.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use md5::{Digest, Md5};
 use noodles_cram::io::reader::{Container, Reader};
 use noodles_fasta::record::{Definition, Sequence};
 use noodles_fasta::{self as fasta, Repository};
@@ -23,6 +25,7 @@ use crate::input_file::InputFile;
 use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
+use super::cram_container::{ContainerLayout, SliceLayout, read_container_bytes, with_all_series};
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
@@ -38,6 +41,11 @@ const EOF_CONTAINER: [u8; 38] = [
 ];
 /// Maximum number of reference sequences to keep in memory if each container has one sequence.
 const MAX_CACHED_SEQUENCES: usize = 3;
+/// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short read
+/// with its deletions has.
+const BASES_BEYOND_END: usize = 1 << 16;
+/// Quality of a base that has none in a read that has some, as htslib takes it.
+const DEFAULT_QUALITY: u8 = 30;
 /// Bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
@@ -47,18 +55,24 @@ pub(super) struct CramFile<M> {
     reader: Reader<BufReader<InputFile<M>>>,
     context: Arc<DecodeContext>,
     records_read: u64,
+    /// Bytes of the last container.
+    container_bytes: Vec<u8>,
 }
 
 /// Header and reference, which decoding of every container needs.
 struct DecodeContext {
     header: Header,
     reference: Repository,
+    /// Stands in for the reference where records store all their bases: the decoder wants one all the same.
+    blank_reference: Repository,
+    genome: CramReference,
 }
 
 /// A container that still has to be decoded.
 pub(super) struct EncodedContainer {
     context: Arc<DecodeContext>,
     container: Container,
+    layout: ContainerLayout,
     /// Number, in the file, of the first record of the container, counted from 1.
     first_record: u64,
 }
@@ -74,7 +88,23 @@ impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
         let length = self.lengths.get(name).copied().unwrap_or(0);
         let bases = self.genome.sequence(name, length);
-        Some(bases.map(|bases| fasta::Record::new(Definition::new(name, None), Sequence::from(bases))))
+        Some(bases.map(|mut bases| {
+            bases.resize(bases.len() + BASES_BEYOND_END, b'N');
+            fasta::Record::new(Definition::new(name, None), Sequence::from(bases))
+        }))
+    }
+}
+
+/// Provides sequences of the right lengths without bases. Their memory is not touched.
+struct BlankAdapter {
+    /// Lengths of the sequences in the header of the file.
+    lengths: HashMap<Vec<u8>, usize>,
+}
+
+impl fasta::repository::Adapter for BlankAdapter {
+    fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
+        let blank = vec![0; self.lengths.get(name)? + BASES_BEYOND_END];
+        Some(Ok(fasta::Record::new(Definition::new(name, None), Sequence::from(blank))))
     }
 }
 
@@ -114,18 +144,25 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         }
         check_eof_marker(path, &EOF_CONTAINER)?;
         let mut reader = Reader::new(disk);
-        let header = reader.read_header().map_err(|e| match e.kind() {
+        // The decoder may panic on damaged or crafted data.
+        let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));
+        let header = header.unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into())).map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => Error::in_file(path, FileFault::Header("the file ends inside the header")),
-            _ => Error::in_file(path, FileFault::Header("it violates the specification")),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                Error::in_file(path, FileFault::Header("it violates the specification"))
+            }
+            _ => unreadable(e),
         })?;
         let lengths = header.reference_sequences().iter();
-        let lengths = lengths.map(|(name, map)| (name.to_vec(), map.length().get())).collect();
+        let lengths: HashMap<_, _> = lengths.map(|(name, map)| (name.to_vec(), map.length().get())).collect();
+        let blank_reference = Repository::new(BlankAdapter { lengths: lengths.clone() });
         let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), lengths });
         Ok(CramFile {
             path: path.into(),
             reader,
-            context: Arc::new(DecodeContext { header, reference }),
+            context: Arc::new(DecodeContext { header, reference, blank_reference, genome: genome.clone() }),
             records_read: 0,
+            container_bytes: Vec::new(),
         })
     }
 
@@ -136,9 +173,22 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
     pub(super) fn read_container(&mut self, packed: &mut Option<EncodedContainer>) -> Result<bool, Error> {
         let (shared, first) = (self.context.clone(), self.records_read + 1);
         let container = packed.take().map_or_else(Container::default, |packed| packed.container);
-        let EncodedContainer { container, .. } =
-            packed.insert(EncodedContainer { context: shared, container, first_record: first });
-        let read = self.reader.read_container(container);
+        let EncodedContainer { container, layout, .. } = packed.insert(EncodedContainer {
+            context: shared,
+            container,
+            layout: ContainerLayout::default(),
+            first_record: first,
+        });
+        let bytes = &mut self.container_bytes;
+        let read = read_container_bytes(self.reader.get_mut(), bytes).and_then(|()| {
+            *layout = ContainerLayout::read(bytes)?;
+            if let Some(completed) = with_all_series(bytes)? {
+                *bytes = completed;
+            }
+            // The decoder may panic on damaged or crafted data.
+            let decoding = AssertUnwindSafe(|| Reader::new(&bytes[..]).read_container(container));
+            catch_unwind(decoding).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
+        });
         let bytes = read.map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => Error::in_file(&self.path, FileFault::MissingEofMarker),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
@@ -149,7 +199,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         })?;
         if bytes == 0 {
             // Read the rest of the input, so that all bytes are counted.
-            let _ = io::copy(self.reader.get_mut(), &mut io::sink());
+            let rest = io::copy(self.reader.get_mut(), &mut io::sink());
+            rest.map_err(|source| Error::Read { path: self.path.clone(), source })?;
             return Ok(false);
         }
         self.records_read += container.header().record_count() as u64;
@@ -191,23 +242,37 @@ impl EncodedContainer {
 }
 
 fn decode_container(
-    EncodedContainer { context: shared, container, first_record: first }: &EncodedContainer,
+    encoded: &EncodedContainer,
     path: &Path,
     has_umi_lookup: bool,
     mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
+    let EncodedContainer { context: shared, container, layout, first_record: first } = encoded;
     let first = *first;
     let to_error = |e: io::Error| decode_error(path, first, e);
-    let compression = container.compression_header().map_err(to_error)?;
-    let (mut number, mut seq, mut qual) = (0, Vec::new(), Vec::new());
-    for slice in container.slices() {
-        let slice = slice.map_err(to_error)?;
-        // The decoder may panic on damaged or crafted data.
-        let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
-            let (core, external) = slice.decode_blocks().map_err(to_error)?;
-            let reference = shared.reference.clone();
+    let mut number = 0;
+    // The decoder may panic on damaged or crafted data.
+    let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
+        let compression = container.compression_header().map_err(to_error)?;
+        let (mut seq, mut qual) = (Vec::new(), Vec::new());
+        for (slice, layout_of_slice) in container.slices().zip(&layout.slices) {
+            let slice = slice.map_err(to_error)?;
+            let (core, mut external) = slice.decode_blocks().map_err(to_error)?;
+            prepare_embedded_reference(layout_of_slice, &mut external)
+                .map_err(|()| Error::in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
+            layout.add_missing_blocks(&mut external);
+            let stored = layout.stored_qualities(layout_of_slice, &external).map_err(to_error)?;
+            let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
+            let reference = reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
-            for record in records.map_err(to_error)? {
+            let records = records.map_err(to_error)?;
+            if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
+                let mapped = |record: &noodles_cram::Record<'_>| record.flags().is_ok_and(|flags| !flags.is_unmapped());
+                let ids = records.iter().filter(|record| mapped(record));
+                let ids = ids.filter_map(|record| record.reference_sequence_id(&shared.header)?.ok());
+                shared.check_reference_md5(ids.collect()).map_err(to_error)?;
+            }
+            for (in_slice, record) in records.iter().enumerate() {
                 let flags = record.flags().map_err(to_error)?.bits();
                 let cigar = record.cigar();
                 let mut clipped = false;
@@ -215,11 +280,9 @@ fn decode_container(
                     clipped |= operation.map_err(to_error)?.kind() == Kind::HardClip;
                 }
                 seq.clear();
-                qual.clear();
                 seq.extend(record.sequence().iter().map(|base| base.to_ascii_uppercase()));
-                for score in record.quality_scores().iter() {
-                    qual.push(score.map_err(to_error)?);
-                }
+                let is_stored = stored.as_ref().and_then(|stored| stored.get(in_slice).copied()).unwrap_or(true);
+                collect_qualities(record, seq.len(), is_stored, &mut qual).map_err(to_error)?;
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
                 let tags = record.data();
                 let value = |tag: Tag| match tags.get(&tag).filter(|_| has_umi_lookup).transpose() {
@@ -233,12 +296,50 @@ fn decode_container(
                 each(number, fields).map_err(|fault| Error::in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }
-            Ok(())
-        });
-        catch_unwind(decoding).unwrap_or_else(|_| {
-            Err(Error::in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
-        })?;
+        }
+        Ok(())
+    });
+    catch_unwind(decoding).unwrap_or_else(|_| {
+        Err(Error::in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
+    })
+}
+
+/// Replaces `qual` by the qualities of a record with `bases` bases. A record without bases has none. If the qualities
+/// are not stored for all bases, the decoder gives 0 where there is none: a record without any gets none, and in a
+/// record with some the others are [`DEFAULT_QUALITY`], as in htslib.
+fn collect_qualities(
+    record: &noodles_cram::Record<'_>,
+    bases: usize,
+    is_stored: bool,
+    qual: &mut Vec<u8>,
+) -> io::Result<()> {
+    qual.clear();
+    if bases == 0 {
+        return Ok(());
     }
+    for score in record.quality_scores().iter() {
+        qual.push(score?);
+    }
+    if !is_stored {
+        match qual.iter().all(|score| *score == 0) {
+            true => qual.clear(),
+            false => qual.iter_mut().filter(|score| **score == 0).for_each(|score| *score = DEFAULT_QUALITY),
+        }
+    }
+    Ok(())
+}
+
+/// Checks the MD5 sum of a reference that is embedded in a slice, and appends N for reads that extend beyond its end.
+fn prepare_embedded_reference(slice: &SliceLayout, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> Result<(), ()> {
+    let Some(id) = slice.embedded_reference else { return Ok(()) };
+    let Some((_, bases)) = blocks.iter_mut().find(|(content_id, _)| *content_id == id) else { return Err(()) };
+    if let Some(expected) = slice.reference_md5
+        && Md5::digest(bases.to_ascii_uppercase())[..] != expected
+    {
+        return Err(());
+    }
+    let bases = bases.to_mut();
+    bases.resize(bases.len() + BASES_BEYOND_END, b'N');
     Ok(())
 }
 
@@ -257,10 +358,23 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 }
 
 impl DecodeContext {
+    /// Compares the MD5 sums of these reference sequences with those of the header (`@SQ M5`), where it has them.
+    /// Slices with several sequences have no sums of their own.
+    fn check_reference_md5(&self, ids: BTreeSet<usize>) -> io::Result<()> {
+        for id in ids {
+            let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
+            let Some(expected) = map.other_fields().get(&MD5_CHECKSUM) else { continue };
+            self.genome.check_md5(name, map.length().get(), &expected.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Removes reference sequences from memory if containers have one sequence each and too many are kept.
     fn limit_cached_sequences(&self, container: &Container) {
-        if !container.header().reference_sequence_context().is_many() && self.reference.len() > MAX_CACHED_SEQUENCES {
-            self.reference.clear();
+        for reference in [&self.reference, &self.blank_reference] {
+            if !container.header().reference_sequence_context().is_many() && reference.len() > MAX_CACHED_SEQUENCES {
+                reference.clear();
+            }
         }
     }
 }

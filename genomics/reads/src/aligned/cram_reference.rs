@@ -1,12 +1,13 @@
 //! The reference of a CRAM file: sequences of a FASTA file, read on demand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use md5::{Digest, Md5};
 use noodles_fasta::fai;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,9 @@ pub struct CramReference {
     path: Option<PathBuf>,
     #[serde(skip)]
     sequences_cache: Arc<Mutex<Option<Arc<Sequences>>>>,
+    /// Names of sequences, with the MD5 sums that their bases were found to have.
+    #[serde(skip)]
+    checked_md5: Arc<Mutex<HashSet<NamedMd5>>>,
 }
 
 impl PartialEq for CramReference {
@@ -28,6 +32,9 @@ impl PartialEq for CramReference {
 }
 
 impl Eq for CramReference {}
+
+/// Name of a sequence, and its MD5 sum in lower-case hexadecimal digits.
+type NamedMd5 = (Vec<u8>, String);
 
 /// How to get the bases of a sequence.
 #[derive(Debug)]
@@ -41,7 +48,7 @@ enum Sequences {
 impl CramReference {
     /// A reference in a FASTA file, plain or gzip, or no reference.
     pub fn new(path: Option<PathBuf>) -> CramReference {
-        CramReference { path, sequences_cache: Arc::default() }
+        CramReference { path, sequences_cache: Arc::default(), checked_md5: Arc::default() }
     }
 
     /// Path of the FASTA file.
@@ -85,6 +92,26 @@ impl CramReference {
         bases.make_ascii_uppercase();
         // Another length, or a header among the bases, means that the index belongs to another file.
         if bases.len() == length && !bases.contains(&b'>') { Ok(bases) } else { Err(differs(bases.len())) }
+    }
+
+    /// Checks that the bases of a sequence have this MD5 sum (hexadecimal digits), once for each sequence and sum.
+    ///
+    /// # Errors
+    /// They have another sum; and as for [`CramReference::sequence`].
+    pub(super) fn check_md5(&self, name: &[u8], length: usize, expected: &str) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let checked = (name.to_vec(), expected.to_ascii_lowercase());
+        let lock = || self.checked_md5.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock().contains(&checked) {
+            return Ok(());
+        }
+        let sum: String = Md5::digest(self.sequence(name, length)?).iter().map(|byte| format!("{byte:02x}")).collect();
+        if sum != checked.1 {
+            let (reference, name) = (path.clone(), String::from_utf8_lossy(name).into_owned());
+            return Err(io::Error::other(FileFault::ReferenceMd5 { reference, name }));
+        }
+        lock().insert(checked);
+        Ok(())
     }
 
     fn sequences(&self, path: &Path) -> io::Result<Arc<Sequences>> {

@@ -112,17 +112,11 @@ impl AlignedInput {
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file, recognised by its first bytes, or a pipe of BAM or CRAM; waits
-    /// for the first bytes of a pipe. False if the file cannot be read; the error is reported when the file is
-    /// opened.
-    pub fn is_aligned_file(path: &Path) -> bool {
-        Format::detect(path).is_ok_and(|format| format.is_some())
-    }
-
-    /// [`Self::is_aligned_file`] that reports a file that cannot be read. A missing file is none.
+    /// for the first bytes of a pipe. A missing file is none; that is reported when the file is opened.
     ///
     /// # Errors
     /// The file exists and cannot be read.
-    pub(crate) fn detect(path: &Path) -> Result<bool, Error> {
+    pub fn is_aligned_file(path: &Path) -> Result<bool, Error> {
         match Format::detect(path) {
             Ok(format) => Ok(format.is_some()),
             // The check of the lanes reports it.

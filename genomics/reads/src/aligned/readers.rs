@@ -215,6 +215,7 @@ pub(crate) fn estimate_contents(file: &AlignedInput, max_bytes: u64) -> Option<[
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
     while bytes_seen < max_bytes {
         if !file.read_chunk(&mut cut).ok()? {
+            // I/O error ignored: reported when the file is opened.
             return Some([reads, bases, packed_bytes, path.metadata().ok()?.len()]);
         }
         cut.find_reads(path, &mut counts).ok()?;

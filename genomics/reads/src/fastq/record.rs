@@ -171,7 +171,8 @@ fn name_without_mate_suffix<'a>(one: &Record<'a>, two: &Record<'_>) -> Option<&'
     )
 }
 
-/// Checks that two records are mates: equal names and different read numbers. Returns the template name.
+/// Checks that two records are mates in order: equal names, and not numbered otherwise than 1 and 2. Returns the template
+/// name.
 pub(crate) fn check_mates<'a>(
     positions: [RecordPosition<'_>; 2],
     [one, two]: [&Record<'a>; 2],
@@ -188,6 +189,10 @@ pub(crate) fn check_mates<'a>(
     if let (Some(number), true) = (one.read_number, one.read_number == two.read_number) {
         let (name, number) = (text(one.name), number as char);
         return Err(positions[0].error_at(RecordFault::DuplicateMateNumber { name, number, mate_path: mate_path() }));
+    }
+    if (one.read_number, two.read_number) == (Some(b'2'), Some(b'1')) {
+        let fault = RecordFault::ExchangedMates { name: text(one.name), mate_path: mate_path() };
+        return Err(positions[0].error_at(fault));
     }
     Ok(one.name)
 }

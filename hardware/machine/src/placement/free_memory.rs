@@ -131,6 +131,7 @@ fn min_available_bytes_up_to_root(root: &Path, path: &str, [limit, usage]: [&str
     let left_in = |group: &Path| {
         let limit: u64 = node_sets::read_and_parse_file(group.join(limit))?;
         let usage: u64 = node_sets::read_and_parse_file(group.join(usage))?;
+        // I/O error ignored: a file of the kernel that may be absent.
         let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
         let cached: u64 = ["inactive_file ", "active_file "]
             .iter()

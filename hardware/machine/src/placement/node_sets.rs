@@ -8,6 +8,7 @@ use std::sync::Once;
 
 use super::{Error, MemoryPolicy};
 use crate::IdSet;
+use crate::topology::read_gpu_memory_nodes;
 
 const NODE_FOLDER: &str = "/sys/devices/system/node";
 const WEIGHTED_INTERLEAVE_FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
@@ -18,7 +19,7 @@ const TRANSPARENT_HUGE_PAGE_FOLDER: &str = "/sys/kernel/mm/transparent_hugepage"
 pub(super) struct NumaNodeSets {
     /// Online nodes.
     pub online: IdSet,
-    /// Online nodes with memory.
+    /// Online nodes with memory that is not a GPU's.
     pub with_memory: IdSet,
     /// Online nodes with memory that this process may use; never empty.
     pub usable: IdSet,
@@ -30,7 +31,10 @@ impl NumaNodeSets {
         let list =
             |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}")).filter(|set: &IdSet| !set.is_empty());
         let online = list("online").unwrap_or(IdSet::from([0]));
-        let memory = list("has_memory").unwrap_or_else(|| online.clone());
+        // The kernel lists the memory of GPUs too. Pages there would be slow and would take memory from the GPU.
+        let of_gpus = read_gpu_memory_nodes();
+        let memory = list("has_memory").map(|nodes| nodes.difference(&of_gpus)).filter(|nodes| !nodes.is_empty());
+        let memory = memory.unwrap_or_else(|| online.clone());
         let allowed = read_thread_mems_allowed().unwrap_or_else(|| online.clone());
         let usable = memory.intersection(&allowed);
         let usable = if usable.is_empty() { memory.clone() } else { usable };
@@ -72,6 +76,7 @@ impl NumaNodeSets {
 
 /// Reads a small kernel file and parses its text. `None` if it cannot be read or parsed.
 pub(super) fn read_and_parse_file<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    // I/O error ignored: a file of the kernel that may be absent.
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 

@@ -46,6 +46,20 @@ pub enum UnavailableResource {
         /// Nodes with memory.
         there: IdSet,
     },
+    /// The memory of the requested nodes belongs to GPUs.
+    #[error(
+        "{} {} memory of GPUs: {} {} the machine's memory",
+        noun_with_ids("node", asked),
+        is_or_are(asked),
+        noun_with_ids("node", there),
+        has_or_have(there)
+    )]
+    GpuMemory {
+        /// Requested nodes whose memory is a GPU's.
+        asked: IdSet,
+        /// Nodes with memory of the machine.
+        there: IdSet,
+    },
     /// This process's affinity or cpuset excludes the requested CPUs or nodes.
     #[error(
         "{} {} not allowed to this process: {} {allowed}",
@@ -121,7 +135,12 @@ impl Topology {
         if !unknown.is_empty() {
             return Err(UnavailableResource::Nonexistent { what, asked: unknown, there });
         }
-        let with_memory: IdSet = self.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.id).collect();
+        let with_memory = self.memory_nodes();
+        let of_gpus: IdSet = self.nodes.iter().filter(|node| node.is_gpu_memory).map(|node| node.id).collect();
+        let of_gpus = of_gpus.intersection(asked);
+        if !of_gpus.is_empty() {
+            return Err(UnavailableResource::GpuMemory { asked: of_gpus, there: with_memory });
+        }
         let without = asked.difference(&with_memory);
         if !without.is_empty() {
             return Err(UnavailableResource::NoMemory { asked: without, there: with_memory });

@@ -49,8 +49,8 @@ impl FileTree for LiveFiles {
     fn open(&self, path: &str) -> io::Result<Box<dyn BufRead + '_>> {
         match File::open(self.path(path)) {
             Ok(file) => Ok(Box::new(BufReader::new(file))),
-            // A root file system in which `/proc` or `/sys` is not mounted.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.root == Path::new("/") => {
+            // A root file system in which `/proc` or `/sys` is not mounted, or may not be read.
+            Err(error) if self.root == Path::new("/") => {
                 text_from_syscalls(path).map_or(Err(error), |text| Ok(Box::new(Cursor::new(text))))
             }
             Err(error) => Err(error),
@@ -101,6 +101,15 @@ impl<'a> RecordingReader<'a> {
     /// Adds a note, in one sentence: what could not be read and what is used instead.
     pub(super) fn note_missing(&self, sentence: impl Into<String>) {
         self.missing_notes.borrow_mut().push(sentence.into());
+    }
+
+    /// The value that was read. `None`, with a note, if the file cannot be read or its content makes no sense: an
+    /// unusual machine must not end the program. `instead` says what is assumed then.
+    pub(super) fn or_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
+        read.unwrap_or_else(|error| {
+            self.note_missing(format!("{error}: {instead}"));
+            None
+        })
     }
 
     /// Takes the notes about missing information out of the reader.

@@ -29,6 +29,7 @@ pub use availability::UnavailableResource;
 pub use recording::RecordedMachine;
 pub use synthetic::SyntheticMachine;
 pub use sysfs::Sysfs;
+pub(crate) use sysfs::read_gpu_memory_nodes;
 
 use std::collections::BTreeMap;
 
@@ -38,10 +39,11 @@ use crate::IdSet;
 
 /// A source that a machine's topology can be read from.
 pub trait TopologySource {
-    /// Reads the topology.
+    /// Reads the topology. Where the input contradicts itself or lacks information, a default is assumed and noted in
+    /// [`Topology::missing_notes`].
     ///
     /// # Errors
-    /// When the input contradicts itself, or lacks information that has no default.
+    /// When no CPU or no memory size can be found.
     fn topology(&self) -> Result<Topology, Error>;
 }
 
@@ -147,6 +149,10 @@ pub struct NumaNode {
     /// Free memory of the node in bytes.
     #[serde(rename = "free")]
     pub free_bytes: u64,
+    /// Whether the memory belongs to a GPU (POWER9 with V100, GH200). Programs place nothing there, and it is no part
+    /// of the machine's memory.
+    #[serde(rename = "gpu", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_gpu_memory: bool,
     /// Relative distance to each online node (ACPI SLIT), including the node itself (usually 10).
     pub distances: BTreeMap<u32, u32>,
     /// Huge page pools of the node, in ascending order of page size.
@@ -243,10 +249,19 @@ impl Topology {
         self.cpus.iter().find(|cpu| cpu.id == id)
     }
 
-    /// Nodes with memory that this process may use.
+    /// Nodes with memory that is not a GPU's.
+    pub fn memory_nodes(&self) -> IdSet {
+        self.nodes.iter().filter(|node| node.memory_bytes > 0 && !node.is_gpu_memory).map(|node| node.id).collect()
+    }
+
+    /// Nodes with memory that this process may use. Nodes of GPU memory are not among them.
     pub fn allowed_memory_nodes(&self) -> IdSet {
-        let with_memory: IdSet = self.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.id).collect();
-        with_memory.intersection(&self.allowed.nodes)
+        self.memory_nodes().intersection(&self.allowed.nodes)
+    }
+
+    /// Memory of the machine in bytes, without that of GPUs.
+    pub fn memory_bytes(&self) -> u64 {
+        self.nodes.iter().filter(|node| !node.is_gpu_memory).map(|node| node.memory_bytes).sum()
     }
 
     /// Nodes of the CPUs that this process may use.

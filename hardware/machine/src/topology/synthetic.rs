@@ -208,6 +208,7 @@ impl TopologySource for SyntheticMachine {
                 cpus: cpus.iter().filter(|cpu| cpu.node == id).map(|cpu| cpu.id).collect(),
                 memory_bytes: memory,
                 free_bytes: memory,
+                is_gpu_memory: false,
                 distances: (0..num_nodes).map(|to| (to, distance(id, to))).collect::<BTreeMap<_, _>>(),
                 huge_pages: Vec::new(),
                 access: Vec::new(),

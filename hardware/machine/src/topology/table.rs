@@ -24,7 +24,7 @@ impl Topology {
         if threads > 1 {
             words.push(format_count(self.cpus.len(), "hardware thread"));
         }
-        words.push(format!("{} of memory", format_size(self.nodes.iter().map(|node| node.memory_bytes).sum())));
+        words.push(format!("{} of memory", format_size(self.memory_bytes())));
         format!("{}: {}\n", self.origin, words.join(", "))
     }
 
@@ -41,6 +41,11 @@ impl Topology {
         if self.kernel.is_some() {
             fact("weighted interleave", Some(self.describe_interleave_weights()));
         }
+        let of_gpus: IdSet = self.nodes.iter().filter(|node| node.is_gpu_memory).map(|node| node.id).collect();
+        fact(
+            "memory of GPUs",
+            Some(format!("{} (not used)", format_node_list(&of_gpus))).filter(|_| !of_gpus.is_empty()),
+        );
         fact("CPUs offline", Some(self.offline_cpus.to_string()).filter(|cpus| !cpus.is_empty()));
         format_grid(&facts, &[])
     }
@@ -159,7 +164,7 @@ impl Topology {
         if self.allowed.cpus != cpus {
             facts.push(vec!["CPUs".to_owned(), format!("{} of {cpus}", self.allowed.cpus)]);
         }
-        let with_memory: IdSet = self.nodes.iter().filter(|node| node.memory_bytes > 0).map(|node| node.id).collect();
+        let with_memory = self.memory_nodes();
         if self.allowed_memory_nodes() != with_memory {
             facts.push(vec!["memory of nodes".to_owned(), format!("{} of {with_memory}", self.allowed_memory_nodes())]);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::IdSet;
-use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size, parse_number};
+use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size};
 use crate::topology::{CacheKind, Cpu, CpuCache, Error};
 
 const CPU_FOLDER: &str = "/sys/devices/system/cpu";
@@ -14,14 +14,16 @@ pub(super) fn read_online_and_offline(
     cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
 ) -> Result<(IdSet, IdSet), Error> {
     let path = format!("{CPU_FOLDER}/online");
-    let online = match reader.read_id_list(&path)? {
+    let listed = reader.read_id_list(&path).and_then(|listed| match listed {
+        Some(online) if online.is_empty() => Err(malformed_content_error(&path, "no CPU is online")),
+        listed => Ok(listed),
+    });
+    let online = match reader.or_note(listed, "the CPUs are found otherwise") {
         Some(online) => online,
         None => guess_online_cpus(reader, &path, cpus_by_node)?,
     };
-    if online.is_empty() {
-        return Err(malformed_content_error(&path, "no CPU is online"));
-    }
-    let present = reader.read_id_list(&format!("{CPU_FOLDER}/present"))?.unwrap_or_default();
+    let present = reader.read_id_list(&format!("{CPU_FOLDER}/present"));
+    let present = reader.or_note(present, "assuming that no CPU is offline").unwrap_or_default();
     let offline = present.difference(&online);
     Ok((online, offline))
 }
@@ -41,6 +43,9 @@ fn guess_online_cpus(
     const STATUS: &str = "/proc/self/status";
     if let Some([Some(text)]) = reader.read_values(STATUS, ["Cpus_allowed_list"])? {
         let allowed = crate::topology::file_tree::parse_id_list(STATUS, &text)?;
+        if allowed.is_empty() {
+            return Err(malformed_content_error(STATUS, "no CPU is allowed"));
+        }
         reader.note_missing(format!(
             "{path} cannot be read: assuming that the machine has only the CPUs of this process, {allowed}"
         ));
@@ -49,29 +54,51 @@ fn guess_online_cpus(
     Err(malformed_content_error(path, "cannot be read, and no other file lists the CPUs"))
 }
 
+/// CPUs with files whose content makes no sense, and the first error.
+#[derive(Default)]
+struct MalformedCpuFiles {
+    cpus: IdSet,
+    first_error: Option<Error>,
+}
+
+impl MalformedCpuFiles {
+    /// The value that was read for CPU `id`. `None` if the content makes no sense.
+    fn take<T>(&mut self, id: u32, read: Result<Option<T>, Error>) -> Option<T> {
+        read.unwrap_or_else(|error| {
+            self.cpus.insert(id);
+            self.first_error.get_or_insert(error);
+            None
+        })
+    }
+
+    /// Adds one note for all these CPUs. `instead` says what is assumed.
+    fn note(&self, reader: &RecordingReader<'_>, instead: &str) {
+        if let Some(error) = &self.first_error {
+            let same = if self.cpus.len() > 1 { format!(" (and so on for CPUs {})", self.cpus) } else { String::new() };
+            reader.note_missing(format!("{error}{same}: {instead}"));
+        }
+    }
+}
+
 /// Reads all online CPUs, sorted by number.
-pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Result<Vec<Cpu>, Error> {
+pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Vec<Cpu> {
     let online: IdSet = cpus_by_node.values().flat_map(IdSet::iter).collect();
     let mut cpus = Vec::new();
-    let mut without = IdSet::new();
+    let (mut without, mut malformed) = (IdSet::new(), MalformedCpuFiles::default());
     for (node, id) in cpus_by_node.iter().flat_map(|(node, list)| list.iter().map(move |id| (*node, id))) {
         let folder = format!("{CPU_FOLDER}/cpu{id}/topology");
-        // The kernel writes -1 where the architecture has no package number.
-        let package = reader.read_number::<i64>(&format!("{folder}/physical_package_id"))?;
-        let core = reader.read_number::<i64>(&format!("{folder}/core_id"))?;
-        let siblings = read_siblings(reader, &folder, id)?;
-        if core.is_none() || siblings.is_none() {
+        let package = malformed.take(id, read_package(reader, id));
+        // The kernel writes -1 where the architecture has no core number.
+        let core = malformed.take(id, reader.read_number::<i64>(&format!("{folder}/core_id")));
+        let siblings = malformed.take(id, read_siblings(reader, &folder, id));
+        if (core.is_none() || siblings.is_none()) && !malformed.cpus.contains(id) {
             without.insert(id);
         }
-        let number = |found: Option<i64>, otherwise| match found {
-            Some(number) if number >= 0 => u32::try_from(number).unwrap_or(otherwise),
-            _ => otherwise,
-        };
         cpus.push(Cpu {
             id,
             node,
-            package: number(package, 0),
-            core: number(core, id),
+            package: package.unwrap_or(0),
+            core: core.and_then(|core| u32::try_from(core).ok()).unwrap_or(id),
             siblings: siblings.unwrap_or_else(|| IdSet::from([id])).intersection(&online),
         });
     }
@@ -80,8 +107,16 @@ pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u3
             "{CPU_FOLDER}/cpu*/topology of CPUs {without} cannot be read: assuming a separate core for each"
         ));
     }
+    malformed.note(reader, "assuming package 0 and a separate core for each");
     cpus.sort_by_key(|cpu| cpu.id);
-    Ok(cpus)
+    cpus
+}
+
+/// Reads the package of a CPU. `None` where it is unknown: the kernel writes -1 where the architecture has no package
+/// number.
+pub(super) fn read_package(reader: &RecordingReader<'_>, id: u32) -> Result<Option<u32>, Error> {
+    let number = reader.read_number::<i64>(&format!("{CPU_FOLDER}/cpu{id}/topology/physical_package_id"))?;
+    Ok(number.and_then(|number| u32::try_from(number).ok()))
 }
 
 /// Reads the hardware threads of a CPU's core. Kernels before 5.3 have only `thread_siblings_list`.
@@ -99,20 +134,24 @@ fn read_siblings(reader: &RecordingReader<'_>, folder: &str, id: u32) -> Result<
 }
 
 /// Reads all caches of the online CPUs, each cache once.
-pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Result<Vec<CpuCache>, Error> {
+pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Vec<CpuCache> {
     let mut caches: BTreeMap<(u32, CacheKind, IdSet), CpuCache> = BTreeMap::new();
     let (mut without, mut sizeless) = (IdSet::new(), IdSet::new());
+    let mut malformed = MalformedCpuFiles::default();
     for id in online.iter() {
         let mut index = 0;
         let folder = |index| format!("{CPU_FOLDER}/cpu{id}/cache/index{index}");
-        while let Some(level) = reader.read_number::<u32>(&format!("{}/level", folder(index)))? {
-            match read_cache(reader, &folder(index), id, level)? {
-                Some(cache) => {
+        while let Some(level) = reader.read_number::<u32>(&format!("{}/level", folder(index))).transpose() {
+            match level.and_then(|level| read_cache(reader, &folder(index), id, level)) {
+                Ok(Some(cache)) => {
                     let cpus = cache.cpus.intersection(online);
                     let key = (cache.level, cache.kind, cpus.clone());
                     caches.entry(key).or_insert(CpuCache { cpus, ..cache });
                 }
-                None => sizeless.insert(id),
+                Ok(None) => sizeless.insert(id),
+                Err(error) => {
+                    malformed.take::<()>(id, Err(error));
+                }
             }
             index += 1;
         }
@@ -128,9 +167,10 @@ pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Resul
     if !sizeless.is_empty() {
         reader.note_missing(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
     }
+    malformed.note(reader, "these caches are left out");
     let mut caches: Vec<CpuCache> = caches.into_values().collect();
     caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.smallest_id()));
-    Ok(caches)
+    caches
 }
 
 /// Reads one cache of a CPU. `None` if its size is unknown.
@@ -145,8 +185,10 @@ fn read_cache(reader: &RecordingReader<'_>, folder: &str, id: u32, level: u32) -
     let path = format!("{folder}/size");
     let Some(size) = reader.read_text(&path)? else { return Ok(None) };
     let size = parse_kernel_size(&path, &size)?;
-    let path = format!("{folder}/coherency_line_size");
-    let line = reader.read_text(&path)?.map_or(Ok(64), |text| parse_number(&path, &text))?;
+    if size == 0 {
+        return Ok(None);
+    }
+    let line = reader.read_number(&format!("{folder}/coherency_line_size"))?.filter(|line| *line > 0).unwrap_or(64);
     let path = format!("{folder}/shared_cpu_list");
     let cpus = reader.read_id_list(&path)?.unwrap_or_else(|| IdSet::from([id]));
     if !cpus.contains(id) {

@@ -12,20 +12,16 @@ const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
-pub(super) fn read_allowed_resources(
-    reader: &RecordingReader<'_>,
-    cpus: &IdSet,
-    nodes: &IdSet,
-) -> Result<AllowedResources, Error> {
-    let [may_run, may_take] =
-        reader.read_values(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"])?.unwrap_or_default();
-    let limits = read_cgroup_limits(reader)?;
-    Ok(AllowedResources {
-        cpus: parse_allowed_ids(reader, may_run, "Cpus_allowed_list", "CPU", cpus)?,
-        nodes: parse_allowed_ids(reader, may_take, "Mems_allowed_list", "node", nodes)?,
+pub(super) fn read_allowed_resources(reader: &RecordingReader<'_>, cpus: &IdSet, nodes: &IdSet) -> AllowedResources {
+    let status = reader.read_values(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"]);
+    let [may_run, may_take] = reader.or_note(status, "everything is allowed").unwrap_or_default();
+    let limits = read_cgroup_limits(reader);
+    AllowedResources {
+        cpus: parse_allowed_ids(reader, may_run, "Cpus_allowed_list", "CPU", cpus),
+        nodes: parse_allowed_ids(reader, may_take, "Mems_allowed_list", "node", nodes),
         memory_limit_bytes: limits.memory_bytes,
         cpu_time_limit_cpus: limits.cpu_time_cpus,
-    })
+    }
 }
 
 fn parse_allowed_ids(
@@ -34,20 +30,23 @@ fn parse_allowed_ids(
     key: &str,
     what: &str,
     online: &IdSet,
-) -> Result<IdSet, Error> {
+) -> IdSet {
+    let instead = format!("assuming that every {what} is allowed");
     let Some(text) = text else {
-        reader.note_missing(format!("{STATUS_PATH} has no {key}: assuming that every {what} is allowed"));
-        return Ok(online.clone());
+        reader.note_missing(format!("{STATUS_PATH} has no {key}: {instead}"));
+        return online.clone();
     };
-    let allowed = parse_id_list(STATUS_PATH, &text)?;
-    let usable = allowed.intersection(online);
-    if usable.is_empty() {
-        return Err(malformed_content_error(
-            STATUS_PATH,
-            format!("{key} '{allowed}' names no {what} that is online ({online})"),
-        ));
-    }
-    Ok(usable)
+    let usable = parse_id_list(STATUS_PATH, &text).and_then(|allowed| {
+        let usable = allowed.intersection(online);
+        match usable.is_empty() {
+            true => Err(malformed_content_error(
+                STATUS_PATH,
+                format!("{key} '{allowed}' names no {what} that is online ({online})"),
+            )),
+            false => Ok(Some(usable)),
+        }
+    });
+    reader.or_note(usable, &instead).unwrap_or_else(|| online.clone())
 }
 
 /// The tightest memory and CPU time limits over all control groups of the process.
@@ -74,13 +73,15 @@ struct CgroupHierarchy {
     folders: Vec<String>,
 }
 
-fn read_cgroup_limits(reader: &RecordingReader<'_>) -> Result<CgroupLimits, Error> {
+fn read_cgroup_limits(reader: &RecordingReader<'_>) -> CgroupLimits {
     let mut limits = CgroupLimits::default();
-    let Some(groups) = reader.read_text(CGROUP_PATH)? else {
-        reader.note_missing(format!("{CGROUP_PATH} cannot be read: limits of control groups are unknown"));
-        return Ok(limits);
+    const INSTEAD: &str = "limits of control groups are unknown";
+    let Some(groups) = reader.or_note(reader.read_text(CGROUP_PATH), INSTEAD) else {
+        reader.note_missing(format!("{CGROUP_PATH} cannot be read: {INSTEAD}"));
+        return limits;
     };
-    let mounts = reader.read_lines_containing(MOUNTINFO_PATH, " - cgroup")?;
+    let mounts = reader.read_lines_containing(MOUNTINFO_PATH, " - cgroup").map(Some);
+    let mounts = reader.or_note(mounts, INSTEAD).unwrap_or_default();
     let below_root = groups.lines().any(|line| line.rsplit(':').next().is_some_and(|path| path != "/"));
     if mounts.is_empty() && below_root {
         reader.note_missing(format!("{MOUNTINFO_PATH} shows no control groups: their limits are unknown"));
@@ -88,61 +89,58 @@ fn read_cgroup_limits(reader: &RecordingReader<'_>) -> Result<CgroupLimits, Erro
     for hierarchy in mounts.iter().filter_map(|mount| parse_hierarchy(mount, &groups)) {
         let has = |name: &str| hierarchy.mount_options.split(',').any(|option| option == name);
         for folder in &hierarchy.folders {
+            let (mut memory, mut cpu_time) = (Vec::new(), Vec::new());
             if hierarchy.is_version_2 {
-                read_version_2_limits(reader, folder, &mut limits)?;
+                memory.push(read_version_2_memory_limit(reader, folder));
+                cpu_time.push(read_version_2_cpu_limit(reader, folder));
             }
             if has("memory") {
-                read_version_1_memory_limit(reader, folder, &mut limits)?;
+                memory.push(read_version_1_memory_limit(reader, folder));
             }
             if has("cpu") {
-                read_version_1_cpu_limit(reader, folder, &mut limits)?;
+                cpu_time.push(read_version_1_cpu_limit(reader, folder));
             }
+            let instead = "this limit is unknown";
+            memory.into_iter().filter_map(|read| reader.or_note(read, instead)).for_each(|n| limits.tighten_memory(n));
+            cpu_time
+                .into_iter()
+                .filter_map(|read| reader.or_note(read, instead))
+                .for_each(|n| limits.tighten_cpu_time(n));
         }
     }
-    Ok(limits)
+    limits
 }
 
-fn read_version_2_limits(reader: &RecordingReader<'_>, folder: &str, limits: &mut CgroupLimits) -> Result<(), Error> {
+fn read_version_2_memory_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
     let path = format!("{folder}/memory.max");
-    if let Some(text) = reader.read_text(&path)?.filter(|text| text != "max") {
-        limits.tighten_memory(parse_number(&path, &text)?);
-    }
+    reader.read_text(&path)?.filter(|text| text != "max").map(|text| parse_number(&path, &text)).transpose()
+}
+
+fn read_version_2_cpu_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
     let path = format!("{folder}/cpu.max");
-    if let Some(text) = reader.read_text(&path)? {
-        let (quota, period) = text
-            .split_once(' ')
-            .ok_or_else(|| malformed_content_error(&path, format!("'{text}' is not a quota and a period")))?;
-        if quota != "max" {
-            limits.tighten_cpu_time(quota_cpus(&path, parse_number(&path, quota)?, parse_number(&path, period)?)?);
-        }
+    let Some(text) = reader.read_text(&path)? else { return Ok(None) };
+    let (quota, period) = text
+        .split_once(' ')
+        .ok_or_else(|| malformed_content_error(&path, format!("'{text}' is not a quota and a period")))?;
+    match quota {
+        "max" => Ok(None),
+        _ => quota_cpus(&path, parse_number(&path, quota)?, parse_number(&path, period)?).map(Some),
     }
-    Ok(())
 }
 
-fn read_version_1_memory_limit(
-    reader: &RecordingReader<'_>,
-    folder: &str,
-    limits: &mut CgroupLimits,
-) -> Result<(), Error> {
+fn read_version_1_memory_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
     let bytes: Option<u64> = reader.read_number(&format!("{folder}/memory.limit_in_bytes"))?;
-    if let Some(bytes) = bytes.filter(|bytes| *bytes < CGROUP_V1_UNLIMITED_BYTES) {
-        limits.tighten_memory(bytes);
-    }
-    Ok(())
+    Ok(bytes.filter(|bytes| *bytes < CGROUP_V1_UNLIMITED_BYTES))
 }
 
-fn read_version_1_cpu_limit(
-    reader: &RecordingReader<'_>,
-    folder: &str,
-    limits: &mut CgroupLimits,
-) -> Result<(), Error> {
+fn read_version_1_cpu_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
     let path = format!("{folder}/cpu.cfs_period_us");
     let quota: Option<i64> = reader.read_number(&format!("{folder}/cpu.cfs_quota_us"))?;
     // A quota of -1 means no limit.
-    if let (Some(quota), Some(period)) = (quota.and_then(|q| u64::try_from(q).ok()), reader.read_number(&path)?) {
-        limits.tighten_cpu_time(quota_cpus(&path, quota, period)?);
+    match (quota.and_then(|q| u64::try_from(q).ok()), reader.read_number(&path)?) {
+        (Some(quota), Some(period)) => quota_cpus(&path, quota, period).map(Some),
+        _ => Ok(None),
     }
-    Ok(())
 }
 
 fn quota_cpus(path: &str, quota: u64, period: u64) -> Result<f64, Error> {

@@ -1,8 +1,8 @@
 //! Reads the topology of a Linux system from `/sys` and `/proc`.
 //!
 //! Paths and formats are those of `Documentation/ABI/stable/sysfs-devices-node`, `.../sysfs-devices-system-cpu`,
-//! `Documentation/admin-guide/cgroup-v2.rst` and `proc_pid_status(5)`. Every file may be absent. Where a default is
-//! reasonable it is used and noted in [`Topology::missing_notes`].
+//! `Documentation/admin-guide/cgroup-v2.rst` and `proc_pid_status(5)`. Every file may be absent or make no sense; then
+//! a default is used and noted in [`Topology::missing_notes`].
 
 mod nodes;
 mod cpus;
@@ -11,7 +11,7 @@ mod limits;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::file_tree::{LiveFiles, RecordingReader, malformed_content_error, parse_number};
+use super::file_tree::{LiveFiles, RecordingReader, malformed_content_error, parse_kernel_size};
 use super::{Error, Topology, TopologySource, TransparentHugePageMode};
 use crate::IdSet;
 
@@ -52,20 +52,26 @@ impl TopologySource for Sysfs {
     }
 }
 
+/// Nodes of this machine whose memory belongs to a GPU.
+pub(crate) fn read_gpu_memory_nodes() -> IdSet {
+    let files = LiveFiles::with_root(Path::new("/"));
+    nodes::read_gpu_memory_nodes(&RecordingReader::new(&files))
+}
+
 /// Reads the topology through `reader`. `origin` describes the source.
 pub(super) fn read_topology(reader: &RecordingReader<'_>, origin: String) -> Result<Topology, Error> {
-    let numbers = nodes::read_node_ids(reader)?;
+    let numbers = nodes::read_node_ids(reader);
     let ids = numbers.clone().unwrap_or_else(|| IdSet::from([0]));
-    let lists = nodes::read_cpu_lists(reader, &ids, numbers.is_some())?;
+    let lists = nodes::read_cpu_lists(reader, &ids, numbers.is_some());
     let (online, offline) = cpus::read_online_and_offline(reader, &lists)?;
-    let lists = nodes::assign_cpus_to_nodes(reader, lists, &online)?;
+    let lists = nodes::assign_cpus_to_nodes(reader, lists, &online);
     let nodes = nodes::read_nodes(reader, &ids, numbers.is_some(), &lists)?;
-    let cpus = cpus::read_cpus(reader, &lists)?;
-    let caches = cpus::read_caches(reader, &online)?;
-    let allowed = limits::read_allowed_resources(reader, &online, &ids)?;
-    let weights = read_interleave_weights(reader, &ids)?;
-    let (kernel, processor) = (read_kernel_release(reader)?, read_processor_name(reader)?);
-    let (page, transparent) = (read_page_bytes(reader)?, read_transparent_huge_page_mode(reader)?);
+    let cpus = cpus::read_cpus(reader, &lists);
+    let caches = cpus::read_caches(reader, &online);
+    let allowed = limits::read_allowed_resources(reader, &online, &ids);
+    let weights = read_interleave_weights(reader, &ids);
+    let (kernel, processor) = (read_kernel_release(reader), read_processor_name(reader));
+    let (page, transparent) = (read_page_bytes(reader), read_transparent_huge_page_mode(reader));
     let missing = reader.take_missing_notes();
     Ok(Topology {
         origin,
@@ -83,53 +89,57 @@ pub(super) fn read_topology(reader: &RecordingReader<'_>, origin: String) -> Res
     })
 }
 
-fn read_kernel_release(reader: &RecordingReader<'_>) -> Result<Option<String>, Error> {
-    reader.read_text("/proc/sys/kernel/osrelease")
+fn read_kernel_release(reader: &RecordingReader<'_>) -> Option<String> {
+    reader.or_note(reader.read_text("/proc/sys/kernel/osrelease"), "the kernel release is unknown")
 }
 
-fn read_processor_name(reader: &RecordingReader<'_>) -> Result<Option<String>, Error> {
-    let found = reader.read_values("/proc/cpuinfo", ["model name"])?;
-    Ok(found.and_then(|[name]| name).filter(|name| !name.is_empty()))
+fn read_processor_name(reader: &RecordingReader<'_>) -> Option<String> {
+    let [name] =
+        reader.or_note(reader.read_values("/proc/cpuinfo", ["model name"]), "the model of the processor is unknown")?;
+    name.filter(|name| !name.is_empty())
 }
 
 /// Reads the base page size in bytes: that of this process's first mapping, which is file-backed and so has base
 /// pages.
-fn read_page_bytes(reader: &RecordingReader<'_>) -> Result<u64, Error> {
+fn read_page_bytes(reader: &RecordingReader<'_>) -> u64 {
     const PATH: &str = "/proc/self/smaps";
-    let Some([Some(size)]) = reader.read_values(PATH, ["KernelPageSize"])? else {
-        reader.note_missing(format!("{PATH} does not contain the page size: assuming 4 KiB"));
-        return Ok(4096);
+    const INSTEAD: &str = "assuming 4 KiB";
+    let Some([Some(size)]) = reader.or_note(reader.read_values(PATH, ["KernelPageSize"]), INSTEAD) else {
+        reader.note_missing(format!("{PATH} does not contain the page size: {INSTEAD}"));
+        return 4096;
     };
-    let page = super::file_tree::parse_kernel_size(PATH, &size)?;
-    if !page.is_power_of_two() {
-        return Err(malformed_content_error(PATH, format!("a page of {page} bytes")));
-    }
-    Ok(page)
+    let page = parse_kernel_size(PATH, &size).and_then(|page| match page.is_power_of_two() {
+        true => Ok(Some(page)),
+        false => Err(malformed_content_error(PATH, format!("a page of {page} bytes"))),
+    });
+    reader.or_note(page, INSTEAD).unwrap_or(4096)
 }
 
-fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Result<Option<TransparentHugePageMode>, Error> {
+fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Option<TransparentHugePageMode> {
     const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let Some(text) = reader.read_text(PATH)? else {
-        reader.note_missing(format!("{PATH} cannot be read: assuming that there are no transparent huge pages"));
-        return Ok(None);
+    const INSTEAD: &str = "assuming that there are no transparent huge pages";
+    let Some(text) = reader.or_note(reader.read_text(PATH), INSTEAD) else {
+        reader.note_missing(format!("{PATH} cannot be read: {INSTEAD}"));
+        return None;
     };
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-    match chosen {
+    let mode = match chosen {
         Some("always") => Ok(Some(TransparentHugePageMode::Always)),
         Some("madvise") => Ok(Some(TransparentHugePageMode::Madvise)),
         Some("never") => Ok(Some(TransparentHugePageMode::Never)),
         _ => Err(malformed_content_error(PATH, format!("'{text}' selects none of always, madvise and never"))),
-    }
+    };
+    reader.or_note(mode, INSTEAD)
 }
 
 /// Reads the kernel's weights for weighted interleave, by node.
-fn read_interleave_weights(reader: &RecordingReader<'_>, ids: &IdSet) -> Result<Option<BTreeMap<u32, u32>>, Error> {
+fn read_interleave_weights(reader: &RecordingReader<'_>, ids: &IdSet) -> Option<BTreeMap<u32, u32>> {
     let mut weights = BTreeMap::new();
     for id in ids.iter() {
         let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{id}");
-        if let Some(text) = reader.read_text(&path)? {
-            weights.insert(id, parse_number(&path, &text)?);
+        if let Some(weight) = reader.or_note(reader.read_number(&path), "the weight of this node is unknown") {
+            weights.insert(id, weight);
         }
     }
-    Ok(Some(weights).filter(|weights| !weights.is_empty()))
+    Some(weights).filter(|weights| !weights.is_empty())
 }

@@ -14,70 +14,76 @@ const DEFAULT_LOCAL_DISTANCE: u32 = 10;
 const DEFAULT_REMOTE_DISTANCE: u32 = 20;
 
 /// Reads the numbers of the online nodes. `None` if the system shows no nodes.
-pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Result<Option<IdSet>, Error> {
+pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Option<IdSet> {
     let path = format!("{NODE_FOLDER}/online");
-    if let Some(ids) = reader.read_id_list(&path)? {
-        if ids.is_empty() {
-            return Err(malformed_content_error(&path, "no node is online"));
-        }
-        return Ok(Some(ids));
+    let listed = reader.read_id_list(&path).and_then(|listed| match listed {
+        Some(ids) if ids.is_empty() => Err(malformed_content_error(&path, "no node is online")),
+        listed => Ok(listed),
+    });
+    if let Some(ids) = reader.or_note(listed, "the nodes are found otherwise") {
+        return Some(ids);
     }
-    let names = reader.list_folder(NODE_FOLDER)?;
+    let names = reader.or_note(reader.list_folder(NODE_FOLDER).map(Some), "assuming that there are no node folders");
+    let names = names.unwrap_or_default();
     let ids: IdSet = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
     if ids.is_empty() {
         reader.note_missing(format!(
             "{NODE_FOLDER} does not exist (a kernel without NUMA, or a container that hides it): assuming one node 0 with all CPUs and \
              all memory"
         ));
-        return Ok(None);
+        return None;
     }
     reader.note_missing(format!("{path} cannot be read: using the node folders next to it, {ids}"));
-    Ok(Some(ids))
+    Some(ids)
 }
 
-/// Reads each node's CPU list. `None` for a node without a list, which is allowed only if it is the only node.
-pub(crate) fn read_cpu_lists(
+/// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU that several nodes list is kept in the
+/// first of them only, so that the memory of the others stays usable under their own numbers.
+pub(super) fn read_cpu_lists(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
     has_node_folders: bool,
-) -> Result<BTreeMap<u32, Option<IdSet>>, Error> {
-    let mut lists = BTreeMap::new();
-    let mut owners: BTreeMap<u32, u32> = BTreeMap::new();
+) -> BTreeMap<u32, Option<IdSet>> {
+    let mut lists: BTreeMap<u32, Option<IdSet>> = BTreeMap::new();
     for id in ids.iter() {
         let path = format!("{NODE_FOLDER}/node{id}/cpulist");
-        let list = if has_node_folders { reader.read_id_list(&path)? } else { None };
-        match &list {
-            None if ids.len() > 1 => {
-                return Err(malformed_content_error(
-                    &path,
-                    format!("cannot be read, and no other file lists the CPUs of node {id}"),
-                ));
+        let instead = match ids.len() {
+            1 => format!("assuming that all CPUs belong to node {id}"),
+            _ => format!("assuming that the CPUs that no other node lists belong to node {id}"),
+        };
+        let mut list = None;
+        if has_node_folders {
+            match reader.read_id_list(&path) {
+                Ok(None) => reader.note_missing(format!("{path} cannot be read: {instead}")),
+                read => list = reader.or_note(read, &instead),
             }
-            None if has_node_folders => {
-                reader.note_missing(format!("{path} cannot be read: assuming that all CPUs belong to node {id}"))
-            }
-            _ => (),
         }
-        for cpu in list.iter().flat_map(IdSet::iter) {
-            if let Some(other) = owners.insert(cpu, id) {
-                return Err(malformed_content_error(&path, format!("CPU {cpu} is also in node {other}")));
+        for (other, taken) in lists.iter().filter_map(|(other, taken)| Some((other, taken.as_ref()?))) {
+            let shared = list.as_ref().map(|list| list.intersection(taken)).unwrap_or_default();
+            if !shared.is_empty() {
+                reader.note_missing(format!(
+                    "{path}: CPUs {shared} are also in node {other}: assuming that they belong to node {other} only"
+                ));
+                list = list.map(|list| list.difference(&shared));
             }
         }
         lists.insert(id, list);
     }
-    Ok(lists)
+    lists
 }
 
-/// Assigns every online CPU to its node. Fails if an online CPU is in no node's list.
+/// Assigns every online CPU to a node: to the one that lists it, else to the first node whose list is unknown, else to
+/// a node with CPUs of the same package, else to the first node with CPUs.
 pub(super) fn assign_cpus_to_nodes(
     reader: &RecordingReader<'_>,
     lists: BTreeMap<u32, Option<IdSet>>,
     online: &IdSet,
-) -> Result<BTreeMap<u32, IdSet>, Error> {
-    let mut cpus_by_node = BTreeMap::new();
+) -> BTreeMap<u32, IdSet> {
+    let mut cpus_by_node: BTreeMap<u32, IdSet> = BTreeMap::new();
     let mut unassigned = online.clone();
+    let unlisted = lists.iter().find(|(_, list)| list.is_none()).map(|(id, _)| *id);
     for (id, list) in lists {
-        let list = list.unwrap_or_else(|| online.clone());
+        let list = list.unwrap_or_default();
         // Container file systems such as lxcfs show fewer online CPUs than the nodes list.
         let beyond = list.difference(online);
         if !beyond.is_empty() {
@@ -88,13 +94,49 @@ pub(super) fn assign_cpus_to_nodes(
         unassigned = unassigned.difference(&list);
         cpus_by_node.insert(id, list.intersection(online));
     }
-    if !unassigned.is_empty() {
-        return Err(malformed_content_error(
-            "/sys/devices/system/cpu/online",
-            format!("CPUs {unassigned} are in no node's cpulist"),
-        ));
+    if unassigned.is_empty() {
+        return cpus_by_node;
     }
-    Ok(cpus_by_node)
+    let listed = cpus_by_node.clone();
+    let first = listed.iter().find(|(_, cpus)| !cpus.is_empty()).or(listed.first_key_value()).map_or(0, |(id, _)| *id);
+    let mut added: BTreeMap<u32, IdSet> = BTreeMap::new();
+    for cpu in unassigned.iter() {
+        let node = unlisted.or_else(|| node_of_package(reader, &listed, cpu)).unwrap_or(first);
+        added.entry(node).or_default().insert(cpu);
+    }
+    for (id, cpus) in added {
+        if unlisted.is_none() {
+            reader.note_missing(format!(
+                "/sys/devices/system/cpu/online: CPUs {cpus} are in no node's cpulist: assuming that they belong to node {id}"
+            ));
+        }
+        let own = cpus_by_node.entry(id).or_default();
+        cpus.iter().for_each(|cpu| own.insert(cpu));
+    }
+    cpus_by_node
+}
+
+/// The first node with a CPU of the same package as CPU `cpu`.
+fn node_of_package(reader: &RecordingReader<'_>, listed: &BTreeMap<u32, IdSet>, cpu: u32) -> Option<u32> {
+    // Notes about numbers that make no sense are made where all CPUs are read.
+    let package = |cpu| super::cpus::read_package(reader, cpu).ok().flatten();
+    let own = package(cpu)?;
+    listed.iter().find(|(_, cpus)| cpus.iter().any(|other| package(other) == Some(own))).map(|(id, _)| *id)
+}
+
+/// Nodes whose memory belongs to a GPU, according to the driver of the GPUs: on some machines (POWER9 with V100, GH200)
+/// the kernel manages that memory as a node.
+pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
+    const GPUS: &str = "/proc/driver/nvidia/gpus";
+    let instead = "assuming that this GPU's memory is no node";
+    let gpus = reader.or_note(reader.list_folder(GPUS).map(Some), instead).unwrap_or_default();
+    let status = |gpu: &String| {
+        let path = format!("{GPUS}/{gpu}/numa_status");
+        let [node] = reader.or_note(reader.read_values(&path, ["Node"]), instead)?;
+        // A negative number, or a word, means that the memory is not a node.
+        node?.parse().ok()
+    };
+    gpus.iter().filter_map(status).collect()
 }
 
 /// Reads all nodes.
@@ -105,6 +147,7 @@ pub(super) fn read_nodes(
     cpus: &BTreeMap<u32, IdSet>,
 ) -> Result<Vec<NumaNode>, Error> {
     let mut nodes = Vec::new();
+    let of_gpus = read_gpu_memory_nodes(reader);
     for id in ids.iter() {
         let folder = format!("{NODE_FOLDER}/node{id}");
         let pools =
@@ -114,13 +157,14 @@ pub(super) fn read_nodes(
             cpus: cpus[&id].clone(),
             memory_bytes: 0,
             free_bytes: 0,
+            is_gpu_memory: of_gpus.contains(id) && cpus[&id].is_empty(),
             distances: BTreeMap::new(),
-            huge_pages: read_huge_page_pools(reader, &pools)?,
-            access: if has_node_folders { read_memory_access(reader, &folder)? } else { Vec::new() },
+            huge_pages: read_huge_page_pools(reader, &pools),
+            access: if has_node_folders { read_memory_access(reader, &folder) } else { Vec::new() },
         });
     }
     read_node_memory(reader, &mut nodes, has_node_folders)?;
-    read_distances(reader, &mut nodes, has_node_folders)?;
+    read_distances(reader, &mut nodes, has_node_folders);
     Ok(nodes)
 }
 
@@ -133,39 +177,57 @@ fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result
     };
     let (total, free) = (read(total, "MemTotal")?, read(free, "MemFree")?);
     if free > total {
-        return Err(malformed_content_error(
-            path,
-            format!("free memory ({free} bytes) exceeds total memory ({total} bytes)"),
+        reader.note_missing(format!(
+            "{path}: free memory ({free} bytes) exceeds total memory ({total} bytes): assuming that all of it is free"
         ));
     }
-    Ok(Some((total, free)))
+    Ok(Some((total, free.min(total))))
 }
 
+/// Reads the memory of all nodes. A node without a usable file gets what the others leave of the system's memory; if
+/// several lack it, that is unknown, and they get none.
 fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
-    let system = read_total_and_free_bytes(reader, SYSTEM)?;
-    let alone = nodes.len() == 1;
-    for node in nodes.iter_mut() {
+    let system = read_total_and_free_bytes(reader, SYSTEM);
+    let system = reader.or_note(system, "the memory size of the machine is unknown");
+    let mut unknown = Vec::new();
+    for (i, node) in nodes.iter_mut().enumerate() {
         let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
-        let own = if has_node_folders { read_total_and_free_bytes(reader, &path)? } else { None };
-        (node.memory_bytes, node.free_bytes) = match (own, system) {
-            (Some(own), _) => own,
-            (None, Some(system)) if alone => {
-                if has_node_folders {
-                    reader.note_missing(format!("{path} cannot be read: using {SYSTEM}"));
-                }
-                system
+        let own = if has_node_folders { read_total_and_free_bytes(reader, &path) } else { Ok(None) };
+        match reader.or_note(own, "its memory size is found otherwise") {
+            Some(own) => (node.memory_bytes, node.free_bytes) = own,
+            None => unknown.push(i),
+        }
+    }
+    let (known, known_free) =
+        nodes.iter().fold((0, 0), |(total, free), node| (total + node.memory_bytes, free + node.free_bytes));
+    match (&unknown[..], system) {
+        ([], _) => (),
+        (_, None) if known == 0 => {
+            return Err(malformed_content_error(SYSTEM, "cannot be read, and no other file has the memory size"));
+        }
+        ([only], Some((total, free))) => {
+            let node = &mut nodes[*only];
+            let rest = total.saturating_sub(known);
+            (node.memory_bytes, node.free_bytes) = (rest, free.saturating_sub(known_free).min(rest));
+            if has_node_folders {
+                let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
+                let others = if known > 0 { ", without the memory of other nodes" } else { "" };
+                reader.note_missing(format!("{path} cannot be read: using {SYSTEM}{others}"));
             }
-            (None, _) if has_node_folders => {
-                return Err(malformed_content_error(
-                    &path,
-                    format!("cannot be read, and no other file has the memory size of node {}", node.id),
-                ));
+        }
+        (_, system) => {
+            let ids: IdSet = unknown.iter().map(|i| nodes[*i].id).collect();
+            reader.note_missing(format!(
+                "{NODE_FOLDER}/node*/meminfo of nodes {ids} cannot be read: assuming that they have no memory"
+            ));
+            // All memory is somewhere: without any node's size, the first node has it.
+            if let (0, Some(all), Some(node)) = (known, system, nodes.first_mut()) {
+                (node.memory_bytes, node.free_bytes) = all;
+                reader
+                    .note_missing(format!("no node has a memory size: assuming that node {} has all memory", node.id));
             }
-            (None, _) => {
-                return Err(malformed_content_error(SYSTEM, "cannot be read, and no other file has the memory size"));
-            }
-        };
+        }
     }
     // Kernels that initialise memory when it is first used report less memory for a node than it has.
     let sum: u64 = nodes.iter().map(|node| node.memory_bytes).sum();
@@ -174,7 +236,7 @@ fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_no
     {
         let mismatch = format!("the nodes' meminfo adds up to {} MiB, but {SYSTEM} has {} MiB", sum >> 20, total >> 20);
         match nodes {
-            [node] => {
+            [node] if !node.is_gpu_memory => {
                 (node.memory_bytes, node.free_bytes) = (total, free);
                 reader.note_missing(format!("{mismatch}: using the latter"));
             }
@@ -184,75 +246,80 @@ fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_no
     Ok(())
 }
 
-fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
+fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) {
     let ids: Vec<u32> = nodes.iter().map(|node| node.id).collect();
+    let instead = format!("{DEFAULT_LOCAL_DISTANCE} to themselves and {DEFAULT_REMOTE_DISTANCE} to others are assumed");
     let mut without = IdSet::new();
     for node in nodes.iter_mut() {
         let path = format!("{NODE_FOLDER}/node{}/distance", node.id);
-        let row = match reader.read_text(&path)?.filter(|_| has_node_folders) {
-            Some(text) => {
-                text.split_whitespace().map(|word| parse_number(&path, word)).collect::<Result<Vec<u32>, _>>()?
-            }
-            None => {
-                without.insert(node.id);
-                ids.iter()
-                    .map(|id| if *id == node.id { DEFAULT_LOCAL_DISTANCE } else { DEFAULT_REMOTE_DISTANCE })
-                    .collect()
-            }
+        let row = match has_node_folders {
+            true => read_distance_row(reader, &path, ids.len()),
+            false => Ok(None),
         };
-        if row.len() != ids.len() {
-            return Err(malformed_content_error(
-                &path,
-                format!("a row of length {}, but {} nodes are online", row.len(), ids.len()),
-            ));
+        if matches!(row, Ok(None)) {
+            without.insert(node.id);
         }
+        let default = |id: &u32| if *id == node.id { DEFAULT_LOCAL_DISTANCE } else { DEFAULT_REMOTE_DISTANCE };
+        let row = reader.or_note(row, &instead).unwrap_or_else(|| ids.iter().map(default).collect());
         node.distances = ids.iter().copied().zip(row).collect();
     }
     if has_node_folders && !without.is_empty() {
-        reader.note_missing(format!(
-            "nodes {without} have no file 'distance': {DEFAULT_LOCAL_DISTANCE} to themselves and {DEFAULT_REMOTE_DISTANCE} to others are assumed"
-        ));
+        reader.note_missing(format!("nodes {without} have no file 'distance': {instead}"));
     }
-    Ok(())
 }
 
-fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Result<Vec<HugePagePool>, Error> {
-    let mut pools = Vec::new();
-    for name in reader.list_folder(folder)? {
-        let Some(size) = name.strip_prefix("hugepages-") else { continue };
-        let path = format!("{folder}/{name}");
-        let total = reader.read_number(&format!("{path}/nr_hugepages"))?;
-        let free = reader.read_number(&format!("{path}/free_hugepages"))?;
-        if let (Some(total), Some(free)) = (total, free) {
-            pools.push(HugePagePool {
-                page_bytes: parse_kernel_size(&path, size)?,
-                total_pages: total,
-                free_pages: free,
-            });
+/// Reads the distances of a node to the `num_nodes` online nodes.
+fn read_distance_row(reader: &RecordingReader<'_>, path: &str, num_nodes: usize) -> Result<Option<Vec<u32>>, Error> {
+    let Some(text) = reader.read_text(path)? else { return Ok(None) };
+    let row: Vec<u32> = text.split_whitespace().map(|word| parse_number(path, word)).collect::<Result<_, _>>()?;
+    match row.len() == num_nodes {
+        true => Ok(Some(row)),
+        false => {
+            let why = format!("a row of length {}, but {num_nodes} nodes are online", row.len());
+            Err(malformed_content_error(path, why))
         }
     }
+}
+
+fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Vec<HugePagePool> {
+    let instead = "this pool of huge pages is left out";
+    let names = reader.or_note(reader.list_folder(folder).map(Some), instead).unwrap_or_default();
+    let pools = names.iter().filter_map(|name| {
+        let size = name.strip_prefix("hugepages-")?;
+        reader.or_note(read_huge_page_pool(reader, &format!("{folder}/{name}"), size), instead)
+    });
+    let mut pools: Vec<HugePagePool> = pools.collect();
     pools.sort_by_key(|pool| pool.page_bytes);
-    Ok(pools)
+    pools
+}
+
+/// Reads the pool in the folder `path` of pages of `size`. `None` if the kernel does not count its pages.
+fn read_huge_page_pool(reader: &RecordingReader<'_>, path: &str, size: &str) -> Result<Option<HugePagePool>, Error> {
+    let total = reader.read_number(&format!("{path}/nr_hugepages"))?;
+    let free = reader.read_number(&format!("{path}/free_hugepages"))?;
+    let (Some(total_pages), Some(free_pages)) = (total, free) else { return Ok(None) };
+    Ok(Some(HugePagePool { page_bytes: parse_kernel_size(path, size)?, total_pages, free_pages }))
 }
 
 /// Reads `access0` and `access1` of a node (`Documentation/admin-guide/mm/numaperf.rst`).
-fn read_memory_access(reader: &RecordingReader<'_>, folder: &str) -> Result<Vec<FirmwareMemoryPerformance>, Error> {
+fn read_memory_access(reader: &RecordingReader<'_>, folder: &str) -> Vec<FirmwareMemoryPerformance> {
+    let instead = "this value of the firmware is left out";
     let mut found = Vec::new();
     for class in 0..=1 {
         let folder = format!("{folder}/access{class}/initiators");
-        let names = reader.list_folder(&folder)?;
+        let names = reader.or_note(reader.list_folder(&folder).map(Some), instead).unwrap_or_default();
         if names.is_empty() {
             continue;
         }
-        let number = |name: &str| reader.read_number(&format!("{folder}/{name}"));
+        let number = |name: &str| reader.or_note(reader.read_number(&format!("{folder}/{name}")), instead);
         found.push(FirmwareMemoryPerformance {
             initiator_class: class,
             initiators: names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect(),
-            read_latency_ns: number("read_latency")?,
-            write_latency_ns: number("write_latency")?,
-            read_bandwidth_mbs: number("read_bandwidth")?,
-            write_bandwidth_mbs: number("write_bandwidth")?,
+            read_latency_ns: number("read_latency"),
+            write_latency_ns: number("write_latency"),
+            read_bandwidth_mbs: number("read_bandwidth"),
+            write_bandwidth_mbs: number("write_bandwidth"),
         });
     }
-    Ok(found)
+    found
 }

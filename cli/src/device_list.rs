@@ -1,0 +1,105 @@
+//! Lists the OpenCL devices in a child process with a time limit. Drivers are code of other vendors: some abort or
+//! hang while they look for devices, which must not end or block this process.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use genuma_gpu::DiscoveredDevices;
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+/// Environment variable that makes a child process list the devices as JSON, and do nothing else.
+const CHILD_VARIABLE: &str = "GENUMA_DEVICE_LIST_CHILD";
+
+/// Environment variable with another time limit in seconds, for tests.
+const TIME_LIMIT_VARIABLE: &str = "GENUMA_DEVICE_LIST_SECONDS";
+
+/// How long drivers may take to list their devices. Chosen: a server with eight GPUs and no persistence daemon takes
+/// 10 to 20 s.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// Interval at which the child is asked whether it has ended, after it closed its output.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Lists the devices and exits, if this process is the child that does so.
+pub(crate) fn list_if_child() -> Option<ExitCode> {
+    std::env::var_os(CHILD_VARIABLE)?;
+    // The parent may be killed while a driver hangs.
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        eprintln!("{error}");
+    }
+    match serde_json::to_string(&genuma_gpu::find_devices()) {
+        Ok(json) => {
+            println!("{json}");
+            Some(ExitCode::SUCCESS)
+        }
+        Err(_) => Some(ExitCode::FAILURE),
+    }
+}
+
+/// The devices with their descriptions, which cannot be opened. If the drivers fail, the list has the reason instead.
+pub(crate) fn describe_devices() -> DiscoveredDevices {
+    let limit = std::env::var(TIME_LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    list_in_child(limit.unwrap_or(TIME_LIMIT))
+        .unwrap_or_else(|why| DiscoveredDevices { devices: Vec::new(), missing: vec![why] })
+}
+
+/// The devices, which can be opened. The drivers are called in this process only if they have listed a device in a
+/// child process before.
+pub(crate) fn find_devices() -> DiscoveredDevices {
+    let described = describe_devices();
+    if described.devices.is_empty() { described } else { genuma_gpu::find_devices() }
+}
+
+fn list_in_child(limit: Duration) -> Result<DiscoveredDevices, String> {
+    let failed = |why: &dyn std::fmt::Display| format!("the OpenCL devices cannot be listed: {why}");
+    let mut child = Command::new("/proc/self/exe")
+        .env(CHILD_VARIABLE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(&error))?;
+    let (sender, receiver) = mpsc::channel();
+    let mut output = child.stdout.take().ok_or_else(|| failed(&"the child has no output"))?;
+    thread::Builder::new()
+        .spawn(move || {
+            let mut text = String::new();
+            let read = output.read_to_string(&mut text).map(|_| text);
+            // Nobody waits for the output after the time limit.
+            let _ = sender.send(read);
+        })
+        .map_err(|error| failed(&error))?;
+    let deadline = Instant::now() + limit;
+    let text = receiver.recv_timeout(limit);
+    let status = wait_until(&mut child, deadline).map_err(|error| failed(&error))?;
+    let (Ok(text), Some(status)) = (text, status) else {
+        // A driver that hangs in the kernel cannot be killed, so the child is not waited for.
+        child.kill().map_err(|error| failed(&error))?;
+        return Err(format!(
+            "an OpenCL driver has not listed its devices in {} s: no device is used; check the driver",
+            limit.as_secs()
+        ));
+    };
+    if !status.success() {
+        return Err(format!(
+            "an OpenCL driver ended the process that listed the devices ({status}): no device is used; check the driver"
+        ));
+    }
+    let text = text.map_err(|error| failed(&error))?;
+    // A driver may print lines of its own before.
+    let json = text.lines().next_back().unwrap_or_default();
+    serde_json::from_str(json).map_err(|error| failed(&error))
+}
+
+/// Waits until the child has ended or the deadline has passed. `None` if it has not ended.
+fn wait_until(child: &mut Child, deadline: Instant) -> std::io::Result<Option<std::process::ExitStatus>> {
+    loop {
+        match child.try_wait()? {
+            None if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
+            status => return Ok(status),
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! Layout of CRAM containers (CRAM format specification, sections 7 to 10): reads a container as bytes, and checks the
+//! sizes and offsets in its headers before the decoder trusts them. Also finds what the decoder does not report: the
+//! checksums of reference sequences, and which records store their qualities.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
+
+use flate2::Crc;
+use flate2::bufread::GzDecoder;
+
+/// Maximum number of bytes that the blocks of one slice may have after decompression. Chosen: ten times the largest
+/// slice of samtools' profile `archive` with reads of 250 bases.
+const MAX_SLICE_BYTES: u64 = 1 << 29;
+
+/// Number of records that a slice may have whatever the size of its blocks, and the number for each byte of its
+/// decompressed blocks. A record takes less than a byte only if it has no name, qualities or bases. Chosen.
+const MIN_RECORD_LIMIT: u64 = 1 << 16;
+const MAX_RECORDS_PER_BYTE: u64 = 8;
+
+/// Number of bytes of a container or block header's CRC32.
+const CRC_BYTES: usize = 4;
+
+/// Bit of a record's CRAM flags: all its qualities are stored.
+const QUALITIES_ARE_STORED: i32 = 1;
+
+/// Properties of a container that its headers tell.
+#[derive(Debug, Default)]
+pub(super) struct ContainerLayout {
+    pub(super) slices: Vec<SliceLayout>,
+    /// Whether bases are stored as differences from a reference that is not in the file.
+    pub(super) requires_reference: bool,
+    record_flags: RecordFlagsEncoding,
+    /// Content IDs of the blocks that data series are in.
+    block_ids: Vec<i32>,
+}
+
+/// Properties of a slice that its header tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SliceLayout {
+    /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with records
+    /// of several sequences.
+    pub(super) reference_md5: Option<[u8; 16]>,
+    /// Content ID of the block with the bases of the reference, if they are embedded.
+    pub(super) embedded_reference: Option<i32>,
+    num_records: usize,
+}
+
+/// Where the CRAM flags of records are.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum RecordFlagsEncoding {
+    /// The same for all records.
+    Constant(i32),
+    /// In an external block of this content ID, which has no other data.
+    Block(i32),
+    /// Encoded in another way.
+    #[default]
+    Unknown,
+}
+
+/// An error that names a contradiction in a container.
+fn invalid(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+/// Reads the bytes of the next container, header and blocks, into `bytes`, which grows with the bytes that the input
+/// has, whatever the header says.
+///
+/// # Errors
+/// The input cannot be read, or ends inside the container.
+pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
+    bytes.clear();
+    read_exactly(input, 4, bytes)?;
+    let length = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let length = u64::try_from(length).map_err(|_| invalid(format!("a container of {length} bytes")))?;
+    // Reference sequence, start, span, number of records; record counter and number of bases; number of blocks.
+    for _ in 0..4 {
+        read_itf8_bytes(input, bytes)?;
+    }
+    for _ in 0..2 {
+        read_ltf8_bytes(input, bytes)?;
+    }
+    read_itf8_bytes(input, bytes)?;
+    let num_landmarks = read_itf8_bytes(input, bytes)?;
+    if i64::from(num_landmarks) > length as i64 {
+        return Err(invalid(format!("{num_landmarks} slices in a container of {length} bytes")));
+    }
+    for _ in 0..num_landmarks {
+        read_itf8_bytes(input, bytes)?;
+    }
+    read_exactly(input, CRC_BYTES as u64, bytes)?;
+    read_exactly(input, length, bytes)
+}
+
+/// Appends `length` bytes of the input to `bytes`.
+fn read_exactly(input: &mut impl BufRead, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let read = input.by_ref().take(length).read_to_end(bytes)?;
+    if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Reads an ITF8 number, and appends its bytes to `bytes`.
+fn read_itf8_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<i32> {
+    let start = bytes.len();
+    read_exactly(input, 1, bytes)?;
+    read_exactly(input, u64::from(bytes[start].leading_ones().min(4)), bytes)?;
+    Fields::new(&bytes[start..]).itf8()
+}
+
+/// Reads an LTF8 number, and appends its bytes to `bytes`.
+fn read_ltf8_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let start = bytes.len();
+    read_exactly(input, 1, bytes)?;
+    read_exactly(input, u64::from(bytes[start].leading_ones()), bytes)
+}
+
+/// The fields of a header, read one after the other.
+struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Fields { bytes, at: 0 }
+    }
+
+    fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
+        let end = self.at.checked_add(length).filter(|end| *end <= self.bytes.len());
+        let end = end.ok_or_else(|| invalid("a field or block is longer than its container"))?;
+        let taken = &self.bytes[self.at..end];
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> io::Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// An ITF8 number: the number of leading ones of the first byte is the number of further bytes.
+    fn itf8(&mut self) -> io::Result<i32> {
+        let first = self.byte()?;
+        let further = first.leading_ones().min(4);
+        let mut number = if further == 4 { u32::from(first & 15) } else { u32::from(first) & (0x7f >> further) };
+        for (i, byte) in self.take(further as usize)?.iter().enumerate() {
+            // Of the fifth byte only the lower four bits count.
+            number = if i == 3 { number << 4 | u32::from(byte & 15) } else { number << 8 | u32::from(*byte) };
+        }
+        Ok(number as i32)
+    }
+
+    /// An ITF8 number that must not be negative.
+    fn size(&mut self) -> io::Result<usize> {
+        let number = self.itf8()?;
+        usize::try_from(number).map_err(|_| invalid(format!("a size of {number}")))
+    }
+
+    fn skip_ltf8(&mut self) -> io::Result<()> {
+        let further = self.byte()?.leading_ones();
+        self.take(further as usize).map(drop)
+    }
+}
+
+/// A block as its header tells.
+struct BlockHeader<'a> {
+    method: u8,
+    decompressed_bytes: usize,
+    data: &'a [u8],
+}
+
+impl<'a> BlockHeader<'a> {
+    fn read(fields: &mut Fields<'a>) -> io::Result<Self> {
+        let (method, _content_type) = (fields.byte()?, fields.byte()?);
+        let (_content_id, compressed_bytes, decompressed_bytes) = (fields.itf8()?, fields.size()?, fields.size()?);
+        let data = fields.take(compressed_bytes)?;
+        fields.take(CRC_BYTES)?;
+        Ok(BlockHeader { method, decompressed_bytes, data })
+    }
+
+    /// The data of a block that is stored as it is or as gzip; `None` for other methods.
+    fn data(&self) -> io::Result<Option<Cow<'a, [u8]>>> {
+        const GZIP: u8 = 1;
+        match self.method {
+            0 => Ok(Some(Cow::Borrowed(self.data))),
+            GZIP => {
+                let mut data = Vec::new();
+                let limit = self.decompressed_bytes as u64;
+                GzDecoder::new(self.data).take(limit).read_to_end(&mut data)?;
+                Ok(Some(Cow::Owned(data)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl ContainerLayout {
+    /// Reads the headers in the bytes of a container. The layout of the last container of a file is empty.
+    ///
+    /// # Errors
+    /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
+    pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerLayout> {
+        let mut fields = Fields::new(bytes);
+        fields.take(4)?;
+        for _ in 0..4 {
+            fields.itf8()?;
+        }
+        fields.skip_ltf8()?;
+        fields.skip_ltf8()?;
+        fields.itf8()?;
+        let landmarks: Vec<usize> = (0..fields.size()?).map(|_| fields.size()).collect::<io::Result<_>>()?;
+        fields.take(CRC_BYTES)?;
+        let blocks = &bytes[fields.at..];
+        let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
+        let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
+        if ranges.iter().any(|range| range.start > range.end || range.end > blocks.len()) {
+            return Err(invalid("a slice begins outside of its container"));
+        }
+        if ranges.is_empty() {
+            return Ok(ContainerLayout::default());
+        }
+        let slices = ranges.iter().map(|range| SliceLayout::read(&blocks[range.clone()])).collect::<io::Result<_>>()?;
+        let header = BlockHeader::read(&mut Fields::new(blocks))?;
+        let mut layout = ContainerLayout { slices, requires_reference: true, ..ContainerLayout::default() };
+        if let Some(data) = header.data()? {
+            let series = read_data_series(&data)?;
+            layout.requires_reference = requires_reference(&data)?;
+            layout.record_flags = RecordFlagsEncoding::from_series(&series);
+            layout.block_ids = series.iter().filter_map(|series| series.block_id).collect();
+        }
+        Ok(layout)
+    }
+
+    /// Adds an empty block for each data series without one: writers leave out the blocks of series without data, and the
+    /// decoder wants them all the same, for a record without bases.
+    pub(super) fn add_missing_blocks(&self, blocks: &mut Vec<(i32, Cow<'_, [u8]>)>) {
+        for id in &self.block_ids {
+            if !blocks.iter().any(|(other, _)| other == id) {
+                blocks.push((*id, Cow::Borrowed(&[])));
+            }
+        }
+    }
+
+    /// For each record of a slice, whether its qualities are stored. `blocks` are the decompressed external blocks of the
+    /// slice by their content ID. `None` if the flags are encoded in an unusual way.
+    pub(super) fn stored_qualities(
+        &self,
+        slice: &SliceLayout,
+        blocks: &[(i32, Cow<'_, [u8]>)],
+    ) -> io::Result<Option<Vec<bool>>> {
+        let is_stored = |flags: i32| flags & QUALITIES_ARE_STORED != 0;
+        match self.record_flags {
+            RecordFlagsEncoding::Unknown => Ok(None),
+            RecordFlagsEncoding::Constant(flags) => Ok(Some(vec![is_stored(flags); slice.num_records])),
+            RecordFlagsEncoding::Block(id) => {
+                let Some((_, block)) = blocks.iter().find(|(content_id, _)| *content_id == id) else { return Ok(None) };
+                let mut fields = Fields::new(block);
+                (0..slice.num_records).map(|_| fields.itf8().map(is_stored)).collect::<io::Result<_>>().map(Some)
+            }
+        }
+    }
+}
+
+impl SliceLayout {
+    /// Reads the header of a slice and the headers of its blocks.
+    fn read(bytes: &[u8]) -> io::Result<SliceLayout> {
+        let mut blocks = Fields::new(bytes);
+        let header = BlockHeader::read(&mut blocks)?;
+        let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
+        let mut fields = Fields::new(&data);
+        let (_reference, _start, _span) = (fields.itf8()?, fields.itf8()?, fields.itf8()?);
+        let num_records = fields.size()?;
+        fields.skip_ltf8()?;
+        let num_blocks = fields.size()?;
+        for _ in 0..fields.size()? {
+            fields.itf8()?;
+        }
+        let embedded = fields.itf8()?;
+        let mut md5 = [0; 16];
+        md5.copy_from_slice(fields.take(16)?);
+        let mut decompressed = 0;
+        for _ in 0..num_blocks {
+            decompressed += BlockHeader::read(&mut blocks)?.decompressed_bytes as u64;
+        }
+        if decompressed > MAX_SLICE_BYTES {
+            return Err(invalid(format!("a slice of {decompressed} bytes, more than any real one")));
+        }
+        if num_records as u64 > MIN_RECORD_LIMIT.max(MAX_RECORDS_PER_BYTE.saturating_mul(decompressed)) {
+            return Err(invalid(format!("a slice of {num_records} records in {decompressed} bytes")));
+        }
+        Ok(SliceLayout {
+            reference_md5: Some(md5).filter(|md5| *md5 != [0; 16]),
+            embedded_reference: Some(embedded).filter(|id| *id >= 0),
+            num_records,
+        })
+    }
+}
+
+/// Whether records need an external reference, according to the preservation map of a compression header (`RR`).
+fn requires_reference(compression_header: &[u8]) -> io::Result<bool> {
+    let mut fields = Fields::new(compression_header);
+    let _map_bytes = fields.size()?;
+    for _ in 0..fields.size()? {
+        match fields.take(2)? {
+            b"RR" => return Ok(fields.byte()? != 0),
+            b"SM" => fields.take(5).map(drop)?,
+            b"TD" => {
+                let length = fields.size()?;
+                fields.take(length)?;
+            }
+            _ => fields.take(1).map(drop)?,
+        }
+    }
+    // Missing means true.
+    Ok(true)
+}
+
+/// Encoding of a data series (CRAM specification, section 13).
+struct DataSeries<'a> {
+    key: &'a [u8],
+    /// Content ID of its block, if it is in an external block as it is.
+    block_id: Option<i32>,
+    /// Its only value, if it has one.
+    constant: Option<i32>,
+}
+
+/// Reads the encodings of the data series in a compression header.
+fn read_data_series(compression_header: &[u8]) -> io::Result<Vec<DataSeries<'_>>> {
+    let (external, huffman) = (1, 3);
+    let mut fields = Fields::new(compression_header);
+    let preservation_map = fields.size()?;
+    fields.take(preservation_map)?;
+    let _map_bytes = fields.size()?;
+    let mut all = Vec::new();
+    for _ in 0..fields.size()? {
+        let key = fields.take(2)?;
+        let (encoding, length) = (fields.itf8()?, fields.size()?);
+        let mut parameters = Fields::new(fields.take(length)?);
+        let mut series = DataSeries { key, block_id: None, constant: None };
+        if encoding == external {
+            series.block_id = Some(parameters.itf8()?);
+        } else if encoding == huffman && parameters.size()? == 1 {
+            series.constant = Some(parameters.itf8()?);
+        }
+        all.push(series);
+    }
+    Ok(all)
+}
+
+impl RecordFlagsEncoding {
+    /// The encoding of the data series `CF`.
+    fn from_series(all: &[DataSeries<'_>]) -> RecordFlagsEncoding {
+        let Some(flags) = all.iter().find(|series| series.key == b"CF") else { return RecordFlagsEncoding::Unknown };
+        let is_shared = all.iter().filter(|series| series.block_id == flags.block_id).count() > 1;
+        match (flags.constant, flags.block_id) {
+            (Some(flags), _) => RecordFlagsEncoding::Constant(flags),
+            (None, Some(id)) if !is_shared => RecordFlagsEncoding::Block(id),
+            _ => RecordFlagsEncoding::Unknown,
+        }
+    }
+}
+
+/// Adds the data series for bases and qualities (`BA`, `QS`) to the compression header of a container that lacks them,
+/// and returns the new bytes of the container: a writer leaves them out if no record has bases, and the decoder wants
+/// them all the same. `None` if the container has them.
+///
+/// # Errors
+/// The headers contradict themselves.
+pub(super) fn with_all_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    // Huffman codes of one symbol, N and "missing", of length 0.
+    const BASES: (&[u8; 2], &[u8]) = (b"BA", &[3, 4, 1, b'N', 1, 0]);
+    const QUALITIES: (&[u8; 2], &[u8]) = (b"QS", &[3, 5, 1, 0x80, 0xff, 1, 0]);
+    let mut fields = Fields::new(bytes);
+    fields.take(4)?;
+    for _ in 0..4 {
+        fields.itf8()?;
+    }
+    fields.skip_ltf8()?;
+    fields.skip_ltf8()?;
+    fields.itf8()?;
+    let numbers_end = fields.at;
+    let landmarks: Vec<usize> = (0..fields.size()?).map(|_| fields.size()).collect::<io::Result<_>>()?;
+    fields.take(CRC_BYTES)?;
+    if landmarks.is_empty() {
+        return Ok(None);
+    }
+    let blocks = &bytes[fields.at..];
+    let mut fields = Fields::new(blocks);
+    let header = BlockHeader::read(&mut fields)?;
+    let old_length = fields.at;
+    let Some(data) = header.data()? else { return Ok(None) };
+    let series = read_data_series(&data)?;
+    let missing: Vec<_> =
+        [BASES, QUALITIES].into_iter().filter(|(key, _)| !series.iter().any(|series| series.key == *key)).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let data = with_series(&data, series.len() + missing.len(), &missing)?;
+    // A block of the same type, stored as it is.
+    let mut block = vec![0, blocks[1], 0];
+    push_itf8(&mut block, data.len());
+    push_itf8(&mut block, data.len());
+    block.extend(data);
+    push_crc(&mut block);
+    let length = blocks.len() - old_length + block.len();
+    let length = i32::try_from(length).ok().filter(|length| *length < 1 << 28);
+    let length = length.ok_or_else(|| invalid("a container of 256 MiB of records without bases"))?;
+    let mut new = Vec::with_capacity(bytes.len() + 64);
+    new.extend(length.to_le_bytes());
+    new.extend(&bytes[4..numbers_end]);
+    push_itf8(&mut new, landmarks.len());
+    landmarks.iter().for_each(|landmark| push_itf8(&mut new, landmark + block.len() - old_length));
+    push_crc(&mut new);
+    new.extend(block);
+    new.extend(&blocks[old_length..]);
+    Ok(Some(new))
+}
+
+/// A compression header with these series after its own; `count` is their number together.
+fn with_series(header: &[u8], count: usize, added: &[(&[u8; 2], &[u8])]) -> io::Result<Vec<u8>> {
+    let mut fields = Fields::new(header);
+    let preservation_map = fields.size()?;
+    fields.take(preservation_map)?;
+    let before = fields.at;
+    let length = fields.size()?;
+    let mut own = Fields::new(fields.take(length)?);
+    own.size()?;
+    let mut series = Vec::new();
+    push_itf8(&mut series, count);
+    series.extend(&own.bytes[own.at..]);
+    added.iter().for_each(|(key, encoding)| series.extend(key.iter().chain(*encoding)));
+    let mut new = header[..before].to_vec();
+    push_itf8(&mut new, series.len());
+    new.extend(series);
+    new.extend(&header[fields.at..]);
+    Ok(new)
+}
+
+/// Appends a number as ITF8. It is less than 2^28, as sizes inside of a container are.
+fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
+    let number = number as u32;
+    match number {
+        0..0x80 => bytes.push(number as u8),
+        0x80..0x4000 => bytes.extend([(number >> 8) as u8 | 0x80, number as u8]),
+        0x4000..0x20_0000 => bytes.extend([(number >> 16) as u8 | 0xc0, (number >> 8) as u8, number as u8]),
+        _ => bytes.extend([(number >> 24) as u8 | 0xe0, (number >> 16) as u8, (number >> 8) as u8, number as u8]),
+    }
+}
+
+/// Appends the CRC32 of the bytes.
+fn push_crc(bytes: &mut Vec<u8>) {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    bytes.extend(crc.sum().to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_specified() {
+        for (bytes, number) in [
+            (&[0x00][..], 0),
+            (&[0x7f], 127),
+            (&[0x87, 0x55], 1877),
+            (&[0xc7, 0x55, 0x99], 480_665),
+            (&[0xe7, 0x55, 0x99, 0x66], 123_050_342),
+            (&[0xff, 0xff, 0xff, 0xff, 0x0f], -1),
+            (&[0xff, 0xff, 0xff, 0xff, 0x0e], -2),
+        ] {
+            assert_eq!(Fields::new(bytes).itf8().expect("a number"), number);
+            let mut copied = Vec::new();
+            assert_eq!(read_itf8_bytes(&mut &bytes[..], &mut copied).expect("a number"), number);
+            assert_eq!(copied, bytes);
+        }
+        assert!(Fields::new(&[0xc7, 0x55]).itf8().is_err());
+    }
+
+    #[test]
+    fn memory_grows_with_the_input_and_not_with_its_header() {
+        // The header says 2 GiB, and the file has 100 bytes.
+        let mut input = i32::MAX.to_le_bytes().to_vec();
+        input.extend([0; 8]);
+        input.extend([0; 100]);
+        let mut bytes = Vec::new();
+        let error = read_container_bytes(&mut &input[..], &mut bytes).expect_err("truncated");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(bytes.capacity() < 1 << 16, "{}", bytes.capacity());
+    }
+
+    #[test]
+    fn flags_of_records_are_found() {
+        // Preservation map of one byte, then a map with CF as external block 26, and RL as external block 25.
+        let header = |flags: &[u8], rl: u8| [&[1, 0, 99, 2][..], b"CF", flags, b"RL", &[1, 1, rl]].concat();
+        let read = |header: Vec<u8>| RecordFlagsEncoding::from_series(&read_data_series(&header).expect("a header"));
+        assert_eq!(read(header(&[1, 1, 26], 25)), RecordFlagsEncoding::Block(26));
+        assert_eq!(read(header(&[1, 1, 26], 26)), RecordFlagsEncoding::Unknown);
+        assert_eq!(read(header(&[3, 4, 1, 3, 1, 0], 25)), RecordFlagsEncoding::Constant(3));
+        assert_eq!(read(header(&[3, 6, 2, 3, 1, 2, 1, 1], 25)), RecordFlagsEncoding::Unknown);
+    }
+}
