@@ -1,5 +1,5 @@
-//! Calls without a normal: the reference takes its place, and germline variants are told by the population and by their
-//! allele fraction.
+//! Calls without a normal: the reference takes its place, and germline variants are recognised by the population and by
+//! their allele fraction.
 
 use std::collections::BTreeSet;
 use std::fs;
