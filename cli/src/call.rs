@@ -26,7 +26,7 @@ use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::known_variants::KnownVariants;
-use genuma_somatic::ledger::{OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use genuma_somatic::ledger::{MANY_VARIANTS_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
 use genuma_somatic::result_warnings::ResultWarning;
@@ -99,11 +99,13 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 pub(crate) struct Args {
     #[command(flatten)]
     tumor: TumourReads<true>,
-    /// Reads of the normal sample of the same person, given in the same way
-    #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
+    /// Reads of the normal sample of the same person, given in the same way. Without it the call is tumour-only: the
+    /// reference takes the place of the normal, and --reference is needed. Germline variants are then distinguished from somatic
+    /// ones by their allele fraction and by --known, so that calls are less certain
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
-    #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
+    #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     normal_name: Option<String>,
     /// Name of the only tumour; NAME= before its first file does the same
     #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
@@ -150,9 +152,10 @@ pub(crate) struct Args {
     /// times. The explanations go to standard output and to why.txt
     #[arg(long, value_name = "VARIANT", help_heading = "Output")]
     why: Vec<String>,
-    /// Minimum somatic quality (Phred) of a call with FILTER PASS
-    #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = parse_quality, help_heading = "Output")]
-    min_quality: f64,
+    /// Minimum somatic quality (Phred) of a call with FILTER PASS [default: 8; without --normal 3, with which a call is
+    /// more probably somatic than not]
+    #[arg(long, value_name = "PHRED", value_parser = parse_quality, help_heading = "Output")]
+    min_quality: Option<f64>,
     /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
     #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     panel_least: Option<u32>,
@@ -212,6 +215,11 @@ pub(crate) struct Args {
     /// Also write submit.sh, a script that submits each step to Slurm as an array job
     #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
+}
+
+/// Default of `--min-quality`. Without a normal a call passes if it is more probably somatic than not.
+fn default_min_quality(has_normal: bool) -> f64 {
+    if has_normal { 8.0 } else { 3.0 }
 }
 
 fn parse_quality(text: &str) -> Result<f64, String> {
@@ -342,7 +350,8 @@ impl Args {
             tumour: self.tumor_name.as_deref(),
             normal_option: Some("--normal-name NAME"),
         };
-        let (samples, mut lanes) = self.tumor.samples_and_lanes(&self.normal, names, &self.layout, &options)?;
+        let normal = sample_options::choose_normal_reads(&self.normal, self.reference.as_deref())?;
+        let (samples, mut lanes) = self.tumor.samples_and_lanes(normal, names, &self.layout, &options)?;
         if self.plan.is_some() {
             if samples.has_several_tumours() {
                 return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
@@ -354,7 +363,7 @@ impl Args {
             k: choose_kmer_length(self.k, &lanes),
             min_base_quality: self.min_base_quality,
             min_tumour_count: MIN_TUMOUR_KMER_COUNT,
-            min_quality: self.min_quality,
+            min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
         };
         let means = match self.plan {
             // These are the resources of one step, which may run on another machine.
@@ -437,7 +446,7 @@ fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
     };
     match &mut lane.files {
         LaneFiles::Pair(one, two) => [one, two].into_iter().try_for_each(make),
-        LaneFiles::Interleaved(one) | LaneFiles::Single(one) => make(one),
+        LaneFiles::Interleaved(one) | LaneFiles::Single(one) | LaneFiles::Reference(one) => make(one),
         LaneFiles::Aligned(aligned) => {
             make(&mut aligned.path)?;
             aligned.options.reference.path_mut().map_or(Ok(()), make)
@@ -473,7 +482,8 @@ fn has_piped_reads(job: &CallJob) -> bool {
 fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
     let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
-    for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
+    let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
+    for (sample, length) in other_lengths.filter(|_| job.samples.has_normal()) {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);
         warn!(
             "reads of the {name} are {length} bp long, those of the normal {normal} bp: check that these are the right files; the call goes on"
@@ -594,8 +604,10 @@ fn fingerprint_inputs(
                 false => fingerprint.with_file(&label, path)?,
             };
         }
-        if let LaneFiles::Single(_) = &lane.files {
-            fingerprint = fingerprint.with_parameter("layout", "single");
+        match &lane.files {
+            LaneFiles::Single(_) => fingerprint = fingerprint.with_parameter("layout", "single"),
+            LaneFiles::Reference(_) => fingerprint = fingerprint.with_parameter("normal", "none"),
+            _ => {}
         }
         if let Some(umis) = &lane.umis {
             fingerprint = fingerprint.with_parameter("umi", &umis.structures);
@@ -638,6 +650,17 @@ fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
 /// Logs what the libraries are and what other cells the samples contain, where calling depends on it.
 fn log_library_properties(outcome: &CallSummary) {
     let summary = &outcome.sample_summary;
+    match (outcome.has_normal, &outcome.known) {
+        (true, _) => {}
+        (false, Some(_)) => info!(
+            "no normal: variants that are common in the population, or have the allele fraction of a germline variant, get the \
+             FILTER germline"
+        ),
+        (false, None) => warn!(
+            "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; give \
+             population frequencies, such as those of gnomAD, with --known"
+        ),
+    }
     let libraries = [("normal", summary.libraries.normal), ("tumour", summary.libraries.tumour)];
     for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEnds::Fixed) {
         info!(
@@ -672,6 +695,10 @@ fn log_warnings(outcome: &CallSummary) {
             SHALLOW_NORMAL_LEDGER_LINE => warn!(
                 "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
                  sequence the normal deeper, or expect missed variants"
+            ),
+            MANY_VARIANTS_LEDGER_LINE => warn!(
+                "{count} k-mers of the tumour were skipped, because without a normal all variants of the person are examined, and \
+                 there are too many: indels and structural variants may be missed; give a normal, or call a capture"
             ),
             OTHER_SPECIES_LEDGER_LINE => warn!(
                 "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::call::sample_options::{SampleNameOptions, TumourReads};
+use crate::call::sample_options::{NormalReads, SampleNameOptions, TumourReads};
 use crate::input_files::InputFiles;
 use crate::progress::UnitProgress;
 use crate::read_layout::ReadLayoutArgs;
@@ -102,8 +102,12 @@ struct OtherTumourReport<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
-    let (samples, lanes) =
-        args.tumor.samples_and_lanes(&args.normal, SampleNameOptions::default(), &args.layout, &options)?;
+    let (samples, lanes) = args.tumor.samples_and_lanes(
+        NormalReads::Files(&args.normal),
+        SampleNameOptions::default(),
+        &args.layout,
+        &options,
+    )?;
     check_lanes_for_one_pass(&lanes)?;
     let input_files = InputFiles::from_lanes(&lanes, args.reference.as_deref())?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;

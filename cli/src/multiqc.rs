@@ -191,7 +191,8 @@ pub(crate) fn build_call_sections(
     let others = || outcome.other_tumours.iter();
     let mut general = general_section();
     let tumours = [&outcome.libraries.tumor].into_iter().chain(others().map(|other| &other.libraries.tumor));
-    for (row, library) in rows.iter().zip([&outcome.libraries.normal].into_iter().chain(tumours)) {
+    let first = usize::from(!outcome.has_normal);
+    for (row, library) in rows.iter().zip([&outcome.libraries.normal].into_iter().chain(tumours)).skip(first) {
         add_library(row, library, &mut general);
     }
     match &outcome.targets {
@@ -201,12 +202,12 @@ pub(crate) fn build_call_sections(
                 "depth",
                 Column("target_depth", "Depth on target", "mean depth of the target bases, from k-mers", "x", 0, None),
             );
-            for (row, covered) in rows.iter().zip(&targets.samples) {
+            for (row, covered) in rows.iter().zip(&targets.samples).skip(first) {
                 general.set_value(row, "target_depth", Some(covered.mean_depth));
             }
         }
         None => {
-            for (row, depth) in rows.iter().zip(&outcome.depths.kmer) {
+            for (row, depth) in rows.iter().zip(&outcome.depths.kmer).skip(first) {
                 general.set_value(row, "depth", Some(*depth));
             }
         }

@@ -14,7 +14,7 @@ use genuma_somatic::pipeline::Resources;
 use genuma_work::publish::FileSet;
 use serde::Serialize;
 
-use crate::call::sample_options::{SampleNameOptions, TumourReads};
+use crate::call::sample_options::{SampleNameOptions, TumourReads, choose_normal_reads};
 use crate::call::{disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
@@ -54,8 +54,9 @@ use crate::{command_line, gpu, json_file, logging, size_format};
 pub(crate) struct Args {
     #[command(flatten)]
     tumor: TumourReads<false>,
-    /// Reads of the normal sample of the same person, given in the same way
-    #[arg(long, value_name = "READS", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
+    /// Reads of the normal sample of the same person, given in the same way; without them a tumour-only call is
+    /// forecast, with the reference in place of the normal
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
@@ -226,8 +227,8 @@ impl Args {
         }
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
-        let (_, lanes) =
-            self.tumor.samples_and_lanes(&self.normal, SampleNameOptions::default(), &self.layout, &options)?;
+        let normal = choose_normal_reads(&self.normal, self.reference.as_deref())?;
+        let (_, lanes) = self.tumor.samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);

@@ -38,5 +38,6 @@ mod table;
 mod targets;
 mod topology;
 mod track;
+mod tumour_only;
 mod umis;
 mod why;

@@ -120,7 +120,7 @@ impl<'a> CallOutputs<'a> {
         match &finished.targets {
             Some(targets) => {
                 let mut table = AtomicFile::create(file(TARGETS_FILE))?;
-                let text = targets::format_target_table(targets, &finished.genome, finished.samples.names());
+                let text = targets::format_target_table(targets, &finished.genome, &finished.samples);
                 table.write_all(text.as_bytes())?;
                 set.add_file(table.flush_buffer()?);
             }
@@ -136,11 +136,13 @@ impl<'a> CallOutputs<'a> {
             screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
             screen_hits::annotate_records(&screened_calls, &mut records);
         }
-        output::write_vcf(&file(VCF_FILE), &header, &records, genome, &mut set)?;
+        output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
         let maf = maf.map(|to| {
             (to, "small variants", "structural", export_tables::build_maf_table(&records, genome, &finished.samples))
         });
-        let bedpe = bedpe.map(|to| (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome)));
+        let bedpe = bedpe.map(|to| {
+            (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome, &finished.samples))
+        });
         for (OpenTable { path, mut file }, what, other, table) in [maf, bedpe].into_iter().flatten() {
             file.write_all(table.text.as_bytes())?;
             set.add_file(file.flush_buffer()?);
@@ -205,6 +207,9 @@ fn header_command_line(job: &CallJob) -> String {
         if let Some(name) = path.and_then(Path::file_name) {
             line += &format!(" --{option} {}", name.to_string_lossy());
         }
+    }
+    if !job.samples.has_normal() {
+        line += " (without a normal)";
     }
     if let Some(panel) = &job.panel {
         let name = panel.table.file_name().unwrap_or_default().to_string_lossy();

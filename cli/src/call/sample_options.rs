@@ -111,6 +111,32 @@ fn read_group_sample(
     Ok(is_complete.then_some(name))
 }
 
+/// Reads of the normal sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NormalReads<'a> {
+    /// Read files.
+    Files(&'a [PathBuf]),
+    /// There is no normal: the sequence of this reference takes its place.
+    Reference(&'a Path),
+}
+
+/// The files of the normal or, if there are none, the reference.
+///
+/// # Errors
+/// There is neither.
+pub(crate) fn choose_normal_reads<'a>(
+    files: &'a [PathBuf],
+    reference: Option<&'a Path>,
+) -> Result<NormalReads<'a>, UsageError> {
+    match (files, reference) {
+        ([], Some(reference)) => Ok(NormalReads::Reference(reference)),
+        ([], None) => Err(UsageError(
+            "give the reads of the normal with --normal; a tumour-only call needs --reference in its place".to_owned(),
+        )),
+        (files, _) => Ok(NormalReads::Files(files)),
+    }
+}
+
 /// Maximum number of characters of a sample name that a message shows.
 const MAX_SHOWN_NAME_CHARS: usize = 80;
 
@@ -183,7 +209,7 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// not fit the layout ([`UsageError`]); a file cannot be read, or is not of one sample.
     pub(crate) fn samples_and_lanes(
         &self,
-        normal: &[PathBuf],
+        normal: NormalReads<'_>,
         names_given: SampleNameOptions<'_>,
         layout: &ReadLayoutArgs,
         options: &AlignedOptions,
@@ -205,7 +231,12 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             ))
             .into());
         }
-        let mut lanes = layout.open_lanes(NORMAL_SAMPLE, SampleRole::Normal, normal, options)?;
+        let mut lanes = match normal {
+            NormalReads::Files(files) => layout.open_lanes(NORMAL_SAMPLE, SampleRole::Normal, files, options)?,
+            NormalReads::Reference(path) => {
+                vec![Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Reference(path.to_owned()))]
+            }
+        };
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
             lanes.extend(layout.open_lanes(sample, SampleRole::Tumour, &tumour.files, options)?);
         }
@@ -214,6 +245,10 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             warn!("{}: no reads in this lane, so it is left out: check that it should be empty", paths.join(", "));
         }
         let samples = choose_sample_names(&lanes, names_given, &tumours)?;
+        let samples = match normal {
+            NormalReads::Files(_) => samples,
+            NormalReads::Reference(_) => samples.without_normal(),
+        };
         for (i, name) in samples.names().iter().enumerate() {
             if samples.names()[..i].contains(name) {
                 return Err(UsageError(format!(

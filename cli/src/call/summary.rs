@@ -41,6 +41,7 @@ pub(crate) fn build_summary(
         command: command_line::quoted_command_line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         samples: job.samples.names().to_vec(),
+        has_normal: job.samples.has_normal(),
         inputs: (0..).take(job.samples.len()).map(|sample| input_paths(&job.lanes, sample)).collect(),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),

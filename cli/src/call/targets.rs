@@ -4,16 +4,18 @@ use std::fmt::Write;
 
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
+use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::FinishedTargets;
 
 /// The table of the targets: BED columns, then the depth in each tumour and in the normal, and the status. `samples`
 /// are the names of the samples, the normal first.
-pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference, samples: &[String]) -> String {
-    let order: Vec<usize> = (usize::from(TUMOUR_SAMPLE)..samples.len()).chain([0]).collect();
+pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference, samples: &SampleNames) -> String {
+    let order: Vec<usize> =
+        (usize::from(TUMOUR_SAMPLE)..samples.len()).chain(samples.has_normal().then_some(0)).collect();
     let mut text = String::from("#chrom\tstart\tend\tname");
     for &sample in &order {
         // Writing to a string cannot fail.
-        let _ = write!(text, "\tdepth_{}", samples[sample]);
+        let _ = write!(text, "\tdepth_{}", samples.names()[sample]);
     }
     text.push_str("\tstatus\n");
     for (target, depth) in finished.targets.intervals.iter().zip(&finished.depths.targets) {

@@ -99,7 +99,7 @@ pub struct Program<'a> {
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.
     pub reference: &'a Reference,
-    /// The read groups.
+    /// The read groups, by the number that templates have. One without an ID has no templates and no header line.
     pub read_groups: &'a [ReadGroup<'a>],
     /// The program that writes the file.
     pub program: Program<'a>,
@@ -173,7 +173,7 @@ impl BamHeader<'_> {
 
     fn text(&self) -> String {
         let mut text = self.sequences();
-        for group in self.read_groups {
+        for group in self.read_groups.iter().filter(|group| !group.id.is_empty()) {
             text += &format!("@RG\tID:{}\tSM:{}\tPL:ILLUMINA\n", group.id, printable(group.sample));
         }
         let [name, version, command] = [self.program.name, self.program.version, self.program.command].map(printable);

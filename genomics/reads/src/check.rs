@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{Error, FileFault};
 use crate::fastq::{FastqOptions, FastqReader};
 use crate::file_span::FileSpan;
-use crate::lane::{Lane, LaneFiles, num_samples};
+use crate::lane::{Lane, num_samples};
 use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
 use genuma_work::ProgressCounters;
@@ -41,7 +41,7 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| allow_pipes && lane.has_pipe());
     for lane in &regular {
         for (path, span) in lane.paths_with_spans() {
-            if matches!(lane.files, LaneFiles::Aligned(_)) {
+            if !lane.is_fastq() {
                 if !is_rereadable(path)? {
                     return Err(Error::in_file(path, FileFault::NotRegular));
                 }
@@ -92,7 +92,7 @@ pub fn remove_empty_lanes(lanes: &mut Vec<Lane>) -> Result<Vec<Lane>, Error> {
 /// Whether all files of a lane are regular FASTQ files without content. A missing or damaged file is not empty; the check
 /// of the lane reports it.
 fn is_empty_lane(lane: &Lane) -> Result<bool, Error> {
-    if matches!(lane.files, LaneFiles::Aligned(_)) || lane.slice.is_some() || lane.has_pipe() {
+    if !lane.is_fastq() || lane.slice.is_some() || lane.has_pipe() {
         return Ok(false);
     }
     let progress = ProgressCounters::default();

@@ -11,6 +11,7 @@ use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_read_bytes;
 use crate::pipe::is_regular_file;
+use crate::reference_reads;
 
 /// Bytes of text to sample from all files together, and the minimum and maximum for one file.
 const MAX_TOTAL_SAMPLE_BYTES: u64 = 32 << 20;
@@ -59,6 +60,7 @@ impl ReadEstimate {
                 let own = &mut each[usize::from(lane.sample)];
                 let known = match &lane.files {
                     LaneFiles::Aligned(aligned) => estimate_aligned_file(aligned, look),
+                    LaneFiles::Reference(path) => Some(estimate_reference(path)),
                     _ => None,
                 };
                 *own = [*own, known.unwrap_or_else(|| estimate_text_file(path, span, look))].into_iter().sum();
@@ -81,6 +83,19 @@ impl std::iter::Sum for ReadEstimate {
             packed_bytes: sum.packed_bytes + own.packed_bytes,
         })
     }
+}
+
+/// Estimates the reads that are made from a FASTA file, from its size.
+fn estimate_reference(path: &Path) -> ReadEstimate {
+    let is_gzip = || -> io::Result<bool> {
+        let mut head = [0; 2];
+        File::open(path)?.read_exact(&mut head)?;
+        Ok(head == [0x1f, 0x8b])
+    };
+    // A file that cannot be read is reported when its reads are.
+    let size = path.metadata().map_or(0, |meta| meta.len());
+    let held = reference_reads::reads_of_sequence(if is_gzip().unwrap_or(false) { size * 4 } else { size });
+    ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
 
 /// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no records.

@@ -115,40 +115,67 @@ pub enum FastaEvent<'a> {
 /// # Errors
 /// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has
 /// no bases or a byte that is not an IUPAC letter.
-pub fn read_fasta(path: &Path, each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
+pub fn read_fasta(path: &Path, mut each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    let mut inflate = Decompressor::open(path, &progress, &FileAccess::default())?;
-    let mut parser =
-        Parser { path, line_number: 1, headers: Vec::new(), names: HashMap::new(), has_bases: false, on_event: each };
-    // `chunk[..kept]` is the start of a line whose end has not been read yet.
-    let (mut chunk, mut kept) = (vec![0; CHUNK_BYTES], 0);
-    let mut is_start = true;
-    loop {
-        if kept == chunk.len() {
-            chunk.resize(2 * kept, 0);
+    let mut reader = FastaReader::open(path, &progress)?;
+    while reader.read_chunk(&mut each)? {}
+    Ok(())
+}
+
+/// Reader of a FASTA file, chunk by chunk.
+pub(crate) struct FastaReader<'a> {
+    inflate: Decompressor<&'a ProgressCounters>,
+    parser: Parser<'a>,
+    /// `chunk[..kept]` is the start of a line whose end has not been read yet.
+    chunk: Vec<u8>,
+    kept: usize,
+    is_start: bool,
+}
+
+impl<'a> FastaReader<'a> {
+    /// Opens a file. `progress` counts its bytes.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(crate) fn open(path: &'a Path, progress: &'a ProgressCounters) -> Result<FastaReader<'a>, Error> {
+        let inflate = Decompressor::open(path, progress, &FileAccess::default())?;
+        let parser = Parser { path, line_number: 1, headers: Vec::new(), names: HashMap::new(), has_bases: false };
+        Ok(FastaReader { inflate, parser, chunk: vec![0; CHUNK_BYTES], kept: 0, is_start: true })
+    }
+
+    /// Reads the next chunk and passes its headers and lines to `each`. Returns false at the end of the file.
+    ///
+    /// # Errors
+    /// The errors of [`read_fasta`].
+    pub(crate) fn read_chunk(&mut self, each: &mut impl FnMut(FastaEvent<'_>)) -> Result<bool, Error> {
+        let FastaReader { inflate, parser, chunk, kept, is_start } = self;
+        if *kept == chunk.len() {
+            chunk.resize(2 * *kept, 0);
         }
-        let n = inflate.fill_buffer(&mut chunk[kept..]).map_err(|damage| parser.decompression_error(damage))?;
-        let filled = kept + n;
-        if std::mem::take(&mut is_start)
+        let n = inflate.fill_buffer(&mut chunk[*kept..]).map_err(|damage| parser.decompression_error(damage))?;
+        let filled = *kept + n;
+        if std::mem::take(is_start)
             && let Some((found, remedy)) = detect_no_sequences(&chunk[..filled])
         {
-            return Err(Error::in_file(path, FileFault::Format { found, wanted: "FASTA", remedy }));
+            return Err(Error::in_file(parser.path, FileFault::Format { found, wanted: "FASTA", remedy }));
         }
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
-            parser.line(&chunk[start..end])?;
+            parser.line(&chunk[start..end], each)?;
             start = end + 1;
         }
         if n == 0 {
-            parser.line(&chunk[start..filled])?;
-            return parser.finish();
+            parser.line(&chunk[start..filled], each)?;
+            parser.finish()?;
+            return Ok(false);
         }
         chunk.copy_within(start..filled, 0);
-        kept = filled - start;
+        *kept = filled - start;
+        Ok(true)
     }
 }
 
-struct Parser<'a, F> {
+struct Parser<'a> {
     path: &'a Path,
     /// Number of the next line.
     line_number: u64,
@@ -158,10 +185,9 @@ struct Parser<'a, F> {
     names: HashMap<String, usize>,
     /// Whether the last sequence has bases.
     has_bases: bool,
-    on_event: F,
 }
 
-impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
+impl Parser<'_> {
     fn error_at(&self, line: u64, fault: LineFault) -> Error {
         Error::Line { path: PathBuf::from(self.path), line, fault }
     }
@@ -176,10 +202,10 @@ impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
         self.error_at(self.line_number, LineFault::Gzip(what))
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), Error> {
+    fn line(&mut self, line: &[u8], each: &mut impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if let Some(header) = line.strip_prefix(b">") {
-            self.header(header)?;
+            self.header(header, each)?;
         } else if !line.is_empty() {
             if self.headers.is_empty() {
                 return Err(self.error_at(self.line_number, LineFault::MissingHeader(ByteForDisplay(line[0]))));
@@ -188,13 +214,13 @@ impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
                 return Err(self.error_at(self.line_number, LineFault::InvalidBase(ByteForDisplay(b))));
             }
             self.has_bases = true;
-            (self.on_event)(FastaEvent::Bases(line));
+            each(FastaEvent::Bases(line));
         }
         self.line_number += 1;
         Ok(())
     }
 
-    fn header(&mut self, header: &[u8]) -> Result<(), Error> {
+    fn header(&mut self, header: &[u8], each: &mut impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
         self.check_last()?;
         let end = header.iter().position(u8::is_ascii_whitespace).unwrap_or(header.len());
         if end == 0 {
@@ -210,10 +236,7 @@ impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
         }
         self.headers.push((name, self.line_number));
         self.has_bases = false;
-        (self.on_event)(FastaEvent::Header {
-            name: &header[..end],
-            comment: header.get(end + 1..).unwrap_or_default(),
-        });
+        each(FastaEvent::Header { name: &header[..end], comment: header.get(end + 1..).unwrap_or_default() });
         Ok(())
     }
 
@@ -225,7 +248,7 @@ impl<F: FnMut(FastaEvent<'_>)> Parser<'_, F> {
         }
     }
 
-    fn finish(self) -> Result<(), Error> {
+    fn finish(&self) -> Result<(), Error> {
         self.check_last()?;
         if self.headers.is_empty() {
             return Err(Error::in_file(self.path, FileFault::Empty));

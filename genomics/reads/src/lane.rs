@@ -48,6 +48,9 @@ pub enum LaneFiles {
     /// BAM, CRAM or BINSEQ, whose mates are paired wherever they are in the file. A read without a mate is delivered
     /// as a pair in which one read is empty.
     Aligned(AlignedInput),
+    /// A reference genome (FASTA), whose sequences are delivered as overlapping reads without mates. They stand in for the
+    /// reads of a normal that was not sequenced.
+    Reference(PathBuf),
 }
 
 /// A slice of a lane: a span of each file of the lane. Together the spans have some of the reads or pairs of the
@@ -123,7 +126,7 @@ impl Lane {
     pub fn paths_with_spans(&self) -> impl Iterator<Item = (&Path, Option<FileSpan>)> {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
-            LaneFiles::Interleaved(one) | LaneFiles::Single(one) => (one, None),
+            LaneFiles::Interleaved(one) | LaneFiles::Single(one) | LaneFiles::Reference(one) => (one, None),
             LaneFiles::Aligned(aligned) => (&aligned.path, None),
         };
         std::iter::once(one).chain(two).map(PathBuf::as_path).zip(self.spans())
@@ -155,6 +158,11 @@ impl Lane {
             LaneFiles::Aligned(aligned) => aligned.record_counts(),
             _ => self.umis.as_ref()?.counts.get(),
         }
+    }
+
+    /// Whether the files of the lane are FASTQ.
+    pub(crate) fn is_fastq(&self) -> bool {
+        !matches!(self.files, LaneFiles::Aligned(_) | LaneFiles::Reference(_))
     }
 
     /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined

@@ -34,6 +34,8 @@ mod lane;
 
 mod trim;
 
+mod reference_reads;
+
 mod pipeline;
 
 pub mod packed_reads;

@@ -23,6 +23,7 @@ use crate::inline_umi::UmiExtractor;
 use crate::lane::{Lane, LaneFiles};
 use crate::pair_batch::PairBatch;
 use crate::record_counts::RecordCounts;
+use crate::reference_reads::ReferenceReads;
 use genuma_work::{ProgressCounters, parallel};
 
 /// Calls `work` on every batch of every lane from up to `threads` threads (at least one), each with its own state
@@ -133,6 +134,8 @@ struct LaneReader<'a> {
     lane: &'a Lane,
     /// The reader of a BAM, CRAM or BINSEQ lane; the following fields are then unused.
     aligned: Option<aligned::SharedReader<'a>>,
+    /// The reader of a lane of a reference genome; the following fields are then unused.
+    reference: Option<ReferenceReads<'a>>,
     progress: &'a ProgressCounters,
     first_file: Mutex<FirstFile<'a>>,
     /// The file of read 2; `None` before it is opened and if mates are interleaved.
@@ -165,9 +168,22 @@ impl<'a> LaneReader<'a> {
             }
             _ => None,
         };
+        let reference = match &lane.files {
+            LaneFiles::Reference(path) => Some(ReferenceReads::new(path, lane.sample, progress)),
+            _ => None,
+        };
         let (first, second) = (Mutex::new(FirstFile::Unopened), Mutex::new(None));
         let counts = Mutex::default();
-        Ok(LaneReader { lane, aligned, progress, first_file: first, second_file: second, pipe_stop: pipes, counts })
+        Ok(LaneReader {
+            lane,
+            aligned,
+            reference,
+            progress,
+            first_file: first,
+            second_file: second,
+            pipe_stop: pipes,
+            counts,
+        })
     }
 
     /// Publishes the record counts. Called when all workers have read the lane to its end.
@@ -209,6 +225,9 @@ impl<'a> LaneReader<'a> {
         if let Some(source) = &self.aligned {
             return source.next_batch(aligned, batch);
         }
+        if let Some(source) = &self.reference {
+            return source.next_batch(batch);
+        }
         batch.clear();
         batch.sample = self.lane.sample;
         if !self.fill_blocks(blocks)? {
@@ -220,7 +239,7 @@ impl<'a> LaneReader<'a> {
             LaneFiles::Interleaved(path) => append_interleaved_pairs(&mut blocks[0], path, umis, batch)?,
             LaneFiles::Single(path) => append_single_reads(&mut blocks[0], path, umis, batch)?,
             LaneFiles::Pair(one, two) => append_pairs_of_two_files(blocks, [one, two], umis, batch)?,
-            LaneFiles::Aligned(_) => {}
+            LaneFiles::Aligned(_) | LaneFiles::Reference(_) => {}
         }
         if let Some(extractor) = extractor {
             lock(&self.counts).add(&extractor.counts);
@@ -263,7 +282,7 @@ impl<'a> LaneReader<'a> {
     fn open_files(&self) -> Result<FirstFile<'a>, Error> {
         let [one, two] = self.lane.spans();
         let path = match &self.lane.files {
-            LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
+            LaneFiles::Interleaved(path) | LaneFiles::Single(path) | LaneFiles::Reference(path) => path,
             LaneFiles::Aligned(aligned) => &aligned.path,
             LaneFiles::Pair(path, mates) => {
                 *lock(&self.second_file) = Some(FastqReader::open(mates, self.progress, &self.fastq_options(two))?);

@@ -198,6 +198,9 @@ fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>
     if let LaneFiles::Aligned(_) = lane.files {
         return whole(Some(SplitObstacle::Aligned));
     }
+    if let LaneFiles::Reference(_) = lane.files {
+        return whole(None);
+    }
     let mut parts = Vec::new();
     for (path, span) in lane.paths_with_spans() {
         match open_cuttable(path, span)? {

@@ -31,6 +31,7 @@ fn reading(folder: &Folder, files: LaneFiles) -> String {
         LaneFiles::Interleaved(one) => StreamLane::Interleaved(one),
         LaneFiles::Single(one) => StreamLane::Single(one),
         LaneFiles::Aligned(aligned) => StreamLane::Aligned(aligned),
+        LaneFiles::Reference(_) => panic!("a reference has no stream"),
     };
     let text = worked_on(folder, files);
     for inflaters in [1, 4] {

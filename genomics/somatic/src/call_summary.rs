@@ -26,6 +26,8 @@ pub struct CallSummary {
     pub version: String,
     /// Names of the samples, the normal first. They are VCF columns and BAM read groups.
     pub samples: Vec<String>,
+    /// Whether there is a normal. Without one, the reference takes the place of the normal in this summary.
+    pub has_normal: bool,
     /// Input files of each sample.
     pub inputs: Vec<Vec<String>>,
     /// Path of the reference, if one was given.
@@ -96,6 +98,7 @@ impl CallSummary {
             command: self.command.clone(),
             version: self.version.clone(),
             samples: self.samples.iter().take(1).chain([&other.sample]).cloned().collect(),
+            has_normal: self.has_normal,
             inputs: Vec::new(),
             reference: self.reference.clone(),
             panel: self.panel.clone(),

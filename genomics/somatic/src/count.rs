@@ -39,7 +39,9 @@ use crate::candidate_kmer::{
 };
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
-use crate::ledger::{Ledger, OFF_TARGET_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use crate::ledger::{
+    Ledger, MANY_VARIANTS_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+};
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
@@ -95,6 +97,8 @@ pub struct CallCounts {
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads, if there are any.
     pub packed_reads: Option<PackedReadsIndex>,
+    /// Whether there is a normal. Without one, sample 0 has reads of the reference.
+    pub has_normal: bool,
     /// Counts of what was produced and skipped.
     pub ledger: Ledger,
 }
@@ -823,6 +827,7 @@ impl CountingUnit<'_> {
         parts: u64,
         packed_outcome: PackedReadsOutcome,
     ) -> Result<CallCounts, Error> {
+        let all = if self.samples.has_normal() { all } else { all.without_comparison_of_samples() };
         let PartitionCountResult {
             mut candidates,
             spectra,
@@ -903,7 +908,11 @@ impl CountingUnit<'_> {
         ledger.add_produced("count", "candidate k-mers", made);
         if too_many_novel {
             // Off target, reads are few in both samples of a capture.
-            let line = if target_tally.is_some() { OFF_TARGET_LEDGER_LINE } else { SHALLOW_NORMAL_LEDGER_LINE };
+            let line = match (self.samples.has_normal(), target_tally.is_some()) {
+                (false, _) => MANY_VARIANTS_LEDGER_LINE,
+                (true, true) => OFF_TARGET_LEDGER_LINE,
+                (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
+            };
             ledger.add_skipped("select", line, novel);
         }
         let known = if too_many_novel { 0 } else { known };
@@ -935,7 +944,11 @@ impl CountingUnit<'_> {
                 kmers_per_read: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0),
             }
         });
-        let known = marks.map_or_else(KnownSequences::default, |marks| KnownSequences::from_tally(&marks, reads));
+        let mut known = marks.map_or_else(KnownSequences::default, |marks| KnownSequences::from_tally(&marks, reads));
+        if !self.samples.has_normal() {
+            // Copy numbers and sex are those of the normal and of the tumour relative to it.
+            known.karyotype = None;
+        }
         let pair = |i: usize| {
             let depths = [depth(0), depth(i)];
             PairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
@@ -966,6 +979,7 @@ impl CountingUnit<'_> {
             library_models,
             tumour_in_normal_ratio: f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0,
             packed_reads: copied,
+            has_normal: self.samples.has_normal(),
             ledger,
         })
     }
@@ -1050,6 +1064,17 @@ fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionC
 }
 
 impl PartitionCountResult {
+    /// The result of a call without a normal: what was found by comparing the samples is left out, because the reference
+    /// takes the place of the normal.
+    fn without_comparison_of_samples(self) -> PartitionCountResult {
+        PartitionCountResult {
+            genotype_mismatches: vec![0; self.genotype_mismatches.len()],
+            tumour_alleles: vec![TumourAlleles::default(); self.tumour_alleles.len()],
+            pair_evidence: Vec::new(),
+            ..self
+        }
+    }
+
     /// Merges the results of two sets of partitions.
     fn merge(mut self, other: PartitionCountResult) -> Result<PartitionCountResult, Error> {
         if self.totals != other.totals {

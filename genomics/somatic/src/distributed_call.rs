@@ -400,6 +400,7 @@ impl StepRunner<'_> {
             num_samples: samples,
             k: self.call.params.k,
             threads: self.resources.threads,
+            has_normal: self.call.samples.has_normal(),
         }
     }
 

@@ -70,8 +70,12 @@ pub fn build_maf_table(records: &[VcfRecord], genome: &Reference, samples: &Samp
         let tumours = if genotype.tumours.is_empty() { &one } else { &genotype.tumours[..] };
         let counts = |s: &AlleleSupport| format!("{}\t{}\t{}", s.depth(), s.reference, s.alternative);
         for (name, own) in samples.tumour_names().iter().zip(tumours).filter(|(_, own)| own.has) {
-            let (chrom, normal) = (&genome.contigs[record.chrom].name, &samples.names()[0]);
-            let (of_tumour, of_normal) = (counts(&own.support), counts(&genotype.normal));
+            let chrom = &genome.contigs[record.chrom].name;
+            let (normal, of_normal) = match samples.has_normal() {
+                true => (&*samples.names()[0], counts(&genotype.normal)),
+                false => ("", "\t\t".to_owned()),
+            };
+            let of_tumour = counts(&own.support);
             let _ = writeln!(
                 text,
                 "Unknown\t0\tgenuma\t.\t{chrom}\t{start}\t{end}\t+\tUnknown\t{kind}\t{reference}\t{reference}\t{alternative}\t{name}\t{normal}\t\
@@ -117,7 +121,7 @@ const BEDPE_HEADER: &str = "#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\ts
 /// A BEDPE table of all structural variants, with a row for each junction. Each end is the last base that stays; its
 /// strand is `+` if the sequence that stays is to its left. A deletion is `+-`, a tandem duplication `-+`. Counts are
 /// sums over all tumours.
-pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference) -> ExportTable {
+pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference, samples: &SampleNames) -> ExportTable {
     let mut text = format!("{BEDPE_HEADER}\n");
     let (mut rows, mut others) = (0, 0);
     for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
@@ -138,9 +142,13 @@ pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference) -> ExportTab
             let strand = |end: &Breakend| if end.side == Side::Left { '+' } else { '-' };
             let [a, b] = ends;
             let (tumour, normal) = (&record.genotype.tumour, &record.genotype.normal);
+            let of_normal = match samples.has_normal() {
+                true => format!("{}\t{}", normal.reference, normal.alternative),
+                false => ".\t.".to_owned(),
+            };
             let _ = writeln!(
                 text,
-                "{}\t{}\t{}\t{:.1}\t{}\t{}\t{}\t{}\t{inserted}\t{}\t{}\t{}\t{}",
+                "{}\t{}\t{}\t{:.1}\t{}\t{}\t{}\t{}\t{inserted}\t{}\t{}\t{of_normal}",
                 place(a),
                 place(b),
                 record.id,
@@ -150,9 +158,7 @@ pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference) -> ExportTab
                 record.class.class_name(),
                 structural.homology,
                 tumour.reference,
-                tumour.alternative,
-                normal.reference,
-                normal.alternative
+                tumour.alternative
             );
             rows += 1;
         }

@@ -68,7 +68,7 @@ pub enum Filter {
     /// Fewer than three distinct molecules.
     FewReads,
     /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
-    /// has too few reads to exclude it.
+    /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
     Germline,
     /// The normal has more of the allele than errors and slight contamination explain.
     TumourInNormal,
@@ -103,7 +103,7 @@ impl Filter {
         (
             Filter::Germline,
             "germline",
-            "The normal has the allele as often as a germline variant, or the allele is common in the population and the normal has too few reads to exclude it",
+            "The normal has the allele as often as a germline variant, or the allele is common in the population and the normal has too few reads to exclude it; without a normal: the allele fraction and the population frequency are those of a germline variant",
         ),
         (
             Filter::TumourInNormal,
@@ -213,6 +213,8 @@ pub struct GenotypingParams {
     /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
     /// on the same strand.
     pub has_fixed_ends: bool,
+    /// Whether there is a normal.
+    pub has_normal: bool,
 }
 
 /// What the samples contain besides the cells that they should have.
@@ -268,6 +270,7 @@ impl GenotypingParams {
             population_frequency: PopulationFrequency::default(),
             admixture: Admixture::default(),
             has_fixed_ends: false,
+            has_normal: true,
         }
     }
 }
@@ -500,7 +503,11 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // This does not hold for repeat lengths: reads that end in the repeat support no allele.
     let expected = if n.alternative == 0 && params.error_frequency == ErrorFrequency::Rare { expected } else { 0.0 };
     // docs/model/genotype.md (8)
-    let against_germline = (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds();
+    // Without a normal, `tumour_only.rs` compares with germline variants when all calls are known.
+    let against_germline = match params.has_normal {
+        true => (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds(true),
+        false => f64::INFINITY,
+    };
     // docs/model/genotype.md (9)
     let phred = |log_odds: f64| log_odds * 10.0 / std::f64::consts::LN_10;
     let quality = phred(against_error.min(against_germline)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
@@ -572,7 +579,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(alike && !germline_like, Filter::TumourInNormal);
     // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
-    filter(seen < f64::from(params.population_frequency.min_normal_depth()), Filter::NormalDepth);
+    let is_shallow = seen < f64::from(params.population_frequency.min_normal_depth());
+    filter(params.has_normal && is_shallow, Filter::NormalDepth);
     let random_ends = !params.has_fixed_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
     filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);

@@ -10,6 +10,29 @@ pub(crate) struct GenotypeModelParams {
     /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
+    /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (15). Unit:
+    /// natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If higher: calls
+    /// without a normal need an allele fraction further from one half.
+    pub(crate) germline_log_odds: f64,
+    /// Standard deviations, of which one is learned, of the fraction of a heterozygous germline allele in a tumour without a
+    /// normal, where copy numbers did not change (17). Unit: share of molecules. Source: chosen; the last is
+    /// `germline_fraction_sd`. If higher: more alleles near one half count as germline.
+    pub(crate) germline_fraction_sds: [f64; 4],
+    /// Fraction of a homozygous germline allele in a tumour without a normal (17). Unit: share of molecules. Source: chosen;
+    /// one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
+    pub(crate) homozygous_fraction: f64,
+    /// Number of allele fractions over which likelihoods are averaged in a call without a normal (17). Unit: fractions.
+    /// Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
+    pub(crate) num_tumour_only_fractions: usize,
+    /// Weight of `shifted_fraction_share` when the share is learned (19). Unit: alleles. Source: chosen. If higher: more
+    /// common variants are needed to learn the share.
+    pub(crate) shifted_share_weight: f64,
+    /// Weight of the prior odds of unlisted alleles when these are learned (20). Unit: alleles. Source: chosen. If higher:
+    /// more unlisted alleles are needed to learn the odds.
+    pub(crate) germline_prior_weight: f64,
+    /// Minimum frequency in the population of the alleles from which germline fractions are learned (19). Unit: share of
+    /// chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are used.
+    pub(crate) min_common_frequency: f64,
     /// Share of the germline variants of a person that are not among the known variants (15). Unit: share of variants.
     /// Source: chosen; a few in a hundred germline variants of a person are not in large population files. If higher:
     /// more depth in the normal is needed for alleles that are not known.
@@ -133,6 +156,13 @@ pub(crate) struct GenotypeModelParams {
 pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
     somatic_prior_log_odds: 11.0,
     missed_germline_log_odds: 2.4,
+    germline_log_odds: 4.1,
+    germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
+    homozygous_fraction: 0.99,
+    num_tumour_only_fractions: 500,
+    shifted_share_weight: 20.0,
+    germline_prior_weight: 20.0,
+    min_common_frequency: 0.01,
     unlisted_germline_share: 0.03,
     pure_normal_log_odds: 2.5,
     min_quality: 8.0,

@@ -36,6 +36,7 @@ use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, SlippageModel};
 use crate::target_depth::{FinishedTargets, TargetsOption};
 use crate::tumour_alleles::OwnAlleleCounts;
+use crate::tumour_only;
 use crate::variant_trace::{TraceReport, VariantTracer};
 
 /// A finished call.
@@ -131,7 +132,7 @@ pub fn call_thresholds(counts: &CallCounts, params: &CallParams) -> CallThreshol
         tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
     CallThresholds {
         may_raise_quality: LibraryModel::highest_error_rate(&counts.library_models).is_some(),
-        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(&counts.spectra), params.min_quality)
+        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts), params.min_quality)
     }
 }
 
@@ -143,7 +144,12 @@ impl GenotypingUnit<'_> {
     pub fn run_genotyping(self) -> Result<FinishedCall, Error> {
         let clock = CostTimer::start();
         let samples = self.samples.len();
-        let passes = GenotypingPasses { params: self.params, num_samples: samples, threads: self.resources.threads };
+        let passes = GenotypingPasses {
+            params: self.params,
+            num_samples: samples,
+            has_normal: self.samples.has_normal(),
+            threads: self.resources.threads,
+        };
         let GenotypingUnit {
             counts,
             genome,
@@ -194,6 +200,9 @@ impl GenotypingUnit<'_> {
             None => KnownFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
+        if !counts.has_normal {
+            tumour_only::set_qualities(&mut calls, self.params.min_quality);
+        }
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
             panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
@@ -215,7 +224,7 @@ impl GenotypingUnit<'_> {
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let known_bases = count_known_bases(&counts.spectra);
+        let known_bases = count_known_bases(&counts);
         let reference = on_reference.then_some(&genome);
         let called = CallResults {
             counts: &counts,
@@ -258,6 +267,7 @@ impl GenotypingUnit<'_> {
 struct GenotypingPasses<'a> {
     params: &'a CallParams,
     num_samples: usize,
+    has_normal: bool,
     threads: usize,
 }
 
@@ -311,7 +321,8 @@ impl GenotypingPasses<'_> {
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
         let mut homopolymers = ShortHomopolymerCounts::default();
         ranges.for_each_range(|loci, contigs, pairs| {
-            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate);
+            let tally =
+                |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate, self.has_normal);
             for (&c, (b, s, h)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
                 bases.merge_counts(&b);
                 homopolymers.merge_counts(&h);
@@ -357,7 +368,7 @@ impl GenotypingPasses<'_> {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
                 let evidence = loci[l].compute_evidence(loci, pairs, errors);
-                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known)
+                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal)
             };
             let found = map_in_order(contigs.len(), self.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
@@ -380,11 +391,11 @@ fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixt
     }
 }
 
-/// Number of distinct k-mers that are known (not errors) in the normal and in a tumour.
-fn count_known_bases(spectra: &[Vec<u64>]) -> u64 {
-    let (normal, tumours) = spectra.split_at(TUMOUR_SAMPLE.into());
+/// Number of distinct k-mers that are known (not errors) in a tumour and, if there is one, in the normal.
+fn count_known_bases(counts: &CallCounts) -> u64 {
+    let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
     let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
-    most(normal).min(most(tumours))
+    if counts.has_normal { most(normal).min(most(tumours)) } else { most(tumours) }
 }
 
 /// Share of the sites known in both samples at which the samples have different alleles, if it is more than one

@@ -32,13 +32,15 @@ pub enum PopulationFrequency {
 }
 
 impl PopulationFrequency {
-    /// Natural logarithm of the prior odds of a germline variant over a somatic one, for an allele of the tumour.
-    pub(crate) fn germline_prior_log_odds(self) -> f64 {
+    /// Natural logarithm of the prior odds of a germline variant over a somatic one, for an allele of the tumour that the
+    /// normal seems to lack, or, if `has_normal` is false, for any allele of the tumour.
+    pub(crate) fn germline_prior_log_odds(self, has_normal: bool) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         // docs/model/genotype.md (15)
-        let unlisted = p.missed_germline_log_odds + p.unlisted_germline_share.ln();
+        let any = if has_normal { p.missed_germline_log_odds } else { p.germline_log_odds };
+        let unlisted = any + p.unlisted_germline_share.ln();
         match self {
-            PopulationFrequency::NoResource => p.missed_germline_log_odds,
+            PopulationFrequency::NoResource => any,
             PopulationFrequency::Unlisted => unlisted,
             PopulationFrequency::Listed(frequency) => {
                 let carriers = 1.0 - (1.0 - frequency).powi(2);
@@ -128,9 +130,12 @@ mod tests {
             PopulationFrequency::Listed(1e-4),
             PopulationFrequency::Listed(0.3),
         ]
-        .map(PopulationFrequency::germline_prior_log_odds);
+        .map(|frequency| frequency.germline_prior_log_odds(true));
         assert_eq!(odds[0], odds[1]);
         assert!(odds[0] < 0.0 && odds[1] < odds[2] && odds[2] < odds[3], "{odds:?}");
-        assert!(PopulationFrequency::NoResource.germline_prior_log_odds() > odds[0]);
+        assert!(PopulationFrequency::NoResource.germline_prior_log_odds(true) > odds[0]);
+        // Without a normal nothing was compared yet.
+        let without_normal = PopulationFrequency::Unlisted.germline_prior_log_odds(false);
+        assert!(without_normal > odds[0] && without_normal < odds[3]);
     }
 }

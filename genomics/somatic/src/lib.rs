@@ -46,6 +46,7 @@ pub mod locus;
 mod germline_haplotype;
 pub mod locus_ranges;
 pub mod adjacent_substitutions;
+mod tumour_only;
 pub mod event;
 pub mod read_pileup;
 pub mod vcf_record;

@@ -159,12 +159,13 @@ impl Locus {
     }
 
     /// Error counts of the reads: their bases compared with the contig away from changes, and the lengths of repeats
-    /// next to the changes in the normal. `error_rate` is the measured rate of
+    /// away from changes in the normal, or in the tumours if there is no normal. `error_rate` is the measured rate of
     /// [`sequencing_errors::BaseErrorCounts::count_errors`].
     pub fn count_errors(
         &self,
         pairs: &[RecruitedPair],
         error_rate: Option<f64>,
+        has_normal: bool,
     ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts, ShortHomopolymerCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
@@ -185,7 +186,7 @@ impl Locus {
             };
             reads
                 .iter()
-                .filter(|(r, sample, read)| *sample == NORMAL_SAMPLE && covers(r, read))
+                .filter(|(r, sample, read)| (*sample == NORMAL_SAMPLE) == has_normal && covers(r, read))
                 .take(max_reads)
                 .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
                 .collect()
@@ -205,7 +206,7 @@ impl Locus {
     }
 
     /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
-    /// contain.
+    /// contain, `has_normal` whether there is a normal.
     pub fn genotype_changes(
         &self,
         number: usize,
@@ -213,6 +214,7 @@ impl Locus {
         least_quality: f64,
         admixture: Admixture,
         known: &KnownFrequencies,
+        has_normal: bool,
     ) -> Vec<VariantCall> {
         let is_divergent = divergence::is_divergent(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
@@ -230,6 +232,7 @@ impl Locus {
                 error_probability: evidence.error_probability(f),
                 admixture,
                 has_fixed_ends: evidence.has_fixed_ends(),
+                has_normal,
                 ..genotype::GenotypingParams::default()
             };
             let mut genotype = genotype::genotype_change(&normal, &tumours, params);

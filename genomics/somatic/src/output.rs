@@ -9,6 +9,7 @@ use std::path::Path;
 use genuma_align::bam::{self, BamHeader, HasTemplate, Program, Read, ReadGroup, Template};
 use genuma_align::indexed::{self, IndexedFile, IndexedFormat, RecordPosition};
 use genuma_align::scan::Scan;
+use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel::try_map_in_order;
 use genuma_work::publish::{AtomicFile, FileSet};
@@ -59,6 +60,7 @@ pub fn write_vcf(
     header: &str,
     records: &[VcfRecord],
     genome: &Reference,
+    has_normal: bool,
     set: &mut FileSet,
 ) -> Result<(), Error> {
     let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
@@ -69,7 +71,7 @@ pub fn write_vcf(
     let mut file = IndexedFile::create(path, longest, IndexedFormat::Vcf { names })?;
     file.write_header(header.as_bytes())?;
     for record in records {
-        let text = vcf::format_vcf_record(record, genome) + "\n";
+        let text = vcf::format_vcf_record(record, genome, has_normal) + "\n";
         let place = RecordPosition {
             sequence: ranks.partition_point(|&c| c < record.chrom),
             start: record.pos,
@@ -322,9 +324,12 @@ pub fn write_supporting_pairs(
     let (memory, threads) = (means.available_memory() / 4, means.threads);
     let portions = collect_supporting_pairs(finished, work, memory, threads)?;
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
-    // In the order of the VCF columns.
-    let groups: Vec<ReadGroup<'_>> =
+    // In the order of the sample numbers. Without a normal no pair has number 0.
+    let mut groups: Vec<ReadGroup<'_>> =
         finished.samples.names().iter().map(|name| ReadGroup { id: name, sample: name }).collect();
+    if !finished.samples.has_normal() {
+        groups[usize::from(NORMAL_SAMPLE)].id = "";
+    }
     let heading = BamHeader { reference: &finished.genome, read_groups: &groups, program };
     let scan = Scan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
     bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
@@ -484,7 +489,7 @@ mod tests {
 
         fn write(&self, path: &Path) -> Result<(), Error> {
             let header = vcf::format_vcf_header(&self.genome, &SampleNames::default(), "genuma call", false);
-            published(|set| write_vcf(path, &header, &self.records, &self.genome, set))
+            published(|set| write_vcf(path, &header, &self.records, &self.genome, true, set))
         }
     }
 
@@ -543,7 +548,7 @@ mod tests {
             assert!(read("somatic") == read("again"), "{suffix}");
         }
         let header = vcf::format_vcf_header(&written.genome, &SampleNames::default(), "", false);
-        published(|set| write_vcf(&again, &header, &[], &written.genome, set)).unwrap();
+        published(|set| write_vcf(&again, &header, &[], &written.genome, true, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;
         };

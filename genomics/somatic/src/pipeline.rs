@@ -94,6 +94,7 @@ impl CallJob {
             num_samples: self.samples.len(),
             k: self.params.k,
             threads: self.resources.threads,
+            has_normal: self.samples.has_normal(),
         };
         ledger.append_lines(&counts.ledger);
         if let Some(tracer) = &mut tracer {

@@ -30,6 +30,8 @@ pub(crate) struct ReadPasses<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
+    /// Whether there is a normal. Without one, its place is taken by reads of the reference, which are no evidence.
+    pub has_normal: bool,
 }
 
 /// Buffers of one thread for searching k-mers, and the hits in the current pair.
@@ -100,7 +102,8 @@ impl ReadPasses<'_> {
         let may_use = |pair: ReadPair<'_>, scratch: &mut SearchScratch| {
             index.has_recruiting_kmer(pair, &mut scratch.looking, &mut scratch.hits[0])
         };
-        self.run_pass(0, meter, may_use, |pair, sample, SearchScratch { looking, hits: [hits, _] }| {
+        let first = if self.has_normal { 0 } else { TUMOUR_SAMPLE };
+        self.run_pass(first, meter, may_use, |pair, sample, SearchScratch { looking, hits: [hits, _] }| {
             index.recruit_pair(pair, sample, seen, looking, hits).map_or(Ok(()), &put)
         })
     }

@@ -5,7 +5,14 @@ use serde::{Deserialize, Serialize};
 /// Names of the samples, indexed by sample number. The normal is number 0. The names are VCF columns and BAM read
 /// groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SampleNames(Vec<String>);
+pub struct SampleNames {
+    names: Vec<String>,
+    /// Whether there is a normal. Without one, the reference stands in for it as sample 0.
+    has_normal: bool,
+}
+
+/// Name of sample 0 if there is no normal. It is no column of the output.
+pub const REFERENCE_NAME: &str = "REFERENCE";
 
 /// Name of the normal sample if the user gives none.
 pub const DEFAULT_NORMAL_NAME: &str = "NORMAL";
@@ -35,27 +42,45 @@ impl SampleNames {
             if several { format!("{DEFAULT_TUMOUR_NAME}_{number}") } else { DEFAULT_TUMOUR_NAME.to_owned() }
         };
         let named = (1..).zip(tumours).map(|(number, name)| name.unwrap_or_else(|| usual(number)));
-        SampleNames(std::iter::once(normal.unwrap_or_else(|| DEFAULT_NORMAL_NAME.to_owned())).chain(named).collect())
+        let normal = normal.unwrap_or_else(|| DEFAULT_NORMAL_NAME.to_owned());
+        SampleNames { names: std::iter::once(normal).chain(named).collect(), has_normal: true }
+    }
+
+    /// The same tumours without a normal: the reference stands in for it.
+    #[must_use]
+    pub fn without_normal(self) -> SampleNames {
+        let tumours = self.names.into_iter().skip(1);
+        SampleNames { names: std::iter::once(REFERENCE_NAME.to_owned()).chain(tumours).collect(), has_normal: false }
+    }
+
+    /// Whether there is a normal.
+    pub fn has_normal(&self) -> bool {
+        self.has_normal
+    }
+
+    /// Names of the samples whose columns the output has: the normal first, if there is one.
+    pub fn output_names(&self) -> &[String] {
+        &self.names[usize::from(!self.has_normal)..]
     }
 
     /// Names of all samples, the normal first.
     pub fn names(&self) -> &[String] {
-        &self.0
+        &self.names
     }
 
     /// Names of the tumours.
     pub fn tumour_names(&self) -> &[String] {
-        &self.0[1..]
+        &self.names[1..]
     }
 
     /// Number of samples, including the normal.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.names.len()
     }
 
     /// Always false, as there is always a normal.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.names.is_empty()
     }
 
     /// Whether the call has more than one tumour.
@@ -66,8 +91,9 @@ impl SampleNames {
     /// The sample as messages name it: `normal`, `tumour`, or `tumour NAME` where there are several tumours.
     pub fn display_name(&self, sample: usize) -> String {
         match sample {
-            0 => "normal".to_owned(),
-            _ if self.has_several_tumours() => format!("tumour {}", self.0.get(sample).map_or("", |name| name)),
+            0 if self.has_normal => "normal".to_owned(),
+            0 => "reference".to_owned(),
+            _ if self.has_several_tumours() => format!("tumour {}", self.names.get(sample).map_or("", |name| name)),
             _ => "tumour".to_owned(),
         }
     }

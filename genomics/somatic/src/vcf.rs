@@ -67,13 +67,14 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
         h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
     }
     // Mutect2 writes these lines, and programs that read its calls need them. Each tumour has a line.
-    for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumour_names())] {
+    let normal = if samples.has_normal() { &samples.names()[..1] } else { &[] };
+    for (role, names) in [("normal", normal), ("tumor", samples.tumour_names())] {
         for name in names {
             let _ = writeln!(h, "##{role}_sample={name}");
         }
     }
     h.push_str("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT");
-    for name in samples.names() {
+    for name in samples.output_names() {
         let _ = write!(h, "\t{name}");
     }
     h.push('\n');
@@ -87,8 +88,8 @@ pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     header.insert_str(columns, &lines);
 }
 
-/// The VCF line of a record, without the line end.
-pub fn format_vcf_record(record: &VcfRecord, genome: &Reference) -> String {
+/// The VCF line of a record, without the line end. `has_normal`: whether the normal has a column.
+pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
     let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
         "PASS".to_owned()
@@ -115,33 +116,39 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference) -> String {
     };
     let one = [TumourSupport { support: *tumour, has: true }];
     let mut columns = String::new();
+    if has_normal {
+        let genotype = if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" };
+        let _ = write!(columns, "\t{}{none}", sample(normal, genotype));
+    }
     for TumourSupport { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
         let (genotype, own) = if *has { (genotype, &*own) } else { ("0/0", none) };
         let _ = write!(columns, "\t{}{own}", sample(support, genotype));
     }
     format!(
-        "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\t{}\tGT:AD:DP:AF:F1R2:F2R1:SB{key}\t{}{none}{columns}",
+        "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\t{}\tGT:AD:DP:AF:F1R2:F2R1:SB{key}{columns}",
         genome.contigs[record.chrom].name,
         record.pos,
         record.id,
         record.reference,
         record.alt_text(genome),
         quality,
-        info_field(record),
-        sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
+        info_field(record, has_normal),
     )
 }
 
 /// Lowest population frequency that is written; a frequency of 0 has no logarithm.
 const MIN_WRITTEN_FREQUENCY: f64 = 1e-9;
 
-fn info_field(record: &VcfRecord) -> String {
+fn info_field(record: &VcfRecord, has_normal: bool) -> String {
     let mut info = format!("SOMATIC;CLASS={}", record.class.class_name());
     if let Some(of) = &record.structural {
         write_structural_info(&mut info, record, of);
     }
     let odds = &record.genotype.odds;
-    let _ = write!(info, ";CONTIG=t{};TLOD={:.2};NLOD={:.2}", record.locus + 1, odds.tumour, odds.normal);
+    let _ = write!(info, ";CONTIG=t{};TLOD={:.2}", record.locus + 1, odds.tumour);
+    if has_normal {
+        let _ = write!(info, ";NLOD={:.2}", odds.normal);
+    }
     let tumours = &record.genotype.tumours;
     if !tumours.is_empty() {
         let _ = write!(info, ";SHARED={}", tumours.iter().filter(|tumour| tumour.has).count());

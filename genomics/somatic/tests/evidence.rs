@@ -413,6 +413,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
         8.0,
         Admixture::default(),
         &KnownFrequencies::default(),
+        true,
     )
 }
 
@@ -607,7 +608,7 @@ fn slips_are_learned_from_the_normals_repeats() {
         ]
         .concat();
         let (pairs, locus) = recruit(&place.compared(), &place.genome(), &pairs);
-        SlippageModel::estimate_rates(&locus.count_errors(&pairs, None).1).length_probability(1, 12, 11)
+        SlippageModel::estimate_rates(&locus.count_errors(&pairs, None, true).1).length_probability(1, 12, 11)
     };
     // The tumour's length may be a change; a length in too many of the normal's reads is an allele.
     assert!(learned(0) < 0.01, "{}", learned(0));

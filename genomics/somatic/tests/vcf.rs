@@ -70,7 +70,7 @@ fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -
 }
 
 fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
-    build_records(events, genome).iter().map(|record| format_vcf_record(record, genome)).collect()
+    build_records(events, genome).iter().map(|record| format_vcf_record(record, genome, true)).collect()
 }
 
 #[test]
@@ -407,7 +407,8 @@ fn tables_have_what_passes_each_once() {
     let mut events = every_class(&genome);
     let samples = SampleNames::default();
     let all = build_records(&events, &genome);
-    let (small, structural) = (build_maf_table(&all, &genome, &samples), build_bedpe_table(&all, &genome));
+    let (small, structural) =
+        (build_maf_table(&all, &genome, &samples), build_bedpe_table(&all, &genome, &SampleNames::default()));
     // SNV, MNV, indel, and INS and DEL with known bases; the latter two are structural as well.
     assert_eq!((small.num_rows, small.skipped_records), (5, 6));
     let rows: Vec<Vec<&str>> =
@@ -443,7 +444,10 @@ fn tables_have_what_passes_each_once() {
     });
     let none = build_records(&events, &genome);
     assert_eq!(
-        (build_maf_table(&none, &genome, &samples).num_rows, build_bedpe_table(&none, &genome).num_rows),
+        (
+            build_maf_table(&none, &genome, &samples).num_rows,
+            build_bedpe_table(&none, &genome, &SampleNames::default()).num_rows
+        ),
         (0, 0)
     );
 }

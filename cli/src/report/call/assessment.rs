@@ -70,19 +70,41 @@ const MIN_PURITY: f64 = 0.2;
 pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
     let pair = outcome.sample_summary.pair.as_ref();
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
-    vec![
-        assess_identity(pair, outcome.genotype_mismatch_rate),
-        assess_contamination(pair, 0, None),
-        assess_contamination(pair, 1, outcome.sample_summary.burden),
-        assess_tumour_in_normal(pair, &outcome.sample_summary),
-        assess_purity(pair),
+    let mut findings = if outcome.has_normal {
+        vec![
+            assess_identity(pair, outcome.genotype_mismatch_rate),
+            assess_contamination(pair, 0, None),
+            assess_contamination(pair, 1, outcome.sample_summary.burden),
+            assess_tumour_in_normal(pair, &outcome.sample_summary),
+            assess_purity(pair),
+        ]
+    } else {
+        vec![missing_normal(outcome)]
+    };
+    findings.extend([
         outcome.targets.as_ref().map_or_else(
             || assess_deep_coverage(&outcome.sample_summary.libraries).unwrap_or_else(|| assess_coverage(pair)),
             assess_target_coverage,
         ),
         assess_duplicates(libraries),
         assess_damage(pair),
-    ]
+    ]);
+    findings
+}
+
+/// The finding that there is no normal.
+fn missing_normal(outcome: &CallSummary) -> Finding {
+    let advice = match outcome.known {
+        Some(_) => {
+            "Germline variants that the known variants lack may be among the calls, and somatic variants with the allele \
+             fraction of a germline variant are missed"
+        }
+        None => {
+            "Hardly any call passes without known variants of the population (--known), because nearly all variants are \
+             germline variants"
+        }
+    };
+    new_finding(FindingLevel::Check, "Normal", format!("There is no normal. {advice}."))
 }
 
 /// The overall verdict in a sentence. Unknown facts do not count, except the identity of the samples.

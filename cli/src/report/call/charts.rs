@@ -44,7 +44,7 @@ pub(crate) fn call_charts(outcome: &CallSummary) -> String {
         kmer_spectrum_chart(outcome),
         class_chart(calls),
         allele_fraction_charts(outcome),
-        tumour_normal_chart(calls),
+        if outcome.has_normal { tumour_normal_chart(calls) } else { String::new() },
         tumour_comparison_charts(outcome),
         quality_chart(calls),
         filter_chart(calls),
@@ -60,11 +60,12 @@ fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
     let depths = &outcome.depths.kmer;
     let last = (depths.iter().copied().fold(0.0, f64::max) * 3.0).ceil().max(10.0);
     let shown = |sample: usize| outcome.spectra[sample].iter().take(last as usize + 1);
-    let keys: Vec<LegendKey<'_>> = (0..depths.len().min(outcome.spectra.len()))
+    let first = usize::from(!outcome.has_normal);
+    let keys: Vec<LegendKey<'_>> = (first..depths.len().min(outcome.spectra.len()))
         .map(|sample| LegendKey { style: SAMPLE_STYLES[sample], name: sample_label(&outcome.samples, sample) })
         .collect();
     // Height of the peak of single-copy k-mers; error k-mers are left out.
-    let peak = (0..keys.len())
+    let peak = (first..first + keys.len())
         .flat_map(|s| shown(s).skip(((depths[s] * 0.4) as usize).max(2)))
         .max()
         .map_or(1.0, |&n| n.max(1) as f64);
@@ -73,10 +74,10 @@ fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
         Axis::with_linear_scale(last, "occurrences of a k-mer", |n| group_thousands(n as u64)),
         Axis::with_linear_scale(peak * 1.3, "distinct k-mers", format_with_si_prefix),
     );
-    for (sample, &key) in keys.iter().enumerate() {
+    for (sample, &key) in (first..).zip(&keys) {
         field.add_filled_curve(key, shown(sample).enumerate().skip(1).map(|(m, &n)| (m as f64, n as f64)));
     }
-    for (sample, &key) in keys.iter().enumerate() {
+    for (sample, &key) in (first..).zip(&keys) {
         field.add_vertical_line(
             key,
             depths[sample],

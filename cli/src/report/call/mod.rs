@@ -17,6 +17,7 @@ use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::sample_names::REFERENCE_NAME;
 use genuma_work::cost::UnitCost;
 
 use crate::report::BASE_STYLE;
@@ -72,6 +73,7 @@ fn several_tumours(outcome: &CallSummary) -> &[String] {
 /// Name of a sample on the page.
 fn sample_label(samples: &[String], sample: usize) -> &str {
     match sample {
+        0 if samples.first().is_some_and(|name| name == REFERENCE_NAME) => "Reference",
         0 => "Normal",
         1 if samples.len() <= 2 => "Tumour",
         _ => samples.get(sample).map_or("", |name| name),
@@ -131,7 +133,10 @@ fn run_details(outcome: &CallSummary) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
     line("Command", format!("<code>{}</code>", escape_html(&outcome.command)));
-    for (sample, files) in outcome.inputs.iter().enumerate() {
+    if !outcome.has_normal {
+        line("Normal", "none: the reference takes its place".to_owned());
+    }
+    for (sample, files) in outcome.inputs.iter().enumerate().skip(usize::from(!outcome.has_normal)) {
         let files: Vec<String> = files.iter().map(|f| escape_html(f)).collect();
         line(&escape_html(sample_label(&outcome.samples, sample)), files.join("<br>"));
     }
@@ -185,7 +190,7 @@ fn key_numbers(outcome: &CallSummary) -> String {
     let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
     tile("Structural", group_thousands(by_class(&SHOWN_EVENT_CLASSES[3..])), format!("<span>{kinds}</span>"));
     let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
-    for (sample, kmer) in outcome.depths.kmer.iter().enumerate() {
+    for (sample, kmer) in outcome.depths.kmer.iter().enumerate().skip(usize::from(!outcome.has_normal)) {
         let name = &format!("{} depth", escape_html(sample_label(&outcome.samples, sample)));
         let read = format!("{}bp sequenced", format_with_si_prefix(outcome.bases[sample] as f64));
         if let Some(on_target) = outcome.targets.as_ref().and_then(|targets| targets.samples.get(sample)) {

@@ -70,22 +70,25 @@ fn findings_list(outcome: &CallSummary) -> String {
 }
 
 /// Rows of the facts table, as HTML.
-#[derive(Default)]
-struct FactRows(String);
+struct FactRows {
+    html: String,
+    has_normal: bool,
+}
 
 impl FactRows {
     fn add_group(&mut self, name: &str) {
-        let _ = write!(self.0, r#"<tr class="group"><th colspan="3" scope="rowgroup">{name}</th></tr>"#);
+        let _ = write!(self.html, r#"<tr class="group"><th colspan="3" scope="rowgroup">{name}</th></tr>"#);
     }
 
     /// Adds a row with a value for each sample, as HTML.
     fn add_per_sample(&mut self, name: &str, [normal, tumour]: [String; 2]) {
-        let _ = write!(self.0, r#"<tr><th scope="row">{name}</th><td>{normal}</td><td>{tumour}</td></tr>"#);
+        let normal = if self.has_normal { normal } else { String::new() };
+        let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td>{normal}</td><td>{tumour}</td></tr>"#);
     }
 
     /// Adds a row with one value for both samples, as HTML.
     fn add_common(&mut self, name: &str, value: &str) {
-        let _ = write!(self.0, r#"<tr><th scope="row">{name}</th><td colspan="2">{value}</td></tr>"#);
+        let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td colspan="2">{value}</td></tr>"#);
     }
 
     /// Adds a row with a value for the tumour only.
@@ -110,7 +113,7 @@ fn estimate_or_unknown(found: Option<Estimate>, write: fn(Estimate) -> String, w
 
 /// Returns all facts of the samples as table rows. Contigs and screened sequences are known for the first tumour only.
 pub(crate) fn sample_fact_rows(outcome: &CallSummary) -> String {
-    let mut rows = FactRows::default();
+    let mut rows = FactRows { html: String::new(), has_normal: outcome.has_normal };
     if let [first, ..] = super::several_tumours(outcome) {
         rows.add_group(&format!("Normal and {}", escape_html(first)));
     }
@@ -130,7 +133,7 @@ pub(crate) fn sample_fact_rows(outcome: &CallSummary) -> String {
         add_coverage(&mut rows, &summary);
         add_libraries(&mut rows, &summary);
     }
-    rows.0
+    rows.html
 }
 
 fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {

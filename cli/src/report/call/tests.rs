@@ -93,6 +93,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
         version: "0.1.0".into(),
         samples: vec!["NORMAL".into(), "TUMOR".into()],
+        has_normal: true,
         inputs: vec![vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
         panel: None,

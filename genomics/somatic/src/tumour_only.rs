@@ -1,0 +1,198 @@
+//! Tells germline variants from somatic ones in a call without a normal: by the frequency of the allele in the population,
+//! and by its fraction in the tumours. How far the fractions of germline variants are from one half in this tumour, because
+//! copy numbers changed, is learned from the variants that are common in the population.
+
+use crate::genotype::{Filter, Genotype};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::known_variants::PopulationFrequency;
+use crate::locus::VariantCall;
+
+/// Distribution of the fraction of heterozygous germline alleles in the tumours: a normal distribution around one half
+/// and, where copy numbers changed, any fraction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct GermlineFractions {
+    /// Index of the standard deviation of the normal distribution in `germline_fraction_sds`.
+    sd: usize,
+    /// Share of the alleles with any fraction.
+    shifted_share: f64,
+}
+
+/// Likelihoods of the read counts of an allele, relative to that of an unknown fraction with a uniform distribution, which
+/// is the likelihood of a somatic allele.
+#[derive(Debug, Clone, Copy)]
+struct FractionLikelihoods {
+    /// For a fraction near one half, by standard deviation.
+    near_half: [f64; NUM_SDS],
+    /// For a homozygous allele.
+    homozygous: f64,
+}
+
+const NUM_SDS: usize = GENOTYPE_MODEL_PARAMS.germline_fraction_sds.len();
+
+impl FractionLikelihoods {
+    /// The likelihoods for `alternative` of `depth` molecules.
+    fn from_counts(alternative: u32, depth: u32) -> FractionLikelihoods {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let (k, others) = (f64::from(alternative), f64::from(depth - alternative));
+        let log_likelihood = |f: f64| k * f.ln() + others * (1.0 - f).ln();
+        let steps = p.num_tumour_only_fractions;
+        let fractions = || (0..steps).map(|i| (i as f64 + 1.0 / 2.0) / steps as f64);
+        let highest = fractions().map(log_likelihood).fold(f64::NEG_INFINITY, f64::max);
+        let likelihood = |f: f64| (log_likelihood(f) - highest).exp();
+        let uniform: f64 = fractions().map(likelihood).sum();
+        // docs/model/genotype.md (17)
+        let near_half = p.germline_fraction_sds.map(|sd| {
+            let weight = |f: f64| (-((f - 1.0 / 2.0) / sd).powi(2) / 2.0).exp();
+            let sum: f64 = fractions().map(weight).sum();
+            let weighted: f64 = fractions().map(|f| weight(f) * likelihood(f)).sum();
+            weighted / sum * steps as f64 / uniform
+        });
+        let homozygous = likelihood(p.homozygous_fraction) * steps as f64 / uniform;
+        FractionLikelihoods { near_half, homozygous }
+    }
+
+    /// The likelihoods for the tumours of a call. Of several tumours the one in which the fraction is the least like that of
+    /// a germline allele counts.
+    fn from_genotype(genotype: &Genotype) -> FractionLikelihoods {
+        let one = [genotype.tumour];
+        let several: Vec<_> = genotype.tumours.iter().map(|tumour| tumour.support).collect();
+        let supports = if several.is_empty() { &one[..] } else { &several[..] };
+        let smaller = |a: FractionLikelihoods, b: FractionLikelihoods| FractionLikelihoods {
+            near_half: std::array::from_fn(|i| a.near_half[i].min(b.near_half[i])),
+            homozygous: a.homozygous.min(b.homozygous),
+        };
+        let each = supports.iter().map(|own| FractionLikelihoods::from_counts(own.alternative, own.depth()));
+        each.reduce(smaller).unwrap_or(FractionLikelihoods { near_half: [1.0; NUM_SDS], homozygous: 1.0 })
+    }
+
+    /// Likelihood of a germline allele.
+    fn germline(&self, fractions: GermlineFractions) -> f64 {
+        // docs/model/genotype.md (18)
+        let heterozygous = (1.0 - fractions.shifted_share) * self.near_half[fractions.sd] + fractions.shifted_share;
+        heterozygous.max(self.homozygous)
+    }
+}
+
+impl GermlineFractions {
+    /// Learns the distribution from heterozygous germline alleles.
+    fn learn(alleles: &[FractionLikelihoods]) -> GermlineFractions {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let heterozygous: Vec<_> = alleles.iter().filter(|own| own.homozygous < own.near_half[NUM_SDS - 1]).collect();
+        let fit = |sd: usize| {
+            let mut share = p.shifted_fraction_share;
+            for _ in 0..p.num_fit_rounds {
+                let is_shifted = |own: &&FractionLikelihoods| share / (share + (1.0 - share) * own.near_half[sd]);
+                let shifted: f64 = heterozygous.iter().map(is_shifted).sum();
+                // docs/model/genotype.md (19)
+                share = (shifted + p.shifted_fraction_share * p.shifted_share_weight)
+                    / (heterozygous.len() as f64 + p.shifted_share_weight);
+            }
+            let fractions = GermlineFractions { sd, shifted_share: share };
+            let log_likelihood: f64 = heterozygous.iter().map(|own| own.germline(fractions).ln()).sum();
+            (fractions, log_likelihood)
+        };
+        // The widest first: without alleles it stays.
+        let best = (0..NUM_SDS).rev().map(fit).reduce(|best, next| if next.1 > best.1 { next } else { best });
+        best.map_or(GermlineFractions { sd: 0, shifted_share: p.shifted_fraction_share }, |best| best.0)
+    }
+}
+
+/// Natural logarithm of the odds of a germline variant over a somatic one among alleles with the likelihoods `germline` of a
+/// germline allele. `prior` is the value before any allele is known.
+fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
+    let p = &GENOTYPE_MODEL_PARAMS;
+    let log_odds = |share: f64| (share / (1.0 - share)).ln();
+    let prior_share = 1.0 / (1.0 + (-prior).exp());
+    let mut share = prior_share;
+    for _ in 0..p.num_fit_rounds {
+        let sum: f64 = germline.iter().map(|g| share * g / (share * g + 1.0 - share)).sum();
+        // docs/model/genotype.md (20)
+        share = (sum + prior_share * p.germline_prior_weight) / (germline.len() as f64 + p.germline_prior_weight);
+    }
+    log_odds(share)
+}
+
+/// Sets the quality of all calls from the evidence against an error and against a germline variant, and the filters that
+/// follow from it. `min_quality` is the minimum quality of a call that passes.
+pub(crate) fn set_qualities(calls: &mut [VariantCall], min_quality: f64) {
+    let p = &GENOTYPE_MODEL_PARAMS;
+    let likelihoods: Vec<FractionLikelihoods> =
+        calls.iter().map(|call| FractionLikelihoods::from_genotype(&call.genotype)).collect();
+    // Structural variants are not looked up. They have the odds of alleles that the known variants do not have.
+    let has_known = calls.iter().any(|call| call.population_frequency != PopulationFrequency::NoResource);
+    let any_unlisted = if has_known { PopulationFrequency::Unlisted } else { PopulationFrequency::NoResource };
+    let is_certain = |call: &VariantCall| call.genotype.filters.is_empty();
+    let is_common = |call: &VariantCall| match call.population_frequency {
+        // Nearly all variants of a person are germline variants.
+        PopulationFrequency::NoResource => !has_known,
+        PopulationFrequency::Unlisted => false,
+        PopulationFrequency::Listed(frequency) => frequency >= p.min_common_frequency,
+    };
+    let germline: Vec<FractionLikelihoods> = (calls.iter().zip(&likelihoods))
+        .filter(|(call, _)| is_certain(call) && is_common(call))
+        .map(|(_, likelihoods)| *likelihoods)
+        .collect();
+    let fractions = GermlineFractions::learn(&germline);
+    let unlisted: Vec<f64> = (calls.iter().zip(&likelihoods))
+        .filter(|(call, _)| is_certain(call) && call.population_frequency == any_unlisted)
+        .map(|(_, likelihoods)| likelihoods.germline(fractions))
+        .collect();
+    let unlisted_prior = learn_germline_log_odds(&unlisted, any_unlisted.germline_prior_log_odds(false));
+    for (call, likelihoods) in calls.iter_mut().zip(likelihoods) {
+        let prior = match call.population_frequency {
+            PopulationFrequency::Listed(_) => call.population_frequency.germline_prior_log_odds(false),
+            PopulationFrequency::NoResource | PopulationFrequency::Unlisted => unlisted_prior,
+        };
+        let against_germline = -likelihoods.germline(fractions).ln() - prior;
+        let phred = (against_germline * 10.0 / std::f64::consts::LN_10).clamp(0.0, p.max_quality);
+        let genotype = &mut call.genotype;
+        genotype.quality = genotype.quality.min(phred);
+        if phred < min_quality {
+            genotype.filters.insert(Filter::Germline);
+        }
+        if genotype.quality < min_quality {
+            genotype.filters.insert(Filter::LowQuality);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_odds_of_unlisted_alleles_are_learned() {
+        let prior = PopulationFrequency::Unlisted.germline_prior_log_odds(false);
+        assert!((learn_germline_log_odds(&[], prior) - prior).abs() < 1e-9);
+        // 150 alleles that are clearly somatic beside 50 that may be germline, and the other way round.
+        let alleles = |somatic: usize, germline: usize| [vec![0.02; somatic], vec![6.0; germline]].concat();
+        assert!(learn_germline_log_odds(&alleles(150, 50), prior) < prior - 1.0);
+        assert!(learn_germline_log_odds(&alleles(10, 400), prior) > prior + 1.0);
+    }
+
+    #[test]
+    fn the_distribution_of_germline_fractions_is_learned() {
+        let alleles = |counts: &[(u32, u32)]| -> Vec<FractionLikelihoods> {
+            counts.iter().map(|&(k, n)| FractionLikelihoods::from_counts(k, n)).collect()
+        };
+        let none = GermlineFractions::learn(&[]);
+        assert_eq!(none.shifted_share, GENOTYPE_MODEL_PARAMS.shifted_fraction_share);
+        // 400 alleles near one half, then as many of which one in four has another fraction.
+        let even: Vec<(u32, u32)> = (0..400).map(|i| (46 + i % 9, 100)).collect();
+        let learned = GermlineFractions::learn(&alleles(&even));
+        assert!(learned.shifted_share < 0.03 && learned.sd < none.sd, "{learned:?}");
+        let shifted: Vec<(u32, u32)> =
+            even.iter().enumerate().map(|(i, one)| if i % 4 == 0 { (20, 100) } else { *one }).collect();
+        let changed = GermlineFractions::learn(&alleles(&shifted));
+        assert!((0.2..0.3).contains(&changed.shifted_share), "{changed:?}");
+        // An allele with a fraction of 0.25 is more clearly somatic if copy numbers did not change.
+        let allele = FractionLikelihoods::from_counts(25, 100);
+        assert!(allele.germline(learned) * 5.0 < allele.germline(changed));
+        // One half and one are the fractions of germline variants.
+        for (alternative, depth, is_germline) in [(50, 100, true), (40, 100, true), (100, 100, true), (10, 100, false)]
+        {
+            let likelihood = FractionLikelihoods::from_counts(alternative, depth).germline(learned);
+            assert_eq!(likelihood > 1.0, is_germline, "{alternative} of {depth}: {likelihood}");
+        }
+    }
+}
