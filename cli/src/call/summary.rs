@@ -1,6 +1,8 @@
 //! Collects from a finished call everything that the summary and the report show.
 
 use genuma_kmers::MAX_SAMPLES;
+use genuma_pair::library::LibraryMetrics;
+use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, ReportedEvent};
@@ -10,6 +12,7 @@ use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::read_pileup::{PileupInput, draw_pileup};
 use genuma_somatic::read_placement::PlacedRead;
 use genuma_somatic::recruit::RecruitedPair;
+use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::ErrorModel;
 use genuma_somatic::vcf_record::{self, VcfRecord};
@@ -54,7 +57,7 @@ pub(crate) fn build_summary(
         bases: finished.bases.clone(),
         spectra: finished.spectra.clone(),
         depths: finished.depths.clone(),
-        libraries: finished.libraries.first().cloned().unwrap_or_default(),
+        libraries: reported_libraries(finished.libraries.first().cloned().unwrap_or_default(), &job.samples),
         known_sequences: finished.known_sequences.clone(),
         sample_summary: finished.sample_summaries.first().cloned().unwrap_or_default(),
         other_tumours: other_tumours(finished),
@@ -69,6 +72,14 @@ pub(crate) fn build_summary(
     })
 }
 
+/// The library properties without those of the reads that take the place of a missing normal.
+fn reported_libraries(libraries: PairLibraryMetrics, samples: &SampleNames) -> PairLibraryMetrics {
+    match samples.has_normal() {
+        true => libraries,
+        false => PairLibraryMetrics { normal: LibraryMetrics::default(), telomeres: None, ..libraries },
+    }
+}
+
 /// The second and later tumours.
 fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
     let further =
@@ -76,7 +87,7 @@ fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
     further
         .map(|((sample, libraries), portrait)| AdditionalTumour {
             sample: sample.clone(),
-            libraries: libraries.clone(),
+            libraries: reported_libraries(libraries.clone(), &finished.samples),
             sample_summary: portrait.clone(),
         })
         .collect()

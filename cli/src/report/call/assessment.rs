@@ -86,7 +86,7 @@ pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
             || assess_deep_coverage(&outcome.sample_summary.libraries).unwrap_or_else(|| assess_coverage(pair)),
             assess_target_coverage,
         ),
-        assess_duplicates(libraries),
+        assess_duplicates(libraries, outcome.has_normal),
         assess_damage(pair),
     ]);
     findings
@@ -400,7 +400,7 @@ fn assess_target_coverage(targets: &TargetSummary) -> Finding {
     new_finding(level, "Coverage", messages.join(" "))
 }
 
-fn assess_duplicates(libraries: [&LibraryMetrics; 2]) -> Finding {
+fn assess_duplicates(libraries: [&LibraryMetrics; 2], has_normal: bool) -> Finding {
     const ABOUT: &str = "Duplicates";
     // In amplicon libraries duplicates cannot be recognised.
     let known = |library: &&LibraryMetrics| !library.duplicates.note.starts_with("amplicons");
@@ -425,7 +425,13 @@ fn assess_duplicates(libraries: [&LibraryMetrics; 2]) -> Finding {
     new_finding(
         level,
         ABOUT,
-        format!("{normal} of the pairs of the normal and {tumour} of the pairs of the tumour are duplicates. {more}"),
+        if has_normal {
+            format!(
+                "{normal} of the pairs of the normal and {tumour} of the pairs of the tumour are duplicates. {more}"
+            )
+        } else {
+            format!("{tumour} of the pairs are duplicates. {more}")
+        },
     )
 }
 

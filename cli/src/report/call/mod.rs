@@ -52,6 +52,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "classes" => class_options(outcome),
         "tumours" => tumour_menu(several_tumours(outcome)),
         "columns" => tumour_column_heads(several_tumours(outcome)),
+        "normalHead" => if outcome.has_normal { "Normal" } else { "" }.to_owned(),
         "ofTumours" => if several_tumours(outcome).is_empty() { "tumour's" } else { "tumours'" }.to_owned(),
         "whichTumours" => if several_tumours(outcome).is_empty() { "tumour" } else { "tumours" }.to_owned(),
         "filtered" => group_thousands(outcome.calls.iter().filter(|c| !c.filters.is_empty()).count() as u64),

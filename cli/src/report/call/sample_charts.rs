@@ -155,7 +155,8 @@ fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
         }),
         Axis::with_linear_scale(max_share * 1.1, "share of pairs per 10 bp", format_percent_tick),
     );
-    for (key, own) in [NORMAL_KEY, TUMOUR_KEY].into_iter().zip(&shown).filter(|(_, own)| !own.is_empty()) {
+    let drawn = || [NORMAL_KEY, TUMOUR_KEY].into_iter().zip(&shown).filter(|(_, own)| !own.is_empty());
+    for (key, own) in drawn() {
         let middle = |i: usize| (i as f64 + 0.5) * HISTOGRAM_STEP_BP as f64;
         field.add_filled_curve(key, own.iter().take(longest).enumerate().map(|(i, &n)| (middle(i), n)));
     }
@@ -165,7 +166,7 @@ fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
         &format!(
             "Pairs whose mates overlap. Fragments longer than {max_measurable} bp cannot be measured with these reads."
         ),
-        &[NORMAL_KEY, TUMOUR_KEY],
+        &drawn().map(|(key, _)| key).collect::<Vec<_>>(),
         &field.into_svg("Share of pairs by fragment length, of both samples"),
     )
 }

@@ -102,6 +102,11 @@ fn unknown_cell(why: &str) -> String {
     format!(r#"<span class="of">unknown: {}</span>"#, escape_html(why))
 }
 
+/// Why a fact that needs the normal is unknown: there is no normal, or else `why`.
+fn missing_input<'a>(outcome: &CallSummary, why: &'a str) -> &'a str {
+    if outcome.has_normal { why } else { "there is no normal" }
+}
+
 /// A value with a remark in grey.
 fn with_remark(value: &str, remark: &str) -> String {
     format!(r#"{value} <span class="of">{remark}</span>"#)
@@ -140,7 +145,8 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     let pair = outcome.sample_summary.pair.as_ref();
     rows.add_group("Identity, contamination, purity");
     let Some(pair) = pair else {
-        rows.add_common("Identity, contamination, purity", &unknown_cell("the samples were not compared"));
+        let why = missing_input(outcome, "the samples were not compared");
+        rows.add_common("Identity, contamination, purity", &unknown_cell(why));
         return;
     };
     let identity = &pair.identity;
@@ -228,7 +234,7 @@ fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
     match &outcome.known_sequences.karyotype {
-        None => rows.add_common("Sex, contigs, mitochondria", &unknown_cell("no reference")),
+        None => rows.add_common("Sex, contigs, mitochondria", &unknown_cell(missing_input(outcome, "no reference"))),
         Some(karyotype) => {
             let sex = |s: usize| match karyotype.sex[s].strip_prefix("unknown: ") {
                 Some(why) => unknown_cell(why),
@@ -289,7 +295,8 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
         add_target_coverage(rows, targets);
     }
     let Some(pair) = &outcome.sample_summary.pair else {
-        rows.add_common("Depth, evenness", &unknown_cell("the samples were not compared"));
+        let why = missing_input(outcome, "the samples were not compared");
+        rows.add_common("Depth, evenness", &unknown_cell(why));
         return;
     };
     let each = |of: &dyn Fn(usize) -> String| [of(0), of(1)];
