@@ -85,6 +85,9 @@ impl std::iter::Sum for ReadEstimate {
     }
 }
 
+/// Bases of a FASTA file for each byte of its gzip. Usual for genomes.
+const GZIP_BASES_PER_BYTE: u64 = 4;
+
 /// Estimates the reads that are made from a FASTA file, from its size.
 fn estimate_reference(path: &Path) -> ReadEstimate {
     let is_gzip = || -> io::Result<bool> {
@@ -94,7 +97,9 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
     };
     // A file that cannot be read is reported when its reads are.
     let size = path.metadata().map_or(0, |meta| meta.len());
-    let held = reference_reads::reads_of_sequence(if is_gzip().unwrap_or(false) { size * 4 } else { size });
+    let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
+    let [reads, bases] = reference_reads::reads_of_sequence(sequence);
+    let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
 

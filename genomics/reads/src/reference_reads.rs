@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use genuma_work::ProgressCounters;
 
 use crate::error::Error;
-use crate::estimate::ReadEstimate;
 use crate::fasta::{FastaEvent, FastaReader};
 use crate::pair_batch::{Mate, PairBatch};
 
@@ -20,10 +19,10 @@ const STEP_BASES: usize = 284;
 /// Quality of all bases: Phred 40.
 const BASE_QUALITY: u8 = b'I';
 
-/// The reads that a sequence of this number of bases gives; their packed size is left 0.
-pub(crate) fn reads_of_sequence(bases: u64) -> ReadEstimate {
+/// Numbers of reads and of their bases that a sequence of this number of bases gives.
+pub(crate) fn reads_of_sequence(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
-    ReadEstimate { bases: reads * READ_BASES as u64, reads, packed_bytes: 0 }
+    [reads, reads * READ_BASES as u64]
 }
 
 /// A lane whose reads come from a FASTA file.
