@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use genuma_gpu::DiscoveredDevices;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Environment variable that makes a child process list the devices as JSON, and do nothing else.
+/// Environment variable with the process ID of the parent. It makes a child process list the devices as JSON, and do
+/// nothing else.
 const CHILD_VARIABLE: &str = "GENUMA_DEVICE_LIST_CHILD";
 
 /// Environment variable with another time limit in seconds, for tests.
@@ -25,10 +26,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Lists the devices and exits, if this process is the child that does so.
 pub(crate) fn list_if_child() -> Option<ExitCode> {
-    std::env::var_os(CHILD_VARIABLE)?;
+    let parent = std::env::var_os(CHILD_VARIABLE)?;
     // The parent may be killed while a driver hangs.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("{error}");
+    }
+    // The parent may have ended before the signal was requested.
+    if getppid().is_none_or(|pid| parent != pid.to_string().as_str()) {
+        return Some(ExitCode::FAILURE);
     }
     match serde_json::to_string(&genuma_gpu::find_devices()) {
         Ok(json) => {
@@ -56,7 +61,7 @@ pub(crate) fn find_devices() -> DiscoveredDevices {
 fn list_in_child(limit: Duration) -> Result<DiscoveredDevices, String> {
     let failed = |why: &dyn std::fmt::Display| format!("the OpenCL devices cannot be listed: {why}");
     let mut child = Command::new("/proc/self/exe")
-        .env(CHILD_VARIABLE, "1")
+        .env(CHILD_VARIABLE, getpid().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
