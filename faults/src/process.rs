@@ -88,9 +88,28 @@ impl RunningProcess<'_> {
     }
 }
 
-/// Returns whether a process group still has members after one second; killed processes need a moment to disappear.
+/// Whether a process group has a member that has not ended. Ended children of an ended process stay members until the
+/// init process waits for them, which may take long in a container.
+fn has_running_member(group: Pid) -> bool {
+    if test_kill_process_group(group).is_err() {
+        return false;
+    }
+    let Ok(processes) = fs::read_dir("/proc") else { return true };
+    let is_member = |process: fs::DirEntry| {
+        // A process that has ended meanwhile has no file, and other entries are no processes.
+        let Ok(stat) = fs::read_to_string(process.path().join("stat")) else { return false };
+        // After the name in parentheses: state, parent, process group.
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let state = fields.next();
+        let process_group = fields.nth(1).and_then(|text| text.parse().ok());
+        process_group == Some(group.as_raw_nonzero().get()) && !matches!(state, Some("Z" | "X"))
+    };
+    processes.flatten().any(is_member)
+}
+
+/// Returns whether a process group still has running members after one second; killed processes need a moment to end.
 fn has_survivors(group: Pid) -> bool {
-    let there = || test_kill_process_group(group).is_ok();
+    let there = || has_running_member(group);
     (0..100).all(|_| {
         let still = there();
         if still {
