@@ -262,9 +262,7 @@ fn known_variants_take_the_place_of_a_deep_normal() {
     let [store_text, known_text] = [&store, &plain].map(|path| path.to_str().expect("a path").to_owned());
     let plan = ["--known", &known_text, "--plan", &store_text, "--shards", "1", "--parts", "1"];
     run(data.call_with(&parts, &plan)).assert_success();
-    for name in ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"] {
-        run(["step", &store_text, name, "1", "-q"]).assert_success();
-    }
+    common::run_all_steps(&store_text, [1, 1], &data.folder);
     assert_eq!(vcf_text(&parts), vcf);
 
     // A file of another genome build.

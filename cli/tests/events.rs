@@ -73,6 +73,26 @@ fn write_reads(
     files.iter().zip(1..).map(|(bytes, mate)| gzip(path(mate), bytes)).collect()
 }
 
+/// Writes a genome and the reads of a pair. A share of the tumour's reads, in percent, is of the haplotype `tumour`; the
+/// other number of the tumour, and the one of the normal, are depths.
+fn write_pair(
+    name: &str,
+    genome: &[u8],
+    tumour: &[u8],
+    [tumour_share, tumour_depth]: [usize; 2],
+    normal_depth: usize,
+) -> Data {
+    let folder = scratch(name);
+    let reference = folder.join("genome.fa");
+    std::fs::write(&reference, [b">one\n", genome, b"\n"].concat()).expect("a file");
+    Data {
+        tumor: write_reads(&folder, "tumor", [tumour, genome], tumour_share, tumour_depth),
+        normal: write_reads(&folder, "normal", [genome, genome], 50, normal_depth),
+        reference: Some(reference),
+        folder,
+    }
+}
+
 /// The records of a call: position, growth in bp, FILTER, allele fraction in the tumour, and depth of the normal.
 fn read_calls(out: &Path) -> Vec<(usize, i64, String, f64, u32)> {
     let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
@@ -114,16 +134,8 @@ fn a_duplication_or_deletion_is_one_record_with_its_fraction() {
         &genome[7500..],
     ]
     .concat();
-    let folder = scratch("one-record");
-    let reference = folder.join("genome.fa");
-    std::fs::write(&reference, [b">one\n", &genome[..], b"\n"].concat()).expect("a file");
-    let data = Data {
-        tumor: write_reads(&folder, "tumor", [&tumour, &genome], 20, 300),
-        normal: write_reads(&folder, "normal", [&genome, &genome], 50, 100),
-        reference: Some(reference),
-        folder: folder.clone(),
-    };
-    let out = folder.join("out");
+    let data = write_pair("one-record", &genome, &tumour, [20, 300], 100);
+    let out = data.folder.join("out");
     run(data.call(&out)).assert_success();
     let mut calls = read_calls(&out);
     calls.retain(|call| call.2 == "PASS");
@@ -153,16 +165,8 @@ fn a_unit_of_a_minisatellite_more_or_less_is_one_record() {
     let end = rng.sequence(900);
     genome.extend(&end);
     tumour.extend(&end);
-    let folder = scratch("minisatellites");
-    let reference = folder.join("genome.fa");
-    std::fs::write(&reference, [b">one\n", &genome[..], b"\n"].concat()).expect("a file");
-    let data = Data {
-        tumor: write_reads(&folder, "tumor", [&tumour, &genome], 40, 60),
-        normal: write_reads(&folder, "normal", [&genome, &genome], 50, 30),
-        reference: Some(reference),
-        folder: folder.clone(),
-    };
-    let out = folder.join("out");
+    let data = write_pair("minisatellites", &genome, &tumour, [40, 60], 30);
+    let out = data.folder.join("out");
     run(data.call(&out)).assert_success();
     let calls = read_calls(&out);
     let lengths: Vec<i64> = calls.iter().map(|call| call.1).collect();
@@ -171,8 +175,8 @@ fn a_unit_of_a_minisatellite_more_or_less_is_one_record() {
     assert!(passing + 1 >= expected.len(), "{calls:?}");
 
     // A normal with the same lengths has no record that passes.
-    let normal = write_reads(&folder, "carrier", [&tumour, &genome], 40, 31);
-    let out = folder.join("out-germline");
+    let normal = write_reads(&data.folder, "carrier", [&tumour, &genome], 40, 31);
+    let out = data.folder.join("out-germline");
     run(Data { normal, ..data }.call(&out)).assert_success();
     let passing: Vec<_> = read_calls(&out).into_iter().filter(|call| call.2 == "PASS").collect();
     assert!(passing.is_empty(), "{passing:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, gunzip, run};
+use crate::common::{Data, gunzip, run, run_all_steps};
 
 /// Contig, position, reference and alternative bases.
 type Variant = [String; 4];
@@ -96,18 +96,7 @@ fn germline_variants_are_told_by_population_and_allele_fraction() {
     let store = store.to_str().expect("UTF-8");
     let plan = ["--known", &known, "--plan", store, "--shards", "2", "--parts", "2", "--threads", "2"];
     run(arguments(&parts, &plan)).assert_success();
-    for (name, tasks) in [
-        ("scatter", 2),
-        ("count", 2),
-        ("pick", 1),
-        ("label", 2),
-        ("assemble", 1),
-        ("place", 1),
-        ("recruit", 2),
-        ("finish", 1),
-    ] {
-        (1..=tasks).for_each(|task| _ = run(["step", store, name, &task.to_string(), "-q"]).assert_success());
-    }
+    run_all_steps(store, [2, 2], &data.folder);
     assert_eq!(vcf_text(&parts), vcf);
 
     // Without known variants nearly all variants may be germline variants, and all have a record.

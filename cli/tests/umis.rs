@@ -10,7 +10,7 @@ use std::process::Command;
 use genuma_reads::dna::reverse_complement;
 use serde_json::Value;
 
-use crate::common::{Data, assert_same, bgzip, genuma, gunzip, gzip, installed, records, run, scratch};
+use crate::common::{Data, assert_same, bgzip, gunzip, gzip, installed, records, run, run_all_steps, scratch};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -176,22 +176,7 @@ fn umis_of_names_tags_and_bases_give_the_same_calls() {
     let (store, out) = (folder.join("run"), folder.join("parts"));
     let options = [&INLINE[..], &["--plan", text(&store), "--shards", "2", "--parts", "2"]].concat();
     run(data.call_with(&out, &options)).assert_success();
-    for (step, tasks) in [
-        ("scatter", 2),
-        ("count", 2),
-        ("pick", 1),
-        ("label", 2),
-        ("assemble", 1),
-        ("place", 1),
-        ("recruit", 2),
-        ("finish", 1),
-    ] {
-        for task in 1..=tasks {
-            let mut command = genuma();
-            command.args(["step", text(&store), step, &task.to_string(), "-q"]).env("TMPDIR", &folder);
-            assert!(command.status().expect("genuma starts").success(), "{step} {task}");
-        }
-    }
+    run_all_steps(text(&store), [2, 2], &folder);
     assert_same(&out, &inline);
 
     if installed("samtools").is_none() {

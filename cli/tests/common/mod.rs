@@ -284,3 +284,25 @@ pub fn python_peer(program: &str) -> Option<PathBuf> {
     }
     Some(path)
 }
+
+/// Does all steps of a distributed call of this run store, with these numbers of shards and partitions. Temporary files go to
+/// `temp`.
+pub fn run_all_steps(store: &str, [shards, partitions]: [u32; 2], temp: &Path) {
+    let steps = [
+        ("scatter", shards),
+        ("count", partitions),
+        ("pick", 1),
+        ("label", shards),
+        ("assemble", 1),
+        ("place", 1),
+        ("recruit", shards),
+        ("finish", 1),
+    ];
+    for (step, tasks) in steps {
+        for task in 1..=tasks {
+            let mut command = genuma();
+            command.args(["step", store, step, &task.to_string(), "-q"]).env("TMPDIR", temp);
+            assert!(command.status().expect("genuma starts").success(), "{step} {task}");
+        }
+    }
+}

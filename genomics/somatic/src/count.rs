@@ -97,8 +97,6 @@ pub struct CallCounts {
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads, if there are any.
     pub packed_reads: Option<PackedReadsIndex>,
-    /// Whether there is a normal. Without one, sample 0 has reads of the reference.
-    pub has_normal: bool,
     /// Counts of what was produced and skipped.
     pub ledger: Ledger,
 }
@@ -979,7 +977,6 @@ impl CountingUnit<'_> {
             library_models,
             tumour_in_normal_ratio: f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0,
             packed_reads: copied,
-            has_normal: self.samples.has_normal(),
             ledger,
         })
     }

@@ -476,7 +476,7 @@ impl StepRunner<'_> {
                 k: self.call.params.k,
                 threads: self.resources.threads,
                 memory_bytes: self.resources.available_memory(),
-                has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.call.params)
+                has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params)
                     .has_fold_back_artefacts,
                 meter: &meter,
             };

@@ -125,14 +125,14 @@ pub(crate) struct GenotypingUnit<'a> {
 const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
 /// Filter thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum quality.
-pub fn call_thresholds(counts: &CallCounts, params: &CallParams) -> CallThresholds {
+pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &CallParams) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most =
         tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
     CallThresholds {
         may_raise_quality: LibraryModel::highest_error_rate(&counts.library_models).is_some(),
-        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts), params.min_quality)
+        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts, samples), params.min_quality)
     }
 }
 
@@ -164,7 +164,7 @@ impl GenotypingUnit<'_> {
             known,
             ..
         } = self;
-        let thresholds = call_thresholds(&counts, self.params);
+        let thresholds = call_thresholds(&counts, self.samples, self.params);
         ledger.add_produced("recruit", "pairs recruited", recruited.num_pairs);
         let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
         ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
@@ -200,7 +200,7 @@ impl GenotypingUnit<'_> {
             None => KnownFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
-        if !counts.has_normal {
+        if !passes.has_normal {
             tumour_only::set_qualities(&mut calls, self.params.min_quality);
         }
         if let Some(panel) = panel {
@@ -224,7 +224,7 @@ impl GenotypingUnit<'_> {
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let known_bases = count_known_bases(&counts);
+        let known_bases = count_known_bases(&counts, self.samples);
         let reference = on_reference.then_some(&genome);
         let called = CallResults {
             counts: &counts,
@@ -392,10 +392,10 @@ fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixt
 }
 
 /// Number of distinct k-mers that are known (not errors) in a tumour and, if there is one, in the normal.
-fn count_known_bases(counts: &CallCounts) -> u64 {
+fn count_known_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
     let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
     let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
-    if counts.has_normal { most(normal).min(most(tumours)) } else { most(tumours) }
+    if samples.has_normal() { most(normal).min(most(tumours)) } else { most(tumours) }
 }
 
 /// Share of the sites known in both samples at which the samples have different alleles, if it is more than one

@@ -191,7 +191,10 @@ impl KmerMoleculeCounts {
             hit.start as usize >= margin && beyond >= margin
         });
         let found: Vec<u32> = pairs.iter().flat_map(minisatellite_ranks).collect();
-        self.minisatellites.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        // Most molecules have none.
+        if !found.is_empty() {
+            self.minisatellites.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        }
     }
 
     /// Number of molecules that contain a k-mer, in the tumour of a selector or in all tumours.

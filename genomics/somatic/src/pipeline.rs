@@ -127,7 +127,8 @@ impl CallJob {
                     k: self.params.k,
                     threads: self.resources.threads,
                     memory_bytes: self.resources.available_memory(),
-                    has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.params).has_fold_back_artefacts,
+                    has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.samples, &self.params)
+                        .has_fold_back_artefacts,
                     meter: &meter,
                 };
                 Ok::<_, Error>(ContigPlacementResult::place_and_find_changes(

@@ -12,7 +12,7 @@ pub struct SampleNames {
 }
 
 /// Name of sample 0 if there is no normal. It is no column of the output.
-pub const REFERENCE_NAME: &str = "REFERENCE";
+const REFERENCE_NAME: &str = "REFERENCE";
 
 /// Name of the normal sample if the user gives none.
 pub const DEFAULT_NORMAL_NAME: &str = "NORMAL";

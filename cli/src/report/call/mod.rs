@@ -17,7 +17,6 @@ use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::result_warnings::ResultWarning;
-use genuma_somatic::sample_names::REFERENCE_NAME;
 use genuma_work::cost::UnitCost;
 
 use crate::report::BASE_STYLE;
@@ -74,7 +73,6 @@ fn several_tumours(outcome: &CallSummary) -> &[String] {
 /// Name of a sample on the page.
 fn sample_label(samples: &[String], sample: usize) -> &str {
     match sample {
-        0 if samples.first().is_some_and(|name| name == REFERENCE_NAME) => "Reference",
         0 => "Normal",
         1 if samples.len() <= 2 => "Tumour",
         _ => samples.get(sample).map_or("", |name| name),

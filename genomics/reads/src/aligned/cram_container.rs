@@ -18,6 +18,8 @@ const MAX_SLICE_BYTES: u64 = 1 << 29;
 const MIN_RECORD_LIMIT: u64 = 1 << 16;
 const MAX_RECORDS_PER_BYTE: u64 = 8;
 
+/// Number of bytes of a container's length.
+const LENGTH_BYTES: usize = 4;
 /// Number of bytes of a container or block header's CRC32.
 const CRC_BYTES: usize = 4;
 
@@ -70,7 +72,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 /// The input cannot be read, or ends inside the container.
 pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
-    read_exactly(input, 4, bytes)?;
+    read_exactly(input, LENGTH_BYTES as u64, bytes)?;
     let length = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let length = u64::try_from(length).map_err(|_| invalid(format!("a container of {length} bytes")))?;
     // Reference sequence, start, span, number of records; record counter and number of bases; number of blocks.
@@ -160,6 +162,33 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The parts of a container.
+struct ContainerHeader<'a> {
+    /// The numbers between the length and the landmarks.
+    numbers: &'a [u8],
+    /// Where the slices begin in the blocks.
+    landmarks: Vec<usize>,
+    blocks: &'a [u8],
+}
+
+impl<'a> ContainerHeader<'a> {
+    fn read(bytes: &'a [u8]) -> io::Result<Self> {
+        let mut fields = Fields::new(bytes);
+        fields.take(LENGTH_BYTES)?;
+        // Reference sequence, start, span, number of records; record counter and number of bases; number of blocks.
+        for _ in 0..4 {
+            fields.itf8()?;
+        }
+        fields.skip_ltf8()?;
+        fields.skip_ltf8()?;
+        fields.itf8()?;
+        let numbers = &bytes[LENGTH_BYTES..fields.at];
+        let landmarks = (0..fields.size()?).map(|_| fields.size()).collect::<io::Result<_>>()?;
+        fields.take(CRC_BYTES)?;
+        Ok(ContainerHeader { numbers, landmarks, blocks: &bytes[fields.at..] })
+    }
+}
+
 /// A block as its header tells.
 struct BlockHeader<'a> {
     method: u8,
@@ -198,17 +227,7 @@ impl ContainerLayout {
     /// # Errors
     /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
     pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerLayout> {
-        let mut fields = Fields::new(bytes);
-        fields.take(4)?;
-        for _ in 0..4 {
-            fields.itf8()?;
-        }
-        fields.skip_ltf8()?;
-        fields.skip_ltf8()?;
-        fields.itf8()?;
-        let landmarks: Vec<usize> = (0..fields.size()?).map(|_| fields.size()).collect::<io::Result<_>>()?;
-        fields.take(CRC_BYTES)?;
-        let blocks = &bytes[fields.at..];
+        let ContainerHeader { landmarks, blocks, .. } = ContainerHeader::read(bytes)?;
         let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
         let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
         if ranges.iter().any(|range| range.start > range.end || range.end > blocks.len()) {
@@ -368,21 +387,10 @@ pub(super) fn with_all_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     // Huffman codes of one symbol, N and "missing", of length 0.
     const BASES: (&[u8; 2], &[u8]) = (b"BA", &[3, 4, 1, b'N', 1, 0]);
     const QUALITIES: (&[u8; 2], &[u8]) = (b"QS", &[3, 5, 1, 0x80, 0xff, 1, 0]);
-    let mut fields = Fields::new(bytes);
-    fields.take(4)?;
-    for _ in 0..4 {
-        fields.itf8()?;
-    }
-    fields.skip_ltf8()?;
-    fields.skip_ltf8()?;
-    fields.itf8()?;
-    let numbers_end = fields.at;
-    let landmarks: Vec<usize> = (0..fields.size()?).map(|_| fields.size()).collect::<io::Result<_>>()?;
-    fields.take(CRC_BYTES)?;
+    let ContainerHeader { numbers, landmarks, blocks } = ContainerHeader::read(bytes)?;
     if landmarks.is_empty() {
         return Ok(None);
     }
-    let blocks = &bytes[fields.at..];
     let mut fields = Fields::new(blocks);
     let header = BlockHeader::read(&mut fields)?;
     let old_length = fields.at;
@@ -405,7 +413,7 @@ pub(super) fn with_all_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let length = length.ok_or_else(|| invalid("a container of 256 MiB of records without bases"))?;
     let mut new = Vec::with_capacity(bytes.len() + 64);
     new.extend(length.to_le_bytes());
-    new.extend(&bytes[4..numbers_end]);
+    new.extend(numbers);
     push_itf8(&mut new, landmarks.len());
     landmarks.iter().for_each(|landmark| push_itf8(&mut new, landmark + block.len() - old_length));
     push_crc(&mut new);
