@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -18,7 +18,7 @@ test: lint ## lint, then run every test
 	@scripts/test-peers.sh
 	cargo test --workspace --locked
 
-lint: ## check format, lints, language, documented constants and, with cargo-deny, the crates we build from
+lint: ## check format, lints, language, documented constants, packaging and, with cargo-deny, the crates we build from
 	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -28,6 +28,7 @@ lint: ## check format, lints, language, documented constants and, with cargo-den
 	@scripts/model-tables.sh --check
 	@scripts/guide-words.py
 	@scripts/io-errors.py
+	cargo package --workspace --no-verify --allow-dirty --locked --quiet
 
 docs: ## the documentation as a book with search, in target/book
 	@scripts/setup.sh build docs
@@ -86,7 +87,7 @@ bench-cells: ## score `genuma call` over depths, purities and dirty libraries; A
 	@scripts/setup.sh build
 	@bench/cells.sh $(ARGS)
 
-bench-align: ## time and score `genuma align` beside minibwa, strobealign, samtools; ARGS="--only others" for more
+bench-align: ## time and score `genuma align` beside minibwa, strobealign and samtools; ARGS="--only others" for more
 	@scripts/setup.sh build bench
 	@bench/align.sh $(ARGS)
 
@@ -113,6 +114,10 @@ bench-probe: ## hold the probe's triad and chase beside plain C
 bench-count: ## time counting k-mers beside KMC, and beside the floor of reading and writing
 	@scripts/setup.sh build test bench
 	@bench/count.sh $(ARGS)
+
+bench-card: ## measure align, count and call with 1, 2, 4 ... threads, and a GPU if there is one, in 8 minutes on 16 cores
+	@scripts/setup.sh build
+	@bench/card.sh $(ARGS)
 
 bench-gpu: ## time counting on a device beside all threads, and a whole call, with joules where they can be read; ARGS="--device 1" for another
 	@scripts/setup.sh build

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same
-# threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
+# Times `genuma align` beside other aligners, samtools sort and markdup: same reads, same threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
 # usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
 #   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma simulate --true-positions` writes them; single reads where
@@ -69,20 +68,19 @@ mkdir -p "$out/logs" "$out/scores"
 genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --release --locked --package genuma
 
-# The engines' own command lines, of the versions that genuma is built with.
+# Peers from the crate registry.
 minibwa=$out/peers/minibwa strobealign=$out/peers/bin/strobealign
+minibwa_version=0.2.0 strobealign_version=0.19.1
 if wanted minibwa && [ ! -x "$minibwa" ]; then
-  vendored=$(cargo metadata --format-version 1 --locked |
-    grep -o '"manifest_path":"[^"]*/minibwa-sys-[^"]*/Cargo.toml"' | head -n1 | cut -d'"' -f4)
   rm -rf "$out/peers/minibwa-source"
-  mkdir -p "$out/peers"
-  cp -r "$(dirname "$vendored")/vendor/minibwa" "$out/peers/minibwa-source"
-  make -s -C "$out/peers/minibwa-source" CC=cc mimalloc=0 gpl=0 omp=0 minibwa
-  cp "$out/peers/minibwa-source/minibwa" "$minibwa"
+  mkdir -p "$out/peers/minibwa-source"
+  curl -sSfL "https://static.crates.io/crates/minibwa-sys/minibwa-sys-$minibwa_version.crate" |
+    tar -xzf - --strip-components 1 -C "$out/peers/minibwa-source"
+  make -s -C "$out/peers/minibwa-source/vendor/minibwa" CC=cc mimalloc=0 gpl=0 omp=0 minibwa
+  cp "$out/peers/minibwa-source/vendor/minibwa/minibwa" "$minibwa"
 fi
-version=$(sed -n '/^name = "strobealign"/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 if wanted strobealign && [ ! -x "$strobealign" ]; then
-  cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
+  cargo install --quiet strobealign --version "=$strobealign_version" --locked --root "$out/peers"
 fi
 
 set="2x$bases bp ($kind), $length bp of made genome (repeats: $repeats)"
@@ -120,27 +118,12 @@ mapped() {
   [ "$1" -gt 1 ] || awk -f bench/score.awk "$out/$2.sam" | sort -n >"$out/scores/$2.tsv"
 }
 
-# same CONTENDER CONTENDER: says whether both wrote the same records, and lets their SAM go.
-same() {
-  local said=differ
-  if cmp -s <(grep -v '^@' "$out/$1.sam") <(grep -v '^@' "$out/$2.sam"); then said='are the same'; fi
-  printf 'SAM records of %s and %s %s.\n\n' "$1" "$2" "$said" >>"$out/records.md"
-  rm "$out/$1.sam" "$out/$2.sam"
-}
-
 rm -f "$out"/scores/*.tsv
-: >"$out/records.md"
 genome=$data/genome.fa one=$data/normal_1.fq.gz two=$data/normal_2.fq.gz
 reads="$one $two" ends=paired what=pairs bowtie2="-1 $one -2 $two"
 if [ ! -f "$two" ]; then reads=$one ends=single bowtie2="-U $one" what='single reads'; fi
-if wanted genuma; then timed 0 index genuma "$genuma index --engine genuma -t $threads $genome"; fi
-if wanted minibwa; then
-  timed 0 index genuma-minibwa "$genuma index --engine minibwa $genome"
-  timed 0 index minibwa "$minibwa index $genome $data/peer"
-fi
-if wanted strobealign; then
-  timed 0 index genuma-strobealign "$genuma index --engine strobealign --read-length $bases $genome"
-fi
+if wanted genuma; then timed 0 index genuma "$genuma index -t $threads $genome"; fi
+if wanted minibwa; then timed 0 index minibwa "$minibwa index $genome $data/peer"; fi
 if wanted bwa; then timed 0 index bwa "bwa index -p $data/bwa $genome"; fi
 if runs minimap2; then timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"; fi
 if runs bowtie2; then timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"; fi
@@ -156,32 +139,26 @@ piped() {
   if runs markdup; then timed "$1" markdup "$2+fixmate+sort+markdup" "$3 | $markdup"; fi
 }
 
-# alone ROUND PROGRAM CONTENDER COMMAND: times genuma's command, which makes those files by itself.
+# alone ROUND COMMAND: times genuma's command, which makes those files by itself.
 alone() {
-  makes "$2" || return 0
-  if runs sort; then timed "$1" BAM "$3" "$4 -o $out/ours.bam"; fi
-  if runs markdup; then timed "$1" markdup "$3" "$4 --mark-duplicates -o $out/ours.bam"; fi
+  makes genuma || return 0
+  if runs sort; then timed "$1" BAM genuma "$2 -o $out/ours.bam"; fi
+  if runs markdup; then timed "$1" markdup genuma "$2 --mark-duplicates -o $out/ours.bam"; fi
 }
 
 snap="snap-aligner $ends $data/snap $reads -t $threads"
 bwa="bwa mem -t $threads $data/bwa $reads"
 for round in $(seq 1 "$rounds"); do
-  ours="$genuma align --engine genuma -t $threads $genome $reads"
+  ours="$genuma align -t $threads $genome $reads"
   if runs genuma; then mapped "$round" genuma "$ours"; fi
-  alone "$round" genuma genuma "$ours"
+  alone "$round" "$ours"
   for engine in minibwa strobealign; do
     case $engine in
       minibwa) own="$minibwa map -t $threads $data/peer $reads" ;;
       strobealign) own="$strobealign -t $threads $genome $reads" ;;
     esac
-    ours="$genuma align --engine $engine -t $threads $genome $reads"
-    if runs $engine; then
-      timed "$round" SAM $engine "$own > $out/$engine.sam"
-      mapped "$round" genuma-$engine "$ours"
-      same $engine genuma-$engine
-    fi
+    if runs $engine; then mapped "$round" $engine "$own"; fi
     piped "$round" $engine "$own"
-    alone "$round" $engine genuma-$engine "$ours"
   done
   if runs bwa; then mapped "$round" bwa "$bwa"; fi
   piped "$round" bwa "$bwa"
@@ -193,13 +170,13 @@ for round in $(seq 1 "$rounds"); do
     if runs markdup; then timed "$round" markdup snap "$snap -so -o $out/peer.bam"; fi
   fi
 done
-for name in genuma bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
+for name in genuma minibwa strobealign bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
 
 # Versions of the peers that were run.
 versions() {
   "$genuma" --version
   if wanted minibwa; then "$minibwa" version 2>&1 | sed -n '1s/^/minibwa /p'; fi
-  if wanted strobealign; then echo "strobealign $version"; fi
+  if wanted strobealign; then echo "strobealign $strobealign_version"; fi
   if runs sort || runs markdup; then samtools --version | sed -n 1p; fi
   if wanted bwa; then { bwa 2>&1 || true; } | sed -n 's/^Version: /bwa /p'; fi
   if runs minimap2; then minimap2 --version | sed 's/^/minimap2 /'; fi
@@ -229,7 +206,6 @@ versions() {
       }
     }' "$times"
   echo
-  cat "$out/records.md"
   if ls "$out"/scores/*.tsv >/dev/null 2>&1; then
     for scores in "$out"/scores/*.tsv; do
       awk -v name="$(basename "$scores" .tsv)" '{ print name "\t" $0 }' "$scores"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Times and scores `genuma call` beside bwa mem alone and beside bwa + samtools + Mutect2 + Delly: same reads, same threads. Also
-# Mutect2 and Delly on what `genuma align --engine genuma` writes.
+# Mutect2 and Delly on what `genuma align` writes.
 #
 # usage: bench/call.sh [--data DIR] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
 #   --data DIR     genome.fa, truth.vcf, {tumor,normal}_{1,2}.fq.gz as `genuma simulate` writes them; without it, a pair is
@@ -67,7 +67,7 @@ reference=$out/reference/genome.fa
 mkdir -p "$out/reference"
 cp "$data/genome.fa" "$reference"
 timed 0 index bwa "bwa index $reference"
-if runs engine; then timed 0 index engine "$genuma index --engine genuma -t $threads $reference"; fi
+if runs engine; then timed 0 index engine "$genuma index -t $threads $reference"; fi
 timed 0 index faidx "samtools faidx $reference && samtools dict $reference -o ${reference%.fa}.dict"
 
 # The command that aligns one sample.
@@ -91,7 +91,7 @@ peers_bam() {
 }
 
 engine_bam() {
-  printf '%s ' "$genuma align --engine genuma -t $threads -R 'ID:$2\\tSM:$2\\tLB:$2\\tPL:ILLUMINA' --mark-duplicates -o $1/$2.bam" \
+  printf '%s ' "$genuma align -t $threads -R 'ID:$2\\tSM:$2\\tLB:$2\\tPL:ILLUMINA' --mark-duplicates -o $1/$2.bam" \
     "$reference" "$data/$2"_{1,2}.fq.gz
 }
 

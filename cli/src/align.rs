@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
-use genuma_align::engine::{self, Engine, Genuma, Minibwa, ReadLayout, Strobealign, genuma, minibwa, strobealign};
+use genuma_align::engine::genuma::MAX_READ_BP;
+use genuma_align::engine::{Engine, Genuma, ReadLayout, genuma};
 use genuma_align::header::{CommandProgram, ReadGroup, sam_header};
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
 use genuma_align::placement::{
@@ -37,7 +38,6 @@ use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;
 use crate::errors::{UsageError, require_folder};
-use crate::index::EngineName;
 use crate::progress::UnitProgress;
 use crate::{aligned_files, command_line, logging, machine_profile, multiqc, size_format};
 use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
@@ -75,9 +75,8 @@ impl From<IndexPlacement> for PlacementRequest {
 
 /// Align reads to a reference.
 ///
-/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. With the engines minibwa and
-/// strobealign the records are those of minibwa's and strobealign's own programs. -o x.bam and -o x.cram write
-/// records sorted by coordinate, with an index, as `samtools sort` does. --mark-duplicates adds the flags of
+/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. The records have
+/// the fields and tags of bwa mem. -o x.bam and -o x.cram write records sorted by coordinate, with an index, as `samtools sort` does. --mark-duplicates adds the flags of
 /// `samtools fixmate -m | samtools sort | samtools markdup` in the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is standard input. One file is a lane of single reads. Two
@@ -130,9 +129,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
 
-    /// Aligner to use
-    #[arg(long, value_enum, default_value_t = EngineName::Minibwa, help_heading = "Method")]
-    engine: EngineName,
+    /// Accepted from earlier versions; genuma is the only engine
+    #[arg(long, hide = true, value_parser = crate::index::parse_engine)]
+    engine: Option<()>,
     #[command(flatten)]
     scoring: ScoringArgs,
 
@@ -197,12 +196,6 @@ struct OpenedReads {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let target = args.parse_output()?;
-    if args.engine != EngineName::Genuma && !args.scoring.is_default() {
-        return Err(UsageError(
-            "scoring options are only for --engine genuma; the other engines use their defaults".into(),
-        )
-        .into());
-    }
     let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
     let genome = CramReference::new(Some(args.reference.clone()));
     let options =
@@ -239,11 +232,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let reads = OpenedReads { stream, first_batch: first, layouts, meter };
     let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned).collect();
-    let done = match args.engine {
-        EngineName::Genuma => run.align_with_genuma(reads),
-        EngineName::Minibwa => run.align_with_minibwa(reads),
-        EngineName::Strobealign => run.align_with_strobealign(reads),
-    };
+    let done = run.align(reads);
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
         aligned_files::log_record_counts_of_file(&file.path.display().to_string(), tally);
     }
@@ -327,69 +316,19 @@ impl Args {
     }
 }
 
-/// Total size of files (bytes). A missing file counts 0.
-fn total_file_bytes(paths: &[PathBuf]) -> u64 {
-    // I/O error ignored: loading the index reports it.
-    paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
-}
-
 impl AlignRun<'_> {
-    fn align_with_genuma(self, reads: OpenedReads) -> anyhow::Result<()> {
-        let reference = self.args.reference.clone();
-        let options = self.args.scoring.to_engine_options(self.read_group_ids())?;
-        let threads = self.threads;
-        let files = [genuma::index_path(&reference)];
-        self.align(reads, total_file_bytes(&files), || {
-            Genuma::load_index(&reference, &reference, options.clone(), threads)
-        })
-    }
-
-    fn align_with_minibwa(self, reads: OpenedReads) -> anyhow::Result<()> {
-        let reference = self.args.reference.clone();
-        let read_groups = self.read_group_ids();
-        let threads = self.threads;
-        let options = minibwa::Options { read_groups, ..minibwa::Options::default() };
-        let files = ["l2b", "mbw"].map(|extension| append_extension(&reference, extension));
-        self.align(reads, total_file_bytes(&files), || {
-            Minibwa::load_index(&reference, &reference, options.clone(), threads)
-        })
-    }
-
-    fn align_with_strobealign(self, reads: OpenedReads) -> anyhow::Result<()> {
-        let reference = self.args.reference.clone();
-        let read_groups = self.read_group_ids();
-        let threads = self.threads;
-        // strobealign's own program estimates the read length from the first file only.
-        let step = if reads.layouts.first() == Some(&ReadLayout::Paired) { 2 } else { 1 };
-        let length = strobealign::mean_read_length(reads.first_batch.iter().step_by(step).map(|read| read.seq.len()));
-        let options = strobealign::Options { read_groups, ..strobealign::Options::default() };
-        let files = [strobealign::index_path(&reference, length), reference.clone()];
-        let aligned = self.align(reads, total_file_bytes(&files), || {
-            Strobealign::load_index(&reference, &reference, length, options.clone(), threads)
-        });
-        aligned.map_err(|error| match error.downcast_ref() {
-            Some(engine::Error::NoIndex { path, .. }) => anyhow::anyhow!(
-                "{}: no index for reads of {length} bp; make it with `genuma index --engine strobealign --read-length \
-                 {length} {}`",
-                path.display(),
-                reference.display()
-            ),
-            _ => error,
-        })
-    }
-
     /// ID of each lane's read group; empty without read groups.
     fn read_group_ids(&self) -> Vec<String> {
         self.read_groups.iter().map(|group| group.id().to_owned()).collect()
     }
 
     /// Loads the index, aligns, writes the records and reports the result.
-    fn align<E: Engine>(
-        self,
-        reads: OpenedReads,
-        index_bytes: u64,
-        load: impl Fn() -> Result<E, engine::Error> + Sync,
-    ) -> anyhow::Result<()> {
+    fn align(self, reads: OpenedReads) -> anyhow::Result<()> {
+        let reference = &self.args.reference;
+        let options = self.args.scoring.to_engine_options(self.read_group_ids())?;
+        // I/O error ignored: loading the index reports it.
+        let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
+        let load = || Genuma::load_index(reference, reference, options.clone(), self.threads);
         self.progress.unit_started("load", None);
         let plan =
             plan_placement(self.args.placement.into(), &self.topology, self.node_measurements.as_ref(), index_bytes);
@@ -469,6 +408,9 @@ impl AlignRun<'_> {
             times: seconds,
         };
         drop(self.progress);
+        if let Some(warning) = too_long_reads_warning(&outcome.aligned) {
+            warn!("{warning}");
+        }
         if let Some(path) = &self.args.json {
             outcome.write_json(path, &mut set)?;
         }
@@ -524,6 +466,15 @@ impl AlignRun<'_> {
     }
 }
 
+/// A warning if reads are unmapped because they are too long for the mapper.
+fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
+    let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS).copied().filter(|reads| *reads > 0)?;
+    Some(format!(
+        "{reads} reads are longer than {MAX_READ_BP} bp and are written as unmapped: align long reads with an aligner made \
+         for them, such as `genuma run -- minimap2 -ax map-ont ...`"
+    ))
+}
+
 /// Aligns and writes SAM text with its header.
 fn align_to_sam<E: Engine>(
     workers: &AlignWorkerPool<'_, E>,
@@ -538,12 +489,4 @@ fn align_to_sam<E: Engine>(
     })?;
     out.flush()?;
     Ok(aligned)
-}
-
-/// Appends `.extension` to the whole name of a file.
-fn append_extension(path: &Path, extension: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(extension);
-    PathBuf::from(name)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, ScatteredReads, SortedKmers, min_memory};
+use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, SampleKmers, ScatteredSamples, min_memory};
 use genuma_reads::{
     AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
 };
@@ -135,15 +135,10 @@ fn parse_named_files(text: &str) -> Result<NamedFiles, String> {
     }
 }
 
-/// Counts the k-mers and writes the results, with counters for at least as many samples as there are.
+/// Counts the k-mers and writes the results.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let samples = args.collect_samples()?;
-    match samples.len() {
-        1 => args.count::<1>(&samples),
-        2 => args.count::<2>(&samples),
-        3 | 4 => args.count::<4>(&samples),
-        _ => args.count::<MAX_SAMPLES>(&samples),
-    }
+    args.count(&samples)
 }
 
 impl Args {
@@ -197,8 +192,8 @@ impl Args {
         })
     }
 
-    /// Counts with counters for `S` samples, `S` being at least the number of samples.
-    fn count<const S: usize>(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
+    /// Counts the k-mers of all samples jointly.
+    fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
         let target = KmerOutput::from_path(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
         let options = AlignedOptions { pair_mates: false, reference: genome, ..AlignedOptions::default() };
@@ -230,12 +225,12 @@ impl Args {
             )?;
             folder::remove_interrupted(&folder)?;
             outputs::keep_finished_steps_on_interruption(None);
-            return self.count_and_write::<S>(&target, samples, &lanes, &params, None);
+            return self.count_and_write(&target, samples, &lanes, &params, None);
         }
         let fingerprint = resume::count_fingerprint(&params, self.min_count, samples, &lanes)?;
         let resumable = ResumableCount::open(folder.clone(), fingerprint)?;
         outputs::keep_finished_steps_on_interruption(Some(folder));
-        let done = self.count_and_write::<S>(&target, samples, &lanes, &params, Some(&resumable));
+        let done = self.count_and_write(&target, samples, &lanes, &params, Some(&resumable));
         let undivided = signals::enter_critical_section();
         signals::set_interrupt_handler(None);
         resumable.finish(done.is_ok());
@@ -244,7 +239,7 @@ impl Args {
     }
 
     /// Counts the k-mers, or resumes an earlier count, and writes the results.
-    fn count_and_write<const S: usize>(
+    fn count_and_write(
         &self,
         target: &KmerOutput,
         samples: &[NamedFiles],
@@ -255,8 +250,10 @@ impl Args {
         let (start, progress, mut costs) = (Instant::now(), UnitProgress::start(), Vec::new());
         let input_files = InputFiles::from_lanes(lanes, None)?;
         let sorted = match resumable {
-            Some(resumable) => resumable.count_kmers::<S>(lanes, params, self.min_count, &progress, &mut costs)?,
-            None => self.count_kmers::<S>(lanes, params, &progress, &mut costs)?,
+            Some(resumable) => {
+                resumable.count_kmers(samples.len(), lanes, params, self.min_count, &progress, &mut costs)?
+            }
+            None => self.count_kmers(samples.len(), lanes, params, &progress, &mut costs)?,
         };
         input_files.check_unchanged()?;
         progress.unit_started("write", None);
@@ -267,7 +264,7 @@ impl Args {
         let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
 
-        let (stats, spectra, shares) = (sorted.count_stats(), &sorted.spectra, &sorted.memory_by_node);
+        let (stats, spectra, shares) = (sorted.count_stats(), sorted.spectra(), sorted.memory_by_node());
         let devices = &params.devices;
         let outcome = CountOutcome { note, stats, spectra, shares, devices, written, costs };
         if let Some(path) = &self.histogram {
@@ -306,17 +303,18 @@ impl Args {
     }
 
     /// Counts the k-mers without keeping finished stages: nothing is left behind on success, failure or interruption.
-    fn count_kmers<const S: usize>(
+    fn count_kmers(
         &self,
+        samples: usize,
         lanes: &[Lane],
         params: &CountParams,
         progress: &UnitProgress,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<SortedKmers<S>> {
+    ) -> anyhow::Result<SampleKmers> {
         let meter = Arc::new(ProgressCounters::default());
         progress.unit_started("read", Some(meter.clone()));
         let clock = CostTimer::start();
-        let scattered = ScatteredReads::<S>::new(lanes, params, &meter)?;
+        let scattered = ScatteredSamples::scatter_lanes(samples, lanes, params, &meter)?;
         costs.push(clock.stop("read"));
         progress.unit_started("count", None);
         let clock = CostTimer::start();

@@ -12,16 +12,14 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A folder with the simulated genome and its indexes.
+/// A folder with the simulated genome and its index.
 fn reference() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
         let path = scratch("reference").join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
         let said = run(["index", text(&path)]).assert_success().stderr;
-        assert!(said.contains("genome.fa.l2b") && said.contains("genome.fa.mbw in"), "{said}");
-        run(["index", "--engine", "strobealign", "--read-length", "150", text(&path)]).assert_success();
-        run(["index", "--engine", "genuma", text(&path)]).assert_success();
+        assert!(said.contains("genome.fa.gnm in"), "{said}");
         path
     })
 }
@@ -50,28 +48,26 @@ fn samtools(args: &[&str]) -> String {
 #[test]
 fn the_same_records_whatever_the_threads_and_wherever_they_go() {
     let folder = scratch("same");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let one = align(&["--engine", engine, "-t", "1"]).assert_success();
-        assert!(one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"), "{}", &one.stdout[..200]);
-        let program = if engine == "genuma" { "genuma-mapper" } else { engine };
-        assert!(one.stdout.contains(&format!("\n@PG\tID:{program}\tPN:{program}\tVN:")));
-        assert!(one.stdout.contains(&format!("\n@PG\tID:genuma\tPN:genuma\tPP:{program}\tVN:")));
-        let records = lines(&one.stdout).iter().filter(|line| !line.starts_with('@')).count();
-        let reads: usize = data().normal.iter().map(|file| crate::common::records(&gunzip(file)).len()).sum();
-        assert!(records >= reads, "{records} records of {reads} reads");
-        let last = one.stderr.lines().last().expect("a last word");
-        for part in [&format!("{} pairs in ", reads / 2), "% of reads mapped, ", "% properly paired, insert size "] {
-            assert!(last.contains(part), "{last}");
-        }
-        for threads in ["2", "8"] {
-            let other = align(&["--engine", engine, "-t", threads]).assert_success().stdout;
-            assert!(lines(&other) == lines(&one.stdout), "{engine}, {threads} threads");
-        }
-        let path = folder.join(format!("{engine}.sam"));
-        align(&["--engine", engine, "-o", text(&path)]).assert_success();
-        assert!(lines(&fs::read_to_string(path).expect("SAM")) == lines(&one.stdout), "{engine}, to a file");
+    let one = align(&["-t", "1"]).assert_success();
+    assert!(one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"), "{}", &one.stdout[..200]);
+    assert!(one.stdout.contains("\n@PG\tID:genuma-mapper\tPN:genuma-mapper\tVN:"));
+    assert!(one.stdout.contains("\n@PG\tID:genuma\tPN:genuma\tPP:genuma-mapper\tVN:"));
+    let records = lines(&one.stdout).iter().filter(|line| !line.starts_with('@')).count();
+    let reads: usize = data().normal.iter().map(|file| crate::common::records(&gunzip(file)).len()).sum();
+    assert!(records >= reads, "{records} records of {reads} reads");
+    let last = one.stderr.lines().last().expect("a last word");
+    for part in [&format!("{} pairs in ", reads / 2), "% of reads mapped, ", "% properly paired, insert size "] {
+        assert!(last.contains(part), "{last}");
     }
-    assert_eq!(names(&folder), ["genuma.sam", "minibwa.sam", "strobealign.sam"]);
+    for threads in ["2", "8"] {
+        let other = align(&["-t", threads]).assert_success().stdout;
+        assert!(lines(&other) == lines(&one.stdout), "{threads} threads");
+    }
+    // The option of earlier versions is accepted.
+    let path = folder.join("out.sam");
+    align(&["--engine", "genuma", "-o", text(&path)]).assert_success();
+    assert!(lines(&fs::read_to_string(path).expect("SAM")) == lines(&one.stdout), "to a file");
+    assert_eq!(names(&folder), ["out.sam"]);
 }
 
 #[test]
@@ -97,7 +93,7 @@ fn a_sorted_bam_is_that_of_samtools() {
     assert_eq!(said["records"]["records"], records);
     let mapped: u64 = samtools(&["view", "-c", "-F", "2308", text(&bam)]).trim().parse().expect("a number");
     assert_eq!(said["reads"]["mapped"], mapped);
-    assert_eq!((said["engine"]["name"].as_str(), &said["duplicates"]), (Some("minibwa"), &Value::Null));
+    assert_eq!((said["engine"]["name"].as_str(), &said["duplicates"]), (Some("genuma-mapper"), &Value::Null));
     assert!(said["seconds"]["align"].as_f64() > Some(0.0) && said["worker_seconds"]["map"].as_f64() > Some(0.0));
     assert!(said["placement"]["copies"][0]["pages"].as_object().is_some_and(|nodes| !nodes.is_empty()), "{said}");
 }
@@ -109,45 +105,45 @@ fn a_cram_holds_what_the_bam_holds() {
     }
     let folder = scratch("cram");
     let path = |name: &str| folder.join(name);
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        for (name, threads) in [("x.bam", "2"), ("x.cram", "2"), ("y.cram", "5")] {
-            let group = ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--engine", engine, "-t", threads];
-            align(&[&group[..], &["-o", text(&path(name))]].concat()).assert_success();
-        }
-        samtools(&["quickcheck", text(&path("x.cram"))]);
-        // samtools writes the read group after all other tags, and adds MD unless told otherwise.
-        let lines = |name: &str| -> Vec<String> {
-            let file = path(name);
-            let view = ["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&file)];
-            let last = |line: &str| {
-                let (group, rest): (Vec<&str>, _) = line.split('\t').partition(|field| *field == "RG:Z:a");
-                [rest, group].concat().join("\t")
-            };
-            samtools(&view).lines().map(last).collect()
-        };
-        assert!(lines("x.cram") == lines("x.bam"), "{engine}");
-        let header = |name: &str| samtools(&["view", "-H", "--no-PG", text(&path(name))]);
-        let crams = header("x.cram");
-        let sequences: Vec<&str> = crams.lines().filter(|line| line.starts_with("@SQ")).collect();
-        let file = format!("\tUR:file://{}", text(&reference().canonicalize().expect("a path")));
-        assert!(sequences.iter().all(|line| line.contains("\tM5:") && line.ends_with(&file)), "{crams}");
-        let others = |text: &str| -> Vec<String> {
-            let lines = text.lines().filter(|line| !line.starts_with("@SQ") && !line.starts_with("@PG\tID:genuma\t"));
-            lines.map(str::to_owned).collect()
-        };
-        assert_eq!(others(&crams), others(&header("x.bam")));
-        let bytes = |name: &str| fs::read(path(name)).expect("a file");
-        // Everything except the header's command line, which is in a container of its own.
-        let records = |name: &str| {
-            let cram = bytes(name);
-            let length = i32::from_le_bytes(cram[26..30].try_into().expect("4 bytes")) as usize;
-            cram[cram.len().min(26 + length)..].to_vec()
-        };
-        assert!(records("x.cram").len() > 1_000 && records("x.cram").ends_with(&records("y.cram")[200..]), "{engine}");
-        let index =
-            |name: &str| samtools(&["view", "-c", "-T", text(reference()), text(&path(name)), "chr1:1000-3000"]);
-        assert_eq!(index("x.cram"), index("x.bam"));
+    for (name, threads) in [("x.bam", "2"), ("x.cram", "2"), ("y.cram", "5")] {
+        let group = ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "-t", threads];
+        align(&[&group[..], &["-o", text(&path(name))]].concat()).assert_success();
     }
+    samtools(&["quickcheck", text(&path("x.cram"))]);
+    // samtools writes the read group after all other tags, and adds MD unless told otherwise.
+    let lines = |name: &str| -> Vec<String> {
+        let file = path(name);
+        let view = ["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&file)];
+        let last = |line: &str| {
+            let (group, rest): (Vec<&str>, _) = line.split('\t').partition(|field| *field == "RG:Z:a");
+            [rest, group].concat().join("\t")
+        };
+        samtools(&view).lines().map(last).collect()
+    };
+    assert!(lines("x.cram") == lines("x.bam"), "x.bam and x.cram");
+    let header = |name: &str| samtools(&["view", "-H", "--no-PG", text(&path(name))]);
+    let crams = header("x.cram");
+    let sequences: Vec<&str> = crams.lines().filter(|line| line.starts_with("@SQ")).collect();
+    let file = format!("\tUR:file://{}", text(&reference().canonicalize().expect("a path")));
+    assert!(sequences.iter().all(|line| line.contains("\tM5:") && line.ends_with(&file)), "{crams}");
+    let others = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with("@SQ") && !line.starts_with("@PG\tID:genuma\t"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(others(&crams), others(&header("x.bam")));
+    let bytes = |name: &str| fs::read(path(name)).expect("a file");
+    // Everything except the header's command line, which is in a container of its own.
+    let records = |name: &str| {
+        let cram = bytes(name);
+        let length = i32::from_le_bytes(cram[26..30].try_into().expect("4 bytes")) as usize;
+        cram[cram.len().min(26 + length)..].to_vec()
+    };
+    assert!(
+        records("x.cram").len() > 1_000 && records("x.cram").ends_with(&records("y.cram")[200..]),
+        "x.bam and x.cram"
+    );
+    let index = |name: &str| samtools(&["view", "-c", "-T", text(reference()), text(&path(name)), "chr1:1000-3000"]);
+    assert_eq!(index("x.cram"), index("x.bam"));
     assert_eq!(names(&folder), ["x.bam", "x.bam.bai", "x.cram", "x.cram.crai", "y.cram", "y.cram.crai"]);
 }
 
@@ -198,17 +194,11 @@ fn pipes_in_and_out() {
     fs::write(&path, &mixed).expect("a file");
     let from_file = run(["align", "--interleaved", text(reference()), text(&path)]).assert_success().stdout;
     assert!(lines(&from_file) == lines(&align(&[]).assert_success().stdout), "a small lane is one block either way");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let command = ["align", "--interleaved", "--engine", engine, text(reference())];
-        let file = run(command.iter().chain(&[text(&path)])).assert_success().stdout;
-        let piped = genuma()
-            .args(command)
-            .arg("-")
-            .stdin(fs::File::open(&path).expect("a file"))
-            .output()
-            .expect("genuma starts");
-        assert!(lines(&String::from_utf8(piped.stdout).expect("SAM")) == lines(&file), "{engine}");
-    }
+    let command = ["align", "--interleaved", text(reference())];
+    let file = run(command.iter().chain(&[text(&path)])).assert_success().stdout;
+    let piped =
+        genuma().args(command).arg("-").stdin(fs::File::open(&path).expect("a file")).output().expect("genuma starts");
+    assert!(lines(&String::from_utf8(piped.stdout).expect("SAM")) == lines(&file), "a pipe");
     // The reader closes the pipe early.
     let mut child = genuma()
         .args(["align", text(reference()), mates()[0], mates()[1]])
@@ -265,15 +255,9 @@ fn where_the_kernel_does_not_tell_places_reads_are_aligned_all_the_same() {
 fn names_that_look_like_header_lines_are_refused() {
     let reads = scratch("header-like").join("reads.fq");
     fs::write(&reads, format!("@@A0:1\n{0}\n+\n{0}\n", "ACGTA".repeat(30))).expect("a file");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let ended = run(["align", "--engine", engine, text(reference()), text(&reads)]);
-        assert_eq!(ended.code, Some(1), "{engine}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains("read @A0:1: its name begins with '@', so SAM cannot hold it"),
-            "{}",
-            ended.stderr
-        );
-    }
+    let ended = run(["align", text(reference()), text(&reads)]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("read @A0:1: its name begins with '@', so SAM cannot hold it"), "{}", ended.stderr);
 }
 
 /// An I/O error while the format is found is reported, and is no wrong usage.

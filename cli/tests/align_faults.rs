@@ -23,8 +23,6 @@ fn indexed(folder: &Path) -> PathBuf {
     let path = folder.join("genome.fa");
     fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
     run(["index", text(&path)]).assert_success();
-    run(["index", "--engine", "strobealign", text(&path)]).assert_success();
-    run(["index", "--engine", "genuma", text(&path)]).assert_success();
     path
 }
 
@@ -53,9 +51,8 @@ fn wishes_that_cannot_be_fulfilled() {
     for (args, words) in [
         (&[reference, reads, "-o", "x.vcf"][..], "give a name that ends in .sam, .bam or .cram"),
         (&[reference, reads, "--mark-duplicates"], "add -o x.bam or x.cram"),
-        (&[reference, reads, "-B", "3"], "scoring options are only for --engine genuma"),
-        (&[reference, reads, "--ignore-alt"], "scoring options are only for --engine genuma"),
-        (&[reference, reads, "--engine", "genuma", "-A", "0"], "a match must have a score"),
+        (&[reference, reads, "-A", "0"], "a match must have a score"),
+        (&[reference, reads, "--engine", "minibwa"], "genuma run -- minibwa"),
         (&[reference, reads, reads, reads], "has no mate file"),
         (&[reference, reads, "-R", "SM:x"], "has no ID"),
         (&[reference, reads, "-R", "ID:x", "-R", "ID:y"], "2 read groups for 1 lanes"),
@@ -87,17 +84,15 @@ fn reads_that_are_not_right() {
     other.swap(a, b);
     gzip(path("swapped.fq.gz"), &other.concat());
     gzip(path("nothing.fq.gz"), b"");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let refused = |file: &str, parts: &[&str]| {
-            refused(&folder, &["--engine", engine, reference, text(&path(file)), two], 1, parts);
-        };
-        refused("truncated.fq.gz", &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
-        refused("fewer.fq.gz", &["fewer.fq.gz: ends after", "mates are missing"]);
-        refused("swapped.fq.gz", &["swapped.fq.gz: record ", "mates must come in the same order"]);
-        refused("empty.fq", &["empty.fq: is empty"]);
-        refused("nothing.fq.gz", &["nothing.fq.gz: is empty"]);
-        refused("none.fq", &["none.fq: cannot read: No such file"]);
-    }
+    let refused = |file: &str, parts: &[&str]| {
+        refused(&folder, &[reference, text(&path(file)), two], 1, parts);
+    };
+    refused("truncated.fq.gz", &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
+    refused("fewer.fq.gz", &["fewer.fq.gz: ends after", "mates are missing"]);
+    refused("swapped.fq.gz", &["swapped.fq.gz: record ", "mates must come in the same order"]);
+    refused("empty.fq", &["empty.fq: is empty"]);
+    refused("nothing.fq.gz", &["nothing.fq.gz: is empty"]);
+    refused("none.fq", &["none.fq: cannot read: No such file"]);
 }
 
 #[test]
@@ -114,37 +109,17 @@ fn reads_that_are_odd_are_aligned() {
         read("plain", &sequence[5000..5150]),
     ];
     fs::write(folder.join("odd.fq"), reads.concat()).expect("a file");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let odd = folder.join("odd.fq");
-        let out = folder.join("odd.sam");
-        let command = ["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&out)];
-        // strobealign's index is chosen by the mean read length.
-        if engine == "strobealign" {
-            let ended = run(command);
-            let words =
-                "no index for reads of 20060 bp; make it with `genuma index --engine strobealign --read-length 20060";
-            assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
-            run(["index", "--engine", engine, "--read-length", "20060", text(reference())]).assert_success();
-        }
-        // The engine genuma has a maximum read length.
-        if engine == "genuma" {
-            let words = "read long: longer than 2000 bp: align it with --engine minibwa";
-            refused(&folder, &command[1..5], 1, &[words]);
-            continue;
-        }
-        run(command).assert_success();
-        let sam = fs::read_to_string(&out).expect("SAM");
-        let flags: Vec<(&str, &str)> = sam
-            .lines()
-            .filter(|line| !line.starts_with('@'))
-            .map(|line| line.split('\t'))
-            .map(|mut fields| (fields.next().expect("a name"), fields.next().expect("a flag")))
-            .collect();
-        let expected = [("zero", "4"), ("one", "4"), ("unknown", "4"), ("long", "0"), ("plain", "0")];
-        assert_eq!(flags, expected, "{engine}");
-        let bam = folder.join("odd.bam");
-        run(["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&bam)]).assert_success();
-    }
+    let odd = folder.join("odd.fq");
+    let out = folder.join("odd.sam");
+    let said = run(["align", text(reference()), text(&odd), "-o", text(&out)]).assert_success().stderr;
+    assert!(said.contains("1 reads are longer than 2000 bp and are written as unmapped"), "{said}");
+    let sam = fs::read_to_string(&out).expect("SAM");
+    let fields = |line: &str| -> Vec<String> { line.split('\t').map(str::to_owned).collect() };
+    let records: Vec<Vec<String>> = sam.lines().filter(|line| !line.starts_with('@')).map(fields).collect();
+    let flags: Vec<(&str, &str)> = records.iter().map(|fields| (fields[0].as_str(), fields[1].as_str())).collect();
+    assert_eq!(flags, [("zero", "4"), ("one", "4"), ("unknown", "4"), ("long", "4"), ("plain", "0")]);
+    assert_eq!(records[3][9], sequence[..100_000], "an unmapped read keeps its bases");
+    run(["align", text(reference()), text(&odd), "-o", text(&folder.join("odd.bam"))]).assert_success();
 }
 
 #[test]
@@ -152,39 +127,29 @@ fn indexes_that_are_not_the_right_ones() {
     let folder = scratch("index");
     let path = indexed(&folder);
     let reads = text(&data().normal[0]);
-    let file = |extension: &str| folder.join(format!("genome.fa.{extension}"));
-    let sti = names(&folder).into_iter().find(|name| name.ends_with(".sti")).expect("an index");
-    let sti = sti.strip_prefix("genome.fa.").expect("its name").to_owned();
-    let sti = ("strobealign", sti.as_str());
-    for (engine, extension) in [("genuma", "gnm"), ("minibwa", "mbw"), ("minibwa", "l2b"), sti] {
-        let index = file(extension);
-        let whole = fs::read(&index).expect("an index");
-        let mut flipped = whole.clone();
-        let middle = flipped.len() / 2;
-        flipped[middle] ^= 0x10;
-        let refused = |parts: &[&str]| refused(&folder, &["--engine", engine, text(&path), reads], 1, parts);
-        fs::write(&index, flipped).expect("a file");
-        refused(&[extension, "damaged", "make the index again with `genuma index`"]);
-        fs::write(&index, &whole[..middle]).expect("a file");
-        refused(&[extension, "make the index again"]);
-        fs::remove_file(&index).expect("it was there");
-        refused(&[extension, "no index", &format!("genuma index --engine {engine}")]);
-        fs::write(&index, whole).expect("a file");
-    }
+    let index = folder.join("genome.fa.gnm");
+    let whole = fs::read(&index).expect("an index");
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x10;
+    let refused = |parts: &[&str]| refused(&folder, &[text(&path), reads], 1, parts);
+    fs::write(&index, flipped).expect("a file");
+    refused(&["genome.fa.gnm", "damaged", "make the index again with `genuma index`"]);
+    fs::write(&index, &whole[..middle]).expect("a file");
+    refused(&["genome.fa.gnm", "make the index again"]);
+    fs::remove_file(&index).expect("it was there");
+    refused(&["genome.fa.gnm", "no index", "genuma index "]);
+    fs::write(&index, whole).expect("a file");
     // The reference was changed after it was indexed.
     let genome = fs::read_to_string(&path).expect("a genome");
     fs::write(&path, genome.replacen("ACG", "ATG", 5)).expect("a file");
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        refused(&folder, &["--engine", engine, text(&path), reads], 1, &["not an index of", "as it is now"]);
-    }
+    refused(&["not an index of", "as it is now"]);
     // There is no index of this reference.
     fs::write(folder.join("none.fa"), "ACGT\n").expect("a file");
     let before = names(&folder);
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let ended = run(["index", "--engine", engine, text(&folder.join("none.fa"))]);
-        assert!(ended.code == Some(1) && ended.stderr.contains("none.fa"), "{}", ended.stderr);
-        assert_eq!(names(&folder), before);
-    }
+    let ended = run(["index", text(&folder.join("none.fa"))]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("none.fa"), "{}", ended.stderr);
+    assert_eq!(names(&folder), before);
 }
 
 #[test]

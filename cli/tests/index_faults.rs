@@ -64,37 +64,33 @@ fn refused(data: &Data, folder: &Path, what: &str) -> bool {
 fn damaged_in_any_region() {
     let (data, folder) = indexed("damaged");
     assert!(!refused(&data, &folder, "whole"));
-    let seal = folder.join("genome.fa.l2b.seal");
-    for sealed in [true, false] {
-        if !sealed {
-            fs::remove_file(&seal).expect("it was there");
-            assert!(!refused(&data, &folder, "no seal"));
-        }
-        for name in ["genome.fa.l2b", "genome.fa.mbw"] {
-            let path = folder.join(name);
-            let whole = fs::read(&path).expect("an index");
-            let n = whole.len();
-            // Positions in header, lengths or first counts, bases, samples, end.
-            for at in [0, 8, 17, 40, 66, 90, n / 3, n / 2, n - 2000, n - 9, n - 2] {
-                let mut bytes = whole.clone();
-                bytes[at] ^= 0x15;
-                fs::write(&path, bytes).expect("a file");
-                let what = format!("{name}: byte {at} of {n}, sealed: {sealed}");
-                assert!(refused(&data, &folder, &what), "{what}");
-            }
-            for cut in [0, 47, n / 2, n - 8, n - 1] {
-                fs::write(&path, &whole[..cut]).expect("a file");
-                let what = format!("{name}: cut at {cut} of {n}, sealed: {sealed}");
-                assert!(refused(&data, &folder, &what), "{what}");
-            }
-            // The file has its full length, but a part was not written.
-            let mut holed = whole.clone();
-            holed[n / 4..n / 2].fill(0);
-            fs::write(&path, holed).expect("a file");
-            assert!(refused(&data, &folder, "a hole"));
-            fs::write(&path, whole).expect("a file");
-        }
+    let path = folder.join("genome.fa.gnm");
+    let whole = fs::read(&path).expect("an index");
+    let n = whole.len();
+    // Positions in the header, lengths, bases and seeds, and at the end.
+    for at in [0, 8, 17, 40, 66, 90, n / 3, n / 2, n - 2000, n - 9, n - 2] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x15;
+        fs::write(&path, bytes).expect("a file");
+        let what = format!("byte {at} of {n}");
+        assert!(refused(&data, &folder, &what), "{what}");
     }
+    for cut in [0, 47, n / 2, n - 8, n - 1] {
+        fs::write(&path, &whole[..cut]).expect("a file");
+        let what = format!("cut at {cut} of {n}");
+        assert!(refused(&data, &folder, &what), "{what}");
+    }
+    // The file has its full length, but a part was not written.
+    let mut holed = whole.clone();
+    holed[n / 4..n / 2].fill(0);
+    fs::write(&path, holed).expect("a file");
+    assert!(refused(&data, &folder, "a hole"));
+    fs::write(&path, whole).expect("a file");
+    let seal = folder.join("genome.fa.gnm.seal");
+    let sealed = fs::read(&seal).expect("a seal");
+    fs::remove_file(&seal).expect("it was there");
+    assert!(refused(&data, &folder, "no seal"));
+    fs::write(&seal, sealed).expect("a file");
     assert!(!refused(&data, &folder, "whole again"));
 }
 
@@ -102,7 +98,7 @@ fn damaged_in_any_region() {
 fn of_other_sequences_with_the_same_names_and_lengths() {
     let (data, folder) = indexed("stale");
     let genome = folder.join("genome.fa");
-    let seal = folder.join("genome.fa.l2b.seal");
+    let seal = folder.join("genome.fa.gnm.seal");
     let sealed = fs::read(&seal).expect("a seal");
     let fasta = fs::read_to_string(&genome).expect("a genome");
     // A few bases changed, and all bases changed.
@@ -117,7 +113,7 @@ fn of_other_sequences_with_the_same_names_and_lengths() {
         }
     }
     fs::write(&genome, fasta).expect("a file");
-    for (from, to) in [("minibwa 0.", "minibwa 9."), ("genuma-seal 2", "genuma-seal 1")] {
+    for (from, to) in [("genuma-mapper 1", "genuma-mapper 9"), ("genuma-seal 2", "genuma-seal 1")] {
         fs::write(&seal, String::from_utf8_lossy(&sealed).replace(from, to)).expect("a seal");
         assert!(refused(&data, &folder, to), "{to}");
     }
@@ -136,13 +132,11 @@ fn made_on_a_disk_that_fills() {
         let output = shell.output().expect("a shell");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        let args = ["index", "--engine", engine, text(&genome)].map(str::to_owned);
-        for kib in [0, 1, 5, 8, 20, 40] {
-            let (code, said) = limited(kib, &args);
-            assert!(code == Some(1) && said.contains("genome.fa") && said.contains("File too large"), "{kib}: {said}");
-            assert_eq!(names(&folder), ["genome.fa"], "{engine}, {kib} KiB");
-        }
+    let args = ["index", text(&genome)].map(str::to_owned);
+    for kib in [0, 1, 5, 8, 20, 40] {
+        let (code, said) = limited(kib, &args);
+        assert!(code == Some(1) && said.contains("genome.fa") && said.contains("File too large"), "{kib}: {said}");
+        assert_eq!(names(&folder), ["genome.fa"], "{kib} KiB");
     }
 }
 
@@ -152,7 +146,7 @@ fn beside_a_reference_to_call_on() {
     let (data, folder) = indexed("unread");
     let (before, after) = (scratch("before"), scratch("after"));
     run(data.call(&before)).assert_success();
-    for name in ["genome.fa.l2b", "genome.fa.mbw", "genome.fa.l2b.seal"] {
+    for name in ["genome.fa.gnm", "genome.fa.gnm.seal"] {
         fs::write(folder.join(name), "damaged").expect("a file");
     }
     run(data.call(&after)).assert_success();
@@ -164,12 +158,10 @@ fn of_what_is_no_file() {
     let folder = scratch("special");
     let pipe = folder.join("pipe.fa");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-    for engine in ["genuma", "minibwa", "strobealign"] {
-        // Reading the memory of a process from its start is an I/O error.
-        for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "regular file")] {
-            let ended = run(["index", "--engine", engine, path]);
-            assert!(ended.code == Some(1) && ended.stderr.contains(what), "{engine} {path}: {}", ended.stderr);
-        }
+    // Reading the memory of a process from its start is an I/O error.
+    for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "regular file")] {
+        let ended = run(["index", path]);
+        assert!(ended.code == Some(1) && ended.stderr.contains(what), "{path}: {}", ended.stderr);
     }
     assert_eq!(names(&folder), ["pipe.fa"]);
 }

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for text in ["write:ENOSPC:17:0", "twice:2500", "damage:zero:512:pair/genome.fa.mbw"] {
+        for text in ["write:ENOSPC:17:0", "twice:2500", "damage:zero:512:pair/genome.fa.gnm"] {
             assert_eq!(text.parse::<FaultTrial>().expect("a trial").to_string(), text);
         }
         assert!("damage:zero".parse::<FaultTrial>().is_err());

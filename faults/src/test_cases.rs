@@ -16,10 +16,8 @@ pub enum TestInput {
     Pair,
     /// `deep/normal_1.fq.gz` and its mates: 300x, which exceed the minimum memory budget.
     Deep,
-    /// Index of minibwa next to `pair/genome.fa`.
-    Minibwa,
-    /// Index of strobealign next to `pair/genome.fa`.
-    Strobealign,
+    /// Index next to `pair/genome.fa`.
+    Index,
     /// Index of bwa next to `pair/genome.fa`.
     Bwa,
     /// `n.gkt`, a k-mer table of the normal.
@@ -65,8 +63,7 @@ impl TestInput {
             TestInput::InterruptedWork
             | TestInput::PlannedRun
             | TestInput::Calls
-            | TestInput::Minibwa
-            | TestInput::Strobealign
+            | TestInput::Index
             | TestInput::Bwa
             | TestInput::Table
             | TestInput::TumourTable => &[TestInput::Pair],
@@ -91,8 +88,7 @@ impl TestInput {
                 "simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
                  --depth-normal 300 -t 2 -o {given}/deep",
             ),
-            TestInput::Minibwa => genuma("index -t 2 {given}/pair/genome.fa"),
-            TestInput::Strobealign => genuma("index --engine strobealign -t 2 {given}/pair/genome.fa"),
+            TestInput::Index => genuma("index -t 2 {given}/pair/genome.fa"),
             TestInput::Bwa => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
             TestInput::Table => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
             TestInput::TumourTable => {
@@ -240,22 +236,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
             ..DEFAULT_CASE
         },
         TestCase {
-            name: "index-strobealign",
-            line: "index --engine strobealign -t 2 {made}/genome.fa".into(),
-            inputs: &[TestInput::Pair],
-            initial_files: &[("bare/genome.fa", "genome.fa")],
-            ..DEFAULT_CASE
-        },
-        TestCase {
             name: "align-sam",
             line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.sam"),
-            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            inputs: &[TestInput::Pair, TestInput::Index],
             initial_files: &[("pair/old.txt", "x.sam")],
             checksummed_files: &[
                 "pair/genome.fa",
-                "pair/genome.fa.l2b",
-                "pair/genome.fa.mbw",
-                "pair/genome.fa.l2b.seal",
+                "pair/genome.fa.gnm",
+                "pair/genome.fa.gnm.seal",
                 "pair/normal_1.fq.gz",
             ],
             ..DEFAULT_CASE
@@ -263,7 +251,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "align-stdout",
             line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES}"),
-            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            inputs: &[TestInput::Pair, TestInput::Index],
             ..DEFAULT_CASE
         },
         TestCase {
@@ -271,17 +259,8 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: format!(
                 "align -t 2 --mark-duplicates {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.bam --json {{made}}/x.json"
             ),
-            inputs: &[TestInput::Pair, TestInput::Minibwa],
+            inputs: &[TestInput::Pair, TestInput::Index],
             initial_files: &[("pair/old.txt", "x.bam"), ("pair/old.txt", "x.bam.bai")],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "align-strobealign",
-            line: format!(
-                "align -t 2 --engine strobealign {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.sam"
-            ),
-            inputs: &[TestInput::Pair, TestInput::Strobealign],
-            checksummed_files: &["pair/genome.fa.r150.sti", "pair/genome.fa.r150.sti.seal"],
             ..DEFAULT_CASE
         },
         TestCase {

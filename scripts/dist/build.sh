@@ -27,16 +27,10 @@ fi
 
 cargo fetch --locked --target "$triple" >/dev/null
 home=${CARGO_HOME:-$HOME/.cargo}
-# minibwa includes zlib.h: that of the very crate whose library is linked.
-zlib=$(cargo metadata --locked --format-version 1 --filter-platform "$triple" |
-  "$tools/bin/python" -c 'import json, os, sys; print(next(os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == "libz-sys"))')/src/zlib
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-flags="-I$zlib -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$PWD=/genuma"
+flags="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$PWD=/genuma"
 export "CFLAGS_${triple//-/_}=$flags" "CXXFLAGS_${triple//-/_}=$flags"
-# bindgen asks the system's libclang, which knows no headers of musl: zig has them.
-headers=$(echo "$tools"/lib/python3*/site-packages/ziglang/lib/libc/include)
-bindgen="-isystem $PWD/$headers/$1-linux-musl -isystem $PWD/$headers/generic-musl"
 # Segments of libraries and standard library alike come without the paths of whoever builds.
 export CARGO_ENCODED_RUSTFLAGS="--remap-path-prefix=$home=/cargo"$'\x1f'"--remap-path-prefix=$PWD=/genuma"
-env PATH="$PWD/$tools/bin:$PATH" "BINDGEN_EXTRA_CLANG_ARGS_$triple=$bindgen" cargo-zigbuild zigbuild --profile dist --locked --target "$triple" --target-dir target/dist -p genuma
+env PATH="$PWD/$tools/bin:$PATH" cargo-zigbuild zigbuild --profile dist --locked --target "$triple" --target-dir target/dist -p genuma

@@ -154,12 +154,11 @@ pub fn remove_interrupted(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a later run can use this file: the result of a finished unit, the reference index, bins (`x.bins`) whose
+/// Whether a later run can use this file: the result of a finished unit, bins (`x.bins`) whose
 /// unit (`x.unit`) is finished, or the packed reads (`reads.bins`) if the unit `count` is finished.
 fn is_resumable(path: &Path, name: &str) -> bool {
     let has_unit = |unit: &str| path.join(format!("{unit}.unit")).exists();
     is_unit_result(name)
-        || matches!(name, "reference.l2b" | "reference.mbw" | "reference.l2b.seal")
         || name.strip_suffix(".bins").is_some_and(|bins| has_unit(if bins == "reads" { "count" } else { bins }))
 }
 
@@ -233,16 +232,7 @@ mod tests {
         let path = folder.path().join("work");
         let work = WorkFolder::open(&path, false).unwrap();
         assert!(error_text(WorkFolder::open(&path, true)).contains("another run"));
-        for name in [
-            "count.unit",
-            "count.bins",
-            "read.bins",
-            "reads.bins",
-            ".recruit.unit.partial",
-            "reference.fa",
-            "reference.l2b",
-            "reference.l2b.seal",
-        ] {
+        for name in ["count.unit", "count.bins", "read.bins", "reads.bins", ".recruit.unit.partial", "reference.fa"] {
             fs::write(path.join(name), "x").unwrap();
         }
         assert!(work.remove_unfinished());
@@ -251,7 +241,7 @@ mod tests {
             names.sort();
             names
         };
-        let stays = ["count.bins", "count.unit", LOCK_FILE, "reads.bins", "reference.l2b", "reference.l2b.seal"];
+        let stays = ["count.bins", "count.unit", LOCK_FILE, "reads.bins"];
         assert_eq!(left(&path), stays);
         fs::write(path.join("read.bins"), "x").unwrap();
         drop(WorkFolder::open(&path, true).unwrap());
@@ -276,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("work");
         // States that a killed run may leave: an empty folder, only the lock file, or partial files.
-        for files in [&[][..], &[LOCK_FILE], &[LOCK_FILE, "count.bins", "reference.partial.mbw", "reference.fa"]] {
+        for files in [&[][..], &[LOCK_FILE], &[LOCK_FILE, "count.bins", "reference.fa"]] {
             for resume in [false, true] {
                 fs::create_dir(&path).unwrap();
                 files.iter().for_each(|name| fs::write(path.join(name), "x").unwrap());

@@ -1,4 +1,4 @@
-//! Options of `genuma align` that only the engine genuma has. They have the letters of bwa mem's options.
+//! Scoring and reporting options of `genuma align`. They have the letters of bwa mem's options.
 
 use std::str::FromStr;
 
@@ -24,7 +24,7 @@ impl FromStr for NumberPair {
 
 /// Alignment scores, and which alignments are reported.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Only for --engine genuma (letters as in bwa mem)")]
+#[command(next_help_heading = "Scores and records (letters as in bwa mem)")]
 pub(crate) struct ScoringArgs {
     /// Score of a matching base; the defaults of -B, -O, -E, -L, -U and -T are multiplied by it [default: 1]
     #[arg(short = 'A', long = "match", value_name = "N")]
@@ -69,20 +69,6 @@ pub(crate) struct ScoringArgs {
 }
 
 impl ScoringArgs {
-    /// Whether no option of this group was given.
-    pub(crate) fn is_default(&self) -> bool {
-        let numbers = [self.mismatch_penalty, self.unpaired_penalty, self.min_score];
-        let twos = [self.gap_open_penalty, self.gap_extend_penalty, self.clip_penalty, self.max_xa_placements];
-        self.match_score.is_none()
-            && numbers.iter().all(Option::is_none)
-            && twos.iter().all(Option::is_none)
-            && !(self.report_all
-                || self.supplementary_as_secondary
-                || self.soft_clips
-                || self.ignore_alt
-                || self.comments)
-    }
-
     /// The engine's options: given values, else the defaults, which scale with the match score.
     ///
     /// # Errors
@@ -116,6 +102,7 @@ impl ScoringArgs {
             ignore_alt: self.ignore_alt,
             copy_comments: self.comments,
             read_groups,
+            ..Options::default()
         })
     }
 }
@@ -132,7 +119,6 @@ mod tests {
             gap_open_penalty: Some(NumberPair([7, 8])),
             ..ScoringArgs::default()
         };
-        assert!(!said.is_default() && ScoringArgs::default().is_default());
         let scores = said.to_engine_options(Vec::new()).unwrap().scores;
         let plain = ScoringOptions {
             match_score: 2,

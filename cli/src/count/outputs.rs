@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
-use genuma_kmers::{CountStats, Devices, NodeShare, SortedKmers};
+use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeShare, SampleKmers};
 use genuma_reads::dna;
 use genuma_work::cost::{UnitCost, process_cost};
 use genuma_work::publish::{AtomicFile, FileSet};
@@ -54,9 +54,9 @@ impl KmerOutput {
     }
 
     /// Adds all k-mers in order as a file to `set`, with at most `memory` bytes of memory.
-    pub(crate) fn write_kmers<const S: usize>(
+    pub(crate) fn write_kmers(
         &self,
-        sorted: &SortedKmers<S>,
+        sorted: &SampleKmers,
         note: &TableNote,
         memory: u64,
         set: &mut FileSet,
@@ -90,14 +90,14 @@ pub(crate) fn table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<Tab
     })
 }
 
-fn write_table<const S: usize>(
+fn write_table(
     path: &Path,
-    sorted: &SortedKmers<S>,
+    sorted: &SampleKmers,
     note: &TableNote,
     memory: u64,
     set: &mut FileSet,
 ) -> anyhow::Result<WrittenSize> {
-    let entries = sorted.len();
+    let entries = sorted.num_kept();
     let spec = TableSpec { memory_bytes: memory / 2, ..table_spec(note, entries)? };
     sorted.shrink_to(memory.saturating_sub(spec.max_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
@@ -110,12 +110,7 @@ fn write_table<const S: usize>(
     Ok(WrittenSize { kmers: entries, bytes: written.file_bytes })
 }
 
-fn write_text<const S: usize>(
-    path: &Path,
-    sorted: &SortedKmers<S>,
-    note: &TableNote,
-    set: &mut FileSet,
-) -> anyhow::Result<WrittenSize> {
+fn write_text(path: &Path, sorted: &SampleKmers, note: &TableNote, set: &mut FileSet) -> anyhow::Result<WrittenSize> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
@@ -135,22 +130,22 @@ fn write_text<const S: usize>(
         write_line(&mut line)
     })?;
     set.add_file(file.flush_buffer()?);
-    Ok(WrittenSize { kmers: sorted.len(), bytes })
+    Ok(WrittenSize { kmers: sorted.num_kept(), bytes })
 }
 
 /// A finished count.
 #[derive(Debug)]
-pub(crate) struct CountOutcome<'a, const S: usize> {
+pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,
-    pub(crate) stats: CountStats<S>,
-    pub(crate) spectra: &'a [Vec<u64>; S],
+    pub(crate) stats: CountStats<MAX_SAMPLES>,
+    pub(crate) spectra: &'a [Vec<u64>],
     pub(crate) shares: &'a [NodeShare],
     pub(crate) devices: &'a Devices,
     pub(crate) written: WrittenSize,
     pub(crate) costs: Vec<UnitCost>,
 }
 
-impl<const S: usize> CountOutcome<'_, S> {
+impl CountOutcome<'_> {
     /// Adds the k-mer spectrum as a file to `set`: one row for each count up to the largest. With several samples the
     /// first line names the columns.
     pub(crate) fn write_histogram(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {

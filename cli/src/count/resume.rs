@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, SortedKmers};
+use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, SampleKmers};
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost};
@@ -68,14 +68,15 @@ impl ResumableCount {
     ///
     /// # Errors
     /// Reads cannot be read; files cannot be written or read, are damaged, or belong to another count.
-    pub(crate) fn count_kmers<const S: usize>(
+    pub(crate) fn count_kmers(
         &self,
+        samples: usize,
         lanes: &[Lane],
         params: &CountParams,
         min_count: u32,
         progress: &UnitProgress,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<SortedKmers<S>> {
+    ) -> anyhow::Result<SampleKmers> {
         // Signals are deferred between finishing the bins and recording the stage: one is useless without the other.
         let mut undivided = None;
         let read = if self.is_finished(COUNT_STEP) {
@@ -91,7 +92,8 @@ impl ResumableCount {
             Some(self.store.run_or_load(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());
                 progress.unit_started(READ_STEP, Some(meter.clone()));
-                let read = ReadCheckpoint::create::<S>(lanes, params, &meter, &self.bins_path(READ_STEP))?;
+                let read =
+                    ReadCheckpoint::create_for_samples(samples, lanes, params, &meter, &self.bins_path(READ_STEP))?;
                 undivided = Some(signals::enter_critical_section());
                 anyhow::Ok(read)
             })?)
@@ -101,13 +103,14 @@ impl ResumableCount {
             let read = read.context("the reads were not read")?;
             progress.unit_started(COUNT_STEP, None);
             let bins = self.bins_path(READ_STEP);
-            let counted = CountCheckpoint::create::<S>(read, &bins, params, min_count, &self.bins_path(COUNT_STEP))?;
+            let path = self.bins_path(COUNT_STEP);
+            let counted = CountCheckpoint::create_for_samples(read, &bins, params, min_count, &path)?;
             undivided = Some(signals::enter_critical_section());
             anyhow::Ok(counted)
         })?;
         self.remove_step_files(READ_STEP);
         drop(undivided);
-        Ok(counted.open_sorted_kmers(params, &self.bins_path(COUNT_STEP))?)
+        Ok(counted.open_sample_kmers(params, &self.bins_path(COUNT_STEP))?)
     }
 
     /// Ends the run. On success the work folder is removed, else the finished stages stay.

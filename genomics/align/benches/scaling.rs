@@ -31,9 +31,9 @@ struct Case {
 }
 
 const CASES: [Case; 3] = [
-    // minibwa maps 833 pairs in 75 ms, and 100 Mbp are 400 such batches.
+    // Batches of 250 kbp, and blocks of 400 of them.
     Case {
-        name: "pieces and blocks as minibwa's",
+        name: "long batches and blocks",
         pairs: 833,
         bases: 150,
         pieces: 1600,

@@ -1,5 +1,5 @@
-//! Aligners as engines. An engine turns the reads of a batch into alignment records, the same records that the
-//! aligner's own command line writes.
+//! The aligner as an engine: it turns the reads of a batch into alignment records. The one engine is [`Genuma`]; tests
+//! replace it by an engine that sleeps.
 //!
 //! An engine does not start threads. The caller gives each worker an [`Engine::WorkerState`], splits the reads as the
 //! engine's [`BlockRule`] requires, and calls three functions:
@@ -18,37 +18,25 @@
 //! enough.
 //!
 //! The block boundaries affect the records, because the estimate is that of the block. So the engine sets the size of
-//! a block ([`BlockLimit`]): the size at which the aligner's own command line splits the same input. The division of
-//! a block into batches has no effect. A block never extends beyond the end of a lane. So the records depend on the
+//! a block. The division of a block into batches has no effect. A block never extends beyond the end of a lane. So the records depend on the
 //! reads of a lane only, not on threads, batches or placement.
 //!
-//! | engine | block | what the reads of a block share | batches of a block |
-//! |---|---|---|---|
-//! | minibwa, paired, two files | 100 Mbp | insert sizes, estimated from all pairs of the block | any number |
-//! | minibwa, paired, one file | 100 Mbp and 40,000 reads, or 1 Gbp | the same | any number |
-//! | minibwa, single | – | nothing | any number |
-//! | strobealign | more than 1 Mbp | random numbers, and insert sizes learnt pair by pair | one |
+//! Pairs have blocks of 25 Mbp; single reads share nothing.
 //!
 //! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]). Reads are in input order;
 //! the further records of a read directly follow its first record.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use genuma_reads::ReadBatch;
-use genuma_work::parallel;
 
 use crate::sam::{self, Contigs};
 
 pub mod seal;
 mod file_image;
 pub mod genuma;
-pub mod minibwa;
-pub mod strobealign;
 
 pub use genuma::Genuma;
-pub use minibwa::Minibwa;
-pub use strobealign::Strobealign;
 
 /// Why an index cannot be built or loaded, or a read cannot be mapped.
 #[derive(Debug, thiserror::Error)]
@@ -67,21 +55,11 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// The processor lacks instructions that the engine needs.
-    #[error("{engine} needs a processor with {needs}; choose another engine")]
-    Processor {
-        /// Name of the engine.
-        engine: &'static str,
-        /// The instructions that are missing.
-        needs: &'static str,
-    },
     /// The index does not exist.
-    #[error("{path}: no index; make it with `genuma index --engine {engine} {reference}`")]
+    #[error("{path}: no index; make it with `genuma index {reference}`")]
     NoIndex {
         /// The missing file.
         path: PathBuf,
-        /// Name of the engine.
-        engine: &'static str,
         /// The reference to be indexed.
         reference: PathBuf,
     },
@@ -146,34 +124,14 @@ pub enum ReadLayout {
     Interleaved,
 }
 
-/// Minimum size of a block. A block ends after the first template with which it has at least `min_bases` and
-/// `min_reads`, or at least `max_bases`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockLimit {
-    /// Minimum number of bases (bp).
-    pub min_bases: u64,
-    /// Minimum number of reads; a pair counts as two.
-    pub min_reads: u64,
-    /// Number of bases (bp) that ends the block whatever the number of reads.
-    pub max_bases: u64,
-}
-
-impl BlockLimit {
-    /// Whether a block with this many bases and reads is complete.
-    pub fn is_reached(&self, bases: u64, reads: u64) -> bool {
-        (bases >= self.min_bases && reads >= self.min_reads) || bases >= self.max_bases
-    }
-}
-
 /// How the reads of a lane must be grouped into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRule {
     /// Reads are independent of each other: each batch is a block, of any size.
     AnyBatch,
-    /// A block consists of any number of batches.
-    BlocksOfBatches(BlockLimit),
-    /// A block consists of one batch, because its reads are mapped one after the other.
-    OneBatchPerBlock(BlockLimit),
+    /// A block ends after the first template with which it has at least this many bases (bp); it consists of any
+    /// number of batches.
+    BlocksOfBases(u64),
 }
 
 /// Name and version of an aligner, for the `@PG` header line.
@@ -219,7 +177,7 @@ pub trait Engine: Send + Sync {
     /// Memory of the index (bytes).
     fn memory_bytes(&self) -> u64;
 
-    /// The large arrays of the index, as far as the aligner's crate exposes them.
+    /// The large arrays of the index, as far as the engine exposes them.
     fn index_arrays(&self) -> Vec<IndexArray<'_>>;
 
     /// Creates the buffers of a worker.
@@ -295,17 +253,4 @@ fn append_extension(prefix: &Path, extension: &str) -> PathBuf {
     name.push(".");
     name.push(extension);
     PathBuf::from(name)
-}
-
-/// Calls `work` on consecutive ranges of `0..size`, each of `stretch` items, on `threads` threads. Returns the
-/// results in order, or the first error.
-fn parallel_ranges<T: Send, E: Send>(
-    size: u64,
-    stretch: u64,
-    threads: usize,
-    work: impl Fn(Range<u64>) -> Result<T, E> + Sync,
-) -> Result<Vec<T>, E> {
-    let from = |i: usize| i as u64 * stretch;
-    let stretches = size.div_ceil(stretch) as usize;
-    parallel::try_map_in_order(stretches, threads, || (), |(), i| work(from(i)..size.min(from(i + 1))))
 }

@@ -17,7 +17,7 @@ mod record;
 mod parse;
 mod text;
 
-pub(crate) use parse::{parse_cigar, parse_tags};
+pub(crate) use parse::parse_tags;
 pub(crate) use record::{FixedFields, NO_POSITION, RecordBuilder};
 
 pub use parse::parse_line;

@@ -70,6 +70,11 @@ impl ReadCheckpoint {
         Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_to_file()? })
     }
 
+    /// Number of samples that have counters.
+    pub(crate) fn num_counters(&self) -> usize {
+        self.bases.len()
+    }
+
     /// Opens the bins in the file at `path`, to count them with the threads and memory of `params`.
     fn scattered<const S: usize>(self, params: &CountParams, path: &Path) -> Result<ScatteredReads<S>, Error> {
         check_params(params)?;
@@ -131,6 +136,11 @@ impl CountCheckpoint {
             spectra: spectra.into(),
             ranges: parts,
         })
+    }
+
+    /// Number of samples that have counters.
+    pub(crate) fn num_counters(&self) -> usize {
+        self.bases.len()
     }
 
     /// Opens the k-mers in the file at `path`, to sort them with the threads and memory of `params`.

@@ -1,4 +1,35 @@
 //! Joint k-mer counting of up to eight samples. The modules stand in data-flow order.
+//!
+//! The k-mers of one sample with their counts:
+//!
+//! ```
+//! use genuma_kmers::{CountParams, Devices, Partition, ScatteredSamples, encode, min_memory};
+//! use genuma_reads::{AlignedOptions, Lane, MateLayout, ProgressCounters};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let reads = folder.path().join("reads.fq");
+//! std::fs::write(&reads, "@1\nACGTTGCATTCAGGA\n+\nIIIIIIIIIIIIIII\n@2\nTCCTGAATGCAACGT\n+\nIIIIIIIIIIIIIII\n")?;
+//! let lanes = Lane::from_files(0, &[reads], MateLayout::Single, &AlignedOptions::default())?;
+//! let params = CountParams {
+//!     k: 15,
+//!     min_base_quality: 20,
+//!     threads: 1,
+//!     memory_bytes: 2 * min_memory(1),
+//!     work_dir: folder.path().into(),
+//!     max_scratch_bytes: u64::MAX,
+//!     partition: Partition::WHOLE,
+//!     devices: Devices::default(),
+//! };
+//! let bins = ScatteredSamples::scatter_lanes(1, &lanes, &params, &ProgressCounters::default())?;
+//! let mut counts = Vec::new();
+//! bins.count_and_sort(1)?.for_each_kmer(|kmer, samples| {
+//!     counts.push((encode::unpack(kmer, 15), samples[0]));
+//!     Ok::<(), genuma_kmers::Error>(())
+//! })?;
+//! // The second read is the reverse complement of the first.
+//! assert_eq!(counts, [(b"ACGTTGCATTCAGGA".to_vec(), 2)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 pub mod encode;
 mod minimizer;
 mod superkmer;
@@ -9,6 +40,7 @@ mod node_assignment;
 mod extents;
 mod bins;
 mod bin_buffers;
+mod sample_count;
 mod scatter;
 mod collapse;
 mod counter_table;
@@ -30,6 +62,7 @@ pub use node_assignment::NodeShare;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
 pub use plan::{CountForecast, ExpectedInput, bin_grid, min_memory, min_memory_for_grid};
+pub use sample_count::{SampleKmers, ScatteredSamples};
 pub use shards::{ShardIndex, count_shards};
 pub use sorted_kmers::SortedKmers;
 

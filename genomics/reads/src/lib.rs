@@ -1,5 +1,23 @@
 //! Reading of FASTQ, FASTA, BAM, CRAM and BINSEQ files: reads and read pairs in batches, adapter trimming, packed
 //! reads, and the division of files into shards. The modules are listed in the order of the data flow.
+//!
+//! The number of bases of each pair, on several threads:
+//!
+//! ```
+//! use genuma_reads::{AlignedOptions, Error, Lane, MateLayout, ProgressCounters, for_each_batch};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let files = [1, 2].map(|mate| folder.path().join(format!("reads_{mate}.fq")));
+//! std::fs::write(&files[0], "@a/1\nACGT\n+\nIIII\n")?;
+//! std::fs::write(&files[1], "@a/2\nGG\n+\nII\n")?;
+//! let lanes = Lane::from_files(0, &files, MateLayout::Pairs, &AlignedOptions::default())?;
+//! let per_thread = for_each_batch(&lanes, 2, &ProgressCounters::default(), || 0, |bases, batch| {
+//!     *bases += batch.iter().map(|pair| pair.mates[0].seq.len() + pair.mates[1].seq.len()).sum::<usize>();
+//!     Ok::<(), Error>(())
+//! })?;
+//! assert_eq!(per_thread.iter().sum::<usize>(), 6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 mod file_span;
 
 mod pipe;

@@ -1,5 +1,5 @@
 //! The engine `genuma`: the mapper of [`genuma_mapper`] with its index in memory, with SAM records like those of bwa
-//! mem.
+//! mem. Reads longer than 2,000 bp become unmapped records, and are counted.
 //!
 //! Records have the tags of bwa mem (`NM MD MC MQ AS XS SA XA`), and `ms` for duplicate marking. The index is one
 //! file, `PREFIX.gnm`, of about 1.1 bytes per base. It must have a seal that matches.
@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
 use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
-use genuma_mapper::options::MAX_READ_BP;
 use genuma_mapper::pairs::SkippedReads;
 use genuma_mapper::{mapper, pairs};
 use genuma_reads::ReadBatch;
@@ -17,19 +16,23 @@ use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_work::publish::FileSet;
 
 use super::file_image::FileImage;
-use super::seal::{self, Checksum, ChecksummedFile, IndexSeal};
-use super::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
+use super::seal::{Checksum, ChecksummedFile, IndexSeal};
+use super::{BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
 mod alt;
 mod records;
 
-pub use genuma_mapper::options::ScoringOptions;
+pub use genuma_mapper::options::{MAX_READ_BP, ScoringOptions};
 
 /// Name and version of the mapper; the version is that of its index.
 const PROGRAM: Program = Program { name: "genuma-mapper", version: "1" };
-/// Number of bases (bp) in a block of pairs, from which the insert sizes are estimated. Chosen.
-const BLOCK_BASES: u64 = 25_000_000;
+/// Number of bases (bp) in a block of pairs unless the options say otherwise. Chosen.
+const DEFAULT_BLOCK_BASES: u64 = 25_000_000;
+
+/// The kind of skipped reads ([`Engine::skipped_reads`]) that are longer than [`MAX_READ_BP`] and so unmapped. They are
+/// not among the kind `reads`.
+pub const TOO_LONG_READS: &str = "reads_longer_than_2000_bp";
 
 /// Options of the engine; the letters are those of bwa mem's command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +54,8 @@ pub struct Options {
     pub copy_comments: bool,
     /// Read group IDs of the lanes (`-R`); a lane without ID gets no `RG` tag.
     pub read_groups: Vec<String>,
+    /// Number of bases (bp) in a block of pairs, from which the insert sizes are estimated (`-K`).
+    pub block_bases: u64,
 }
 
 impl Default for Options {
@@ -64,6 +69,7 @@ impl Default for Options {
             ignore_alt: false,
             copy_comments: false,
             read_groups: Vec::new(),
+            block_bases: DEFAULT_BLOCK_BASES,
         }
     }
 }
@@ -82,6 +88,8 @@ pub struct WorkerState {
     mapping: mapper::MapperState,
     pairing: pairs::PairingState,
     records: records::RecordBuffers,
+    /// Number of reads so far that were not mapped because they are longer than [`MAX_READ_BP`].
+    num_too_long_reads: u64,
 }
 
 /// Placements of the reads of a batch, and the insert sizes of its uniquely placed pairs.
@@ -153,17 +161,12 @@ impl Genuma {
     pub fn load_index(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
         let path = index_path(prefix);
         if !path.is_file() {
-            return Err(Error::NoIndex { path, engine: "genuma", reference: reference.into() });
+            return Err(Error::NoIndex { path, reference: reference.into() });
         }
         let index_error = |reason: String| Error::Index { path: path.clone(), reason };
-        let Some(seal) = IndexSeal::read_seal(PROGRAM, &path)? else {
-            return Err(index_error(format!(
-                "{} is missing: without it the index cannot be checked",
-                seal::seal_path(&path).display()
-            )));
-        };
+        let seal = IndexSeal::read_seal(PROGRAM, &path)?;
         seal.check_reference(reference, threads)?;
-        let image = FileImage::read_file(&path, 0)?;
+        let image = FileImage::read_file(&path)?;
         seal.check_file(&path, Checksum::from_bytes(&image, threads))?;
         let mut index = Index::new(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
@@ -198,9 +201,7 @@ impl Engine for Genuma {
     fn block_rule(&self, layout: ReadLayout) -> BlockRule {
         match layout {
             ReadLayout::Single => BlockRule::AnyBatch,
-            ReadLayout::Paired | ReadLayout::Interleaved => {
-                BlockRule::BlocksOfBatches(BlockLimit { min_bases: BLOCK_BASES, min_reads: 0, max_bases: BLOCK_BASES })
-            }
+            ReadLayout::Paired | ReadLayout::Interleaved => BlockRule::BlocksOfBases(self.options.block_bases),
         }
     }
 
@@ -217,12 +218,14 @@ impl Engine for Genuma {
     }
 
     fn map_batch(&self, state: &mut WorkerState, reads: &ReadBatch, mapped: &mut MappedBatch) -> Result<(), Error> {
-        if let Some(read) = reads.iter().find(|read| read.seq.len() > MAX_READ_BP) {
-            let reason = format!("longer than {MAX_READ_BP} bp: align it with --engine minibwa");
-            return Err(Error::read(read.name, reason));
-        }
         let view = self.index.view();
-        let letters = reads.iter().map(|read| read.seq);
+        // A read that is too long to be mapped is mapped like a read without bases, so that its record is unmapped.
+        let mut num_too_long = 0;
+        let letters = reads.iter().map(|read| {
+            let too_long = read.seq.len() > MAX_READ_BP;
+            num_too_long += u64::from(too_long);
+            if too_long { &[][..] } else { read.seq }
+        });
         mapper::map_reads(
             &view,
             &self.options.scores,
@@ -231,6 +234,7 @@ impl Engine for Genuma {
             letters,
             &mut mapped.placements,
         );
+        state.num_too_long_reads += num_too_long;
         mapped.insert_sizes.iter_mut().for_each(Vec::clear);
         if reads.is_paired {
             for first in (0..reads.len() & !1).step_by(2) {
@@ -258,6 +262,7 @@ impl Engine for Genuma {
             ("reads_with_skipped_mate_placements", joined),
             ("single_reads_with_skipped_frequent_seeds", lists),
             ("reads_with_dropped_placements", places),
+            (TOO_LONG_READS, state.num_too_long_reads),
         ]
     }
 

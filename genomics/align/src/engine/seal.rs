@@ -1,15 +1,13 @@
 //! The seal of an index: a small text file, stored with the index, that contains the checksums of the index and of
 //! its reference.
 //!
-//! The index files of the aligners have no checksums, and their loaders trust the content: a damaged or foreign index
-//! gives wrong alignments. So building an index also writes `NAME.seal`, and loading an index checks it:
+//! A damaged or foreign index gives wrong alignments. So building an index also writes `NAME.seal`, and loading an index checks it:
 //!
 //! ```text
 //! genuma-seal 2
-//! engine minibwa 0.6-r416
+//! engine genuma-mapper 1
 //! reference 5081000 1b851995
-//! file ref.fa.l2b 1270912 8ab0a2f1
-//! file ref.fa.mbw 3651720 c6e1d0a4
+//! file ref.fa.gnm 5651720 c6e1d0a4
 //! ```
 //!
 //! The numbers are the size (bytes) and the CRC-32 of a whole file: of the reference as it is on disk, and of the
@@ -24,9 +22,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use genuma_work::parallel;
 use genuma_work::publish::{AtomicFile, FileSet};
 
-use super::{Error, Program, append_extension, parallel_ranges};
+use super::{Error, Program, append_extension};
 
 const SEAL_HEADER_LINE: &str = "genuma-seal 2";
 /// Number of bytes that a thread checksums at a time.
@@ -88,10 +87,16 @@ impl Checksum {
         threads: usize,
         add: impl Fn(Range<u64>, &mut crc32fast::Hasher) -> Result<(), E> + Sync,
     ) -> Result<Checksum, E> {
-        let parts = parallel_ranges(size, CHECKSUM_RANGE_BYTES, threads, |range| {
-            let mut hasher = crc32fast::Hasher::new();
-            add(range, &mut hasher).map(|()| hasher)
-        })?;
+        let parts = parallel::try_map_in_order(
+            size.div_ceil(CHECKSUM_RANGE_BYTES) as usize,
+            threads,
+            || (),
+            |(), i| {
+                let start = i as u64 * CHECKSUM_RANGE_BYTES;
+                let mut hasher = crc32fast::Hasher::new();
+                add(start..size.min(start + CHECKSUM_RANGE_BYTES), &mut hasher).map(|()| hasher)
+            },
+        )?;
         let mut all = crc32fast::Hasher::new();
         parts.iter().for_each(|part| all.combine(part));
         Ok(Checksum { size, crc: all.finalize() })
@@ -187,16 +192,18 @@ impl IndexSeal {
         Ok(set.publish_all()?)
     }
 
-    /// Reads the seal of the index whose first file is `file`; `None` if there is no seal, because the aligner's own
-    /// command line made the index.
+    /// Reads the seal of the index whose first file is `file`.
     ///
     /// # Errors
-    /// The file cannot be read, is not a seal, or has another version.
-    pub(super) fn read_seal(program: Program, file: &Path) -> Result<Option<IndexSeal>, Error> {
+    /// The seal is missing, cannot be read, is not a seal, or has another version.
+    pub(super) fn read_seal(program: Program, file: &Path) -> Result<IndexSeal, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let reason = format!("{} is missing: without it the index cannot be checked", path.display());
+                return Err(index_error(file, reason));
+            }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => String::new(),
             Err(e) => return Err(Error::io(&path)(e)),
         };
@@ -210,7 +217,7 @@ impl IndexSeal {
         if seal.engine != engine_line(program) {
             return Err(index_error(&path, format!("an index for {}, not {}", seal.engine, engine_line(program))));
         }
-        Ok(Some(seal))
+        Ok(seal)
     }
 
     fn parse(path: &Path, text: &str) -> Option<IndexSeal> {
@@ -291,7 +298,7 @@ mod tests {
         let [reference, one, two] = ["ref.fa", "ref.fa.a b", "ref.fa.c"].map(|name| dir.path().join(name));
         std::fs::write(&reference, "ACGT").unwrap();
         let program = Program { name: "engine", version: "1" };
-        assert_eq!(IndexSeal::read_seal(program, &one).unwrap(), None, "there is no seal yet");
+        assert!(IndexSeal::read_seal(program, &one).unwrap_err().to_string().contains("ref.fa.a b.seal is missing"));
         let sums = [b"first", b"other"].map(|bytes| Checksum::from_bytes(bytes, 1));
         let of_reference = Checksum::from_file(&reference, 1).unwrap();
         IndexSeal::write_seal(
@@ -301,7 +308,7 @@ mod tests {
             FileSet::default(),
         )
         .unwrap();
-        let seal = IndexSeal::read_seal(program, &one).unwrap().unwrap();
+        let seal = IndexSeal::read_seal(program, &one).unwrap();
         seal.check_file(&one, sums[0]).unwrap();
         seal.check_file(&two, sums[1]).unwrap();
         seal.check_reference(&reference, 1).unwrap();
@@ -322,7 +329,7 @@ mod tests {
         for cut in 0..whole.len() {
             std::fs::write(seal_path(&one), &whole[..cut]).unwrap();
             // A seal that is cut at a line end may be valid, but lists fewer files.
-            if let Some(seal) = IndexSeal::read_seal(program, &one).ok().flatten() {
+            if let Some(seal) = IndexSeal::read_seal(program, &one).ok() {
                 assert!(seal.check_file(&two, sums[1]).is_err(), "{cut}");
             }
         }

@@ -2,7 +2,7 @@
 
 use genuma_reads::{Error, ReadBatch, ReadStream};
 
-use crate::engine::{BlockLimit, BlockRule};
+use crate::engine::BlockRule;
 
 /// Splits the batches of a read stream at block boundaries.
 pub(super) struct BatchSplitter {
@@ -14,8 +14,8 @@ pub(super) struct BatchSplitter {
     next_read: usize,
     /// Lane of the current block, and whether its reads have mates; `None` if the next read begins a block.
     open_block: Option<(u32, bool)>,
-    /// Number of bases and reads of the current block so far.
-    open_block_size: (u64, u64),
+    /// Number of bases of the current block so far.
+    open_block_bases: u64,
 }
 
 /// Whether a batch is a whole block or a part of one.
@@ -31,7 +31,7 @@ pub(super) enum BatchRole {
 impl BatchSplitter {
     /// Creates a splitter of a stream from which the batch `first` was already taken.
     pub(super) fn new(stream: ReadStream, first: ReadBatch, block_rules: Vec<BlockRule>) -> Self {
-        BatchSplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_size: (0, 0) }
+        BatchSplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_bases: 0 }
     }
 
     /// Fills `out` with the next batch; `None` at the end of the reads.
@@ -43,22 +43,15 @@ impl BatchSplitter {
         let own = (self.batch.lane_index, self.batch.is_paired);
         let first = self.open_block != Some(own);
         if first {
-            (self.open_block, self.open_block_size) = (Some(own), (0, 0));
+            (self.open_block, self.open_block_bases) = (Some(own), 0);
         }
         let role = match self.block_rules[own.0 as usize] {
             BlockRule::AnyBatch => {
                 self.move_reads(out, None);
                 BatchRole::WholeBlock
             }
-            BlockRule::BlocksOfBatches(limit) => {
+            BlockRule::BlocksOfBases(limit) => {
                 BatchRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
-            }
-            BlockRule::OneBatchPerBlock(limit) => {
-                while !self.move_reads(out, Some(limit))
-                    && self.has_reads()?
-                    && (self.batch.lane_index, self.batch.is_paired) == own
-                {}
-                BatchRole::WholeBlock
             }
         };
         if matches!(role, BatchRole::WholeBlock | BatchRole::PartOfBlock { is_last: true, .. }) {
@@ -79,14 +72,13 @@ impl BatchSplitter {
     }
 
     /// Moves reads from the current batch to `out`, up to the end of the block. Returns whether that end was reached.
-    fn move_reads(&mut self, out: &mut ReadBatch, limit: Option<BlockLimit>) -> bool {
-        let (bases, reads) = self.open_block_size;
-        let reached = |bases, reads| limit.is_some_and(|limit| limit.is_reached(bases, reads));
-        let all = (bases + self.batch.num_bases(), reads + self.batch.len() as u64);
-        if self.next_read == 0 && out.is_empty() && !reached(all.0, all.1) {
+    fn move_reads(&mut self, out: &mut ReadBatch, limit: Option<u64>) -> bool {
+        let reached = |bases| limit.is_some_and(|limit| bases >= limit);
+        let all = self.open_block_bases + self.batch.num_bases();
+        if self.next_read == 0 && out.is_empty() && !reached(all) {
             std::mem::swap(out, &mut self.batch);
             self.batch.clear();
-            self.open_block_size = all;
+            self.open_block_bases = all;
             return false;
         }
         if out.is_empty() {
@@ -98,11 +90,10 @@ impl BatchSplitter {
             for _ in 0..template {
                 let read = self.batch.read(self.next_read);
                 out.push(read);
-                self.open_block_size.0 += read.seq.len() as u64;
-                self.open_block_size.1 += 1;
+                self.open_block_bases += read.seq.len() as u64;
                 self.next_read += 1;
             }
-            if reached(self.open_block_size.0, self.open_block_size.1) {
+            if reached(self.open_block_bases) {
                 return true;
             }
         }
@@ -143,10 +134,6 @@ mod tests {
         pieces
     }
 
-    fn limit(bases: u64) -> BlockLimit {
-        BlockLimit { min_bases: bases, min_reads: 0, max_bases: bases }
-    }
-
     const fn part(first: bool, last: bool) -> BatchRole {
         BatchRole::PartOfBlock { is_first: first, is_last: last }
     }
@@ -154,7 +141,7 @@ mod tests {
     #[test]
     fn blocks_end_at_their_limit_whatever_the_batches() {
         // Three pairs have 60 bp, so that blocks of 50 bp end with the third pair.
-        let block_rules = || vec![BlockRule::BlocksOfBatches(limit(50)); 2];
+        let block_rules = || vec![BlockRule::BlocksOfBases(50); 2];
         assert_eq!(
             pieces(&[7, 2], 40, block_rules()),
             [
@@ -178,32 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn whole_blocks_are_one_piece_whatever_the_batches() {
-        for batch in [1, 40, 60, 70, 1000] {
-            assert_eq!(
-                pieces(&[7, 2], batch, vec![BlockRule::OneBatchPerBlock(limit(50)); 2]),
-                [
-                    (0, 0, 6, BatchRole::WholeBlock),
-                    (0, 6, 6, BatchRole::WholeBlock),
-                    (0, 12, 2, BatchRole::WholeBlock),
-                    (1, 0, 4, BatchRole::WholeBlock)
-                ],
-                "batches of {batch}"
-            );
-        }
-    }
-
-    #[test]
     fn lanes_have_cuts_of_their_own() {
         assert_eq!(
             pieces(
                 &[2, 3, 3],
                 40,
-                vec![
-                    BlockRule::BlocksOfBatches(limit(1000)),
-                    BlockRule::AnyBatch,
-                    BlockRule::BlocksOfBatches(limit(60))
-                ]
+                vec![BlockRule::BlocksOfBases(1000), BlockRule::AnyBatch, BlockRule::BlocksOfBases(60)]
             ),
             [
                 (0, 0, 4, part(true, false)),

@@ -120,7 +120,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
 }
 
 /// Appends the operations of a CIGAR text to an unfinished record.
-pub(crate) fn parse_cigar(cigar: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
+fn parse_cigar(cigar: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
     let invalid = || format!("CIGAR {} is not valid", quote_field(cigar));
     let (mut length, mut digits) = (0u32, 0);
     for &byte in cigar {

@@ -187,24 +187,22 @@ pub fn write_reads(folder: &Path, reads: &[Read], layout: ReadLayout) -> Vec<Pat
     paths.to_vec()
 }
 
-/// Groups reads into blocks as the engine requires, each in batches of at most `templates` templates (if the block
-/// may be divided).
+/// Groups reads into blocks as the engine requires, each in batches of at most `templates` templates.
 pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, templates: usize) -> Vec<Vec<ReadBatch>> {
     let paired = layout != ReadLayout::Single;
-    let (limit, divided) = match engine.block_rule(layout) {
-        BlockRule::AnyBatch => (None, true),
-        BlockRule::BlocksOfBatches(limit) => (Some(limit), true),
-        BlockRule::OneBatchPerBlock(limit) => (Some(limit), false),
+    let limit = match engine.block_rule(layout) {
+        BlockRule::AnyBatch => None,
+        BlockRule::BlocksOfBases(limit) => Some(limit),
     };
     let mut blocks: Vec<Vec<ReadBatch>> = Vec::new();
-    let (mut complete, mut bases, mut count) = (true, 0, 0);
+    let (mut complete, mut bases) = (true, 0);
     for template in reads.chunks(if paired { 2 } else { 1 }) {
         if complete {
             blocks.push(Vec::new());
-            (bases, count) = (0, 0);
+            bases = 0;
         }
         let block = blocks.last_mut().unwrap();
-        let full = |b: &ReadBatch| divided && b.len() >= templates * template.len();
+        let full = |b: &ReadBatch| b.len() >= templates * template.len();
         if block.last().is_none_or(full) {
             let mut piece = ReadBatch::new();
             piece.is_paired = paired;
@@ -215,9 +213,8 @@ pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, template
             let (name, comment) = (name.as_bytes(), comment.as_bytes());
             block.last_mut().unwrap().push(ReadRef { name, comment, seq, qual });
             bases += read.seq.len() as u64;
-            count += 1;
         }
-        complete = limit.is_some_and(|limit| limit.is_reached(bases, count));
+        complete = limit.is_some_and(|limit| bases >= limit);
     }
     blocks
 }
@@ -276,25 +273,4 @@ pub fn lines(engine: &impl Engine, bytes: &[u8]) -> Vec<String> {
         write_line(record.unwrap(), engine.contigs(), &mut text).unwrap();
     }
     String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
-}
-
-/// Header and records that a command line wrote. A line without bases gets the `*` that SAM requires.
-pub fn split_sam(sam: &[u8]) -> (Vec<String>, Vec<String>) {
-    let whole = |line: &str| {
-        let fields: Vec<&str> = line.split('\t').collect();
-        match fields.get(9) {
-            Some(&"") => [&fields[..9], &["*"], &fields[10..]].concat().join("\t"),
-            _ => line.to_owned(),
-        }
-    };
-    let text = String::from_utf8(sam.to_vec()).unwrap();
-    text.lines().map(whole).partition(|line| line.starts_with('@'))
-}
-
-/// Panics at the first line that differs.
-pub fn assert_same(ours: &[String], theirs: &[String], what: &str) {
-    for (i, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-        assert_eq!(ours, theirs, "{what}: line {}", i + 1);
-    }
-    assert_eq!(ours.len(), theirs.len(), "{what}: number of lines");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_align::engine::{Engine, Minibwa, ReadLayout, Strobealign, minibwa, strobealign};
+use genuma_align::engine::{Engine, Genuma, ReadLayout, genuma};
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool, Error};
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
@@ -31,8 +31,7 @@ impl Bench {
         let (folder, genome) = (tempfile::tempdir().unwrap(), genome(seed));
         let reference = folder.path().join("ref.fa");
         write_fasta(&reference, &genome);
-        minibwa::build_index(&reference, &reference, 2).unwrap();
-        strobealign::build_index(&reference, &reference, 150, 2).unwrap();
+        genuma::build_index(&reference, &reference, 2).unwrap();
         Bench { folder, genome }
     }
 
@@ -40,18 +39,12 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// The engine minibwa with blocks of `block` bases, and read groups.
-    pub fn minibwa(&self, block: Option<u64>, groups: &[&str]) -> LoadedIndex<Minibwa> {
+    /// The engine with blocks of `block_bases` bases, and read groups.
+    pub fn engine(&self, block_bases: u64, groups: &[&str]) -> LoadedIndex<Genuma> {
         let read_groups = groups.iter().map(|g| (*g).to_owned()).collect();
-        let options = minibwa::Options { block_bases: block, read_groups, ..minibwa::Options::default() };
+        let options = genuma::Options { block_bases, read_groups, ..genuma::Options::default() };
         let reference = self.path("ref.fa");
-        LoadedIndex::Single(Minibwa::load_index(&reference, &reference, options, 1).unwrap())
-    }
-
-    pub fn strobealign(&self) -> LoadedIndex<Strobealign> {
-        let reference = self.path("ref.fa");
-        let options = strobealign::Options::default();
-        LoadedIndex::Single(Strobealign::load_index(&reference, &reference, 150, options, 1).unwrap())
+        LoadedIndex::Single(Genuma::load_index(&reference, &reference, options, 1).unwrap())
     }
 
     /// Writes reads as a lane of files that begin with `name`.
@@ -115,4 +108,12 @@ pub fn fill<E: Engine>(
 /// Text of a file.
 pub fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
+}
+
+/// Panics at the first line that differs.
+pub fn assert_same(ours: &[String], theirs: &[String], what: &str) {
+    for (i, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        assert_eq!(ours, theirs, "{what}: line {}", i + 1);
+    }
+    assert_eq!(ours.len(), theirs.len(), "{what}: number of lines");
 }

@@ -29,7 +29,7 @@ impl Write for Full {
 fn faults_end_a_run_with_their_words() {
     let bench = Bench::new(26);
     let files = bench.write("a", &pairs(&bench.genome, 1500, 40), ReadLayout::Paired);
-    let engine = bench.minibwa(Some(100_000), &[]);
+    let engine = bench.engine(100_000, &[]);
     let whole = sam(&engine, &[&files], 2, 20_000).unwrap().0;
 
     // Late in the file.
@@ -51,12 +51,22 @@ fn faults_end_a_run_with_their_words() {
         assert!(matches!(&error, Error::Write(e) if e.kind() == io::ErrorKind::StorageFull), "{room}: {error}");
     }
 
-    // A read that is too long for strobealign.
-    let long = "A".repeat(2 << 20);
-    fs::write(bench.path("long.fq"), format!("@giant\n{long}\n+\n{long}\n")).unwrap();
-    let long = Files { lane: StreamLane::Single(bench.path("long.fq")), layout: ReadLayout::Single };
-    let error = sam(&bench.strobealign(), &[&long], 2, 20_000).unwrap_err();
-    assert_eq!(error.to_string(), "read giant: longer than 1048576 bp");
+    // A read whose name cannot be written.
+    fs::write(
+        bench.path("name.fq"),
+        format!(
+            "@{}
+ACGT
++
+FFFF
+",
+            "n".repeat(255)
+        ),
+    )
+    .unwrap();
+    let named = Files { lane: StreamLane::Single(bench.path("name.fq")), layout: ReadLayout::Single };
+    let error = sam(&engine, &[&named], 2, 20_000).unwrap_err();
+    assert!(matches!(error, Error::Engine(_)) && error.to_string().contains("begins with '@'"), "{error}");
     // A farm without CPU slots.
     let job = AlignWorkerPool { engine: &engine, cpu_slots: Vec::new() };
     let error = job.align_reads(open(&[&files], 20_000).unwrap(), AlignOutput::Sam(&mut Vec::new())).unwrap_err();

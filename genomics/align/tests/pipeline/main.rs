@@ -1,8 +1,5 @@
-//! The pipeline gives the same records as the engines' own command lines, at any number of threads, for lanes of
-//! every kind. Sorted output equals that of samtools.
+//! The pipeline gives the same records at any number of threads, for lanes of every kind. Sorted output equals that of samtools.
 
-#[path = "../engine/peers.rs"]
-mod peers;
 #[path = "../engine/data.rs"]
 #[allow(dead_code)]
 mod data;

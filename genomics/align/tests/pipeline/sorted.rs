@@ -13,8 +13,8 @@ use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_align::sort::{BamFile, Header, Options, Sorter};
 use genuma_work::publish::FileSet;
 
-use crate::bench::{Bench, Files, fill, sam};
-use crate::data::{assert_same, pairs};
+use crate::bench::{Bench, Files, assert_same, fill, sam};
+use crate::data::pairs;
 
 #[track_caller]
 fn samtools(folder: &Path, script: &str) -> String {
@@ -51,7 +51,7 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
 fn sorted_as_by_samtools() {
     let bench = Bench::new(24);
     let files = bench.write("a", &pairs(&bench.genome, 5000, 38), ReadLayout::Paired);
-    write(&bench, &bench.minibwa(Some(300_000), &[]), &[&files], None);
+    write(&bench, &bench.engine(300_000, &[]), &[&files], None);
     let folder = bench.folder.path();
     let theirs = samtools(folder, "samtools sort --no-PG ours.sam 2>/dev/null | samtools view --no-PG -h");
     let ours = samtools(folder, "samtools quickcheck ours.bam; samtools view --no-PG -h ours.bam");
@@ -77,7 +77,7 @@ fn marked_as_by_samtools() {
         read
     }));
     let files = bench.write("a", &reads, ReadLayout::Paired);
-    write(&bench, &bench.minibwa(None, &[]), &[&files], Some(MarkdupOptions::default()));
+    write(&bench, &bench.engine(25_000_000, &[]), &[&files], Some(MarkdupOptions::default()));
     let folder = bench.folder.path();
     samtools(
         folder,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use genuma_align::engine::{BlockLimit, BlockRule, Engine, Error, IndexArray, Program, ReadLayout};
+use genuma_align::engine::{BlockRule, Engine, Error, IndexArray, Program, ReadLayout};
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sam::{Contigs, parse_line};
@@ -26,8 +26,7 @@ pub struct Synthetic {
 impl Synthetic {
     /// An engine with these durations and blocks of `block` bases.
     pub fn new(map: Duration, finish: Duration, block: u64) -> Self {
-        let cut = BlockRule::BlocksOfBatches(BlockLimit { min_bases: block, min_reads: 0, max_bases: block });
-        Synthetic { contigs: Contigs::default(), takes: (map, finish), cut }
+        Synthetic { contigs: Contigs::default(), takes: (map, finish), cut: BlockRule::BlocksOfBases(block) }
     }
 }
 

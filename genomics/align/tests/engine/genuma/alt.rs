@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::*;
 use crate::data::write_reads;
-use crate::peers;
+use crate::report_skipped_test;
 
 /// A chromosome with a repeat, two alternative forms of 40 kbp of it, one of them reverse-complemented, and a unique
 /// sequence; all but the first are ALT contigs.
@@ -130,11 +130,11 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
     let bwa = Path::new("bwa");
     // Without a command, bwa prints its usage and fails.
     if Command::new(bwa).output().is_err() {
-        return peers::skipped("bwa_says_the_same_of_reads_that_stand_on_alt_contigs", "bwa is not installed");
+        return report_skipped_test("bwa_says_the_same_of_reads_that_stand_on_alt_contigs", "bwa is not installed");
     }
     let bench = bench(65);
     let folder = bench.folder.path();
-    peers::run(bwa, &["index", "ref.fa"], folder);
+    run_peer(bwa, &["index", "ref.fa"], folder);
     let reads = reads(&bench, 2500, 66);
     let engine = bench.load(Options::default()).unwrap();
     for layout in [ReadLayout::Paired, ReadLayout::Single] {
@@ -142,7 +142,7 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
         let files = write_reads(folder, &reads, layout);
         let files = files.iter().map(|path| path.to_str().unwrap());
         let arguments: Vec<&str> = ["mem", "ref.fa"].into_iter().chain(files).collect();
-        let theirs = String::from_utf8(peers::run(bwa, &arguments, folder)).unwrap();
+        let theirs = String::from_utf8(run_peer(bwa, &arguments, folder)).unwrap();
         let sorted = |lines: Vec<&str>| {
             let mut of: Vec<Vec<Line>> = Vec::new();
             for line in lines.into_iter().filter(|line| !line.starts_with('@')).map(Line::new) {
@@ -187,4 +187,11 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
         );
         assert!(nearly_all(quality, 0.97), "{counts}");
     }
+}
+
+/// Standard output of a command line, which must succeed.
+fn run_peer(binary: &Path, arguments: &[&str], folder: &Path) -> Vec<u8> {
+    let output = Command::new(binary).args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }

@@ -1,0 +1,242 @@
+//! Joint counts of a number of samples that is known at run time only.
+//!
+//! Counters are arrays of a fixed number of samples, so the loops over k-mers exist once for each number. They are
+//! compiled here, for 1, 2, 4 and [`MAX_SAMPLES`] samples; a count of three samples has a fourth counter that stays 0.
+
+use std::path::Path;
+
+use genuma_reads::{Lane, ProgressCounters};
+
+use crate::{
+    CountCheckpoint, CountParams, CountStats, Error, MAX_SAMPLES, NodeShare, ReadCheckpoint, ScatteredReads,
+    SortedKmers,
+};
+
+/// Evaluates `$result` with the constant `$S`: the least number of counters for `$samples` samples.
+macro_rules! with_counters {
+    ($samples:expr, $S:ident => $result:expr) => {
+        match $samples {
+            0 | 1 => {
+                const $S: usize = 1;
+                $result
+            }
+            2 => {
+                const $S: usize = 2;
+                $result
+            }
+            3 | 4 => {
+                const $S: usize = 4;
+                $result
+            }
+            _ => {
+                const $S: usize = MAX_SAMPLES;
+                $result
+            }
+        }
+    };
+}
+
+/// All reads of some samples as super-k-mers in bins.
+pub struct ScatteredSamples(Box<dyn CountBins>);
+
+/// The counted k-mers of some samples, which can be iterated in sorted order.
+pub struct SampleKmers(Box<dyn VisitKmers>);
+
+impl ScatteredSamples {
+    /// Reads all lanes of samples 0 to `samples - 1`; `samples` is at most [`MAX_SAMPLES`].
+    ///
+    /// # Errors
+    /// As [`ScatteredReads::new`].
+    pub fn scatter_lanes(
+        samples: usize,
+        lanes: &[Lane],
+        params: &CountParams,
+        meter: &ProgressCounters,
+    ) -> Result<Self, Error> {
+        Ok(with_counters!(samples, S => Self(Box::new(ScatteredReads::<S>::new(lanes, params, meter)?))))
+    }
+
+    /// Counts the bins, and keeps the k-mers whose total count is at least `min_count`.
+    ///
+    /// # Errors
+    /// As [`ScatteredReads::count_and_sort`].
+    pub fn count_and_sort(self, min_count: u32) -> Result<SampleKmers, Error> {
+        Ok(SampleKmers(self.0.count_and_sort(min_count)?))
+    }
+}
+
+impl SampleKmers {
+    /// Number of k-mers kept.
+    pub fn num_kept(&self) -> u64 {
+        self.0.num_kept()
+    }
+
+    /// Sizes so far; those of samples that do not exist are 0.
+    pub fn count_stats(&self) -> CountStats<MAX_SAMPLES> {
+        self.0.count_stats()
+    }
+
+    /// k-mer spectrum of each counter ([`SortedKmers::spectra`]); there may be more counters than samples.
+    pub fn spectra(&self) -> &[Vec<u64>] {
+        self.0.spectra()
+    }
+
+    /// Memory by NUMA node ([`SortedKmers::memory_by_node`]).
+    pub fn memory_by_node(&self) -> &[NodeShare] {
+        self.0.memory_by_node()
+    }
+
+    /// Moves k-mers to the spill file ([`SortedKmers::shrink_to`]).
+    ///
+    /// # Errors
+    /// As [`SortedKmers::shrink_to`].
+    pub fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
+        self.0.shrink_to(bytes)
+    }
+
+    /// Calls `each` with all kept k-mers and their counters in ascending order ([`SortedKmers::for_each_kmer`]).
+    ///
+    /// # Errors
+    /// As [`SortedKmers::for_each_kmer`].
+    pub fn for_each_kmer<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(u64, &[u32]) -> Result<(), E> + Send,
+    ) -> Result<(), E>
+    where
+        E: Send,
+    {
+        let mut failure = None;
+        let visited = self.0.visit_kmers(&mut |kmer, counts| match each(kmer, counts) {
+            Ok(()) => true,
+            Err(error) => {
+                failure = Some(error);
+                false
+            }
+        });
+        match failure {
+            Some(error) => Err(error),
+            None => visited.map_err(E::from),
+        }
+    }
+}
+
+impl ReadCheckpoint {
+    /// Reads all lanes of samples 0 to `samples - 1` into bins in a new file at `path`.
+    ///
+    /// # Errors
+    /// As [`ReadCheckpoint::create`].
+    pub fn create_for_samples(
+        samples: usize,
+        lanes: &[Lane],
+        params: &CountParams,
+        meter: &ProgressCounters,
+        path: &Path,
+    ) -> Result<Self, Error> {
+        with_counters!(samples, S => ReadCheckpoint::create::<S>(lanes, params, meter, path))
+    }
+}
+
+impl CountCheckpoint {
+    /// Counts the bins in the file at `bins` with as many counters as they were read for.
+    ///
+    /// # Errors
+    /// As [`CountCheckpoint::create`].
+    pub fn create_for_samples(
+        read: ReadCheckpoint,
+        bins: &Path,
+        params: &CountParams,
+        min_count: u32,
+        path: &Path,
+    ) -> Result<Self, Error> {
+        with_counters!(read.num_counters(), S => CountCheckpoint::create::<S>(read, bins, params, min_count, path))
+    }
+
+    /// Opens the k-mers in the file at `path` with as many counters as they were counted with.
+    ///
+    /// # Errors
+    /// As [`CountCheckpoint::open_sorted_kmers`].
+    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SampleKmers, Error> {
+        Ok(with_counters!(self.num_counters(), S => SampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))))
+    }
+}
+
+trait CountBins {
+    fn count_and_sort(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error>;
+}
+
+trait VisitKmers {
+    fn num_kept(&self) -> u64;
+    fn count_stats(&self) -> CountStats<MAX_SAMPLES>;
+    fn spectra(&self) -> &[Vec<u64>];
+    fn memory_by_node(&self) -> &[NodeShare];
+    fn shrink_to(&self, bytes: u64) -> Result<(), Error>;
+    /// Calls `each` with k-mers and counters until it returns false.
+    fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error>;
+}
+
+impl<const S: usize> CountBins for ScatteredReads<S> {
+    fn count_and_sort(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error> {
+        Ok(Box::new(ScatteredReads::count_and_sort(*self, min_count)?))
+    }
+}
+
+/// Why the k-mers were not visited to the end.
+enum Stop {
+    Requested,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+impl<const S: usize> VisitKmers for SortedKmers<S> {
+    fn num_kept(&self) -> u64 {
+        self.len()
+    }
+
+    fn count_stats(&self) -> CountStats<MAX_SAMPLES> {
+        let CountStats {
+            bases,
+            kmers,
+            distinct,
+            super_kmer_bytes,
+            spilled_bytes,
+            peak_spill_bytes,
+            bins,
+            extra_passes,
+        } = SortedKmers::count_stats(self);
+        let padded = |numbers: [u64; S]| std::array::from_fn(|sample| numbers.get(sample).copied().unwrap_or(0));
+        CountStats {
+            bases: padded(bases),
+            kmers: padded(kmers),
+            distinct,
+            super_kmer_bytes,
+            spilled_bytes,
+            peak_spill_bytes,
+            bins,
+            extra_passes,
+        }
+    }
+
+    fn spectra(&self) -> &[Vec<u64>] {
+        &self.spectra
+    }
+
+    fn memory_by_node(&self) -> &[NodeShare] {
+        &self.memory_by_node
+    }
+
+    fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
+        SortedKmers::shrink_to(self, bytes)
+    }
+
+    fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error> {
+        match self.for_each_kmer(|kmer, counts| if each(kmer, counts) { Ok(()) } else { Err(Stop::Requested) }) {
+            Ok(()) | Err(Stop::Requested) => Ok(()),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+}
