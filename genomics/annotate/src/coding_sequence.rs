@@ -130,7 +130,7 @@ impl CodingSequence {
         let shift = length_change(edits);
         let codons = codons.filter(|codons| shift % 3 != 0 || 3 * codons.end + self.phase <= self.bases.len());
         let Some(codons) = codons else {
-            // A codon of which the transcript lacks a part.
+            // The transcript lacks a part of the codon.
             return ProteinChange {
                 changes,
                 consequences: [Consequence::CodingSequence].into_iter().collect(),

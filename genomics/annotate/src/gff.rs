@@ -280,8 +280,7 @@ impl<'a> FeatureCollector<'a> {
             _ => {}
         })?;
         let Some(id) = id else { return Ok(()) };
-        // Regions and other features that are no genes may go around the origin of a circular contig, so only the
-        // features that matter are checked against the length of the contig.
+        // A feature beyond its contig means another assembly.
         self.feature_range(record, contig)?;
         let strand = match record.strand() {
             Ok(noodles_gff::feature::record::Strand::Forward) => Some(Strand::Forward),

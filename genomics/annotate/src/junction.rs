@@ -147,7 +147,11 @@ fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, in
         }
         for three_prime in representatives_at(model, second) {
             let (start, end) = (&model.transcripts[five_prime], &model.transcripts[three_prime]);
-            if start.gene != end.gene && !keeps_start(end, second) {
+            // Of genes that overlap, a junction within both leaves each with its own end.
+            let reads_on = [(start, second), (end, first)]
+                .iter()
+                .any(|(transcript, end)| transcript.contig == end.contig && transcript.span().contains(&end.position));
+            if start.gene != end.gene && !reads_on && !keeps_start(end, second) {
                 let (before, after) = (KeptStart::of(start, first), KeptEnd::of(end, second));
                 let (Some(before), Some(after)) = (before, after) else { continue };
                 let frame = frame_of_fusion(&before, &after, inserted);
