@@ -25,6 +25,7 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::gene_annotation::{GeneFile, Genes};
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::ledger::{MANY_VARIANTS_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
@@ -129,6 +130,10 @@ pub(crate) struct Args {
     /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
     #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
     known: Option<PathBuf>,
+    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzip'd, with the contig names of the reference. The
+    /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
+    #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
+    gff: Option<PathBuf>,
     /// Target intervals of an exome or a panel of genes: BED, plain or gzip'd, or a Picard interval list. Calls outside
     /// the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
@@ -141,8 +146,8 @@ pub(crate) struct Args {
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: PathBuf,
-    /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. genuma does not annotate
-    /// genes and consequences
+    /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. Genes and consequences are
+    /// those of --gff, without it Unknown
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     maf: Option<PathBuf>,
     /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
@@ -399,6 +404,7 @@ impl Args {
             padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
         });
         let known = self.known.clone().map(|path| KnownVariants { path });
+        let gff = self.gff.clone().map(|path| GeneFile { path });
         let store = UnitStore {
             work_folder: work,
             fingerprint: fingerprint_inputs(
@@ -410,6 +416,7 @@ impl Args {
                     panel: panel.as_ref(),
                     targets: targets.as_ref(),
                     known: known.as_ref(),
+                    gff: gff.as_ref(),
                 },
                 &params,
             )?,
@@ -428,6 +435,7 @@ impl Args {
             traced_variants: why,
             panel,
             known,
+            gff,
         })
     }
 }
@@ -497,7 +505,17 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }
+    if let Some(gff) = &job.gff {
+        log_genes(gff, &gff.read_genes(&reference)?);
+    }
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
+}
+
+/// Logs the number of genes, and the features that are left out.
+fn log_genes(gff: &GeneFile, genes: &Genes) {
+    let name = gff.path.display();
+    info!("{name}: {}", genes.describe());
+    genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
 }
 
 /// Logs the number of targets, and how many intervals were merged.
@@ -574,6 +592,7 @@ struct AdditionalInputs<'a> {
     panel: Option<&'a PanelOfNormals>,
     targets: Option<&'a TargetsOption>,
     known: Option<&'a KnownVariants>,
+    gff: Option<&'a GeneFile>,
 }
 
 /// Fingerprint of the inputs and parameters that the calls depend on. A run is only resumed if its fingerprint is the
@@ -585,7 +604,7 @@ fn fingerprint_inputs(
     additional: &AdditionalInputs<'_>,
     params: &CallParams,
 ) -> anyhow::Result<String> {
-    let &AdditionalInputs { screen, panel, targets, known } = additional;
+    let &AdditionalInputs { screen, panel, targets, known, gff } = additional;
     let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
     let mut fingerprint = Fingerprint::new()
         .with_parameter("k", k)
@@ -633,6 +652,10 @@ fn fingerprint_inputs(
     };
     let fingerprint = match known {
         Some(known) => fingerprint.with_file("known", &known.path)?,
+        None => fingerprint,
+    };
+    let fingerprint = match gff {
+        Some(gff) => fingerprint.with_file("gff", &gff.path)?,
         None => fingerprint,
     };
     Ok(fingerprint.into_text())

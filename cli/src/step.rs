@@ -160,6 +160,7 @@ fn run_step(
     let job = CallJob {
         panel: plan.call.panel.clone(),
         known: plan.call.known.clone(),
+        gff: plan.call.gff.clone(),
         lanes: plan.lanes.clone(),
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
@@ -214,7 +215,7 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
                 .try_for_each(|path| plan.check_unchanged(&plan.call.samples.display_name(lane.sample.into()), path))?;
         }
     }
-    let DistributedCall { reference, screen, panel, targets, known, .. } = &plan.call;
+    let DistributedCall { reference, screen, panel, targets, known, gff, .. } = &plan.call;
     if let Some(path) = reference
         && matches!(step.kind, StepKind::Count | StepKind::Pick | StepKind::Place | StepKind::Finish)
     {
@@ -229,6 +230,11 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
         && step.kind == StepKind::Finish
     {
         plan.check_unchanged("known", &known.path)?;
+    }
+    if let Some(gff) = gff
+        && step.kind == StepKind::Finish
+    {
+        plan.check_unchanged("gff", &gff.path)?;
     }
     if let Some(targets) = targets
         && matches!(step.kind, StepKind::Count | StepKind::Finish)

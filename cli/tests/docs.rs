@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, called, data, installed, scratch, skipped};
+use crate::common::{Data, called, data, installed, scratch, skipped, two_genes};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
@@ -243,6 +243,7 @@ fn world(folder: &Path) {
     for name in ["ref.fa", "genome.fa", "genes.fa", "data/genome.fa"] {
         fs::copy(reference, folder.join(name)).expect("a copy");
     }
+    fs::write(folder.join("genes.gff3"), two_genes(reference)).expect("a file");
     // Results that are written through links replace the targets of the links.
     for name in ["a", "b", "calls", "out"] {
         fs::create_dir_all(folder.join(name)).expect("a folder");

@@ -19,6 +19,7 @@ mod count;
 mod dirt;
 mod docs;
 mod events;
+mod genes;
 mod gpu;
 mod guard;
 mod help;

@@ -6,15 +6,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
+use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::export_tables::MafGenes;
+use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::vcf_record::VcfRecord;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, FileSet};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
 use tracing::info;
 
+use super::summary::RecordFindings;
 use super::watcher::CallWatcher;
 use super::{summary, targets, why};
 use crate::json_file::{JsonOutput, schema};
@@ -136,9 +142,13 @@ impl<'a> CallOutputs<'a> {
             screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
             screen_hits::annotate_records(&screened_calls, &mut records);
         }
+        let annotation =
+            job.gff.as_ref().map(|gff| annotate_records(gff, genome, &mut records, &mut header)).transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
         let maf = maf.map(|to| {
-            (to, "small variants", "structural", export_tables::build_maf_table(&records, genome, &finished.samples))
+            let genes = if annotation.is_some() { MafGenes::Annotated } else { MafGenes::Unknown };
+            let table = export_tables::build_maf_table(&records, genome, &finished.samples, genes);
+            (to, "small variants", "structural", table)
         });
         let bedpe = bedpe.map(|to| {
             (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome, &finished.samples))
@@ -159,7 +169,13 @@ impl<'a> CallOutputs<'a> {
             &meter,
             &mut set,
         )?;
-        let outcome = summary::build_summary(job, finished, &records, screened_calls, watched.timeline())?;
+        let outcome = summary::build_summary(
+            job,
+            finished,
+            &records,
+            RecordFindings { screened_calls, annotation },
+            watched.timeline(),
+        )?;
         let outcome = CallSummary { warnings, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
@@ -176,6 +192,20 @@ impl<'a> CallOutputs<'a> {
         set.publish_all()?;
         Ok(outcome)
     }
+}
+
+/// Adds genes and consequences to the records and their lines to the header.
+fn annotate_records(
+    gff: &GeneFile,
+    genome: &Reference,
+    records: &mut [VcfRecord],
+    header: &mut String,
+) -> anyhow::Result<AnnotationSummary> {
+    let genes = gff.read_genes(genome)?;
+    genes.annotate_records(genome, records);
+    vcf::add_annotation_lines(header, &gff.file_name());
+    let bytes = fs::metadata(&gff.path).with_context(|| gff.path.display().to_string())?.len();
+    Ok(genes.summarize(&gff.path, bytes, records))
 }
 
 /// Names of the files of an earlier run that this run replaces or removes.
@@ -217,6 +247,9 @@ fn header_command_line(job: &CallJob) -> String {
     }
     if let Some(name) = job.known.as_ref().and_then(|known| known.path.file_name()) {
         line += &format!(" --known {}", name.to_string_lossy());
+    }
+    if let Some(gff) = &job.gff {
+        line += &format!(" --gff {}", gff.file_name());
     }
     if let Some(option) = &job.targets {
         let name = option.path.file_name().unwrap_or_default().to_string_lossy();

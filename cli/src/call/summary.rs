@@ -6,6 +6,7 @@ use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, ReportedEvent};
+use genuma_somatic::gene_annotation::AnnotationSummary;
 use genuma_somatic::genotype::Genotype;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
@@ -23,6 +24,14 @@ use genuma_work::timeline::Timeline;
 use crate::command_line;
 use crate::report::call::calls_with_pileups;
 
+/// What was found out about the records after they were built.
+pub(crate) struct RecordFindings {
+    /// Calls whose new sequence is that of a screened sequence.
+    pub(crate) screened_calls: Vec<ScreenHit>,
+    /// The annotation with genes.
+    pub(crate) annotation: Option<AnnotationSummary>,
+}
+
 /// Collects everything that is shown; `records` are the records of the VCF.
 ///
 /// # Errors
@@ -31,7 +40,7 @@ pub(crate) fn build_summary(
     job: &CallJob,
     finished: &mut FinishedCall,
     records: &[VcfRecord],
-    screened: Vec<ScreenHit>,
+    findings: RecordFindings,
     timeline: Timeline,
 ) -> Result<CallSummary, spill::Error> {
     let firsts = first_records(records, finished.events.len());
@@ -49,6 +58,7 @@ pub(crate) fn build_summary(
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
         known: job.known.as_ref().map(|known| known.path.display().to_string()),
+        annotation: findings.annotation,
         targets: finished.targets.as_ref().map(|targets| targets.summary.clone()),
         k: job.params.k,
         resources: job.resources.clone(),
@@ -61,7 +71,7 @@ pub(crate) fn build_summary(
         known_sequences: finished.known_sequences.clone(),
         sample_summary: finished.sample_summaries.first().cloned().unwrap_or_default(),
         other_tumours: other_tumours(finished),
-        screened_calls: screened,
+        screened_calls: findings.screened_calls,
         ledger: finished.ledger.clone(),
         errors: finished.errors.estimated_rates.clone(),
         genotype_mismatch_rate: finished.genotype_mismatch_share,
@@ -124,6 +134,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
         tumour: *tumour,
         tumours: tumours.clone(),
         contig: format!("t{}", record.locus + 1),
+        gene: record.annotation.as_ref().and_then(|annotation| annotation.gene.clone()),
         picture: EventPileup::default(),
     }
 }

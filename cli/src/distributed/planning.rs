@@ -9,6 +9,7 @@ use genuma_kmers::{ExpectedInput, bin_grid, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::gene_annotation::GeneFile;
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, count_known_bases};
@@ -88,6 +89,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         screen: job.screen.as_deref().map(canonical_path).transpose()?,
         panel: job.panel.as_ref().map(with_canonical_table).transpose()?,
         known: job.known.as_ref().map(with_canonical_known).transpose()?,
+        gff: job.gff.as_ref().map(with_canonical_gff).transpose()?,
         targets: job.targets.as_ref().map(with_canonical_targets).transpose()?,
         genome_bases,
         params: job.params.clone(),
@@ -149,6 +151,11 @@ fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals
 /// The known variants with the absolute path of their file.
 fn with_canonical_known(known: &KnownVariants) -> anyhow::Result<KnownVariants> {
     Ok(KnownVariants { path: canonical_path(&known.path)? })
+}
+
+/// The genes with the absolute path of their file.
+fn with_canonical_gff(gff: &GeneFile) -> anyhow::Result<GeneFile> {
+    Ok(GeneFile { path: canonical_path(&gff.path)? })
 }
 
 /// The option with the absolute path of the targets.

@@ -91,6 +91,7 @@ mod tests {
         let call = DistributedCall {
             panel: None,
             known: None,
+            gff: None,
             shards: vec![Vec::new(); 3],
             samples: genuma_somatic::sample_names::SampleNames::default(),
             grid: BinGrid { num_partitions: 2, bins_per_partition: 8 },

@@ -306,3 +306,24 @@ pub fn run_all_steps(store: &str, [shards, partitions]: [u32; 2], temp: &Path) {
         }
     }
 }
+
+/// GFF3 lines of a coding gene with two exons and of a non-coding one on the first contig of a reference.
+pub fn two_genes(reference: &Path) -> String {
+    let fasta = fs::read_to_string(reference).expect("the reference");
+    let name = fasta.lines().next().and_then(|line| line[1..].split(' ').next()).expect("a name").to_owned();
+    let line = |kind: &str, range: &str, phase: &str, attributes: &str| {
+        format!("{name}\ttest\t{kind}\t{range}\t.\t+\t{phase}\t{attributes}\n")
+    };
+    [
+        line("gene", "1001\t40000", ".", "ID=gene:G1;Name=ABC1;biotype=protein_coding"),
+        line("mRNA", "1001\t40000", ".", "ID=transcript:T1;Parent=gene:G1;biotype=protein_coding;tag=MANE_Select"),
+        line("exon", "1001\t2000", ".", "Parent=transcript:T1"),
+        line("exon", "20001\t40000", ".", "Parent=transcript:T1"),
+        line("CDS", "1101\t2000", "0", "Parent=transcript:T1"),
+        line("CDS", "20001\t39000", "0", "Parent=transcript:T1"),
+        line("gene", "50001\t90000", ".", "ID=gene:G2;Name=LNC2;biotype=lncRNA"),
+        line("lnc_RNA", "50001\t90000", ".", "ID=transcript:T2;Parent=gene:G2;biotype=lncRNA"),
+        line("exon", "50001\t90000", ".", "Parent=transcript:T2"),
+    ]
+    .concat()
+}

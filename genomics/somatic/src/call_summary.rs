@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::candidate_kmer::KmerDepths;
 use crate::event::EventClass;
+use crate::gene_annotation::AnnotationSummary;
 use crate::genotype::{Admixture, AlleleSupport, TumourSupport};
 use crate::ledger::Ledger;
 use crate::resources::Resources;
@@ -16,6 +17,7 @@ use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
 use crate::sequencing_errors::EstimatedErrorRates;
 use crate::target_depth::TargetSummary;
+use crate::vcf_record::GeneEffect;
 
 /// Summary of a finished call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,6 +40,9 @@ pub struct CallSummary {
     /// Path of the known variants, if any were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// The genes and the consequences of the calls, if a GFF3 file was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotation: Option<AnnotationSummary>,
     /// The targets and their depths, if targets were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetSummary>,
@@ -103,6 +108,7 @@ impl CallSummary {
             reference: self.reference.clone(),
             panel: self.panel.clone(),
             known: self.known.clone(),
+            annotation: self.annotation.clone(),
             targets: self.targets.as_ref().map(|targets| targets.summary_of_pair(sample)),
             k: self.k,
             resources: self.resources.clone(),
@@ -172,6 +178,9 @@ pub struct ReportedEvent {
     pub tumours: Vec<TumourSupport>,
     /// Name of the tumour contig in `contigs.fa`.
     pub contig: String,
+    /// Effect on the gene, if a GFF3 file was given and the event is in a gene.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gene: Option<GeneEffect>,
     /// Alignment of the reads to both alleles, for the report; empty for calls whose reads are not shown. Not
     /// serialized.
     #[serde(skip)]

@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::assemble::Contig;
 use crate::count::{CallCounts, CountingUnit, PartitionCountResult, ShardScatterResult};
 use crate::error::Error;
+use crate::gene_annotation::GeneFile;
 use crate::genotyping::{self, FinishedCall, GenotypingUnit};
 use crate::group_assembly::{self, GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
@@ -71,6 +72,9 @@ pub struct DistributedCall {
     /// Known variants with population frequencies. A plan without them omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownVariants>,
+    /// GFF3 file with genes. A plan without one omits this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gff: Option<GeneFile>,
     /// Target intervals. A plan without them omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsOption>,

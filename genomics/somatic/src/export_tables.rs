@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use genuma_annotate::hgvs::shorten_protein_change;
 use genuma_reads::fasta::Reference;
 
 use crate::change::{Breakend, Side};
@@ -50,13 +51,61 @@ const MAF_COLUMNS: [&str; 26] = [
     "vcf_qual",
 ];
 
-/// A MAF table of all changes with known bases. A change has a row for each tumour that has it. Genes and
-/// consequences are `Unknown`, because genuma does not annotate.
-pub fn build_maf_table(records: &[VcfRecord], genome: &Reference, samples: &SampleNames) -> ExportTable {
-    let mut text = String::from(
-        "#version 2.4\n#unannotated: genuma does not annotate genes and consequences (Hugo_Symbol, Variant_Classification)\n",
-    );
-    text += &(MAF_COLUMNS.join("\t") + "\n");
+/// Columns after the others if the records have genes.
+const MAF_ANNOTATION_COLUMNS: [&str; 4] = ["HGVSc", "HGVSp", "Transcript_ID", "Consequence"];
+
+/// Whether the records have genes and consequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MafGenes {
+    /// Genes and consequences are `Unknown`.
+    Unknown,
+    /// Genes and consequences are those of the records.
+    Annotated,
+}
+
+/// What a MAF row says of the gene.
+#[derive(Default)]
+struct MafGeneFields<'a> {
+    symbol: &'a str,
+    classification: &'a str,
+    protein: String,
+    /// The columns of [`MAF_ANNOTATION_COLUMNS`], each after a tab.
+    columns: String,
+}
+
+fn maf_gene_fields(record: &VcfRecord, genes: MafGenes) -> MafGeneFields<'_> {
+    let gene = record.annotation.as_ref().and_then(|annotation| annotation.gene.as_ref());
+    let unknown = MafGeneFields { symbol: "Unknown", classification: "Unknown", ..MafGeneFields::default() };
+    match (genes, gene) {
+        (MafGenes::Unknown, _) => unknown,
+        (MafGenes::Annotated, None) => {
+            MafGeneFields { classification: "IGR", columns: "\t\t\t\tintergenic_variant".to_owned(), ..unknown }
+        }
+        (MafGenes::Annotated, Some(gene)) => {
+            let [coding, protein] = [&gene.hgvs_c, &gene.hgvs_p].map(|name| name.as_deref().unwrap_or_default());
+            MafGeneFields {
+                symbol: &gene.gene,
+                classification: &gene.classification,
+                protein: shorten_protein_change(protein),
+                columns: format!("\t{coding}\t{protein}\t{}\t{}", gene.transcript, gene.consequence.replace('&', ",")),
+            }
+        }
+    }
+}
+
+/// A MAF table of all changes with known bases. A change has a row for each tumour that has it.
+pub fn build_maf_table(
+    records: &[VcfRecord],
+    genome: &Reference,
+    samples: &SampleNames,
+    genes: MafGenes,
+) -> ExportTable {
+    let mut text = String::from("#version 2.4\n");
+    if genes == MafGenes::Unknown {
+        text += "#unannotated: genuma does not annotate genes and consequences (Hugo_Symbol, Variant_Classification)\n";
+    }
+    let annotation_columns: &[&str] = if genes == MafGenes::Annotated { &MAF_ANNOTATION_COLUMNS } else { &[] };
+    text += &([&MAF_COLUMNS, annotation_columns].concat().join("\t") + "\n");
     let (mut rows, mut others) = (0, 0);
     for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
         let AltAllele::Bases(alternative) = &record.alternative else {
@@ -76,10 +125,11 @@ pub fn build_maf_table(records: &[VcfRecord], genome: &Reference, samples: &Samp
                 false => ("", "\t\t".to_owned()),
             };
             let of_tumour = counts(&own.support);
+            let MafGeneFields { symbol, classification, protein, columns } = maf_gene_fields(record, genes);
             let _ = writeln!(
                 text,
-                "Unknown\t0\tgenuma\t.\t{chrom}\t{start}\t{end}\t+\tUnknown\t{kind}\t{reference}\t{reference}\t{alternative}\t{name}\t{normal}\t\
-                 {of_tumour}\t{of_normal}\t\tPASS\t{}\t{}\t{:.1}",
+                "{symbol}\t0\tgenuma\t.\t{chrom}\t{start}\t{end}\t+\t{classification}\t{kind}\t{reference}\t{reference}\t{alternative}\t{name}\t{normal}\t\
+                 {of_tumour}\t{of_normal}\t{protein}\tPASS\t{}\t{}\t{:.1}{columns}",
                 record.id, record.pos, genotype.quality
             );
             rows += 1;

@@ -50,6 +50,7 @@ mod tumour_only;
 pub mod event;
 pub mod read_pileup;
 pub mod vcf_record;
+pub mod gene_annotation;
 pub mod vcf;
 pub mod export_tables;
 pub mod screen_hits;

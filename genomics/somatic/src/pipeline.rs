@@ -17,6 +17,7 @@ use genuma_work::{ProgressCounters, ProgressListener};
 use crate::aligned_contig::AlignedContig;
 use crate::candidate_kmer::CandidateKmer;
 use crate::count::{self, CallCounts, CountingUnit};
+use crate::gene_annotation::GeneFile;
 use crate::genotyping::{self, GenotypingUnit};
 use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
@@ -60,6 +61,8 @@ pub struct CallJob {
     pub panel: Option<PanelOfNormals>,
     /// Known variants with population frequencies.
     pub known: Option<KnownVariants>,
+    /// GFF3 file with genes.
+    pub gff: Option<GeneFile>,
 }
 
 impl CallJob {
@@ -71,6 +74,7 @@ impl CallJob {
             self.panel.as_ref().map(PanelOfNormals::table_path),
             self.targets.as_ref().map(|targets| targets.path.as_path()),
             self.known.as_ref().map(|known| known.path.as_path()),
+            self.gff.as_ref().map(|gff| gff.path.as_path()),
         ];
         self.lanes.iter().flat_map(Lane::paths).chain(others.into_iter().flatten())
     }

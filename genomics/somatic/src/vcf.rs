@@ -7,7 +7,7 @@ use genuma_reads::fasta::Reference;
 use crate::genotype::{AlleleSupport, Filter, Genotype, TumourSupport};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
-use crate::vcf_record::{self, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
 /// The VCF header (section 1.2) including the `#CHROM` line. `screened` adds the header line of the SCREEN field.
 pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &str, screened: bool) -> String {
@@ -88,6 +88,24 @@ pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     header.insert_str(columns, &lines);
 }
 
+/// Adds the lines of the annotation with genes to a VCF header, before the line of the column names. `gff_name`: the name
+/// of the GFF3 file.
+pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
+    let columns = header.find("#CHROM").unwrap_or(header.len());
+    // bcftools +split-vep finds the fields after "Format: ".
+    let lines = format!(
+        concat!(
+            "##genumaGff={}\n",
+            "##INFO=<ID=BCSQ,Number=.,Type=String,Description=\"Consequences for all transcripts, named as in bcftools csq. Format: Consequence|gene|transcript|biotype|strand|amino_acid_change|dna_change\">\n",
+            "##INFO=<ID=HGVS,Number=.,Type=String,Description=\"HGVS names in all transcripts, %3D for an equals sign. Format: gene|HGVSc|HGVSp\">\n",
+            "##INFO=<ID=FUSION,Number=.,Type=String,Description=\"Fusions of genes. Format: genes|transcript_5|transcript_3|last_exon_5|first_exon_3|frame\">\n",
+            "##INFO=<ID=EXONS,Number=.,Type=String,Description=\"Exons that are deleted or duplicated. Format: gene|transcript|exons|num_exons|frame\">\n",
+        ),
+        gff_name
+    );
+    header.insert_str(columns, &lines);
+}
+
 /// The VCF line of a record, without the line end. `has_normal`: whether the normal has a column.
 pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
     let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
@@ -161,6 +179,14 @@ fn info_field(record: &VcfRecord, has_normal: bool) -> String {
     }
     if let Some((name, place)) = &record.screen {
         let _ = write!(info, ";SCREEN={name}:{place}");
+    }
+    if let Some(annotation) = &record.annotation {
+        let RecordAnnotation { bcsq, hgvs, fusions, exons, gene: _ } = annotation;
+        for (key, values) in [("BCSQ", bcsq), ("HGVS", hgvs), ("FUSION", fusions), ("EXONS", exons)] {
+            if !values.is_empty() {
+                let _ = write!(info, ";{key}={}", values.join(","));
+            }
+        }
     }
     info
 }

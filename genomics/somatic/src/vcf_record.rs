@@ -4,6 +4,7 @@
 
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
+use serde::Serialize;
 
 use crate::change::{Breakend, Change, Side};
 use crate::event::{Event, EventClass};
@@ -43,6 +44,40 @@ pub struct VcfRecord {
     pub phase_set: Option<usize>,
     /// The screened sequence that the new sequence is from, and the position in it.
     pub screen: Option<(String, u64)>,
+    /// Genes and consequences; `None` without a GFF3 file.
+    pub annotation: Option<RecordAnnotation>,
+}
+
+/// Genes and consequences of a record, as values of INFO fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordAnnotation {
+    /// BCSQ: consequences for all transcripts, in the format of `bcftools csq`.
+    pub bcsq: Vec<String>,
+    /// HGVS: names of the change in all transcripts.
+    pub hgvs: Vec<String>,
+    /// FUSION: fusions of genes.
+    pub fusions: Vec<String>,
+    /// EXONS: exons that are deleted or duplicated.
+    pub exons: Vec<String>,
+    /// What tables show: the transcript that represents the change. `None` outside of genes.
+    pub gene: Option<GeneEffect>,
+}
+
+/// The effect of a record on one gene, for tables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GeneEffect {
+    /// Symbol of the gene; of a fusion both, joined by `::`.
+    pub gene: String,
+    /// Transcript, with version.
+    pub transcript: String,
+    /// Sequence Ontology terms, joined by `&`.
+    pub consequence: String,
+    /// Class in the vocabulary of MAF.
+    pub classification: String,
+    /// HGVS name in the transcript, if there is one.
+    pub hgvs_c: Option<String>,
+    /// HGVS name in the protein, if there is one.
+    pub hgvs_p: Option<String>,
 }
 
 /// The ALT field of a record.
@@ -204,6 +239,7 @@ impl RecordBuilder<'_> {
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,
+            annotation: None,
         }
     }
 

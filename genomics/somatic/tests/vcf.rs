@@ -8,7 +8,7 @@ use crate::common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Event, EventClass};
-use genuma_somatic::export_tables::{build_bedpe_table, build_maf_table};
+use genuma_somatic::export_tables::{MafGenes, build_bedpe_table, build_maf_table};
 use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
@@ -407,8 +407,10 @@ fn tables_have_what_passes_each_once() {
     let mut events = every_class(&genome);
     let samples = SampleNames::default();
     let all = build_records(&events, &genome);
-    let (small, structural) =
-        (build_maf_table(&all, &genome, &samples), build_bedpe_table(&all, &genome, &SampleNames::default()));
+    let (small, structural) = (
+        build_maf_table(&all, &genome, &samples, MafGenes::Unknown),
+        build_bedpe_table(&all, &genome, &SampleNames::default()),
+    );
     // SNV, MNV, indel, and INS and DEL with known bases; the latter two are structural as well.
     assert_eq!((small.num_rows, small.skipped_records), (5, 6));
     let rows: Vec<Vec<&str>> =
@@ -445,7 +447,7 @@ fn tables_have_what_passes_each_once() {
     let none = build_records(&events, &genome);
     assert_eq!(
         (
-            build_maf_table(&none, &genome, &samples).num_rows,
+            build_maf_table(&none, &genome, &samples, MafGenes::Unknown).num_rows,
             build_bedpe_table(&none, &genome, &SampleNames::default()).num_rows
         ),
         (0, 0)

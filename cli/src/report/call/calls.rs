@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use genuma_annotate::hgvs::shorten_protein_change;
 use genuma_somatic::call_summary::{CallSummary, EventPileup, PileupRow, ReportedEvent};
 use genuma_somatic::event::EventClass;
 use genuma_somatic::genotype::{AlleleSupport, Filter, TumourSupport};
+use genuma_somatic::vcf_record::GeneEffect;
 use serde_json::{Value, json};
 
 use crate::report::markup::{escape_html, group_thousands};
@@ -51,7 +53,9 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let (mut best, drawn) = (rank_calls(calls), calls_with_pileups(calls));
     best.truncate(MAX_TABLE_ROWS);
     best.sort_unstable();
-    let rows = best.iter().map(|&n| call_row(n, &calls[n])).collect();
+    let has_genes = outcome.annotation.is_some();
+    let gene_cells = |n: usize| if has_genes { gene_cells(calls[n].gene.as_ref()) } else { String::new() };
+    let rows = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
     let pictures: BTreeMap<String, Value> = drawn
         .iter()
         .filter(|&&n| !calls[n].picture.normal.is_empty())
@@ -65,7 +69,8 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     }
 }
 
-fn call_row(n: usize, call: &ReportedEvent) -> String {
+/// Row of a call. `last_cells`: HTML of the last columns.
+fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
     let mut html = String::new();
     let class = if call.filters.is_empty() { "call" } else { "call filtered" };
     let has: Vec<&str> = call.tumours.iter().map(|own| if own.has { "1" } else { "0" }).collect();
@@ -114,8 +119,26 @@ fn call_row(n: usize, call: &ReportedEvent) -> String {
     for own in &call.tumours {
         html.push_str(&tumour_cell(own));
     }
+    html.push_str(last_cells);
     html.push_str("</tr>\n");
     html
+}
+
+/// Table cells with the gene and the change of the protein.
+fn gene_cells(gene: Option<&GeneEffect>) -> String {
+    let Some(gene) = gene else { return "<td></td><td></td>".to_owned() };
+    let short = gene.hgvs_p.as_deref().map(shorten_protein_change);
+    let change = short.as_deref().or(gene.hgvs_c.as_deref()).unwrap_or_default();
+    let names: Vec<&str> = [gene.hgvs_c.as_deref(), gene.hgvs_p.as_deref()].into_iter().flatten().collect();
+    format!(
+        r#"<td title="{}">{} <span class="of">{}</span></td><td title="{} {}">{}</td>"#,
+        escape_html(&gene.transcript),
+        escape_html(&gene.gene),
+        escape_html(&gene.consequence.replace('&', ", ").replace('_', " ")),
+        escape_html(&gene.transcript),
+        escape_html(&names.join(" ")),
+        escape_html(change)
+    )
 }
 
 /// Table cell of a call in one of several tumours, as `0.47 18 / 38`; faded if this tumour does not have the change.

@@ -51,6 +51,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "classes" => class_options(outcome),
         "tumours" => tumour_menu(several_tumours(outcome)),
         "columns" => tumour_column_heads(several_tumours(outcome)),
+        "geneColumns" => gene_column_heads(outcome),
         "normalHead" => if outcome.has_normal { "Normal" } else { "" }.to_owned(),
         "ofTumours" => if several_tumours(outcome).is_empty() { "tumour's" } else { "tumours'" }.to_owned(),
         "whichTumours" => if several_tumours(outcome).is_empty() { "tumour" } else { "tumours" }.to_owned(),
@@ -107,6 +108,19 @@ fn tumour_column_heads(tumours: &[String]) -> String {
     html
 }
 
+/// Table heads of the columns of genes; empty without a GFF3 file.
+fn gene_column_heads(outcome: &CallSummary) -> String {
+    match &outcome.annotation {
+        None => String::new(),
+        Some(_) => concat!(
+            r#"<th scope="col" data-sort="text" title="Gene and consequence for the transcript that represents it">Gene</th>"#,
+            r#"<th scope="col" data-sort="text" title="Change of the protein, or else of the transcript (HGVS)">Protein</th>"#,
+            "\n"
+        )
+        .to_owned(),
+    }
+}
+
 fn count_passed(outcome: &CallSummary, class: EventClass) -> u64 {
     outcome.calls.iter().filter(|c| c.class == class && c.filters.is_empty()).count() as u64
 }
@@ -148,6 +162,11 @@ fn run_details(outcome: &CallSummary) -> String {
             None => format!("none: calls are placed on the {sequences} assembled from the normal"),
         },
     );
+    if let Some(annotation) = &outcome.annotation {
+        let genes = format_count_with_noun(annotation.genes, "gene");
+        let transcripts = format_count_with_noun(annotation.transcripts, "transcript");
+        line("Genes", format!("{} ({genes}, {transcripts})", escape_html(&annotation.path)));
+    }
     if let Some(targets) = &outcome.targets {
         let merged = match targets.intervals - targets.targets {
             0 => String::new(),

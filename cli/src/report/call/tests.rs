@@ -54,6 +54,7 @@ fn snv() -> ReportedEvent {
         tumour: AlleleSupport { reference: 15, alternative: 14, forward: 8, copies: 1, ..AlleleSupport::default() },
         tumours: Vec::new(),
         contig: "tumour_7".into(),
+        gene: None,
         picture: EventPileup {
             normal: "ACGTACGTACG".into(),
             tumour: "ACGTATGTACG".into(),
@@ -98,6 +99,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         reference: Some("genome.fa".into()),
         panel: None,
         known: None,
+        annotation: None,
         targets: None,
         k: 31,
         resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },

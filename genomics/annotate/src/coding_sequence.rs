@@ -1,0 +1,264 @@
+//! The coding sequence of a transcript, and the proteins of its changed forms.
+
+use std::ops::Range;
+
+use genuma_reads::dna::reverse_complement;
+
+use crate::consequence::{Consequence, ConsequenceSet};
+use crate::gene_model::{CodingRegion, Strand, Transcript};
+use crate::genetic_code::GeneticCode;
+use crate::hgvs;
+
+/// A change of the coding sequence, in the direction of the transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodingEdit {
+    /// Bases of the coding sequence that are replaced; empty for an insertion.
+    pub range: Range<usize>,
+    /// Bases that replace them.
+    pub bases: Vec<u8>,
+    /// Index of the change.
+    pub change: usize,
+}
+
+/// The effect of one or several changes that act on a protein together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProteinChange {
+    /// Indices of the changes, in the direction of the transcript.
+    pub changes: Vec<usize>,
+    /// Consequences.
+    pub consequences: ConsequenceSet,
+    /// Changed amino acids as `bcftools csq` writes them, such as `12R>12C`.
+    pub amino_acids: String,
+    /// HGVS name of the change, with three-letter names.
+    pub hgvs: Option<String>,
+    /// Whether an earlier change of the haplotype has made a stop, so that this one is not translated.
+    pub is_after_stop: bool,
+}
+
+/// The bases of a coding sequence and of what follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodingSequence {
+    bases: Vec<u8>,
+    /// Bases of the exons after the coding sequence. A protein that has lost its stop goes on here.
+    downstream: Vec<u8>,
+    phase: usize,
+    code: GeneticCode,
+}
+
+/// Offset of a position of a coding region in the coding sequence; `None` for positions outside.
+pub fn coding_offset(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
+    let part = coding.parts.partition_point(|part| part.end <= position);
+    let own = coding.parts.get(part).filter(|part| part.start <= position)?;
+    let before: usize = coding.parts[..part].iter().map(Range::len).sum::<usize>() + position - own.start;
+    Some(match strand {
+        Strand::Forward => before,
+        Strand::Reverse => coding.num_bases() - 1 - before,
+    })
+}
+
+/// Bases of a contig in ranges, in the direction of a strand.
+fn spliced_bases(contig: &[u8], ranges: &[Range<usize>], strand: Strand) -> Vec<u8> {
+    let forward: Vec<u8> = ranges.iter().flat_map(|range| &contig[range.clone()]).copied().collect();
+    match strand {
+        Strand::Forward => forward,
+        Strand::Reverse => reverse_complement(&forward),
+    }
+}
+
+impl CodingSequence {
+    /// The coding sequence of a transcript; `None` if the transcript is not coding or its parts overlap.
+    pub fn of_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
+        let coding = transcript.coding.as_ref().filter(|coding| coding.is_regular)?;
+        let span = coding.span();
+        let outside: Vec<Range<usize>> = transcript
+            .exons
+            .iter()
+            .map(|exon| match transcript.strand {
+                Strand::Forward => exon.start.max(span.end)..exon.end.max(span.end),
+                Strand::Reverse => exon.start.min(span.start)..exon.end.min(span.start),
+            })
+            .collect();
+        Some(CodingSequence {
+            bases: spliced_bases(contig, &coding.parts, transcript.strand),
+            downstream: spliced_bases(contig, &outside, transcript.strand),
+            phase: coding.phase,
+            code,
+        })
+    }
+
+    /// Codons that a range of the coding sequence touches; an insertion between two codons touches none. `None` if the
+    /// range begins before the first complete codon.
+    fn touched_codons(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        let start = range.start.checked_sub(self.phase)?;
+        let end = range.end - self.phase;
+        let first = start / 3;
+        Some(if start == end && start % 3 == 0 { first..first } else { first..(end.max(start + 1)).div_ceil(3) })
+    }
+
+    /// Predicts the effects of changes on one haplotype. Changes act together if they touch the same codon, or if the
+    /// reading frame between them is shifted. Changes that overlap an earlier one are judged on their own.
+    pub fn predict_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
+        edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
+        let mut groups: Vec<Vec<CodingEdit>> = Vec::new();
+        for edit in edits {
+            match groups.last_mut().filter(|group| self.acts_with(group, &edit)) {
+                Some(group) => group.push(edit),
+                None => groups.push(vec![edit]),
+            }
+        }
+        let mut has_stop = false;
+        let predict = |group: &Vec<CodingEdit>| {
+            let change = ProteinChange { is_after_stop: has_stop, ..self.predict_group(group) };
+            has_stop |= change.consequences.contains(Consequence::StopGained);
+            change
+        };
+        groups.iter().map(predict).collect()
+    }
+
+    fn acts_with(&self, group: &[CodingEdit], next: &CodingEdit) -> bool {
+        let Some(last) = group.last().filter(|last| last.range.end <= next.range.start) else { return false };
+        let (Some(before), Some(own)) = (self.touched_codons(&last.range), self.touched_codons(&next.range)) else {
+            return false;
+        };
+        length_change(group) % 3 != 0 || own.start < before.end
+    }
+
+    fn predict_group(&self, edits: &[CodingEdit]) -> ProteinChange {
+        let changes = edits.iter().map(|edit| edit.change).collect();
+        let range = edits[0].range.start..edits[edits.len() - 1].range.end;
+        let codons = self.touched_codons(&range);
+        let shift = length_change(edits);
+        let codons = codons.filter(|codons| shift % 3 != 0 || 3 * codons.end + self.phase <= self.bases.len());
+        let Some(codons) = codons else {
+            // The transcript lacks a part of the codon.
+            return ProteinChange {
+                changes,
+                consequences: [Consequence::CodingSequence].into_iter().collect(),
+                amino_acids: String::new(),
+                hgvs: None,
+                is_after_stop: false,
+            };
+        };
+        let prediction = match shift % 3 {
+            0 => self.predict_in_frame(edits, codons, shift),
+            _ => self.predict_frameshift(edits, codons),
+        };
+        ProteinChange { changes, ..prediction }
+    }
+
+    /// Bases `from..to` of the coding sequence with the edits.
+    fn edited_bases(&self, edits: &[CodingEdit], from: usize, to: usize) -> Vec<u8> {
+        let (mut bases, mut done) = (Vec::new(), from);
+        for edit in edits {
+            bases.extend(&self.bases[done..edit.range.start]);
+            bases.extend(&edit.bases);
+            done = edit.range.end;
+        }
+        bases.extend(&self.bases[done..to]);
+        bases
+    }
+
+    /// Whether the first codon is complete and a start codon.
+    fn has_start(&self) -> bool {
+        self.phase == 0 && self.bases.get(..3).is_some_and(|codon| self.code.translate_codon(codon) == b'M')
+    }
+
+    /// Amino acids of all codons of the coding sequence.
+    fn protein(&self) -> Vec<u8> {
+        self.code.translate(&self.bases[self.phase.min(self.bases.len())..])
+    }
+
+    fn predict_in_frame(&self, edits: &[CodingEdit], codons: Range<usize>, shift: isize) -> ProteinChange {
+        let at = |codon: usize| 3 * codon + self.phase;
+        let protein = self.protein();
+        let old = &protein[codons.clone()];
+        let new = self.code.translate(&self.edited_bases(edits, at(codons.start), at(codons.end)));
+        let mut consequences = ConsequenceSet::default();
+        let touches_start = codons.start == 0 && !codons.is_empty() && self.has_start();
+        let loses_start = touches_start && new.first() != Some(&b'M');
+        let stop = |protein: &[u8]| protein.iter().position(|&amino_acid| amino_acid == b'*');
+        let (old_stop, new_stop) = (stop(old), stop(&new));
+        if loses_start {
+            consequences.insert(Consequence::StartLost);
+        }
+        if old == new {
+            let retained = if old_stop.is_some() { Consequence::StopRetained } else { Consequence::Synonymous };
+            consequences.insert(if touches_start && codons.len() == 1 { Consequence::StartRetained } else { retained });
+        } else {
+            consequences.insert_if(old_stop.is_none() && new_stop.is_some(), Consequence::StopGained);
+            consequences.insert_if(old_stop.is_some() && new_stop.is_none(), Consequence::StopLost);
+            let alike = old_stop.zip(new_stop).is_some_and(|(a, b)| old[..a] == new[..b]);
+            consequences.insert_if(alike, Consequence::StopRetained);
+            consequences.insert_if(shift < 0 && !alike, Consequence::InframeDeletion);
+            consequences.insert_if(shift > 0 && !alike, Consequence::InframeInsertion);
+            let is_named = !consequences.is_empty();
+            consequences.insert_if(shift == 0 && !is_named, Consequence::Missense);
+            let has_indels = edits.iter().any(|edit| edit.range.len() != edit.bases.len());
+            if shift == 0 && has_indels && edits.len() > 1 {
+                // Before a new stop the reading frame is not restored.
+                let is_cut = consequences.contains(Consequence::StopGained);
+                consequences.insert(if is_cut { Consequence::Frameshift } else { Consequence::InframeAltering });
+            }
+        }
+        let name = if loses_start {
+            Some("p.Met1?".to_owned())
+        } else {
+            let mut changed = [&protein[..codons.start], &new].concat();
+            if new_stop.is_none() && old_stop.is_some() {
+                let rest = [&self.bases[at(codons.end)..], &self.downstream].concat();
+                changed.extend(self.code.translate_to_stop(&rest));
+            } else {
+                changed.extend(&protein[codons.end..]);
+            }
+            changed.truncate(new_stop.map_or(changed.len(), |stop| codons.start + stop + 1));
+            Some(match old_stop.is_none() && new_stop.is_some() {
+                true => hgvs::format_gained_stop(&protein, &changed),
+                false => hgvs::format_protein_change(&protein, &changed, &codons),
+            })
+        };
+        let first = codons.start + 1;
+        let amino_acids = match old == new {
+            true => format!("{first}{}", text(old)),
+            false => {
+                format!("{first}{}>{first}{}", text(old), text(&new[..new_stop.map_or(new.len(), |stop| stop + 1)]))
+            }
+        };
+        ProteinChange { changes: Vec::new(), consequences, amino_acids, hgvs: name, is_after_stop: false }
+    }
+
+    fn predict_frameshift(&self, edits: &[CodingEdit], codons: Range<usize>) -> ProteinChange {
+        let at = |codon: usize| 3 * codon + self.phase;
+        let protein = self.protein();
+        let mut rest = self.edited_bases(edits, at(codons.start), self.bases.len());
+        let num_coding_bases = rest.len();
+        rest.extend(&self.downstream);
+        let new = self.code.translate_to_stop(&rest);
+        let mut consequences: ConsequenceSet = [Consequence::Frameshift].into_iter().collect();
+        let loses_start = codons.start == 0 && self.has_start() && new.first() != Some(&b'M');
+        consequences.insert_if(loses_start, Consequence::StartLost);
+        let touches_stop = codons.end == protein.len() && protein.last() == Some(&b'*');
+        let keeps_stop = new.last() == Some(&b'*') && 3 * new.len() <= num_coding_bases + 2;
+        consequences.insert_if(touches_stop && !keeps_stop, Consequence::StopLost);
+        let is_stop_in_place = keeps_stop && codons.start + new.len() == protein.len();
+        consequences.insert_if(touches_stop && is_stop_in_place, Consequence::StopRetained);
+        let name = match loses_start {
+            true => "p.Met1?".to_owned(),
+            false => hgvs::format_frameshift(&protein, &[&protein[..codons.start], &new].concat(), codons.start),
+        };
+        let first = codons.start + 1;
+        let old = text(&protein[codons.start.min(protein.len())..]);
+        // As in csq, without what follows the coding sequence.
+        let within = new.len().min(num_coding_bases / 3);
+        let amino_acids = format!("{first}{old}>{first}{}", text(&new[..within]));
+        ProteinChange { changes: Vec::new(), consequences, amino_acids, hgvs: Some(name), is_after_stop: false }
+    }
+}
+
+/// Number of bases by which edits lengthen the coding sequence.
+fn length_change(edits: &[CodingEdit]) -> isize {
+    edits.iter().map(|edit| edit.bases.len() as isize - edit.range.len() as isize).sum()
+}
+
+fn text(amino_acids: &[u8]) -> String {
+    String::from_utf8_lossy(amino_acids).into_owned()
+}

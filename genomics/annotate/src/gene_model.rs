@@ -1,0 +1,252 @@
+//! Genes, transcripts and the index by position. Positions are 0-based; ranges are half-open and in ascending order of the
+//! reference, whatever the strand.
+
+use std::ops::Range;
+
+/// Strand of a gene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strand {
+    /// The transcript has the bases of the reference.
+    Forward,
+    /// The transcript has the reverse complement.
+    Reverse,
+}
+
+/// A gene.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gene {
+    /// ID without prefixes such as `gene:`.
+    pub id: String,
+    /// Symbol; the ID if the file has no name.
+    pub name: String,
+}
+
+/// Why a transcript is preferred to others of its gene. Earlier values are preferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TranscriptTag {
+    /// Tag MANE_Select.
+    ManeSelect,
+    /// Tag Ensembl_canonical.
+    Canonical,
+    /// Neither tag.
+    Untagged,
+}
+
+/// The coding sequence of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodingRegion {
+    /// Its parts in the exons, including the stop codon.
+    pub parts: Vec<Range<usize>>,
+    /// Number of bases before the first complete codon (column 8 of the first CDS in the direction of the transcript).
+    pub phase: usize,
+    /// Whether the parts follow each other without overlap. Otherwise (ribosomal slippage) no protein is predicted.
+    pub is_regular: bool,
+}
+
+impl CodingRegion {
+    /// First base of the first part to last base of the last part, introns included.
+    pub fn span(&self) -> Range<usize> {
+        self.parts[0].start..self.parts[self.parts.len() - 1].end
+    }
+
+    /// Number of bases.
+    pub fn num_bases(&self) -> usize {
+        self.parts.iter().map(Range::len).sum()
+    }
+}
+
+/// A transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    /// ID without prefixes such as `transcript:` and `rna-`.
+    pub id: String,
+    /// Version of the ID, if the file has it in an attribute of its own (Ensembl).
+    pub version: Option<String>,
+    /// Index of the gene.
+    pub gene: usize,
+    /// Biotype, such as `protein_coding`.
+    pub biotype: String,
+    /// Index of the contig in the reference.
+    pub contig: usize,
+    /// Strand.
+    pub strand: Strand,
+    /// Exons.
+    pub exons: Vec<Range<usize>>,
+    /// Coding sequence; `None` for non-coding transcripts.
+    pub coding: Option<CodingRegion>,
+    /// Tag.
+    pub tag: TranscriptTag,
+}
+
+impl Transcript {
+    /// First base of the first exon to last base of the last exon.
+    pub fn span(&self) -> Range<usize> {
+        self.exons[0].start..self.exons[self.exons.len() - 1].end
+    }
+
+    /// Introns.
+    pub fn introns(&self) -> impl Iterator<Item = Range<usize>> {
+        self.exons.windows(2).map(|two| two[0].end..two[1].start)
+    }
+
+    /// Number of an exon (index in ascending order of the reference), counted from 1 in the direction of the transcript.
+    pub fn exon_number(&self, exon: usize) -> usize {
+        match self.strand {
+            Strand::Forward => exon + 1,
+            Strand::Reverse => self.exons.len() - exon,
+        }
+    }
+
+    /// ID with version, as HGVS names need it.
+    pub fn versioned_id(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{}.{version}", self.id),
+            None => self.id.clone(),
+        }
+    }
+
+    /// Sort key: transcripts that represent their gene best come first. MANE Select, then Ensembl canonical, then the
+    /// longest coding sequence, then the longest transcript, then the ID.
+    fn preference(&self) -> (TranscriptTag, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
+        let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_bases);
+        let bases = self.exons.iter().map(Range::len).sum();
+        (self.tag, std::cmp::Reverse(coding_bases), std::cmp::Reverse(bases), &self.id)
+    }
+}
+
+/// A transcript in the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct IndexEntry {
+    span: Range<usize>,
+    /// Highest end of this and all earlier entries.
+    max_end: usize,
+    transcript: usize,
+}
+
+/// All genes and transcripts of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GeneModel {
+    /// Genes with at least one transcript.
+    pub genes: Vec<Gene>,
+    /// Transcripts by contig and position.
+    pub transcripts: Vec<Transcript>,
+    /// For each gene the transcript that represents it.
+    representatives: Vec<usize>,
+    /// For each contig the transcripts by their first base.
+    index: Vec<Vec<IndexEntry>>,
+}
+
+impl GeneModel {
+    /// Sorts and indexes transcripts. `num_contigs`: of the reference.
+    pub fn new(genes: Vec<Gene>, mut transcripts: Vec<Transcript>, num_contigs: usize) -> GeneModel {
+        transcripts.sort_by(|a, b| {
+            let key = |t: &Transcript| (t.contig, t.span().start, t.span().end);
+            key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
+        });
+        let mut best: Vec<Option<usize>> = vec![None; genes.len()];
+        let mut index: Vec<Vec<IndexEntry>> = vec![Vec::new(); num_contigs];
+        for (number, transcript) in transcripts.iter().enumerate() {
+            let best = &mut best[transcript.gene];
+            if best.is_none_or(|best| transcript.preference() < transcripts[best].preference()) {
+                *best = Some(number);
+            }
+            let entries = &mut index[transcript.contig];
+            let max_end = entries.last().map_or(0, |last: &IndexEntry| last.max_end).max(transcript.span().end);
+            entries.push(IndexEntry { span: transcript.span(), max_end, transcript: number });
+        }
+        // A gene without transcripts never comes up in a lookup.
+        let representatives = best.into_iter().map(Option::unwrap_or_default).collect();
+        GeneModel { genes, transcripts, representatives, index }
+    }
+
+    /// Transcripts that have a base of `range` (introns included), in ascending order.
+    pub fn overlapping_transcripts(&self, contig: usize, range: Range<usize>) -> Vec<usize> {
+        let Some(entries) = self.index.get(contig) else { return Vec::new() };
+        let end = entries.partition_point(|entry| entry.span.start < range.end);
+        let mut found: Vec<usize> = entries[..end]
+            .iter()
+            .rev()
+            .take_while(|entry| entry.max_end > range.start)
+            .filter(|entry| entry.span.end > range.start)
+            .map(|entry| entry.transcript)
+            .collect();
+        found.reverse();
+        found
+    }
+
+    /// The gene of a transcript.
+    pub fn gene_of(&self, transcript: usize) -> &Gene {
+        &self.genes[self.transcripts[transcript].gene]
+    }
+
+    /// Whether a transcript represents its gene.
+    pub fn is_representative(&self, transcript: usize) -> bool {
+        self.representatives[self.transcripts[transcript].gene] == transcript
+    }
+
+    /// Number of transcripts with a coding sequence.
+    pub fn num_coding_transcripts(&self) -> usize {
+        self.transcripts.iter().filter(|transcript| transcript.coding.is_some()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(id: &str, gene: usize, exons: &[(usize, usize)], tag: TranscriptTag) -> Transcript {
+        Transcript {
+            id: id.into(),
+            version: None,
+            gene,
+            biotype: "lncRNA".into(),
+            contig: 0,
+            strand: Strand::Forward,
+            exons: exons.iter().map(|&(start, end)| start..end).collect(),
+            coding: None,
+            tag,
+        }
+    }
+
+    #[test]
+    fn lookups_find_what_a_scan_finds() {
+        let mut transcripts = Vec::new();
+        for i in 0..200usize {
+            let start = i * 7919 % 1_000;
+            let length = 1 + i * i % 97 * (1 + i % 5);
+            transcripts.push(transcript(&format!("t{i}"), i, &[(start, start + length)], TranscriptTag::Untagged));
+        }
+        let genes = (0..200).map(|i| Gene { id: i.to_string(), name: i.to_string() }).collect();
+        let model = GeneModel::new(genes, transcripts, 2);
+        for start in (0..1_600).step_by(13) {
+            let range = start..start + 1 + start % 40;
+            let scan: Vec<usize> = (0..200)
+                .filter(|&t| {
+                    let span = model.transcripts[t].span();
+                    span.start < range.end && range.start < span.end
+                })
+                .collect();
+            assert_eq!(model.overlapping_transcripts(0, range), scan);
+        }
+        assert!(model.overlapping_transcripts(1, 0..9_999).is_empty());
+    }
+
+    #[test]
+    fn tags_come_before_lengths() {
+        let of = |tags: [TranscriptTag; 3]| {
+            let [a, b, c] = tags;
+            let transcripts = vec![
+                transcript("a", 0, &[(10, 20), (30, 40)], a),
+                transcript("b", 0, &[(10, 40)], b),
+                transcript("c", 0, &[(10, 12)], c),
+            ];
+            let model = GeneModel::new(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
+            let best = (0..3).find(|&t| model.is_representative(t)).unwrap();
+            model.transcripts[best].id.clone()
+        };
+        use TranscriptTag::{Canonical, ManeSelect, Untagged};
+        assert_eq!(of([Untagged, Untagged, Untagged]), "b");
+        assert_eq!(of([Untagged, Untagged, Canonical]), "c");
+        assert_eq!(of([ManeSelect, Untagged, Canonical]), "a");
+    }
+}

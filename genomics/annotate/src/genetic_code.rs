@@ -1,0 +1,99 @@
+//! Genetic codes: the standard code (table 1 of NCBI) and the vertebrate mitochondrial code (table 2).
+
+/// A genetic code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GeneticCode {
+    /// Table 1.
+    Standard,
+    /// Table 2.
+    VertebrateMitochondrial,
+}
+
+/// Amino acids of the standard code, for codons in the order of the bases T, C, A, G; `*` is a stop.
+const STANDARD: &[u8; 64] = b"FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG";
+/// The same for the mitochondrial code.
+const VERTEBRATE_MITOCHONDRIAL: &[u8; 64] = b"FFLLSSSSYY**CCWWLLLLPPPPHHQQRRRRIIMMTTTTNNKKSS**VVVVAAAADDEEGGGG";
+
+impl GeneticCode {
+    /// The code of a contig: the mitochondrial one if the contig has a usual name of the human mitochondrion.
+    pub fn of_contig(name: &str) -> GeneticCode {
+        match name {
+            "chrM" | "chrMT" | "MT" | "M" | "NC_012920.1" => GeneticCode::VertebrateMitochondrial,
+            _ => GeneticCode::Standard,
+        }
+    }
+
+    /// The amino acid of a codon; `X` if a base is ambiguous.
+    pub fn translate_codon(self, codon: &[u8]) -> u8 {
+        let table = match self {
+            GeneticCode::Standard => STANDARD,
+            GeneticCode::VertebrateMitochondrial => VERTEBRATE_MITOCHONDRIAL,
+        };
+        let digit = |base: &u8| b"TCAG".iter().position(|b| b == base);
+        let number = codon.iter().try_fold(0, |sum, base| Some(4 * sum + digit(base)?));
+        number.and_then(|number| table.get(number)).copied().unwrap_or(b'X')
+    }
+
+    /// The amino acids of all complete codons.
+    pub fn translate(self, bases: &[u8]) -> Vec<u8> {
+        bases.chunks_exact(3).map(|codon| self.translate_codon(codon)).collect()
+    }
+
+    /// The amino acids up to the first stop, which is included.
+    pub fn translate_to_stop(self, bases: &[u8]) -> Vec<u8> {
+        let mut protein = Vec::new();
+        for codon in bases.chunks_exact(3) {
+            protein.push(self.translate_codon(codon));
+            if protein.last() == Some(&b'*') {
+                break;
+            }
+        }
+        protein
+    }
+}
+
+/// The three-letter name of an amino acid.
+pub fn three_letters(amino_acid: u8) -> &'static str {
+    match amino_acid {
+        b'A' => "Ala",
+        b'C' => "Cys",
+        b'D' => "Asp",
+        b'E' => "Glu",
+        b'F' => "Phe",
+        b'G' => "Gly",
+        b'H' => "His",
+        b'I' => "Ile",
+        b'K' => "Lys",
+        b'L' => "Leu",
+        b'M' => "Met",
+        b'N' => "Asn",
+        b'P' => "Pro",
+        b'Q' => "Gln",
+        b'R' => "Arg",
+        b'S' => "Ser",
+        b'T' => "Thr",
+        b'V' => "Val",
+        b'W' => "Trp",
+        b'Y' => "Tyr",
+        b'*' => "Ter",
+        _ => "Xaa",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codons() {
+        let (standard, mitochondrial) = (GeneticCode::of_contig("chr1"), GeneticCode::of_contig("MT"));
+        for (codon, expected) in
+            [("ATG", "MM"), ("TGA", "*W"), ("AGA", "R*"), ("ATA", "IM"), ("GGC", "GG"), ("NNN", "XX")]
+        {
+            let both = [standard, mitochondrial].map(|code| code.translate_codon(codon.as_bytes()) as char);
+            assert_eq!(both.iter().collect::<String>(), expected, "{codon}");
+        }
+        assert_eq!(standard.translate_to_stop(b"ATGTGTTAAGGG"), b"MC*");
+        assert_eq!(standard.translate(b"ATGTGTTAAGG"), b"MC*");
+    }
+}

@@ -1,0 +1,382 @@
+//! Genes that junctions of structural variants cut, fusions with their reading frame, and exons that are deleted or
+//! duplicated.
+
+use std::ops::Range;
+
+use crate::consequence::{Consequence, ConsequenceSet};
+use crate::gene_model::{GeneModel, Strand, Transcript};
+
+/// The side of a breakend on which the bases stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptSide {
+    /// The bases up to the breakend stay.
+    Left,
+    /// The bases from the breakend on stay.
+    Right,
+}
+
+/// One end of a junction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JunctionEnd {
+    /// Index of the contig.
+    pub contig: usize,
+    /// The last base that stays (0-based).
+    pub position: usize,
+    /// The side of it that stays.
+    pub kept: KeptSide,
+}
+
+/// Reading frame of a fusion or of a transcript without some of its exons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// The codons after the junction are those of the second transcript.
+    InFrame,
+    /// They are not.
+    OutOfFrame,
+    /// The junction leaves the coding sequence of the second transcript complete, from its start codon on.
+    CompleteCodingSequence,
+    /// A partner is not coding there, or it is not known how the transcript is spliced.
+    Unknown,
+}
+
+impl Frame {
+    /// The name in VCF files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Frame::InFrame => "in_frame",
+            Frame::OutOfFrame => "out_of_frame",
+            Frame::CompleteCodingSequence => "complete_cds",
+            Frame::Unknown => "frame_unknown",
+        }
+    }
+}
+
+/// A transcript that starts as one gene and ends as another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fusion {
+    /// Transcript with the start.
+    pub five_prime: usize,
+    /// Transcript with the end.
+    pub three_prime: usize,
+    /// Number of the last exon, or part of an exon, of the first transcript; counted in its direction from 1.
+    pub last_exon: usize,
+    /// Number of the first exon of the second transcript.
+    pub first_exon: usize,
+    /// Reading frame.
+    pub frame: Frame,
+}
+
+/// Exons of a transcript that a deletion removes or a tandem duplication repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExonChange {
+    /// The transcript.
+    pub transcript: usize,
+    /// Numbers of the first and the last exon, counted in the direction of the transcript from 1; `None` if no exon is
+    /// touched.
+    pub exons: Option<(usize, usize)>,
+    /// Whether all exons are within the event.
+    pub is_complete: bool,
+    /// Reading frame after it.
+    pub frame: Frame,
+}
+
+/// What a structural variant does to the genes. Of each gene the transcript that represents it counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StructuralEffect {
+    /// Transcripts that an end of a junction lies in, introns included; each once.
+    pub cut: Vec<usize>,
+    /// Fusions.
+    pub fusions: Vec<Fusion>,
+    /// Changed exons, for deletions and tandem duplications.
+    pub exon_changes: Vec<ExonChange>,
+}
+
+/// Which event a junction with both ends on one contig is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalEvent {
+    /// The bases between the ends are deleted.
+    Deletion,
+    /// The bases between the ends are duplicated.
+    Duplication,
+}
+
+/// Predicts what junctions do to the genes. `interval`: the bases that a deletion or tandem duplication affects.
+/// `num_inserted_bases`: at each junction.
+pub fn predict_structural_effect(
+    model: &GeneModel,
+    junctions: &[[JunctionEnd; 2]],
+    num_inserted_bases: usize,
+    interval: Option<(IntervalEvent, usize, Range<usize>)>,
+) -> StructuralEffect {
+    let mut effect = StructuralEffect::default();
+    for ends in junctions {
+        for end in ends {
+            for transcript in representatives_at(model, end) {
+                if !effect.cut.contains(&transcript) {
+                    effect.cut.push(transcript);
+                }
+            }
+        }
+        for [first, second] in [[ends[0], ends[1]], [ends[1], ends[0]]] {
+            find_fusions(model, &first, &second, num_inserted_bases, &mut effect.fusions);
+        }
+    }
+    if let Some((_, contig, range)) = interval {
+        let touched = model.overlapping_transcripts(contig, range.clone());
+        let touched = touched.into_iter().filter(|&transcript| model.is_representative(transcript));
+        effect.exon_changes = touched.map(|transcript| describe_exon_change(model, transcript, &range)).collect();
+    }
+    effect
+}
+
+fn representatives_at(model: &GeneModel, end: &JunctionEnd) -> Vec<usize> {
+    let mut found = model.overlapping_transcripts(end.contig, end.position..end.position + 1);
+    found.retain(|&transcript| model.is_representative(transcript));
+    found
+}
+
+/// Whether the junction keeps the start of the transcript.
+fn keeps_start(transcript: &Transcript, end: &JunctionEnd) -> bool {
+    (transcript.strand == Strand::Forward) == (end.kept == KeptSide::Left)
+}
+
+fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, inserted: usize, into: &mut Vec<Fusion>) {
+    for five_prime in representatives_at(model, first) {
+        if !keeps_start(&model.transcripts[five_prime], first) {
+            continue;
+        }
+        for three_prime in representatives_at(model, second) {
+            let (start, end) = (&model.transcripts[five_prime], &model.transcripts[three_prime]);
+            // Of genes that overlap, a junction within both leaves each with its own end.
+            let reads_on = [(start, second), (end, first)]
+                .iter()
+                .any(|(transcript, end)| transcript.contig == end.contig && transcript.span().contains(&end.position));
+            if start.gene != end.gene && !reads_on && !keeps_start(end, second) {
+                let (before, after) = (KeptStart::of(start, first), KeptEnd::of(end, second));
+                let (Some(before), Some(after)) = (before, after) else { continue };
+                let frame = frame_of_fusion(&before, &after, inserted);
+                let fusion = Fusion { five_prime, three_prime, last_exon: before.exon, first_exon: after.exon, frame };
+                if !into.contains(&fusion) {
+                    into.push(fusion);
+                }
+            }
+        }
+    }
+}
+
+/// What a junction keeps of the start of a transcript.
+struct KeptStart {
+    /// Number of the last exon that stays, or of the exon with the junction.
+    exon: usize,
+    is_in_exon: bool,
+    /// Number of bases of the coding sequence before the junction; `None` if the start codon is not kept, or the coding
+    /// sequence has ended before.
+    coding_bases: Option<usize>,
+}
+
+/// What a junction keeps of the end of a transcript.
+struct KeptEnd {
+    exon: usize,
+    is_in_exon: bool,
+    /// Offset in the coding sequence of the first base that stays; `None` if none stays.
+    coding_offset: Option<usize>,
+    /// Whether the start codon stays.
+    keeps_start_codon: bool,
+}
+
+/// Exons in the direction of the transcript.
+fn exons_in_order(transcript: &Transcript) -> Vec<Range<usize>> {
+    match transcript.strand {
+        Strand::Forward => transcript.exons.clone(),
+        Strand::Reverse => transcript.exons.iter().rev().cloned().collect(),
+    }
+}
+
+/// Number of bases of the coding sequence in a range.
+fn coding_bases_within(transcript: &Transcript, range: &Range<usize>) -> usize {
+    let parts = transcript.coding.iter().flat_map(|coding| &coding.parts);
+    parts.map(|part| part.end.min(range.end).saturating_sub(part.start.max(range.start))).sum()
+}
+
+impl KeptStart {
+    /// `None` if no exon stays.
+    fn of(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptStart> {
+        let kept = match end.kept {
+            KeptSide::Left => 0..end.position + 1,
+            KeptSide::Right => end.position..usize::MAX,
+        };
+        let exons = exons_in_order(transcript);
+        let last = exons.iter().rposition(|exon| exon.start < kept.end && kept.start < exon.end)?;
+        let phase = transcript.coding.as_ref().map_or(0, |coding| coding.phase);
+        let coding_bases = coding_bases_within(transcript, &kept);
+        let all = transcript.coding.as_ref().map_or(0, |coding| coding.num_bases());
+        Some(KeptStart {
+            exon: last + 1,
+            is_in_exon: exons[last].contains(&end.position) && !is_exon_edge(&exons[last], end),
+            coding_bases: (coding_bases > phase && coding_bases < all).then(|| coding_bases - phase),
+        })
+    }
+}
+
+impl KeptEnd {
+    fn of(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptEnd> {
+        let kept = match end.kept {
+            KeptSide::Left => 0..end.position + 1,
+            KeptSide::Right => end.position..usize::MAX,
+        };
+        let exons = exons_in_order(transcript);
+        let touches = |exon: &Range<usize>| exon.start < kept.end && kept.start < exon.end;
+        let own = exons.iter().position(touches)?;
+        let is_in_exon = exons[own].contains(&end.position) && !is_exon_edge(&exons[own], end);
+        // The first exon of a transcript has no splice acceptor: after an intron of the partner the second exon follows.
+        let first = if own == 0 && !is_in_exon { (own + 1 < exons.len()).then_some(1)? } else { own };
+        let coding = transcript.coding.as_ref();
+        let all = coding.map_or(0, |coding| coding.num_bases());
+        let kept_exons: Range<usize> = match (transcript.strand, is_in_exon) {
+            (_, true) => kept,
+            (Strand::Forward, false) => exons[first].start..usize::MAX,
+            (Strand::Reverse, false) => 0..exons[first].end,
+        };
+        let kept_bases = coding_bases_within(transcript, &kept_exons);
+        let phase = coding.map_or(0, |coding| coding.phase);
+        Some(KeptEnd {
+            exon: first + 1,
+            is_in_exon,
+            coding_offset: (kept_bases > 0).then(|| all - kept_bases).and_then(|offset| offset.checked_sub(phase)),
+            keeps_start_codon: kept_bases > 0 && kept_bases == all && phase == 0,
+        })
+    }
+}
+
+/// Whether a junction is at the edge of an exon, so that the exon stays complete.
+fn is_exon_edge(exon: &Range<usize>, end: &JunctionEnd) -> bool {
+    match end.kept {
+        KeptSide::Left => end.position + 1 == exon.end,
+        KeptSide::Right => end.position == exon.start,
+    }
+}
+
+fn frame_of_fusion(before: &KeptStart, after: &KeptEnd, inserted: usize) -> Frame {
+    if before.is_in_exon != after.is_in_exon {
+        return Frame::Unknown;
+    }
+    match (before.coding_bases, after.coding_offset) {
+        (None, Some(_)) if after.keeps_start_codon => Frame::CompleteCodingSequence,
+        (Some(bases), Some(offset)) => {
+            // Inserted bases in introns are spliced out.
+            let inserted = if before.is_in_exon { inserted } else { 0 };
+            if (bases + inserted) % 3 == offset % 3 { Frame::InFrame } else { Frame::OutOfFrame }
+        }
+        _ => Frame::Unknown,
+    }
+}
+
+fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) -> ExonChange {
+    let transcript = &model.transcripts[number];
+    let touched: Vec<usize> = (0..transcript.exons.len())
+        .filter(|&exon| transcript.exons[exon].start < range.end && range.start < transcript.exons[exon].end)
+        .map(|exon| transcript.exon_number(exon))
+        .collect();
+    let ends = [range.start, range.end - 1];
+    let cuts_exon = transcript.exons.iter().any(|exon| {
+        let inside = |position: usize, edge: usize| exon.contains(&position) && position != edge;
+        inside(ends[0], exon.start) || inside(ends[1], exon.end - 1)
+    });
+    let is_complete = transcript.exons.iter().all(|exon| range.start <= exon.start && exon.end <= range.end);
+    let coding_bases = coding_bases_within(transcript, range);
+    let keeps_ends = transcript.coding.as_ref().is_some_and(|coding| {
+        let span = coding.span();
+        let outside = |position: usize| !range.contains(&position);
+        outside(span.start) && outside(span.end - 1)
+    });
+    let is_within_one_exon = transcript.exons.iter().any(|exon| exon.start <= range.start && range.end <= exon.end);
+    let frame = if coding_bases == 0 || !keeps_ends || cuts_exon && !is_within_one_exon {
+        Frame::Unknown
+    } else if coding_bases.is_multiple_of(3) {
+        Frame::InFrame
+    } else {
+        Frame::OutOfFrame
+    };
+    let exons = touched.iter().min().zip(touched.iter().max()).map(|(&first, &last)| (first, last));
+    ExonChange { transcript: number, exons, is_complete, frame }
+}
+
+impl StructuralEffect {
+    /// The consequences for one transcript. `event`: as of [`predict_structural_effect`].
+    pub fn consequences(&self, transcript: usize, event: Option<IntervalEvent>) -> ConsequenceSet {
+        let mut set = ConsequenceSet::default();
+        let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
+        set.insert_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
+        let change = self.exon_changes.iter().find(|change| change.transcript == transcript);
+        match (change, event) {
+            (Some(change), Some(IntervalEvent::Deletion)) => {
+                set.insert_if(change.is_complete, Consequence::TranscriptAblation);
+                set.insert_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
+                let is_coding = !change.is_complete && change.exons.is_some();
+                set.insert_if(is_coding && change.frame == Frame::OutOfFrame, Consequence::Frameshift);
+                set.insert_if(is_coding && change.frame == Frame::InFrame, Consequence::InframeDeletion);
+                set.insert_if(change.exons.is_none(), Consequence::Intron);
+            }
+            (Some(change), Some(IntervalEvent::Duplication)) => {
+                set.insert_if(change.is_complete, Consequence::TranscriptAmplification);
+                set.insert_if(!change.is_complete && change.exons.is_some(), Consequence::FeatureElongation);
+                set.insert_if(change.exons.is_none(), Consequence::Intron);
+            }
+            _ => set.insert_if(self.cut.contains(&transcript), Consequence::FeatureTruncation),
+        }
+        set
+    }
+
+    /// All transcripts with an effect, those of fusions first; each once.
+    pub fn transcripts(&self) -> Vec<usize> {
+        let fused = self.fusions.iter().flat_map(|fusion| [fusion.five_prime, fusion.three_prime]);
+        let changed = self.exon_changes.iter().map(|change| change.transcript);
+        let mut all: Vec<usize> = Vec::new();
+        for transcript in fused.chain(self.cut.iter().copied()).chain(changed) {
+            if !all.contains(&transcript) {
+                all.push(transcript);
+            }
+        }
+        all
+    }
+
+    /// The effects as values of the INFO field BCSQ.
+    pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalEvent>) -> Vec<String> {
+        let value = |number: usize| {
+            let transcript = &model.transcripts[number];
+            let (names, gene) = (self.consequences(number, event).csq_names(), &model.gene_of(number).name);
+            format!("{names}|{gene}|{}|{}", transcript.id, transcript.biotype)
+        };
+        self.transcripts().into_iter().map(value).collect()
+    }
+
+    /// The fusions as values of the INFO field FUSION: genes, transcripts, exons, frame.
+    pub fn format_fusions(&self, model: &GeneModel) -> Vec<String> {
+        let value = |fusion: &Fusion| {
+            let (first, second) = (fusion.five_prime, fusion.three_prime);
+            format!(
+                "{}::{}|{}|{}|{}|{}|{}",
+                model.gene_of(first).name,
+                model.gene_of(second).name,
+                model.transcripts[first].id,
+                model.transcripts[second].id,
+                fusion.last_exon,
+                fusion.first_exon,
+                fusion.frame.name()
+            )
+        };
+        self.fusions.iter().map(value).collect()
+    }
+
+    /// The changed exons as values of the INFO field EXONS: gene, transcript, exons, number of exons, frame.
+    pub fn format_exon_changes(&self, model: &GeneModel) -> Vec<String> {
+        let value = |change: &ExonChange| {
+            let (first, last) = change.exons?;
+            let transcript = &model.transcripts[change.transcript];
+            let gene = &model.gene_of(change.transcript).name;
+            let (id, all) = (&transcript.id, transcript.exons.len());
+            Some(format!("{gene}|{id}|{first}-{last}|{all}|{}", change.frame.name()))
+        };
+        self.exon_changes.iter().filter_map(value).collect()
+    }
+}

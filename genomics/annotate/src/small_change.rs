@@ -1,0 +1,330 @@
+//! Consequences of substitutions, insertions and deletions for all transcripts that they touch.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::fasta::Reference;
+
+use crate::coding_sequence::{CodingEdit, CodingSequence, ProteinChange, coding_offset};
+use crate::consequence::{Consequence, ConsequenceSet};
+use crate::gene_model::{CodingRegion, GeneModel, Strand, Transcript};
+use crate::genetic_code::GeneticCode;
+use crate::hgvs;
+
+/// Number of intron bases at either end that splicing needs.
+const SPLICE_SITE_BP: usize = 2;
+/// Number of exon bases next to an intron that belong to the splice region (Sequence Ontology, SO:0001630).
+const SPLICE_REGION_EXON_BP: usize = 3;
+/// Number of intron bases next to an exon up to which the splice region goes (Sequence Ontology, SO:0001630).
+const SPLICE_REGION_INTRON_BP: usize = 8;
+
+/// A change of the reference with known bases.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SmallChange {
+    /// Index of the contig.
+    pub contig: usize,
+    /// Position of the first base of the reference allele (0-based).
+    pub position: usize,
+    /// Bases of the reference allele.
+    pub reference: Vec<u8>,
+    /// Bases of the alternative allele.
+    pub alternative: Vec<u8>,
+}
+
+/// A change without the bases that both alleles share at their ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TrimmedChange {
+    range: Range<usize>,
+    alternative: Vec<u8>,
+}
+
+impl SmallChange {
+    /// Removes shared bases, at the end first, as VCF files place insertions and deletions to the left.
+    fn trim(&self) -> TrimmedChange {
+        let (old, new) = (&self.reference, &self.alternative);
+        let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+        let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        TrimmedChange { range: self.position + head..self.position + old.len(), alternative: new[head..].to_vec() }
+    }
+
+    /// Number of bases by which the alternative allele is longer.
+    pub fn num_inserted_bases(&self) -> isize {
+        self.alternative.len() as isize - self.reference.len() as isize
+    }
+
+    /// The change as `bcftools csq` writes it: `7889972T>C`.
+    fn dna_change(&self) -> String {
+        let text = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
+        format!("{}{}>{}", self.position + 1, text(&self.reference), text(&self.alternative))
+    }
+}
+
+/// The effect of a change on one transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TranscriptEffect {
+    /// Index of the transcript.
+    pub transcript: usize,
+    /// Consequences. Those of changes that act on the protein together are the same for each of them.
+    pub consequences: ConsequenceSet,
+    /// Changed amino acids as `bcftools csq` writes them; empty if no protein is predicted.
+    pub amino_acids: String,
+    /// Changed bases as `bcftools csq` writes them, those of changes that act together joined by `+`; empty if no protein
+    /// is predicted.
+    pub bases: String,
+    /// HGVS name of the change in the transcript, without the transcript.
+    pub hgvs_c: Option<String>,
+    /// HGVS name of the change in the protein.
+    pub hgvs_p: Option<String>,
+    /// Index of the first, in the direction of the transcript, of the changes that act on the protein together, if it is
+    /// another one.
+    pub joined_with: Option<usize>,
+    /// Whether another change of the haplotype makes a stop before this one.
+    pub is_after_stop: bool,
+}
+
+/// Predicts the effects of changes that are on one haplotype. The result has the effects of each change; the transcript
+/// that represents the change is the first.
+pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[SmallChange]) -> Vec<Vec<TranscriptEffect>> {
+    let trimmed: Vec<TrimmedChange> = haplotype.iter().map(SmallChange::trim).collect();
+    let mut by_transcript: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, (change, trimmed)) in haplotype.iter().zip(&trimmed).enumerate() {
+        let touched = touched_bases(&trimmed.range);
+        for transcript in model.overlapping_transcripts(change.contig, touched) {
+            by_transcript.entry(transcript).or_default().push(index);
+        }
+    }
+    let mut effects: Vec<Vec<TranscriptEffect>> = vec![Vec::new(); haplotype.len()];
+    for (number, changes) in by_transcript {
+        let transcript = &model.transcripts[number];
+        let contig = &genome.contigs[transcript.contig];
+        let haplotype = Haplotype { transcript, contig: &contig.seq, changes: haplotype, trimmed: &trimmed };
+        let proteins = haplotype.predict_proteins(&changes, GeneticCode::of_contig(&contig.name));
+        for change in changes {
+            let joint = proteins.iter().find(|protein| protein.changes.contains(&change));
+            effects[change].extend(haplotype.describe_effect(number, change, joint));
+        }
+    }
+    effects.iter_mut().for_each(|effects| effects.sort_by_key(|effect| preference(model, effect)));
+    effects
+}
+
+/// Sort key of the effects of a change: the transcript that represents its gene first, of several genes the one with the
+/// most severe consequence; then the other transcripts by position.
+fn preference(model: &GeneModel, effect: &TranscriptEffect) -> (bool, Option<Consequence>, usize) {
+    let represents = model.is_representative(effect.transcript);
+    let severity = if represents { effect.consequences.most_severe() } else { None };
+    (!represents, severity, effect.transcript)
+}
+
+/// The bases of a range; the bases on both sides of an insertion.
+fn touched_bases(range: &Range<usize>) -> Range<usize> {
+    if range.is_empty() { range.start.saturating_sub(1)..range.end + 1 } else { range.clone() }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// Whether a change alters a base of `site`. An insertion does if it is between two of its bases.
+fn alters_site(change: &Range<usize>, site: &Range<usize>) -> bool {
+    match change.is_empty() {
+        true => site.start < change.start && change.start < site.end,
+        false => overlap(change, site),
+    }
+}
+
+/// The changes of one haplotype, next to one transcript.
+struct Haplotype<'a> {
+    transcript: &'a Transcript,
+    contig: &'a [u8],
+    changes: &'a [SmallChange],
+    trimmed: &'a [TrimmedChange],
+}
+
+impl Haplotype<'_> {
+    fn predict_proteins(&self, changes: &[usize], code: GeneticCode) -> Vec<ProteinChange> {
+        let Some(coding) = &self.transcript.coding else { return Vec::new() };
+        let edits: Vec<CodingEdit> = changes.iter().filter_map(|&change| self.coding_edit(coding, change)).collect();
+        if edits.is_empty() {
+            return Vec::new();
+        }
+        match CodingSequence::of_transcript(self.transcript, self.contig, code) {
+            Some(sequence) => sequence.predict_changes(edits),
+            None => Vec::new(),
+        }
+    }
+
+    /// The change in the coding sequence; `None` if it is not within one part of it.
+    fn coding_edit(&self, coding: &CodingRegion, change: usize) -> Option<CodingEdit> {
+        let TrimmedChange { range, alternative } = &self.trimmed[change];
+        let touched = touched_bases(range);
+        let is_inside = |part: &Range<usize>| part.start <= touched.start && touched.end <= part.end;
+        coding.parts.iter().find(|part| is_inside(part))?;
+        let strand = self.transcript.strand;
+        let range = match (strand, range.is_empty()) {
+            (Strand::Forward, true) => coding_offset(coding, strand, range.start).map(|start| start..start),
+            (Strand::Reverse, true) => coding_offset(coding, strand, range.start - 1).map(|start| start..start),
+            (Strand::Forward, false) => coding_offset(coding, strand, range.start).map(|n| n..n + range.len()),
+            (Strand::Reverse, false) => coding_offset(coding, strand, range.end - 1).map(|n| n..n + range.len()),
+        }?;
+        let bases = match strand {
+            Strand::Forward => alternative.clone(),
+            Strand::Reverse => reverse_complement(alternative),
+        };
+        Some(CodingEdit { range, bases, change })
+    }
+
+    /// The effect of a change on the transcript; `None` for an insertion next to the transcript.
+    fn describe_effect(
+        &self,
+        number: usize,
+        change: usize,
+        protein: Option<&ProteinChange>,
+    ) -> Option<TranscriptEffect> {
+        let TrimmedChange { range, alternative } = &self.trimmed[change];
+        if range.is_empty() && !alters_site(range, &self.transcript.span()) {
+            return None;
+        }
+        let mut consequences = self.splice_consequences(range);
+        self.add_region_consequences(range, protein.is_some(), &mut consequences);
+        let hgvs_c = hgvs::format_transcript_change(self.transcript, self.contig, range, alternative);
+        let mut effect = TranscriptEffect {
+            transcript: number,
+            consequences,
+            amino_acids: String::new(),
+            bases: String::new(),
+            hgvs_c,
+            hgvs_p: None,
+            joined_with: None,
+            is_after_stop: protein.is_some_and(|protein| protein.is_after_stop),
+        };
+        if let Some(protein) = protein {
+            effect.consequences.extend(&protein.consequences);
+            effect.amino_acids.clone_from(&protein.amino_acids);
+            effect.hgvs_p.clone_from(&protein.hgvs);
+            effect.joined_with = protein.changes.first().copied().filter(|&first| first != change);
+            let mut joined = protein.changes.clone();
+            joined.sort_unstable();
+            let bases: Vec<String> = joined.iter().map(|&c| self.changes[c].dna_change()).collect();
+            effect.bases = bases.join("+");
+        }
+        Some(effect)
+    }
+
+    fn splice_consequences(&self, range: &Range<usize>) -> ConsequenceSet {
+        let (mut consequences, mut touches_region) = (ConsequenceSet::default(), false);
+        for intron in self.transcript.introns() {
+            let near = intron.start - SPLICE_REGION_EXON_BP.min(intron.start)..intron.end + SPLICE_REGION_EXON_BP;
+            if !overlap(&touched_bases(range), &near) {
+                continue;
+            }
+            let site = SPLICE_SITE_BP.min(intron.len());
+            let sites = [intron.start..intron.start + site, intron.end - site..intron.end];
+            let names = match self.transcript.strand {
+                Strand::Forward => [Consequence::SpliceDonor, Consequence::SpliceAcceptor],
+                Strand::Reverse => [Consequence::SpliceAcceptor, Consequence::SpliceDonor],
+            };
+            let inner = SPLICE_REGION_INTRON_BP.min(intron.len());
+            let regions = [near.start..intron.start + inner, intron.end - inner..near.end];
+            for ((site, name), region) in sites.iter().zip(names).zip(&regions) {
+                if alters_site(range, site) {
+                    consequences.insert(name);
+                }
+                touches_region |= alters_site(range, region);
+            }
+        }
+        // As in csq, the splice region counts only if both splice sites are intact.
+        consequences.insert_if(touches_region && consequences.is_empty(), Consequence::SpliceRegion);
+        consequences
+    }
+
+    /// Adds what the change does by its place: untranslated regions, coding sequence, exons, introns.
+    fn add_region_consequences(&self, range: &Range<usize>, has_protein: bool, into: &mut ConsequenceSet) {
+        let alters_exon = self.transcript.exons.iter().any(|exon| alters_site(range, exon));
+        let Some(coding) = &self.transcript.coding else {
+            let intron = if into.is_empty() { Consequence::NonCodingIntron } else { return };
+            into.insert(if alters_exon { Consequence::NonCodingExon } else { intron });
+            return;
+        };
+        let alters_coding = coding.parts.iter().any(|part| alters_site(range, part));
+        if alters_coding && !has_protein {
+            into.insert(Consequence::CodingSequence);
+            self.add_lost_ends(coding, range, into);
+        }
+        let span = coding.span();
+        let untranslated =
+            |exon: &Range<usize>| [exon.start..exon.end.min(span.start), exon.start.max(span.end)..exon.end];
+        for exon in &self.transcript.exons {
+            let sides =
+                untranslated(exon).map(|side| side.start < side.end && alters_untranslated(range, &side, &span));
+            let names = match self.transcript.strand {
+                Strand::Forward => [Consequence::FivePrimeUtr, Consequence::ThreePrimeUtr],
+                Strand::Reverse => [Consequence::ThreePrimeUtr, Consequence::FivePrimeUtr],
+            };
+            sides.iter().zip(names).for_each(|(&alters, name)| into.insert_if(alters, name));
+        }
+        let alters_intron = self.transcript.introns().any(|intron| overlap(&touched_bases(range), &intron));
+        into.insert_if(into.is_empty() && alters_intron, Consequence::Intron);
+    }
+
+    /// Start and stop codons that a change beyond the coding sequence removes.
+    fn add_lost_ends(&self, coding: &CodingRegion, range: &Range<usize>, into: &mut ConsequenceSet) {
+        let (span, strand) = (coding.span(), self.transcript.strand);
+        let (before, after) =
+            (range.start < span.start && overlap(range, &span), range.end > span.end && overlap(range, &span));
+        let (start, stop) = match strand {
+            Strand::Forward => (before, after),
+            Strand::Reverse => (after, before),
+        };
+        into.insert_if(start && coding.phase == 0, Consequence::StartLost);
+        into.insert_if(stop, Consequence::StopLost);
+    }
+}
+
+/// Whether a change alters an untranslated part of an exon. An insertion between it and the coding sequence does.
+fn alters_untranslated(change: &Range<usize>, part: &Range<usize>, coding: &Range<usize>) -> bool {
+    let at_coding_edge =
+        change.is_empty() && change.start == if part.end == coding.start { part.end } else { part.start };
+    let is_next_to_coding = part.end == coding.start || part.start == coding.end;
+    alters_site(change, part) || is_next_to_coding && at_coding_edge
+}
+
+/// The effects of a change as the values of the INFO field BCSQ, in the format of `bcftools csq`. `haplotype`: as in
+/// [`predict_effects`].
+pub fn format_bcsq(model: &GeneModel, haplotype: &[SmallChange], effects: &[TranscriptEffect]) -> Vec<String> {
+    let mut values = Vec::new();
+    for effect in effects {
+        let value = match effect.joined_with {
+            Some(first) => format!("@{}", haplotype[first].position + 1),
+            None => format_value(model, effect),
+        };
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn format_value(model: &GeneModel, effect: &TranscriptEffect) -> String {
+    let transcript = &model.transcripts[effect.transcript];
+    let names = effect.consequences.csq_names();
+    let gene = &model.gene_of(effect.transcript).name;
+    let mark = if effect.is_after_stop { "*" } else { "" };
+    let start = format!("{mark}{names}|{gene}|{}|{}", transcript.id, transcript.biotype);
+    if effect.amino_acids.is_empty() {
+        return start;
+    }
+    let strand = match transcript.strand {
+        Strand::Forward => '+',
+        Strand::Reverse => '-',
+    };
+    format!("{start}|{strand}|{}|{}", effect.amino_acids, effect.bases)
+}
+
+/// The HGVS name of an effect with its transcript: `ENST00000269305.9:c.524G>A`.
+pub fn format_hgvs_c(model: &GeneModel, effect: &TranscriptEffect) -> Option<String> {
+    let name = effect.hgvs_c.as_ref()?;
+    Some(format!("{}:{name}", model.transcripts[effect.transcript].versioned_id()))
+}
