@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use clap::value_parser;
+use clap::{ValueEnum, value_parser};
 use genuma_kmers::Devices;
-use genuma_pair::library_model::FragmentEnds;
+use genuma_pair::assay::{Assay, FragmentEnds};
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
@@ -175,6 +175,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "force", help_heading = "Output")]
     strict: bool,
 
+    /// Kind of library of all samples. With `auto` the reads of each sample decide; the decision and its reason are in the
+    /// log, in summary.json and in the report. With `amplicon` each read pair counts as a molecule, with the others pairs
+    /// with the same ends are copies of one molecule
+    #[arg(long, value_name = "ASSAY", value_enum, default_value_t = AssayOption::Auto, help_heading = "Method")]
+    assay: AssayOption,
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31, or less for reads under 52 bases]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
@@ -220,6 +225,37 @@ pub(crate) struct Args {
     /// Also write submit.sh, a script that submits each step to Slurm as an array job
     #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
+}
+
+/// Values of `--assay`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum AssayOption {
+    /// As the reads show.
+    Auto,
+    /// Whole genome.
+    Wgs,
+    /// Captured exons of all genes.
+    Exome,
+    /// Captured exons of some genes.
+    Panel,
+    /// Targets amplified between primers.
+    Amplicon,
+    /// Cell-free DNA.
+    Cfdna,
+}
+
+impl AssayOption {
+    /// The assay; `None` if the reads decide.
+    fn assay(self) -> Option<Assay> {
+        match self {
+            AssayOption::Auto => None,
+            AssayOption::Wgs => Some(Assay::Wgs),
+            AssayOption::Exome => Some(Assay::Exome),
+            AssayOption::Panel => Some(Assay::Panel),
+            AssayOption::Amplicon => Some(Assay::Amplicon),
+            AssayOption::Cfdna => Some(Assay::Cfdna),
+        }
+    }
 }
 
 /// Default of `--min-quality`. Without a normal a call passes if it is more probably somatic than not.
@@ -369,6 +405,7 @@ impl Args {
             min_base_quality: self.min_base_quality,
             min_tumour_count: MIN_TUMOUR_KMER_COUNT,
             min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
+            assay: self.assay.assay(),
         };
         let means = match self.plan {
             // These are the resources of one step, which may run on another machine.
@@ -605,12 +642,15 @@ fn fingerprint_inputs(
     params: &CallParams,
 ) -> anyhow::Result<String> {
     let &AdditionalInputs { screen, panel, targets, known, gff } = additional;
-    let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality } = params;
+    let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality, assay } = params;
     let mut fingerprint = Fingerprint::new()
         .with_parameter("k", k)
         .with_parameter("min-base-quality", min_base_quality)
         .with_parameter("least-tumour", least_tumour)
         .with_parameter("min-quality", least_quality);
+    if let Some(assay) = assay {
+        fingerprint = fingerprint.with_parameter("assay", assay.name());
+    }
     if *samples != SampleNames::default() {
         fingerprint = fingerprint.with_parameter("samples", samples.names().join(" "));
     }
@@ -684,7 +724,10 @@ fn log_library_properties(outcome: &CallSummary) {
              population frequencies, such as those of gnomAD, with --known"
         ),
     }
-    let libraries = [("normal", summary.libraries.normal), ("tumour", summary.libraries.tumour)];
+    let libraries = [("normal", &summary.libraries.normal), ("tumour", &summary.libraries.tumour)];
+    for (sample, library) in libraries.iter().skip(usize::from(!outcome.has_normal)) {
+        info!("assay of the {sample}: {} ({})", library.assay.assay.name(), library.assay.reason);
+    }
     for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEnds::Fixed) {
         info!(
             "the fragments of the {sample} end at fixed positions, as amplicons do: each read pair counts as a molecule, and \

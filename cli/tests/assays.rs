@@ -91,6 +91,8 @@ fn pairs_of_amplicons_are_molecules() {
             (&library["tumour"]["fragment_ends"], &library["normal"]["fragment_ends"]),
             (&"fixed".into(), &"fixed".into())
         );
+        assert_eq!(library["tumour"]["assay"]["assay"], "amplicon");
+        assert_eq!(library["tumour"]["assay"]["is_given"], false);
         let (truth, vcf) = (truth(&data), vcf_text(&out));
         let called = variants(&vcf, true);
         // Primers hide the variants below them.
@@ -100,6 +102,12 @@ fn pairs_of_amplicons_are_molecules() {
         let is_rare = |variant: &&Variant| allele_fraction(&vcf, variant) < 0.12;
         let wrong: Vec<&Variant> = called.difference(&truth).filter(|variant| !is_rare(variant)).collect();
         assert!(wrong.is_empty(), "{tumor}x: {wrong:?}");
+        // The user decides.
+        let out = call_pair(&data, &["--assay", "panel"]);
+        let library = &summary(&out)["sample_summary"]["libraries"]["tumour"];
+        assert_eq!((&library["assay"]["assay"], &library["assay"]["is_given"]), (&"panel".into(), &true.into()));
+        assert_eq!(library["fragment_ends"], "random");
+        assert!(variants(&vcf_text(&out), true).len() < found, "most pairs are removed as duplicates");
     }
 }
 

@@ -233,6 +233,9 @@ fn header_command_line(job: &CallJob) -> String {
         "genuma call -k {} --min-base-quality {} --min-quality {}",
         params.k, params.min_base_quality, params.min_quality
     );
+    if let Some(assay) = params.assay {
+        line += &format!(" --assay {}", assay.name());
+    }
     for (option, path) in [("reference", reference), ("screen", screen)] {
         if let Some(name) = path.and_then(Path::file_name) {
             line += &format!(" --{option} {}", name.to_string_lossy());

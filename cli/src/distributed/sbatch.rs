@@ -99,7 +99,7 @@ mod tests {
             screen: None,
             targets: None,
             genome_bases: None,
-            params: CallParams { k: 31, min_base_quality: 0, min_tumour_count: 2, min_quality: 8.0 },
+            params: CallParams { k: 31, min_base_quality: 0, min_tumour_count: 2, min_quality: 8.0, assay: None },
             fingerprint: String::new(),
         };
         let steps = StepKind::ALL_STEP_KINDS.into_iter().map(|kind| StepPlan {

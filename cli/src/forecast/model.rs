@@ -248,7 +248,7 @@ impl CallInput {
     /// Parameters of the k-mer counter.
     fn count_params(&self) -> CountParams {
         // The minimum base quality does not change the forecast.
-        let params = CallParams { k: self.k, min_base_quality: 0, min_tumour_count: 2, min_quality: 0.0 };
+        let params = CallParams { k: self.k, min_base_quality: 0, min_tumour_count: 2, min_quality: 0.0, assay: None };
         self.resources.count_params(&params, self.reference_bases, self.num_samples.saturating_sub(1), PathBuf::new())
     }
 

@@ -11,6 +11,7 @@ pub mod sketches_per_tumour;
 mod modal_depth;
 pub mod error_threshold;
 pub mod site_tally;
+pub mod assay;
 pub mod library_model;
 pub mod identity;
 pub mod contamination;

@@ -154,6 +154,14 @@ impl LibraryTally {
         keys.median_pairs_per_key()
     }
 
+    /// Share of the sampled pairs whose fragment has a length in this range, in bp; 0 without pairs. Fragments whose mates
+    /// do not overlap count as others.
+    pub(crate) fn fragment_share(&self, lengths: std::ops::RangeInclusive<usize>) -> f64 {
+        let detail = self.details.sum_of_levels();
+        let fragments: u64 = lengths.filter_map(|length| detail.fragment_lengths.get(length)).sum();
+        fragments as f64 / detail.pairs.max(1) as f64
+    }
+
     /// Adds the tally of another thread.
     pub fn add_tally(&mut self, other: &LibraryTally) {
         self.pairs += other.pairs;

@@ -1,36 +1,27 @@
 //! What the reads of a normal and a tumour show about their libraries as soon as all reads are read, before k-mers
-//! are selected: the depth of a typical base, whether fragments end at fixed positions, and how often a base of good
-//! quality is wrong.
+//! are selected: the assay, the depth of a typical base, and how often a base of good quality is wrong.
 
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
+use crate::assay::{AssayContext, AssayDecision, FragmentEnds, LibraryShape, NUCLEOSOME_FRAGMENT_BP};
 use crate::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
 use crate::site_tally::substitution_class;
 use crate::sketch::KmerSketch;
 
-/// Where the fragments of a library end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FragmentEnds {
-    /// Anywhere: two pairs with the same ends come from one molecule.
-    #[default]
-    Random,
-    /// At primers: pairs of different molecules have the same ends.
-    Fixed,
-}
-
 /// Properties of the library of one sample.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampleLibrary {
+    /// The assay, and why.
+    pub assay: AssayDecision,
     /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
     pub depth: f64,
     /// Median over all read pairs of the number of pairs with the same two ends; for reads without mates, with the same
     /// start.
     pub pairs_per_fragment: u32,
-    /// Where the fragments end.
+    /// Where the fragments end, by the assay.
     pub fragment_ends: FragmentEnds,
     /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one given wrong base, of the most
     /// frequent substitution. `None` if the sample is too shallow to tell errors from alleles.
@@ -38,7 +29,7 @@ pub struct SampleLibrary {
 }
 
 /// Properties of the libraries of a normal and a tumour.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LibraryModel {
     /// Library of the normal.
     pub normal: SampleLibrary,
@@ -46,12 +37,6 @@ pub struct LibraryModel {
     pub tumour: SampleLibrary,
 }
 
-/// Minimum number of pairs with the same two ends in a library with fixed fragment ends. Chosen: PCR duplicates of a
-/// usual library are fewer; a higher value misses shallow amplicons.
-const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
-/// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
-/// amplicons. Chosen: random fragments have as many only where next to all pairs are duplicates of a few molecules.
-const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
 /// Minimum depth, in read pairs, at which error rates are measured. Chosen: at lower depth a wrong base seldom recurs,
 /// so that the upper bound of the error rate suffices.
 const MIN_ERROR_RATE_DEPTH: u32 = 100;
@@ -65,24 +50,33 @@ const NUM_TRIM_ROUNDS: usize = 5;
 const MIN_ERROR_RATE: f64 = 1e-6;
 
 impl LibraryModel {
-    /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch.
-    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch) -> LibraryModel {
+    /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch. `context` is
+    /// what is known about their assay besides the reads.
+    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayContext) -> LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
-            let depth = median_depth(sketch, sample);
-            let pairs_per_fragment = tallies[sample].median_pairs_per_fragment();
-            let fragments_per_base = depth / f64::from(pairs_per_fragment.max(1));
-            // Without bases of good quality the number of fragments is unknown.
-            let is_fixed = depth > 0.0
-                && pairs_per_fragment >= MIN_PAIRS_PER_FIXED_FRAGMENT
-                && fragments_per_base <= MAX_FIXED_FRAGMENTS_PER_BASE;
+            let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
+            let pairs_per_fragment = tally.median_pairs_per_fragment();
+            let shape = LibraryShape {
+                depth,
+                bases: tally.bases(),
+                pairs_per_fragment,
+                nucleosome_share: tally.fragment_share(NUCLEOSOME_FRAGMENT_BP),
+            };
+            let assay = AssayDecision::from_shape(&shape, context);
             SampleLibrary {
+                fragment_ends: assay.assay.fragment_ends(),
+                assay,
                 depth,
                 pairs_per_fragment,
-                fragment_ends: if is_fixed { FragmentEnds::Fixed } else { FragmentEnds::Random },
                 error_rate: (depth >= f64::from(MIN_ERROR_RATE_DEPTH)).then(|| error_rate(sketch, sample)).flatten(),
             }
         });
         LibraryModel { normal, tumour }
+    }
+
+    /// Whether the assay of a tumour or of the normal is one of targets.
+    pub fn has_targeted_assay(models: &[LibraryModel]) -> bool {
+        models.iter().flat_map(|model| [&model.normal, &model.tumour]).any(|own| own.assay.assay.is_targeted())
     }
 
     /// For each sample, the normal first, where its fragments end.
@@ -116,7 +110,7 @@ impl LibraryModel {
             };
             LibraryModel { tumour, ..a }
         };
-        models.iter().copied().reduce(pool).unwrap_or_default()
+        models.iter().cloned().reduce(pool).unwrap_or_default()
     }
 }
 
@@ -236,7 +230,7 @@ mod tests {
         }
         drop(writer);
         let tallies = observer.into_tallies();
-        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch())
+        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayContext::default())
     }
 
     #[test]

@@ -230,7 +230,8 @@ impl OrientedContig<'_> {
         let explained =
             self.align_whole_contig(&first, &last).unwrap_or_else(|| self.changes_of_segments(&first, &last));
         let (mut found, ends) = self.find_cheaper_explanation(&explained.0).unwrap_or(explained);
-        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f));
+        let aligned = self.aligned_range(&ends);
+        found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f, &aligned));
         // Two overlapping segments may show the same change.
         let mut seen_changes = HashSet::new();
         found.retain(|f| seen_changes.insert(f.change.clone()));
@@ -383,15 +384,28 @@ impl OrientedContig<'_> {
         is_novel_range(&self.novel, at)
     }
 
+    /// The contig bases without unaligned ends that are breakpoints. `ends` are the segments at the contig's two ends.
+    fn aligned_range(&self, [first, last]: &[ContigSegment; 2]) -> std::ops::Range<usize> {
+        let len = self.seq.len();
+        let start = if first.query.0 > MAX_UNALIGNED_END_BASES { first.query.0 } else { 0 };
+        let end = if len - last.query.1 > MAX_UNALIGNED_END_BASES { last.query.1 } else { len };
+        start..end
+    }
+
     /// Whether the contig extends far enough on both sides of a small change to distinguish the change from a
-    /// breakpoint, or from a different length of a tandem repeat at the contig's end.
-    fn has_sufficient_flanks(&self, f: &ContigChange) -> bool {
+    /// breakpoint, or from a different length of a tandem repeat at the contig's end. `aligned` is the contig without
+    /// unaligned ends: a few bases between a change and such an end agree with the genome by chance.
+    fn has_sufficient_flanks(&self, f: &ContigChange, aligned: &std::ops::Range<usize>) -> bool {
         let Change::Allele { reference, alternative, .. } = &f.change else { return true };
-        let least = if reference.len() == alternative.len() { MIN_FLANK_BASES } else { MAX_UNALIGNED_END_BASES };
-        let before = self.seq[..f.contig_range.start].iter().rev();
-        let after = self.seq[f.contig_range.end..].iter();
-        let held = |flank: &[&u8]| flank.len() >= least && flank.len() - leading_repeat_len(flank) >= MIN_FLANK_BASES;
-        held(&before.collect::<Vec<_>>()) && held(&after.collect::<Vec<_>>())
+        let substitutes = reference.len() == alternative.len();
+        let is_sufficient = |flank: &[&u8], is_whole: bool| {
+            let least = if substitutes && is_whole { MIN_FLANK_BASES } else { MAX_UNALIGNED_END_BASES };
+            flank.len() >= least && flank.len() - leading_repeat_len(flank) >= MIN_FLANK_BASES
+        };
+        let at = &f.contig_range;
+        let before: Vec<&u8> = self.seq[aligned.start.min(at.start)..at.start].iter().rev().collect();
+        let after: Vec<&u8> = self.seq[at.end..aligned.end.max(at.end)].iter().collect();
+        is_sufficient(&before, aligned.start == 0) && is_sufficient(&after, aligned.end == self.seq.len())
     }
 
     /// Aligns the whole contig as one segment. `None` if its first and last segment are not in order and near each

@@ -16,10 +16,11 @@ use genuma_kmers::{
     BinGrid, CountForecast, CountParams, CountResult, ExpectedInput, MAX_PARTITIONS, MAX_SAMPLES, Partition,
     PartitionOutcome, PreparePair, RootCounters, ShardIndex, count_in_partitions,
 };
+use genuma_pair::assay::{Assay, AssayContext, FragmentEnds};
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
-use genuma_pair::library_model::{FragmentEnds, LibraryModel};
+use genuma_pair::library_model::LibraryModel;
 use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequences, ReadTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::PairEvidence;
@@ -304,6 +305,8 @@ pub struct CountingUnit<'a> {
     pub params: CountParams,
     /// Minimum number of occurrences of a candidate k-mer in the tumour.
     pub min_tumour_count: u32,
+    /// The assay that the user gave; `None` if the reads decide.
+    pub assay: Option<Assay>,
     /// Number of reference bases that are A, C, G or T; `None` without a reference.
     pub genome_bases: Option<u64>,
     /// The reference. Novel k-mers that it contains are skipped.
@@ -643,7 +646,7 @@ impl CountingUnit<'_> {
                         let own = preparer.observer.tallies();
                         tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.add_tally(own));
                     }
-                    library = LibrarySketches::new(&tallies, sketches);
+                    library = LibrarySketches::new(&tallies, sketches, &self.assay_context());
                 }
                 let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
                 visit_root(selectors, context.recorded_kmers)
@@ -663,6 +666,11 @@ impl CountingUnit<'_> {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.len()];
         CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
+    }
+
+    /// What is known about the assay besides the reads.
+    fn assay_context(&self) -> AssayContext {
+        AssayContext { given: self.assay, genome_bases: self.genome_bases }
     }
 
     /// Empty k-mer sketches, one for each tumour.
@@ -753,7 +761,7 @@ impl CountingUnit<'_> {
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.add_sketches(&one.sketches));
-        let library = LibrarySketches::new(&stats.libraries, &sketches);
+        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_context());
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
             visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
@@ -880,6 +888,7 @@ impl CountingUnit<'_> {
             left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
             left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
         }
+        let is_targeted = target_tally.is_some() || LibraryModel::has_targeted_assay(&library_models);
         let fragment_ends = LibraryModel::fragment_ends_by_sample(&library_models);
         for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == FragmentEnds::Fixed) {
             let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
@@ -906,7 +915,7 @@ impl CountingUnit<'_> {
         ledger.add_produced("count", "candidate k-mers", made);
         if too_many_novel {
             // Off target, reads are few in both samples of a capture.
-            let line = match (self.samples.has_normal(), target_tally.is_some()) {
+            let line = match (self.samples.has_normal(), is_targeted) {
                 (false, _) => MANY_VARIANTS_LEDGER_LINE,
                 (true, true) => OFF_TARGET_LEDGER_LINE,
                 (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
@@ -923,7 +932,7 @@ impl CountingUnit<'_> {
         // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent ones.
         let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
         let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
-        if target_tally.is_none() && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
+        if !is_targeted && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
             ledger.add_skipped("select", OTHER_SPECIES_LEDGER_LINE, (all - group_by_kmer(&candidates).count()) as u64);
@@ -1033,13 +1042,14 @@ struct LibrarySketches {
 
 impl LibrarySketches {
     /// Takes the sketches. `tallies` are those of all samples.
-    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders) -> LibrarySketches {
+    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayContext) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
-        let model =
-            |(sketch, tumour): (&KmerSketch, &LibraryTally)| LibraryModel::from_reads([&tallies[0], tumour], sketch);
+        let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
+            LibraryModel::from_reads([&tallies[0], tumour], sketch, context)
+        };
         let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
         for (sketch, model) in sketches.iter_mut().zip(&models) {
-            for (sample, library) in [model.normal, model.tumour].into_iter().enumerate() {
+            for (sample, library) in [&model.normal, &model.tumour].into_iter().enumerate() {
                 if library.fragment_ends == FragmentEnds::Fixed {
                     sketch.count_pairs_as_molecules(sample);
                 }
@@ -1162,6 +1172,7 @@ mod tests {
             samples: &samples,
             params,
             min_tumour_count: 2,
+            assay: None,
             genome_bases: Some(1_000_000),
             reference: None,
             screen: None,

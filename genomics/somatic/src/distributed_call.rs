@@ -346,6 +346,7 @@ impl StepRunner<'_> {
             samples: &self.call.samples,
             params: genuma_kmers::CountParams { partition, ..count_params },
             min_tumour_count: params.min_tumour_count,
+            assay: params.assay,
             genome_bases: *genome_bases,
             reference: reference.as_deref(),
             screen: screen.as_deref(),

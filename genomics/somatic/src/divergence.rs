@@ -34,7 +34,7 @@ pub(crate) fn is_divergent(contig: &AlignedContig) -> bool {
 }
 
 /// Whether next to all small changes are deaminated cytosines.
-fn is_kataegis<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
+pub(crate) fn is_kataegis<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
     let others = small.clone().filter(|change| !is_deamination(change)).count();
     let [most, of] = MAX_OTHER_KATAEGIS_SHARE;
     others * of <= small.count() * most

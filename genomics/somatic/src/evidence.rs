@@ -18,7 +18,7 @@ use crate::recruit::RecruitedPair;
 use crate::repeat_length_change::{self, RepeatLengthChange};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
-use genuma_pair::library_model::FragmentEnds;
+use genuma_pair::assay::FragmentEnds;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 /// Evidence for all changes of one contig.

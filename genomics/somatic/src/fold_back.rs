@@ -1,14 +1,25 @@
 //! Detects fold-back artefacts: a strand anneals to its own reverse complement nearby during library preparation and
 //! is extended from there.
 
+use std::ops::Range;
+
 use genuma_kmers::encode::kmers;
+use genuma_reads::dna::{encode_base, reverse_complement};
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
-use crate::change::Change;
+use crate::change::{Change, is_small_variant};
+
+/// For each change of the contig whether it is a fold-back: the contig continues after the change as the reverse
+/// complement of the sequence before it, the change is copied from such a sequence nearby, or the contig has the reverse
+/// complement of the genome in a stretch around the change.
+pub(crate) fn find_fold_backs(contig: &AlignedContig) -> Vec<bool> {
+    let changes = contig.changes.iter();
+    changes.map(|change| turns_back(&contig.seq, change) || is_inverted_loop(contig, change)).collect()
+}
 
 /// Whether the contig continues after the change as the reverse complement of the sequence before it, or the change
 /// is copied from such a sequence nearby.
-pub fn is_fold_back(seq: &[u8], contig_change: &ContigChange) -> bool {
+fn turns_back(seq: &[u8], contig_change: &ContigChange) -> bool {
     match &contig_change.change {
         Change::Allele { reference, alternative, .. } => {
             let substitutes = reference.len() == alternative.len();
@@ -26,7 +37,7 @@ const MAX_FOLD_BACK_PAIRS: usize = 3;
 /// Whether all changes of a contig of at most 3 pairs are fold-backs. In a library with many fold-backs such a contig
 /// is an artefact, and no reads are recruited for it.
 pub(crate) fn is_fold_back_artefact(contig: &AlignedContig, pairs: usize) -> bool {
-    let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && is_fold_back(&contig.seq, f);
+    let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && turns_back(&contig.seq, f);
     pairs <= MAX_FOLD_BACK_PAIRS && contig.changes.iter().all(hairpin)
 }
 
@@ -40,7 +51,7 @@ const MAX_HINGE_DISTANCE_BASES: usize = 15;
 
 /// Whether the sequence before `at` is repeated as reverse complement after it: the two arms of a hairpin whose
 /// turning point is at most `turn` bases from `at`.
-fn has_hairpin(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
+fn has_hairpin(seq: &[u8], at: &Range<usize>, turn: usize) -> bool {
     let arms = |from: usize, to: usize| {
         let arms = kmers(&seq[from..to.min(seq.len())], ARM_BASES);
         arms.map(move |(i, arm)| (from + i, arm))
@@ -58,7 +69,7 @@ fn has_hairpin(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
 
 /// Whether bases `at` of `seq`, with their flanks, occur nearby as reverse complement. If the genome has two arms
 /// that are almost reverse complements, a folding strand copies their differences.
-fn is_copied_from_arm(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
+fn is_copied_from_arm(seq: &[u8], at: &Range<usize>) -> bool {
     let arm = ARM_BASES as usize;
     let from = at.start.saturating_sub(MAX_ARM_DISTANCE_BASES);
     let near = kmers(&seq[from..(at.end + MAX_ARM_DISTANCE_BASES).min(seq.len())], ARM_BASES)
@@ -70,11 +81,100 @@ fn is_copied_from_arm(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
     over.iter().any(|(_, kmer)| nearby_kmers.binary_search(&kmer.forward).is_ok())
 }
 
+/// Minimum length in bases of each arm beside an inverted loop. Chosen: a change has such arms by chance once in
+/// 1,000; a higher value misses short hairpins.
+const MIN_LOOP_ARM_BASES: usize = 5;
+/// Maximum distance in bases of the outer ends of the arms from a change in the loop. Chosen: longer inversions are
+/// junctions.
+const MAX_LOOP_DISTANCE_BASES: usize = 30;
+
+/// Whether the genome has a hairpin around a small change, and the contig the reverse complement of its loop: a strand
+/// that folds back in the hairpin copies the loop of the other strand.
+fn is_inverted_loop(contig: &AlignedContig, contig_change: &ContigChange) -> bool {
+    if !is_small_variant(&contig_change.change) {
+        return false;
+    }
+    let (seq, arm, at) = (&contig.seq, MIN_LOOP_ARM_BASES, &contig_change.contig_range);
+    let starts = at.start.saturating_sub(MAX_LOOP_DISTANCE_BASES)..=at.start.saturating_sub(arm);
+    let ends = at.end + arm..=(at.end + MAX_LOOP_DISTANCE_BASES).min(seq.len());
+    starts.flat_map(|start| ends.clone().map(move |end| start..end)).any(|stretch| {
+        stretch.start + arm <= at.start
+            && has_arms(&seq[stretch.clone()])
+            && genome_bases(contig, &stretch).is_some_and(|bases| reverse_complement(&bases) == seq[stretch.clone()])
+    })
+}
+
+/// Whether a sequence ends with the reverse complement of its first bases.
+fn has_arms(seq: &[u8]) -> bool {
+    let paired = seq.iter().zip(seq.iter().rev()).take(MIN_LOOP_ARM_BASES);
+    paired.into_iter().all(|(a, b)| encode_base(*a) + encode_base(*b) == encode_base(b'T'))
+}
+
+/// The bases of the genome for a stretch of a contig: the stretch without its small changes. `None` if a change crosses
+/// an end of the stretch.
+fn genome_bases(contig: &AlignedContig, stretch: &Range<usize>) -> Option<Vec<u8>> {
+    let mut small: Vec<&ContigChange> = contig.changes.iter().filter(|f| is_small_variant(&f.change)).collect();
+    small.retain(|f| f.contig_range.start < stretch.end && f.contig_range.end > stretch.start);
+    small.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
+    let (mut bases, mut from) = (Vec::new(), stretch.start);
+    for f in small {
+        let normal_end = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
+        if f.contig_range.end > stretch.end {
+            return None;
+        }
+        bases.extend_from_slice(contig.seq.get(from..f.contig_range.start)?);
+        bases.extend_from_slice(f.left_normal.get(f.contig_range.start..normal_end)?);
+        from = f.contig_range.end;
+    }
+    bases.extend_from_slice(contig.seq.get(from..stretch.end)?);
+    Some(bases)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A contig of `seq` with changes of these bases of the contig to these of the genome.
+    fn contig_with(seq: &[u8], changes: &[(Range<usize>, &[u8])]) -> AlignedContig {
+        let change = |(at, genome): &(Range<usize>, &[u8])| {
+            let normal = [&seq[..at.start], genome, &seq[at.end..]].concat();
+            let (pos, reference, alternative) = (at.start, genome.to_vec(), seq[at.clone()].to_vec());
+            ContigChange {
+                change: Change::Allele { chrom: 0, pos, reference, alternative },
+                contig_range: at.clone(),
+                left_normal: normal.clone(),
+                right_normal: normal,
+                right_shift: genome.len() as i32 - at.len() as i32,
+                mapq: 60,
+            }
+        };
+        AlignedContig {
+            novel: vec![true; seq.len()],
+            quality_sums: vec![30; seq.len()],
+            assembled: 0..seq.len(),
+            seq: seq.to_vec(),
+            num_reads: 6,
+            changes: changes.iter().map(change).collect(),
+            diagonals: [None; 2],
+        }
+    }
+
+    #[test]
+    fn the_loop_of_a_hairpin_is_copied_from_the_other_strand() {
+        let fold_backs = |seq: &[u8], changes: &[(Range<usize>, &[u8])]| find_fold_backs(&contig_with(seq, changes));
+        // Loop TAT between the arms AATAAGC and GCTTATT.
+        let one = |seq: &[u8], genome: &[u8]| fold_backs(seq, &[(14..14 + genome.len(), genome)]);
+        assert_eq!(one(b"GGCACGAAATAAGCATAGCTTATTACGATC", b"TAT"), [true]);
+        assert_eq!(one(b"GGCACGAAATAAGCATCGCTTATTACGATC", b"TAT"), [false]);
+        // The arms are too short.
+        assert_eq!(one(b"GGCACGACATAAGCATAGCTTCTTACGATC", b"TAT"), [false]);
+        // One base, and a loop that is written as deletion and insertion: AGTA between CCCAA and TTGGG becomes TACT.
+        assert_eq!(fold_backs(b"GGCACGGCTAAACAGTGTTTAGCGATCACG", &[(14..15, b"C")]), [true]);
+        let seq = b"GGCTTCCCAATACTTTGGGATTACAAAGTG";
+        assert_eq!(fold_backs(seq, &[(10..10, b"AG"), (12..14, b"")]), [true, true]);
+        assert_eq!(fold_backs(seq, &[(10..10, b"AG")]), [false]);
+    }
     use crate::change::{Breakend, Side};
-    use genuma_reads::dna::reverse_complement;
 
     #[test]
     fn hairpins_turn_back_and_other_junctions_do_not() {

@@ -35,7 +35,8 @@ pub struct AlleleSupport {
 }
 
 impl AlleleSupport {
-    fn count(votes: &[MoleculeVote]) -> AlleleSupport {
+    /// Counts the molecules that support each allele.
+    pub(crate) fn count(votes: &[MoleculeVote]) -> AlleleSupport {
         let count = |wanted: &dyn Fn(&MoleculeVote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
         AlleleSupport {
             reference: count(&MoleculeVote::supports_reference),
@@ -215,6 +216,8 @@ pub struct GenotypingParams {
     pub has_fixed_ends: bool,
     /// Whether there is a normal.
     pub has_normal: bool,
+    /// Whether the molecules with the allele have another small change nearby that is no germline variant.
+    pub is_linked: bool,
 }
 
 /// What the samples contain besides the cells that they should have.
@@ -271,7 +274,20 @@ impl GenotypingParams {
             admixture: Admixture::default(),
             has_fixed_ends: false,
             has_normal: true,
+            is_linked: false,
         }
+    }
+
+    /// Natural logarithm of the prior odds of an allele that normal and tumour share over a somatic change.
+    fn shared_prior_log_odds(&self) -> f64 {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let linked = if self.is_linked { p.linked_allele_log_odds } else { 0.0 };
+        // Copies of a sequence differ less often in indels and junctions than in substitutions.
+        let rare = match self.error_frequency {
+            ErrorFrequency::Common => 0.0,
+            ErrorFrequency::Rare => p.rare_allele_ratio.ln(),
+        };
+        p.shared_allele_log_odds + linked + rare
     }
 }
 
@@ -325,9 +341,20 @@ fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: S
 
 /// Natural logarithm of the likelihood of the votes, averaged over allele fractions with prior `weight`.
 fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
+    average_over_fractions(weight, |f| log_likelihood(votes, f))
+}
+
+/// Log-likelihood of the votes of normal and tumours if all have the allele with the same unknown fraction.
+fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f64 {
+    // docs/model/genotype.md (21)
+    average_over_fractions(|_| 1.0, |f| log_likelihood(normal, f) + log_likelihood(tumours, f))
+}
+
+/// Natural logarithm of a likelihood, averaged over allele fractions with prior `weight`.
+fn average_over_fractions(weight: impl Fn(f64) -> f64, log_likelihood: impl Fn(f64) -> f64) -> f64 {
     let points: Vec<(f64, f64)> = (0..GENOTYPE_MODEL_PARAMS.num_fractions)
         .map(|i| (i as f64 + 0.5) / GENOTYPE_MODEL_PARAMS.num_fractions as f64)
-        .map(|f| (weight(f).ln(), log_likelihood(votes, f)))
+        .map(|f| (weight(f).ln(), log_likelihood(f)))
         .collect();
     let total = points.iter().map(|p| p.0.exp()).sum::<f64>().ln();
     let highest = points.iter().map(|p| p.0 + p.1).fold(f64::NEG_INFINITY, f64::max);
@@ -508,9 +535,15 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         true => (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds(true),
         false => f64::INFINITY,
     };
+    // docs/model/genotype.md (21)
+    let against_shared = match params.has_normal {
+        true => (somatic - shared_log_likelihood(normal, tumour)).max(expected) - params.shared_prior_log_odds(),
+        false => f64::INFINITY,
+    };
     // docs/model/genotype.md (9)
     let phred = |log_odds: f64| log_odds * 10.0 / std::f64::consts::LN_10;
-    let quality = phred(against_error.min(against_germline)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+    let quality =
+        phred(against_error.min(against_germline).min(against_shared)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
     let supporting = || tumour.iter().filter(|v| v.supports_alternative());
     let median = |votes: &mut dyn Iterator<Item = &MoleculeVote>| {
@@ -532,8 +565,10 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         ErrorFrequency::Rare => MIN_CALL_MOLECULES_RARE_ERROR,
     };
     filter((t.alternative as usize) < fewest, Filter::FewReads);
-    // One molecule of the normal may be an error if everything else is clear.
-    let forgiven = n.alternative == 1 && quality >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
+    // One molecule of the normal may be an error if everything else is clear. Whether both samples share the allele is
+    // the question itself.
+    let forgiven =
+        n.alternative == 1 && phred(against_error.min(against_germline)) >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
     let more = if forgiven {
         fitted_log_likelihood(normal, contaminated.max(1.0 / f64::from(n.depth())))
             - GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule

@@ -10,6 +10,15 @@ pub(crate) struct GenotypeModelParams {
     /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
+    /// Prior odds of an allele of any fraction that normal and tumour share (sequence copies that the reference has
+    /// once, mosaics, errors of this position) over a somatic substitution or length change of a repeat (21). Unit:
+    /// natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed where the
+    /// tumour has a low fraction.
+    pub(crate) shared_allele_log_odds: f64,
+    /// Addition to `shared_allele_log_odds` if the molecules with the allele have another small change nearby: of the
+    /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (21). Unit:
+    /// natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
+    pub(crate) linked_allele_log_odds: f64,
     /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (15). Unit:
     /// natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If higher: calls
     /// without a normal need an allele fraction further from one half.
@@ -156,6 +165,8 @@ pub(crate) struct GenotypeModelParams {
 pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
     somatic_prior_log_odds: 11.0,
     missed_germline_log_odds: 2.4,
+    shared_allele_log_odds: 0.0,
+    linked_allele_log_odds: 4.1,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
     homozygous_fraction: 0.99,

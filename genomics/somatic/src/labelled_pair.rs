@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_kmers::MAX_K;
-use genuma_pair::library_model::FragmentEnds;
+use genuma_pair::assay::FragmentEnds;
 use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 

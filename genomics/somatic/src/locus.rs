@@ -7,7 +7,8 @@ use crate::change::{self, Change, is_small_variant};
 use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
-use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
+use crate::genotype::{self, Admixture, AlleleSupport, ErrorFrequency, Filter, Genotype};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype;
 use crate::known_variants::{KnownFrequencies, PopulationFrequency};
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
@@ -16,7 +17,7 @@ use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
 use crate::short_homopolymer::ShortHomopolymerCounts;
-use crate::slippage::{self, RepeatRange};
+use crate::slippage::{self, RepeatRange, SlippageRate};
 
 /// A genotyped change.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +63,28 @@ pub struct Locus {
     pub downsampling_factors: [u32; 2],
     /// Indices of other loci with different changes at the same position.
     pub rivals: Vec<usize>,
+}
+
+/// Votes of the molecules on one change.
+struct ChangeVotes {
+    /// Votes of the normal.
+    normal: Vec<MoleculeVote>,
+    /// Votes of each tumour.
+    tumours: Vec<Vec<MoleculeVote>>,
+    /// Votes of all tumours, sorted by pair.
+    pooled: Vec<MoleculeVote>,
+    /// Rate at which slippage of a repeat looks like the change.
+    slippage_rate: SlippageRate,
+}
+
+impl ChangeVotes {
+    /// The votes on change `f`.
+    fn from_evidence(evidence: &LocusEvidence<'_>, f: usize) -> ChangeVotes {
+        let (mut votes, slippage_rate) = evidence.votes_and_slippage(f);
+        let tumours = votes.split_off(TUMOUR_SAMPLE.into());
+        let pooled = genotype::pool_votes(&tumours).into_owned();
+        ChangeVotes { normal: votes.concat(), tumours, pooled, slippage_rate }
+    }
 }
 
 /// Maximum distance in bases of the changes of two rival loci.
@@ -217,15 +240,17 @@ impl Locus {
         has_normal: bool,
     ) -> Vec<VariantCall> {
         let is_divergent = divergence::is_divergent(&self.contig);
+        let votes: Vec<ChangeVotes> =
+            (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
+        let linked = self.find_linked_changes(&votes);
+        let fold_backs = fold_back::find_fold_backs(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
-            let (mut votes, slips) = evidence.votes_and_slippage(f);
-            let tumours = votes.split_off(TUMOUR_SAMPLE.into());
-            let normal = votes.concat();
+            let ChangeVotes { normal, tumours, pooled: tumour, slippage_rate } = &votes[f];
             let population_frequency = known.of_change(&contig_change.change);
             let params = genotype::GenotypingParams {
                 population_frequency,
                 error_frequency: evidence.error_frequency_of_change(f),
-                slippage_rate: slips,
+                slippage_rate: *slippage_rate,
                 num_molecules: evidence.count_molecules(f),
                 min_quality: least_quality,
                 mapq: contig_change.mapq,
@@ -233,25 +258,24 @@ impl Locus {
                 admixture,
                 has_fixed_ends: evidence.has_fixed_ends(),
                 has_normal,
+                is_linked: linked[f],
                 ..genotype::GenotypingParams::default()
             };
-            let mut genotype = genotype::genotype_change(&normal, &tumours, params);
-            let tumour = genotype::pool_votes(&tumours).into_owned();
+            let mut genotype = genotype::genotype_change(normal, tumours, params);
             if is_divergent && is_small_variant(&contig_change.change) {
                 genotype.filters.insert(Filter::Divergent);
             }
-            let both = normal.iter().chain(&tumour);
+            let both = normal.iter().chain(tumour);
             let mut supporting: Vec<u32> = both.filter(|v| v.supports_alternative()).map(|v| v.pair).collect();
             supporting.sort_unstable();
             let (change, kind) = (contig_change.change.clone(), params.error_frequency);
             let molecules = params.num_molecules[usize::from(TUMOUR_SAMPLE)];
-            let turns_back = fold_back::is_fold_back(&self.contig.seq, contig_change);
             let (locus, in_phase) = (number, Vec::new());
-            let call = VariantCall {
+            VariantCall {
                 change,
                 error_frequency: kind,
                 genotype,
-                is_fold_back: turns_back,
+                is_fold_back: fold_backs[f],
                 locus,
                 change_index: f,
                 tumour_molecules: molecules,
@@ -259,24 +283,40 @@ impl Locus {
                 panel_normals: None,
                 supporting_pairs: supporting,
                 phased_changes: in_phase,
-            };
-            (call, (normal, tumour))
+            }
         };
-        let (mut calls, votes): (Vec<VariantCall>, Vec<_>) =
-            self.contig.changes.iter().enumerate().map(judge_one).unzip();
-        let (normal_votes, tumour_votes): (Vec<_>, Vec<_>) = votes.into_iter().unzip();
-        self.filter_paralog(&mut calls, &normal_votes, admixture);
-        record_phase(&mut calls, &tumour_votes);
+        let mut calls: Vec<VariantCall> = self.contig.changes.iter().enumerate().map(judge_one).collect();
+        self.filter_paralog(&mut calls, &votes, admixture);
+        record_phase(&mut calls, &votes);
         calls
     }
 
-    /// Filters the small changes and the unaligned ends of a contig from a paralog. `normal_votes` are the votes of the
-    /// normal on each call.
-    fn filter_paralog(&self, calls: &mut [VariantCall], normal_votes: &[Vec<MoleculeVote>], admixture: Admixture) {
-        let genotyped = calls.iter().zip(normal_votes).map(|(call, votes)| divergence::GenotypedChange {
+    /// For each change whether the tumours' molecules with it have another small change of the contig that the normal
+    /// does not have as a germline variant. Deaminated cytosines in a cluster are mutations and do not count.
+    fn find_linked_changes(&self, votes: &[ChangeVotes]) -> Vec<bool> {
+        let is_small = |f: usize| is_small_variant(&self.contig.changes[f].change);
+        let small = || self.contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
+        if small().nth(1).is_none() || divergence::is_kataegis(small()) {
+            return vec![false; votes.len()];
+        }
+        let is_germline = |votes: &ChangeVotes| {
+            let support = AlleleSupport::count(&votes.normal);
+            support.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
+        };
+        let has_partner = |f: usize| {
+            (0..votes.len())
+                .filter(|&g| g != f && is_small(g) && !is_germline(&votes[g]))
+                .any(|g| ChangePairSupport::from_votes(&votes[f].pooled, &votes[g].pooled).is_in_phase())
+        };
+        (0..votes.len()).map(|f| is_small(f) && has_partner(f)).collect()
+    }
+
+    /// Filters the small changes and the unaligned ends of a contig from a paralog. `votes` are the votes on each call.
+    fn filter_paralog(&self, calls: &mut [VariantCall], votes: &[ChangeVotes], admixture: Admixture) {
+        let genotyped = calls.iter().zip(votes).map(|(call, votes)| divergence::GenotypedChange {
             change: &call.change,
             is_germline: call.genotype.filters.contains(&Filter::Germline),
-            normal_votes: votes,
+            normal_votes: &votes.normal,
         });
         let normal_has_tumour = admixture.tumour_in_normal_ratio > 0.0;
         if divergence::is_paralog(&genotyped.collect::<Vec<_>>(), normal_has_tumour)
@@ -292,11 +332,12 @@ impl Locus {
 
 /// Records for each small change that passes which later small changes of the contig are on the same haplotype, from
 /// the tumours' votes.
-fn record_phase(calls: &mut [VariantCall], votes: &[Vec<MoleculeVote>]) {
+fn record_phase(calls: &mut [VariantCall], votes: &[ChangeVotes]) {
     let fit = |c: &VariantCall| c.genotype.filters.is_empty() && is_small_variant(&c.change);
     for a in 0..calls.len() {
         let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
-        let others = others.filter(|&b| ChangePairSupport::from_votes(&votes[a], &votes[b]).is_in_phase());
+        let others =
+            others.filter(|&b| ChangePairSupport::from_votes(&votes[a].pooled, &votes[b].pooled).is_in_phase());
         calls[a].phased_changes = others.map(|b| calls[b].change.clone()).collect();
     }
 }

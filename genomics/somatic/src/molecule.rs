@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::library_model::FragmentEnds;
+use genuma_pair::assay::FragmentEnds;
 use genuma_reads::umi::similar_umi_keys;
 pub use genuma_reads::umi::umi_key_of_name;
 

@@ -213,6 +213,7 @@ impl CallJob {
             samples,
             params,
             min_tumour_count,
+            assay: self.params.assay,
             genome_bases,
             reference,
             screen,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use genuma_kmers::{CountParams, Devices, Partition};
+use genuma_pair::assay::Assay;
 use genuma_work::timeline;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct CallParams {
     /// Minimum somatic quality (Phred) of a call that passes.
     #[serde(alias = "least_quality")]
     pub min_quality: f64,
+    /// The assay of all samples; `None` if the reads decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assay: Option<Assay>,
 }
 
 /// Resource limits of a call. They change its run time, never its result.

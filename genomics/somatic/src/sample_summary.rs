@@ -166,7 +166,7 @@ impl SampleSummary {
         };
         SampleSummary {
             tumour_in_normal: in_normal.ok(),
-            libraries: counts.library_models.get(tumour).copied().unwrap_or_default(),
+            libraries: counts.library_models.get(tumour).cloned().unwrap_or_default(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),

@@ -5,8 +5,8 @@
 //! strand (oxidised guanine reads as T, deaminated cytosine too) from sequencing errors; and the slippage of tandem
 //! repeats ([`crate::slippage`]).
 
+use genuma_pair::assay::FragmentEnds;
 use genuma_pair::error_threshold::min_count_above_expected_errors;
-use genuma_pair::library_model::FragmentEnds;
 use genuma_reads::dna::encode_base;
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use genuma_pair::assay::AssayDecision;
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
@@ -362,6 +363,11 @@ fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
     }
 }
 
+/// The assay with its reason.
+fn describe_assay(decision: &AssayDecision) -> String {
+    with_remark(decision.assay.name(), &escape_html(&decision.reason))
+}
+
 fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
     let both = [&outcome.libraries.normal, &outcome.libraries.tumor];
     rows.add_group("Reads and libraries");
@@ -369,6 +375,8 @@ fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
         rows.add_common("Reads", &unknown_cell("the libraries were not examined"));
         return;
     }
+    let used = &outcome.sample_summary.libraries;
+    rows.add_per_sample("Assay", [&used.normal, &used.tumour].map(|library| describe_assay(&library.assay)));
     let each = |of: &dyn Fn(&LibraryMetrics) -> String| both.map(of);
     const FEW: &str = "too few reads";
     rows.add_per_sample(

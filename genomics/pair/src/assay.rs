@@ -1,0 +1,204 @@
+//! The assay of a sample: what kind of library was sequenced. It decides which pairs are copies of one molecule, and
+//! whether a sample is expected to cover a whole genome.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the fragments of a library end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FragmentEnds {
+    /// Anywhere: two pairs with the same ends come from one molecule.
+    #[default]
+    Random,
+    /// At primers: pairs of different molecules have the same ends.
+    Fixed,
+}
+
+/// A kind of library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Assay {
+    /// The whole genome, sheared at random.
+    #[default]
+    Wgs,
+    /// Captured exons of all genes.
+    Exome,
+    /// Captured exons of some genes.
+    Panel,
+    /// Targets amplified between primers.
+    Amplicon,
+    /// Cell-free DNA: fragments as long as the DNA around a nucleosome.
+    Cfdna,
+}
+
+impl Assay {
+    /// All assays with their names on the command line and in `summary.json`.
+    pub const ALL_ASSAYS: [(Assay, &'static str); 5] = [
+        (Assay::Wgs, "wgs"),
+        (Assay::Exome, "exome"),
+        (Assay::Panel, "panel"),
+        (Assay::Amplicon, "amplicon"),
+        (Assay::Cfdna, "cfdna"),
+    ];
+
+    /// The name on the command line and in `summary.json`.
+    pub fn name(self) -> &'static str {
+        Assay::ALL_ASSAYS.iter().find(|known| known.0 == self).map_or("", |known| known.1)
+    }
+
+    /// The assay with this name.
+    pub fn from_name(name: &str) -> Option<Assay> {
+        Assay::ALL_ASSAYS.iter().find(|known| known.1 == name).map(|known| known.0)
+    }
+
+    /// Where the fragments end.
+    pub fn fragment_ends(self) -> FragmentEnds {
+        if self == Assay::Amplicon { FragmentEnds::Fixed } else { FragmentEnds::Random }
+    }
+
+    /// Whether only targets are sequenced, so that most of the genome has no reads or few.
+    pub fn is_targeted(self) -> bool {
+        matches!(self, Assay::Exome | Assay::Panel | Assay::Amplicon)
+    }
+}
+
+/// The assay of a sample, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AssayDecision {
+    /// The assay.
+    pub assay: Assay,
+    /// Whether the user gave it; otherwise the reads show it.
+    pub is_given: bool,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+/// What is known about the assay besides the reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AssayContext {
+    /// The assay that the user gave for all samples.
+    pub given: Option<Assay>,
+    /// Number of bases of the reference; `None` without a reference.
+    pub genome_bases: Option<u64>,
+}
+
+/// What the reads of a sample show about its assay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LibraryShape {
+    /// Number of read pairs that cover a typical base.
+    pub(crate) depth: f64,
+    /// Number of bases of all reads.
+    pub(crate) bases: u64,
+    /// Median over all read pairs of the number of pairs with the same two ends.
+    pub(crate) pairs_per_fragment: u32,
+    /// Share of the pairs whose fragment is about as long as the DNA around a nucleosome.
+    pub(crate) nucleosome_share: f64,
+}
+
+/// Minimum number of pairs with the same two ends in a library with fixed fragment ends. Chosen: PCR duplicates of a
+/// usual library are fewer; a higher value misses shallow amplicons.
+const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
+/// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
+/// amplicons. Chosen: random fragments have as many only where next to all pairs are duplicates of a few molecules.
+const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
+/// Lengths of fragments of cell-free DNA around one nucleosome, in bp: 20 on both sides of the peak at 167 (Snyder et al.
+/// 2016, "Cell-free DNA comprises an in vivo nucleosome footprint").
+pub(crate) const NUCLEOSOME_FRAGMENT_BP: std::ops::RangeInclusive<usize> = 147..=187;
+/// Minimum share of fragments of this length in cell-free DNA. Chosen: it has more than half; sheared DNA with the same
+/// mean length and a standard deviation of 50 bp has three in ten. A higher value misses degraded samples.
+const MIN_NUCLEOSOME_SHARE: f64 = 0.45;
+/// Depth, in read pairs, above which a whole genome is not expected. Chosen: tumour genomes have up to 300.
+const MAX_GENOME_DEPTH: f64 = 500.0;
+/// Minimum share of the reference that the reads of a whole genome cover. Chosen: exomes cover a fiftieth; gaps of the
+/// reference and duplicates leave more than half of a genome.
+const MIN_GENOME_SHARE: f64 = 0.3;
+/// Minimum number of covered bases of an exome. Chosen: exomes have 30 million and more, panels up to a few million.
+const MIN_EXOME_BASES: f64 = 1e7;
+
+impl AssayDecision {
+    /// Decides by what the user gave, or else by the reads.
+    pub(crate) fn from_shape(shape: &LibraryShape, context: &AssayContext) -> AssayDecision {
+        if let Some(assay) = context.given {
+            return AssayDecision { assay, is_given: true, reason: "given by --assay".into() };
+        }
+        let (assay, reason) = decide_by_reads(shape, context.genome_bases);
+        AssayDecision { assay, is_given: false, reason }
+    }
+}
+
+/// The assay that the reads show, and why.
+fn decide_by_reads(shape: &LibraryShape, genome_bases: Option<u64>) -> (Assay, String) {
+    // Without bases of good quality the number of fragments is unknown.
+    if shape.depth <= 0.0 {
+        return (Assay::Wgs, "no base has two reads of good quality, so that the assay does not show".into());
+    }
+    let fragments_per_base = shape.depth / f64::from(shape.pairs_per_fragment.max(1));
+    if shape.pairs_per_fragment >= MIN_PAIRS_PER_FIXED_FRAGMENT && fragments_per_base <= MAX_FIXED_FRAGMENTS_PER_BASE {
+        let reason = format!(
+            "the median pair has the same ends as {} others, and {fragments_per_base:.1} different fragments cover a base",
+            shape.pairs_per_fragment - 1
+        );
+        return (Assay::Amplicon, reason);
+    }
+    if shape.nucleosome_share >= MIN_NUCLEOSOME_SHARE {
+        let [low, high] = [NUCLEOSOME_FRAGMENT_BP.start(), NUCLEOSOME_FRAGMENT_BP.end()];
+        let share = 100.0 * shape.nucleosome_share;
+        return (
+            Assay::Cfdna,
+            format!("{share:.0}% of the fragments have {low} to {high} bp, as DNA around a nucleosome"),
+        );
+    }
+    let covered = shape.bases as f64 / shape.depth;
+    let depth = shape.depth;
+    let share = genome_bases.map(|genome| covered / genome.max(1) as f64);
+    if depth <= MAX_GENOME_DEPTH && share.is_none_or(|share| share >= MIN_GENOME_SHARE) {
+        let reason = match share {
+            Some(_) => format!("the reads cover most of the reference, at a depth of {depth:.0} pairs"),
+            None => format!("the depth is {depth:.0} pairs, and no reference shows how much of the genome is covered"),
+        };
+        return (Assay::Wgs, reason);
+    }
+    let assay = if covered >= MIN_EXOME_BASES { Assay::Exome } else { Assay::Panel };
+    (assay, format!("the reads cover about {} kb at a depth of {depth:.0} pairs", (covered as u64).div_ceil(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(shape: LibraryShape, genome_bases: Option<u64>) -> Assay {
+        AssayDecision::from_shape(&shape, &AssayContext { given: None, genome_bases }).assay
+    }
+
+    const GENOME: LibraryShape =
+        LibraryShape { depth: 30.0, bases: 90_000_000_000, pairs_per_fragment: 1, nucleosome_share: 0.1 };
+    const HUMAN: Option<u64> = Some(2_900_000_000);
+
+    #[test]
+    fn the_reads_show_the_assay() {
+        assert_eq!(decide(GENOME, HUMAN), Assay::Wgs);
+        assert_eq!(decide(GENOME, None), Assay::Wgs);
+        assert_eq!(decide(LibraryShape { depth: 0.0, ..GENOME }, HUMAN), Assay::Wgs);
+        let exome = LibraryShape { depth: 150.0, bases: 9_000_000_000, ..GENOME };
+        assert_eq!(decide(exome, HUMAN), Assay::Exome);
+        assert_eq!(decide(LibraryShape { depth: 800.0, bases: 800_000_000, ..GENOME }, HUMAN), Assay::Panel);
+        // A reference of the targets only: the depth shows a panel.
+        assert_eq!(decide(LibraryShape { depth: 800.0, bases: 80_000_000, ..GENOME }, Some(100_000)), Assay::Panel);
+        let amplicons = LibraryShape { depth: 900.0, bases: 50_000_000, pairs_per_fragment: 400, ..GENOME };
+        assert_eq!(decide(amplicons, HUMAN), Assay::Amplicon);
+        // Many duplicates of many fragments.
+        assert_eq!(decide(LibraryShape { pairs_per_fragment: 20, ..amplicons }, HUMAN), Assay::Panel);
+        assert_eq!(decide(LibraryShape { nucleosome_share: 0.6, ..GENOME }, HUMAN), Assay::Cfdna);
+    }
+
+    #[test]
+    fn the_assay_that_the_user_gives_counts() {
+        for (given, name) in Assay::ALL_ASSAYS {
+            let context = AssayContext { given: Some(given), genome_bases: HUMAN };
+            let decision = AssayDecision::from_shape(&GENOME, &context);
+            assert_eq!((decision.assay, decision.is_given), (given, true));
+            assert_eq!((Assay::from_name(name), given.name()), (Some(given), name));
+        }
+        assert_eq!(Assay::from_name("auto"), None);
+    }
+}
