@@ -24,6 +24,7 @@ use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges::{RecruitBuckets, RecruitedPairs};
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{RecruitingCounts, RecruitingIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
@@ -60,6 +61,8 @@ pub struct CallJob {
     pub panel: Option<PanelOfNormals>,
     /// Known variants with population frequencies.
     pub known: Option<KnownVariants>,
+    /// Command line and inputs, which the results show.
+    pub provenance: Provenance,
 }
 
 impl CallJob {

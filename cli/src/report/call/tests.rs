@@ -17,6 +17,7 @@ use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::msi::RepeatInstability;
 use genuma_somatic::pipeline::Resources;
+use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
 use genuma_somatic::slippage::RepeatSlippage;
@@ -90,6 +91,13 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         resumed: name == "count",
     };
     CallSummary {
+        date: "2026-01-31 12:00 UTC".to_owned(),
+        reference_identity: ReferenceIdentity {
+            url: Some("file:///ref.fa".to_owned()),
+            assembly: Some("GRCh38".to_owned()),
+            md5: "0123456789abcdef0123456789abcdef".to_owned(),
+            sequence_md5: Vec::new(),
+        },
         command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
         version: "0.1.0".into(),
         samples: vec!["NORMAL".into(), "TUMOR".into()],
