@@ -14,6 +14,13 @@ import java.security.MessageDigest
 
 params.input = null
 params.reference = null
+params.targets = null
+params.panel = null
+params.known = null
+params.strict = false
+params.force = false
+params.platform = null
+params.multiqc = 'multiqc'
 params.outdir = 'results'
 params.shards = null
 params.parts = null
@@ -27,29 +34,61 @@ def usage() {
     """\
     usage: nextflow run main.nf --input samplesheet.csv [options]
 
-      --input FILE        samplesheet: patient,sample,status,lane,fastq_1,fastq_2; status 0 is normal, 1 tumour
+      --input FILE        samplesheet of nf-core/sarek: patient,sex,status,sample,lane,fastq_1,fastq_2,bam,bai,cram,crai;
+                          status 0 is normal, 1 tumour. A patient without a normal is called tumour-only
       --reference FASTA   reference to call with
+      --targets FILE      target intervals (genuma call --targets)
+      --panel TABLE       panel of normals (genuma call --panel)
+      --known VCF         known variants of the population (genuma call --known)
+      --strict            no results of a pair with any warning, for example of two people
+      --force             results of a pair in spite of a warning that withholds them
+      --platform NAME     PL of the read groups of genuma align and of supporting.bam, such as ILLUMINA
+      --multiqc FILE      MultiQC; without it there is no common report [multiqc, if it is installed]
       --outdir DIR        where results go [results]
       --shards N          parts that the reads are cut into [by their size]
       --parts N           parts that the counting is cut into [as many]
       --genuma_args ARGS  more options of genuma call, as one word: --genuma_args='--min-quality 20'
       --genuma FILE       the program [genuma]
-      --align             also align each sample: sorted, indexed BAM, duplicates marked; wants --reference
+      --align             also align each sample of FASTQ: sorted, indexed BAM, duplicates marked; wants --reference
       --align_args ARGS   options of genuma align [--mark-duplicates]
       -profile NAME       standard, slurm, awsbatch; docker, apptainer beside them; test""".stripIndent()
 }
 
 /* ---- the samplesheet ---- */
 
-// Samples of the sheet, or an end with all that is wrong with it, line by line.
+// The files of a row by their kind: fastq, bam or cram; null if the row is wrong.
+def files_of_row(row, say) {
+    def given = [fastq: ['fastq_1', 'fastq_2'], bam: ['bam'], cram: ['cram']].findAll { kind, columns -> columns.any { row[it] } }
+    if (given.size() != 1) {
+        say(given ? "reads in columns ${given.values().flatten().join(', ')}: give one kind in a line" : 'no reads: give fastq_1 and fastq_2, bam, or cram')
+        return null
+    }
+    def kind = given.keySet().first()
+    def endings = [fastq: /\S+\.(fq|fastq)(\.gz)?/, bam: /\S+\.bam/, cram: /\S+\.cram/]
+    def paths = given[kind].collect { column ->
+        def name = row[column]
+        if (!name) { say("no ${column}: reads come in pairs"); return null }
+        if (!(name ==~ endings[kind])) { say("${column} is '${name}': a name without blanks that ends with ${kind == 'fastq' ? '.fq, .fastq, .fq.gz or .fastq.gz' : '.' + kind}"); return null }
+        def path = file(name)
+        // It is read piece by piece by many jobs, by its name.
+        if (path.scheme != 'file') { say("${name} is no file: mount the bucket on all nodes and give the path there"); return null }
+        if (!path.exists()) { say("there is no file ${name}"); return null }
+        path
+    }
+    [kind: kind, paths: paths]
+}
+
+// Samples of the sheet, or an end with all that is wrong with it, line by line. Indexes (bai, crai) are not needed, and the sex
+// of a patient is estimated from the reads.
 def samples_of(sheet) {
-    def columns = ['patient', 'sample', 'status', 'lane', 'fastq_1', 'fastq_2']
+    def columns = ['patient', 'sample', 'status']
+    def possible = columns + ['sex', 'lane', 'fastq_1', 'fastq_2', 'bam', 'bai', 'cram', 'crai']
     if (!sheet.exists()) error("--input: there is no file ${sheet}")
     // Trailing blanks and DOS line ends come from spreadsheets.
     def lines = sheet.text.readLines()
     def header = lines ? lines[0].replace('\uFEFF', '').split(',', -1).collect { it.trim() } : []
     def missing = columns.findAll { !(it in header) }
-    if (missing) error("${sheet}: line 1: no column ${missing.join(', ')}; a samplesheet begins with ${columns.join(',')}")
+    if (missing) error("${sheet}: line 1: no column ${missing.join(', ')}; the columns of a samplesheet are ${possible.join(',')}")
     def wrong = []
     def samples = [:]
     def files = [:]
@@ -59,41 +98,38 @@ def samples_of(sheet) {
         def say = { wrong << "line ${at + 1}: ${it}".toString() }
         if (cells.size() != header.size()) return say("${cells.size()} fields, and ${header.size()} columns in line 1")
         def row = [header, cells].transpose().collectEntries()
+        row.lane = row.lane ?: '1'
         ['patient', 'sample', 'lane'].each {
             if (!(row[it] ==~ /[A-Za-z0-9][A-Za-z0-9_.-]*/)) say("${it} is '${row[it]}': letters, digits, '_', '.' and '-' are possible")
         }
         if (!(row.status in ['0', '1'])) say("status is '${row.status}': 0 is normal, 1 tumour")
-        def mates = ['fastq_1', 'fastq_2'].collect { column ->
-            def name = row[column]
-            if (!name) { say("no ${column}: reads come in pairs"); return null }
-            if (!(name ==~ /\S+\.(fq|fastq)(\.gz)?/)) { say("${column} is '${name}': a name without blanks that ends with .fq, .fastq, .fq.gz or .fastq.gz"); return null }
-            def path = file(name)
-            // It is read piece by piece by many jobs, by its name.
-            if (path.scheme != 'file') { say("${name} is no file: mount the bucket on all nodes and give the path there"); return null }
-            if (!path.exists()) { say("there is no file ${name}"); return null }
-            if (files.containsKey(name)) say("${name} is in line ${files[name]} already")
-            files[name] = at + 1
-            path
+        def reads = files_of_row(row, say)
+        if (!reads) return
+        reads.paths.findAll().each { path ->
+            if (files.containsKey(path)) say("${path} is in line ${files[path]} already")
+            files[path] = at + 1
         }
-        def sample = samples.get([row.patient, row.sample], [patient: row.patient, sample: row.sample, status: row.status, lanes: []])
+        def sample = samples.get([row.patient, row.sample], [patient: row.patient, sample: row.sample, status: row.status, kind: reads.kind, lanes: []])
         if (sample.status != row.status) say("sample ${row.sample} of patient ${row.patient} has status ${row.status} here and ${sample.status} before")
+        if (sample.kind != reads.kind) say("sample ${row.sample} has ${reads.kind} here and ${sample.kind} before: give one kind for a sample")
         if (row.lane in sample.lanes*.lane) say("lane ${row.lane} of sample ${row.sample} is there twice")
-        sample.lanes << [lane: row.lane, mates: mates]
+        sample.lanes << [lane: row.lane, paths: reads.paths]
     }
     if (!samples && !wrong) wrong << 'no samples below line 1'
     samples.values().groupBy { it.patient }.each { patient, of ->
         def normals = of.findAll { it.status == '0' }*.sample
-        if (!normals) wrong << "patient ${patient} has no normal sample (status 0)".toString()
+        if (!normals && !params.reference) wrong << "patient ${patient} has no normal sample (status 0): a tumour-only call needs --reference".toString()
         if (normals.size() > 1) wrong << "patient ${patient} has several normal samples (${normals.join(', ')}): each tumour is called against one".toString()
         if (normals.size() == of.size()) wrong << "patient ${patient} has no tumour sample (status 1)".toString()
     }
+    if (!params.reference && samples.values().any { it.kind == 'cram' }) wrong << 'CRAM needs --reference'
     if (wrong) error("${sheet}: " + wrong.join("\n${sheet}: "))
     samples.values() as List
 }
 
 // Lanes in the order of their names, so that the order of lines does not matter to what is cached.
 def files_of(sample) {
-    sample.lanes.sort(false) { it.lane }.collectMany { it.mates }
+    sample.lanes.sort(false) { it.lane }.collectMany { it.paths }
 }
 
 // Names as genuma is to read them: whole, since each step runs in a folder of its own.
@@ -106,27 +142,35 @@ def digest(List what) {
     MessageDigest.getInstance('SHA-256').digest(what.join('\n').getBytes('UTF-8')).encodeHex().toString().take(12)
 }
 
-// Each tumour with the normal of its patient: all that a step needs to know, as plain words.
+// A file that an option of the workflow names; null if it is not given.
+def file_of_option(name) {
+    if (!params[name]) return null
+    def path = file(params[name])
+    if (path.scheme != 'file') error("--${name}: ${params[name]} is no file: mount the bucket on all nodes and give the path there")
+    if (!path.exists()) error("--${name}: there is no file ${params[name]}")
+    path
+}
+
+// Each tumour with the normal of its patient, if it has one: all that a step needs to know, as plain words.
 def pairs_of(samples) {
-    def reference = params.reference ? file(params.reference) : null
-    if (reference && reference.scheme != 'file') error("--reference: ${params.reference} is no file: mount the bucket on all nodes and give the path there")
-    if (reference && !reference.exists()) error("--reference: there is no file ${params.reference}")
+    def options = ['reference', 'targets', 'panel', 'known'].collectEntries { [it, file_of_option(it)] }.findAll { it.value }
     samples.findAll { it.status == '1' }.collect { tumor ->
         def normal = samples.find { it.patient == tumor.patient && it.status == '0' }
-        def (t, n) = [files_of(tumor), files_of(normal)]
-        def seen = (t + n + (reference ? [reference] : [])).collect { "${name_of(it)} ${it.size()} ${it.lastModified()}" }
-        def key = digest(seen + ["${params.shards} ${params.parts} ${params.genuma_args}"])
-        def folders = (t + n + (reference ? [reference] : [])).collect { it.toAbsolutePath().normalize().parent.toString() }
+        def (t, n) = [files_of(tumor), normal ? files_of(normal) : []]
+        def inputs = t + n + options.values()
+        def seen = inputs.collect { "${name_of(it)} ${it.size()} ${it.lastModified()}" }
+        def key = digest(seen + [tumor.sample, normal?.sample, "${params.shards} ${params.parts} ${params.platform} ${params.genuma_args}"])
         [
             id: "${tumor.patient}-${tumor.sample}-${key}".toString(),
             patient: tumor.patient,
             sample: tumor.sample,
-            name: "${tumor.sample}_vs_${normal.sample}".toString(),
+            normal_sample: normal?.sample,
+            name: (normal ? "${tumor.sample}_vs_${normal.sample}" : tumor.sample).toString(),
             run: name_of(workflow.workDir.resolve("genuma/${tumor.patient}-${tumor.sample}-${key}")),
             tumor: t.collect { name_of(it) },
             normal: n.collect { name_of(it) },
-            reference: reference ? name_of(reference) : '',
-            folders: folders.unique().sort(),
+            options: options.collectEntries { name, path -> [name, name_of(path)] },
+            folders: inputs.collect { it.toAbsolutePath().normalize().parent.toString() }.unique().sort(),
         ]
     }
 }
@@ -161,8 +205,20 @@ def mib(need, attempt) {
     "${((need.memory_mb * 1.1 + 128) as long) * attempt} MB"
 }
 
+// Which warnings withhold the results of a pair.
+def warning_rule() {
+    params.strict ? '--strict' : params.force ? '--force' : ''
+}
+
+// What happens when genuma itself fails (exit code 1): the branch of this pair ends, the others go on, and the exit code of the
+// workflow tells of it. A task that was killed is tried again.
+def on_error(status) {
+    status in ((130..145) + [104, 175, 247, Integer.MAX_VALUE, -1]) ? 'retry' : status == 1 ? 'ignore' : 'finish'
+}
+
 process PLAN {
     tag "${pair.patient} ${pair.name}"
+    errorStrategy { on_error(task.exitStatus) }
     containerOptions { mounts(pair) }
 
     input:
@@ -174,10 +230,13 @@ process PLAN {
     script:
     def local = !pair.run.contains('://')
     def words = { list -> list.collect { quoted(it) }.join(' ') }
+    def normal = pair.normal ? "--normal ${words(pair.normal)} --normal-name ${quoted(pair.normal_sample)}" : ''
+    def options = pair.options.collect { name, path -> "--${name} ${quoted(path)}" }.join(' ')
     """
     ${quoted(params.genuma)} call --plan ${quoted(pair.run)} ${params.shards ? "--shards ${params.shards}" : ''} ${params.parts ? "--parts ${params.parts}" : ''} \\
-      --tumor ${words(pair.tumor)} --normal ${words(pair.normal)} \\
-      ${pair.reference ? '--reference ' + quoted(pair.reference) : ''} -o ${quoted(pair.run + '/results')} ${params.genuma_args}
+      --tumor ${words(pair.tumor)} --tumor-name ${quoted(pair.sample)} ${normal} \\
+      ${options} ${params.platform ? "--platform ${quoted(params.platform)}" : ''} ${warning_rule()} \\
+      -o ${quoted(pair.run + '/results')} ${params.genuma_args}
     ${local ? "cp ${quoted(pair.run + '/plan.json')} plan.json" : 'touch plan.json'}
     """
 }
@@ -303,6 +362,7 @@ process RECRUIT {
 
 process FINISH {
     tag "${pair.patient} ${pair.name}"
+    errorStrategy { on_error(task.exitStatus) }
     cpus { need.threads }
     memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
@@ -313,10 +373,31 @@ process FINISH {
     tuple val(pair), val(need), val(number), val(after)
 
     output:
-    tuple val(pair), path('results/*')
+    tuple val(pair), path('results/*'), emit: files
+    path 'results/*_mqc.json', emit: multiqc
 
     script:
-    step(pair, 'finish', number, task.cpus, '-o results')
+    def maf = pair.options.reference ? '--maf results/somatic.maf' : ''
+    step(pair, 'finish', number, task.cpus, "-o results ${maf} ${warning_rule()}")
+}
+
+process MULTIQC {
+    publishDir { "${params.outdir}/multiqc" }, mode: 'copy'
+
+    input:
+    path sections, stageAs: 'pair?/*'
+
+    output:
+    path 'multiqc_report.html', optional: true
+
+    script:
+    """
+    if command -v ${quoted(params.multiqc)} >/dev/null; then
+      ${quoted(params.multiqc)} . --filename multiqc_report.html
+    else
+      echo "${params.multiqc} is not installed: there is no common report" >&2
+    fi
+    """
 }
 
 process INDEX {
@@ -347,7 +428,7 @@ process ALIGN {
     tuple val(sample), path("${sample.sample}.bam"), path("${sample.sample}.bam.bai")
 
     script:
-    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}\\tPL:ILLUMINA'" }
+    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}${params.platform ? "\\tPL:${params.platform}" : ''}'" }
     """
     ${quoted(params.genuma)} align ${quoted(reference)} ${reads} ${groups.join(' ')} --threads ${task.cpus} ${params.align_args} -o ${sample.sample}.bam
     """
@@ -381,6 +462,7 @@ workflow {
     [shards: params.shards, parts: params.parts].each { name, value ->
         if (value != null && !(value.toString() ==~ /[1-9][0-9]{0,3}/)) error("--${name} is '${value}': a number from 1 to 9999")
     }
+    if (params.strict && params.force) error('--strict and --force exclude each other')
     if (params.align && !params.reference) error('--align wants --reference')
     if (workflow.workDir.toString() =~ /[\s'"\\$]/) error("the work directory ${workflow.workDir} has blanks or quotes in its name: say another with -work-dir")
     def samples = samples_of(file(params.input))
@@ -401,12 +483,13 @@ workflow {
     PLACE(tasks(all(ASSEMBLE.out, 'assemble'), 'place'))
     RECRUIT(tasks(all(PLACE.out, 'place'), 'recruit'))
     FINISH(tasks(all(RECRUIT.out, 'recruit'), 'finish'))
+    MULTIQC(FINISH.out.multiqc.collect())
 
     if (params.align) {
         def reference = file(params.reference)
         INDEX(reference)
         ALIGN(
-            Channel.fromList(samples).map { [[patient: it.patient, sample: it.sample, lanes: it.lanes*.lane.sort(false)], files_of(it)] },
+            Channel.fromList(samples.findAll { it.kind == 'fastq' }).map { [[patient: it.patient, sample: it.sample, lanes: it.lanes*.lane.sort(false)], files_of(it)] },
             INDEX.out,
             reference.name,
         )

@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// environment variable GENUMA_MACHINE names, else an estimate from the node distances that the firmware reports]
     #[arg(long, value_name = "FILE", help_heading = "Method")]
     machine: Option<PathBuf>,
+    /// Use the profile although it was measured while other programs used the machine
+    #[arg(long, help_heading = "Method")]
+    force: bool,
     /// Maximum time of the trials, including the loading of indexes, as a share of the predicted time of the whole run;
     /// 0 runs no trials
     #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = parse_share, help_heading = "Method")]
@@ -116,8 +119,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let topology = Sysfs::new().topology()?;
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
-        Some(path) => Some(machine_profile::load_matching_profile(path, &topology)?),
-        None => machine_profile::find_profile(None, &topology)?,
+        Some(path) => Some(machine_profile::load_matching_profile(path, &topology, args.force)?),
+        None => match machine_profile::path_from_environment() {
+            Some(path) => machine_profile::find_idle_profile(&path, &topology, args.force)?,
+            None => None,
+        },
     };
     stop_instances_on_interruption();
     let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod memory_limits;
 mod header_check;
+mod provenance;
 mod read_lengths;
 pub(crate) mod result_check;
 mod summary;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use genuma_kmers::Devices;
 use genuma_pair::assay::{Assay, FragmentEnds};
@@ -49,6 +51,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
+use provenance::{CallInputs, PLATFORMS};
 use result_check::WarningRule;
 use result_files::{CallOutputs, TablePaths};
 use sample_options::{SampleNameOptions, TumourReads};
@@ -111,6 +114,10 @@ pub(crate) struct Args {
     /// Name of the only tumour; NAME= before its first file does the same
     #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     tumor_name: Option<String>,
+    /// Sequencing platform of the reads: PL of the read groups in supporting.bam [default: the PL of BAM or CRAM input;
+    /// else none]
+    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
+    platform: Option<String>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
     /// Reference genome, plain or gzip'd FASTA, no index needed. Without it calls are placed on the assembled contigs
@@ -329,19 +336,29 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     done.map(drop)
 }
 
-/// Writes the results of a distributed call into the folder `out`, which is created if it is missing, and logs a
-/// summary. `warnings` are those of the plan. `rule`: as the options of a call say.
+/// Where and under which conditions the results of a distributed call are written.
+pub(crate) struct DistributedOutputs<'a> {
+    /// Folder of the results; it is created if it is missing.
+    pub(crate) out: &'a Path,
+    /// Optional tables.
+    pub(crate) tables: &'a TablePaths,
+    /// The warnings of the plan.
+    pub(crate) warnings: Vec<ResultWarning>,
+    /// Which warnings withhold the results.
+    pub(crate) rule: WarningRule,
+}
+
+/// Writes the results of a distributed call, and logs a summary.
 pub(crate) fn write_distributed_results(
     job: &CallJob,
-    out: &Path,
+    outputs: DistributedOutputs<'_>,
     watched: &CallWatcher,
-    warnings: Vec<ResultWarning>,
-    rule: WarningRule,
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
+    let DistributedOutputs { out, tables, warnings, rule } = outputs;
     let _folder = OutputFolder::open(out)?;
-    let outputs = CallOutputs::create(out, &TablePaths::default())?;
+    let outputs = CallOutputs::create(out, tables)?;
     let mut finished = judge()?;
     let warnings = result_check::check_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
@@ -376,6 +393,22 @@ impl Args {
         TablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
     }
 
+    /// The resources of the call, or of one step of a distributed call, which may run on another machine.
+    fn choose_resources(&self, lanes: &[Lane], k: u32) -> anyhow::Result<Resources> {
+        if self.plan.is_some() {
+            let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_STEP_THREADS);
+            return Ok(Resources {
+                threads: self.threads.map_or_else(default_threads, usize::from),
+                memory: self.memory.unwrap_or(DEFAULT_STEP_MEMORY_BYTES),
+                scratch: u64::MAX,
+                devices: Devices::default(),
+            });
+        }
+        let means = build_resources(self.threads, self.memory, self.scratch)?;
+        let devices = self.gpu.choose_counting_devices(lanes, k, means.threads, means.memory)?;
+        Ok(Resources { devices, ..means })
+    }
+
     /// Translates the command line into a job of the library.
     fn build_job(&self) -> anyhow::Result<CallJob> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
@@ -407,22 +440,7 @@ impl Args {
             min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
             assay: self.assay.assay(),
         };
-        let means = match self.plan {
-            // These are the resources of one step, which may run on another machine.
-            Some(_) => Resources {
-                threads: self
-                    .threads
-                    .map_or_else(|| command_line::threads_or_all_cpus(None).min(MAX_STEP_THREADS), usize::from),
-                memory: self.memory.unwrap_or(DEFAULT_STEP_MEMORY_BYTES),
-                scratch: u64::MAX,
-                devices: Devices::default(),
-            },
-            None => {
-                let means = build_resources(self.threads, self.memory, self.scratch)?;
-                let devices = self.gpu.choose_counting_devices(&lanes, params.k, means.threads, means.memory)?;
-                Resources { devices, ..means }
-            }
-        };
+        let means = self.choose_resources(&lanes, params.k)?;
         let piped = lanes.iter().any(Lane::has_pipe);
         if piped && (self.plan.is_some() || self.resume) {
             let option = if self.resume { "--resume" } else { "--plan" };
@@ -459,6 +477,16 @@ impl Args {
             )?,
             resume: self.resume,
         };
+        let provenance = CallInputs {
+            samples: &samples,
+            lanes: &lanes,
+            screen: self.screen.as_deref(),
+            panel: panel.as_ref(),
+            known: known.as_ref(),
+            targets: targets.as_ref(),
+            platform: self.platform.as_deref(),
+        }
+        .describe()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
         Ok(CallJob {
             lanes,
@@ -473,6 +501,7 @@ impl Args {
             panel,
             known,
             gff,
+            provenance,
         })
     }
 }

@@ -1,5 +1,8 @@
 //! Helpers for the command line: the `--threads` parser, and this process's command line quoted for a shell.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use clap::builder::RangedI64ValueParser;
 use clap::value_parser;
 
@@ -20,17 +23,30 @@ pub(crate) fn threads_or_all_cpus(requested: Option<u16>) -> usize {
 
 /// The command line of this process, quoted so that a shell reads the same arguments.
 pub(crate) fn quoted_command_line() -> String {
-    quote_for_shell(std::env::args())
+    quote_for_shell(std::env::args_os())
 }
 
 /// Joins arguments to one line, each quoted where a shell needs it.
-fn quote_for_shell(args: impl Iterator<Item = String>) -> String {
+fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
+    args.map(|arg| quote_argument(&arg)).collect::<Vec<_>>().join(" ")
+}
+
+/// One argument, quoted where a shell needs it. The text has no control characters: those, and bytes that are no UTF-8,
+/// are written as escapes in `$'...'`, which bash, ksh and zsh read.
+fn quote_argument(arg: &OsStr) -> String {
     let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
-    let quoted = |arg: String| match !arg.is_empty() && arg.chars().all(needs_no_quotes) {
-        true => arg,
-        false => format!("'{}'", arg.replace('\'', r"'\''")),
-    };
-    args.map(quoted).collect::<Vec<_>>().join(" ")
+    match arg.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(needs_no_quotes) => text.to_owned(),
+        Some(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let escape = |&byte: &u8| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+                b' '..=b'~' => char::from(byte).to_string(),
+                byte => format!("\\x{byte:02x}"),
+            };
+            format!("$'{}'", arg.as_bytes().iter().map(escape).collect::<String>())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -39,7 +55,8 @@ mod tests {
 
     #[test]
     fn commands_are_quoted_where_a_shell_needs_it() {
-        let args = ["genuma", "call", "-o", "my calls", "", "it's"].map(str::to_owned);
-        assert_eq!(quote_for_shell(args.into_iter()), r"genuma call -o 'my calls' '' 'it'\''s'");
+        let args = ["genuma", "call", "-o", "my calls", "", "it's", "é è", "a\tb\n'\\é"].map(OsString::from);
+        let line = quote_for_shell(args.into_iter().chain([OsStr::from_bytes(b"a\xff").to_owned()]));
+        assert_eq!(line, r"genuma call -o 'my calls' '' 'it'\''s' 'é è' $'a\x09b\x0a\'\\\xc3\xa9' $'a\xff'");
     }
 }

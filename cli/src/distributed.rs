@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use genuma_reads::Lane;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::provenance::Provenance;
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_storage::RunStore;
 use md5::{Digest, Md5};
@@ -47,6 +48,8 @@ pub(crate) struct DistributedPlan {
     pub(crate) lanes: Vec<Lane>,
     /// Warnings on the input that stand in the results.
     pub(crate) warnings: Vec<ResultWarning>,
+    /// The command that planned the call, and its inputs.
+    pub(crate) provenance: Provenance,
     /// The input of the steps.
     pub(crate) call: DistributedCall,
 }

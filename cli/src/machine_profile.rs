@@ -11,15 +11,39 @@ use tracing::warn;
 /// Environment variable with the path of the profile, used when no option names one.
 pub(crate) const PROFILE_VARIABLE: &str = "GENUMA_MACHINE";
 
+/// The path that the environment variable names.
+pub(crate) fn path_from_environment() -> Option<PathBuf> {
+    env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// As [`find_profile`], but a profile that was measured under load is an error unless `force` is given.
+///
+/// # Errors
+/// As for [`find_profile`], and a profile that was measured under load.
+pub(crate) fn find_idle_profile(
+    path: &Path,
+    topology: &Topology,
+    force: bool,
+) -> anyhow::Result<Option<MachineProfile>> {
+    check_load(&MachineProfile::read_file(path)?, path, force)?;
+    find_profile(Some(path), topology)
+}
+
 /// Loads the profile at `path`, or the one that the environment variable names. Returns `None`, with a warning, if it
 /// describes a machine with other memory nodes.
 ///
 /// # Errors
 /// The file does not exist or is no profile.
 pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
-    let named = || env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    let Some(path) = path.map(Path::to_path_buf).or_else(named) else { return Ok(None) };
+    let Some(path) = path.map(Path::to_path_buf).or_else(path_from_environment) else { return Ok(None) };
     let profile = MachineProfile::read_file(&path)?;
+    if let Some(load) = &profile.load {
+        warn!(
+            "{}: was measured while other programs used the machine ({load}): results are the same, but may take longer; run \
+             `genuma probe` on the idle machine",
+            path.display()
+        );
+    }
     if let Some(differs) = describe_mismatch(&profile, topology) {
         warn!(
             "{}: {differs}, so it is not used: results are the same, but may take longer; run `genuma probe` here",
@@ -30,15 +54,28 @@ pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::
     Ok(Some(profile))
 }
 
-/// Loads the profile at `path` and requires that it describes a machine with the memory nodes of this one.
+/// Loads the profile at `path` and requires that it describes a machine with the memory nodes of this one, and, unless
+/// `force` is given, that it was measured on an idle machine.
 ///
 /// # Errors
-/// The file does not exist, is no profile, or describes another machine.
-pub(crate) fn load_matching_profile(path: &Path, topology: &Topology) -> anyhow::Result<MachineProfile> {
+/// The file does not exist, is no profile, describes another machine, or was measured under load.
+pub(crate) fn load_matching_profile(path: &Path, topology: &Topology, force: bool) -> anyhow::Result<MachineProfile> {
     let profile = MachineProfile::read_file(path)?;
+    check_load(&profile, path, force)?;
     match describe_mismatch(&profile, topology) {
         Some(differs) => bail!("{}: {differs}; run `genuma probe` here", path.display()),
         None => Ok(profile),
+    }
+}
+
+/// Fails if the profile was measured under load, unless `force` is given.
+fn check_load(profile: &MachineProfile, path: &Path, force: bool) -> anyhow::Result<()> {
+    match &profile.load {
+        Some(load) if !force => bail!(
+            "{}: was measured while other programs used the machine ({load}): measure again when it is idle, or give --force",
+            path.display()
+        ),
+        _ => Ok(()),
     }
 }
 

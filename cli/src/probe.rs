@@ -1,12 +1,13 @@
 //! `genuma probe`: measures the memory of this machine.
 
+mod machine_load;
 mod summary;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
 use genuma_machine::topology::{Sysfs, TopologySource};
@@ -17,12 +18,13 @@ use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
 use genuma_probe::{MachineProfile, smbios};
 use genuma_work::publish::{AtomicFile, FileSet};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::device_list;
 use crate::json_file::{JsonOutput, schema};
 use crate::progress::PlanProgress;
 use crate::{logging, report};
+use machine_load::PressureWatch;
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
@@ -35,7 +37,8 @@ use crate::{logging, report};
 /// memory, and the bandwidth of each thread when many threads use one node's memory (contention).
 /// Threads are pinned to CPUs, and the kernel is asked to put the buffers on given nodes. OpenCL
 /// devices are measured last: copies to and from them, and updates at random addresses of their memory.
-/// Other programs disturb the measurements; the reported spread shows how much.
+/// Other programs disturb the measurements: on a machine that is in use nothing is measured unless
+/// --force is given.
 ///
 /// Writes into the output folder, when all is done:
 ///   machine.json   all measurements with unit, repetitions, median and spread
@@ -69,6 +72,10 @@ pub(crate) struct Args {
     /// policy and each CPU, and shows on which NUMA nodes and CPUs the kernel put memory and threads
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
+    /// Measure although other programs use the machine. The profile is then marked, and `genuma advise` refuses it
+    /// without --force
+    #[arg(long, conflicts_with_all = ["from", "placement"])]
+    force: bool,
     /// Print JSON instead of a summary
     #[arg(long)]
     json: bool,
@@ -81,7 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let profile = match &args.from {
         Some(path) => MachineProfile::read_file(path)?,
-        None => measure_machine(args.quick)?,
+        None => measure_machine(args.quick, args.force)?,
     };
     write_results(&profile, &args.out, args.from.is_none())?;
     let mut text = Vec::new();
@@ -93,8 +100,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Measures this machine.
-fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
+///
+/// # Errors
+/// Other programs use the machine and `force` is not given; or the machine cannot be measured.
+fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let topology = Sysfs::new().topology()?;
+    let load = machine_load::describe_load(Path::new("/"), topology.cpus.len());
+    match &load {
+        Some(load) if force => warn!(
+            "other programs use the machine ({load}): latencies will be too high and bandwidths too low, and the profile is marked"
+        ),
+        Some(load) => bail!(
+            "other programs use the machine ({load}), so its memory cannot be measured: wait until it is idle, or give --force"
+        ),
+        None => {}
+    }
     let plan =
         MeasurementPlan::new(&topology, &if quick { PlanOptions::quick_plan() } else { PlanOptions::full_plan() })?;
     info!(
@@ -112,7 +132,13 @@ fn measure_machine(quick: bool) -> anyhow::Result<MachineProfile> {
     let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
         steps.show_step(progress.done_s, &progress.next_job)
     };
+    let pressure = PressureWatch::start();
     let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
+    profile.load = load.or_else(|| {
+        let load = pressure.describe_load()?;
+        warn!("other programs used the machine meanwhile ({load}), so the profile is marked: measure again when it is idle");
+        Some(load)
+    });
     let (devices, missing) = measure_devices();
     profile.devices = devices;
     profile.missing.extend(missing);

@@ -15,8 +15,9 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::result_check::WarningRule;
+use crate::call::result_files::TablePaths;
 use crate::call::watcher::CallWatcher;
-use crate::call::write_distributed_results;
+use crate::call::{DistributedOutputs, write_distributed_results};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -81,6 +82,13 @@ pub(crate) struct Args {
     /// Folder for the results of `finish`, instead of the planned one
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// For `finish`: also write small variants with FILTER PASS as MAF
+    #[arg(long, value_name = "FILE")]
+    maf: Option<PathBuf>,
+    /// For `finish`: also write structural variants with FILTER PASS as BEDPE
+    #[arg(long, value_name = "FILE")]
+    bedpe: Option<PathBuf>,
 
     /// Threads [default: as planned]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -170,9 +178,12 @@ fn run_step(
         resources: means,
         store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
         traced_variants: Vec::new(),
+        provenance: plan.provenance.clone(),
     };
     let rule = WarningRule::from_options(args.force, args.strict);
-    write_distributed_results(&job, out, &watched, plan.warnings.clone(), rule, || runner.run_finish_step())?;
+    let tables = TablePaths { maf: args.maf.clone(), bedpe: args.bedpe.clone() };
+    let outputs = DistributedOutputs { out, tables: &tables, warnings: plan.warnings.clone(), rule };
+    write_distributed_results(&job, outputs, &watched, || runner.run_finish_step())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 

@@ -211,3 +211,23 @@ fn a_profile_of_this_machine_is_used() {
     assert!(ended.stdout.contains("measured by `genuma probe`"), "{}", ended.stdout);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
 }
+
+#[test]
+fn a_profile_measured_under_load_is_refused_unless_forced() {
+    let Some(folder) = folder() else { return };
+    let path = scratch("under-load").join("machine.json");
+    profile(Sysfs::new().topology().expect("this machine"), &path);
+    let text = fs::read_to_string(&path).expect("a profile");
+    let mut marked: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    marked["load"] = "the load average is 9.0 on 2 CPUs".into();
+    fs::write(&path, marked.to_string()).expect("a file");
+    let machine = path.to_str().expect("UTF-8");
+    let asked = ["advise", "--machine", machine, "--pilot-budget", "0"];
+    let ended = in_folder(folder, "under-load-tmp", &[&asked[..], &BWA].concat());
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    for part in ["machine.json: was measured while other programs used the machine", "9.0 on 2 CPUs", "--force"] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    let forced = in_folder(folder, "under-load-tmp", &[&asked[..], &["--force"], &BWA].concat()).assert_success();
+    assert!(forced.stdout.contains("measured by `genuma probe`"), "{}", forced.stdout);
+}

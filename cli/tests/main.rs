@@ -30,6 +30,7 @@ mod outputs;
 mod panel;
 mod parts;
 mod plan;
+mod provenance;
 mod run;
 mod same_bytes;
 mod schema;

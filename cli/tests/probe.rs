@@ -141,7 +141,8 @@ fn options_that_exclude_each_other_are_wrong_usage() {
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let out = scratch("interrupted").join("out");
-    let mut child = genuma().args(["probe", "-o", text(&out)]).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    let mut child =
+        genuma().args(["probe", "--force", "-o", text(&out)]).stderr(Stdio::piped()).spawn().expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains("% done") {

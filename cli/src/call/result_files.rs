@@ -9,10 +9,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::export_tables::MafGenes;
+use genuma_somatic::export_tables::{ExportTable, MafGenes};
 use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
+use genuma_somatic::output::ReadsSource;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::vcf::HeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, FileSet};
@@ -22,7 +24,7 @@ use tracing::info;
 
 use super::summary::RecordFindings;
 use super::watcher::CallWatcher;
-use super::{summary, targets, why};
+use super::{provenance, summary, targets, why};
 use crate::json_file::{JsonOutput, schema};
 use crate::{multiqc, report};
 
@@ -63,6 +65,28 @@ impl OpenTable {
         let begun = |path: &PathBuf| Ok(OpenTable { path: path.clone(), file: AtomicFile::create(path)? });
         path.as_ref().map(begun).transpose()
     }
+
+    /// Writes the table. `rows` and `others` name the records that have rows, and those that are left out.
+    fn write_table(mut self, table: &ExportTable, rows: &str, others: &str, set: &mut FileSet) -> anyhow::Result<()> {
+        self.file.write_all(table.text.as_bytes())?;
+        set.add_file(self.file.flush_buffer()?);
+        let (path, num_rows, skipped) = (self.path.display(), table.num_rows, table.skipped_records);
+        info!("{path}: {num_rows} {rows} of calls that pass; {skipped} {others} records are left out");
+        Ok(())
+    }
+}
+
+/// Adds a text file to the set. Without a text, the file of an earlier run is removed.
+fn add_text_file(path: PathBuf, text: Option<String>, set: &mut FileSet) -> anyhow::Result<()> {
+    match text {
+        Some(text) => {
+            let mut file = AtomicFile::create(path)?;
+            file.write_all(text.as_bytes())?;
+            set.add_file(file.flush_buffer()?);
+        }
+        None => set.remove_on_publish(path),
+    }
+    Ok(())
 }
 
 /// The result files of a call. Report and tables are opened when the run starts, so that an unwritable folder or a
@@ -116,26 +140,23 @@ impl<'a> CallOutputs<'a> {
                 .chain(&SUPPORTING_READS_INDEX_FILES)
                 .for_each(|name| set.remove_on_publish(file(name)));
         }
-        if finished.traces.is_empty() {
-            set.remove_on_publish(file(WHY_FILE));
-        } else {
-            let mut answers = AtomicFile::create(file(WHY_FILE))?;
-            answers.write_all(why::format_trace_reports(&finished.traces).as_bytes())?;
-            set.add_file(answers.flush_buffer()?);
-        }
-        match &finished.targets {
-            Some(targets) => {
-                let mut table = AtomicFile::create(file(TARGETS_FILE))?;
-                let text = targets::format_target_table(targets, &finished.genome, &finished.samples);
-                table.write_all(text.as_bytes())?;
-                set.add_file(table.flush_buffer()?);
-            }
-            None => set.remove_on_publish(file(TARGETS_FILE)),
-        }
+        let answers = (!finished.traces.is_empty()).then(|| why::format_trace_reports(&finished.traces));
+        add_text_file(file(WHY_FILE), answers, &mut set)?;
+        let table = (finished.targets.as_ref())
+            .map(|targets| targets::format_target_table(targets, &finished.genome, &finished.samples));
+        add_text_file(file(TARGETS_FILE), table, &mut set)?;
         let genome = &finished.genome;
-        let command = header_command_line(job);
+        let settings = result_settings(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
-        let mut header = vcf::format_vcf_header(genome, &finished.samples, &command, job.screen.is_some());
+        let reference = provenance::identify_reference(genome, job.reference.as_deref(), job.resources.threads)?;
+        let mut header = vcf::format_vcf_header(&HeaderContent {
+            genome,
+            samples: &finished.samples,
+            reference: &reference,
+            settings: &settings,
+            provenance: &job.provenance,
+            has_screen: job.screen.is_some(),
+        });
         vcf::add_warning_lines(&mut header, &warnings);
         let mut screened_calls = Vec::new();
         if let Some(path) = &job.screen {
@@ -145,25 +166,20 @@ impl<'a> CallOutputs<'a> {
         let annotation =
             job.gff.as_ref().map(|gff| annotate_records(gff, genome, &mut records, &mut header)).transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
-        let maf = maf.map(|to| {
+        if let Some(to) = maf {
             let genes = if annotation.is_some() { MafGenes::Annotated } else { MafGenes::Unknown };
             let table = export_tables::build_maf_table(&records, genome, &finished.samples, genes);
-            (to, "small variants", "structural", table)
-        });
-        let bedpe = bedpe.map(|to| {
-            (to, "junctions", "small", export_tables::build_bedpe_table(&records, genome, &finished.samples))
-        });
-        for (OpenTable { path, mut file }, what, other, table) in [maf, bedpe].into_iter().flatten() {
-            file.write_all(table.text.as_bytes())?;
-            set.add_file(file.flush_buffer()?);
-            let (rows, others) = (table.num_rows, table.skipped_records);
-            info!("{}: {rows} {what} of calls that pass; {others} {other} records are left out", path.display());
+            to.write_table(&table, "small variants", "structural", &mut set)?;
+        }
+        if let Some(to) = bedpe {
+            let table = export_tables::build_bedpe_table(&records, genome, &finished.samples);
+            to.write_table(&table, "junctions", "small", &mut set)?;
         }
         output::write_contigs(&file(CONTIGS_FILE), finished, &mut set)?;
         output::write_supporting_pairs(
             &file(SUPPORTING_READS_FILE),
             finished,
-            &command,
+            ReadsSource { provenance: &job.provenance, reference: &reference },
             &job.resources,
             &job.store.work_folder,
             &meter,
@@ -176,7 +192,7 @@ impl<'a> CallOutputs<'a> {
             RecordFindings { screened_calls, annotation },
             watched.timeline(),
         )?;
-        let outcome = CallSummary { warnings, ..outcome };
+        let outcome = CallSummary { warnings, reference_identity: reference, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
             &JsonOutput::new(schema::SUMMARY_SCHEMA, summarize(&outcome)),
@@ -227,7 +243,7 @@ fn earlier_results(folder: &Path, tables: &TablePaths) -> Vec<String> {
 }
 
 /// The parameters that the result depends on, in a fixed order: equal runs have equal VCF headers.
-fn header_command_line(job: &CallJob) -> String {
+fn result_settings(job: &CallJob) -> String {
     let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",

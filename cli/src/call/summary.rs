@@ -1,5 +1,7 @@
 //! Collects from a finished call everything that the summary and the report show.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use genuma_kmers::MAX_SAMPLES;
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library::metrics::PairLibraryMetrics;
@@ -10,6 +12,7 @@ use genuma_somatic::gene_annotation::AnnotationSummary;
 use genuma_somatic::genotype::Genotype;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::read_pileup::{PileupInput, draw_pileup};
 use genuma_somatic::read_placement::PlacedRead;
 use genuma_somatic::recruit::RecruitedPair;
@@ -21,8 +24,8 @@ use genuma_work::parallel::map_in_order;
 use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
-use crate::command_line;
 use crate::report::call::calls_with_pileups;
+use crate::report::markup::format_date;
 
 /// What was found out about the records after they were built.
 pub(crate) struct RecordFindings {
@@ -50,7 +53,9 @@ pub(crate) fn build_summary(
     let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {
-        command: command_line::quoted_command_line(),
+        command: job.provenance.command_line.clone(),
+        date: format_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())),
+        reference_identity: ReferenceIdentity::default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         samples: job.samples.names().to_vec(),
         has_normal: job.samples.has_normal(),

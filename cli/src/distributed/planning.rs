@@ -117,6 +117,7 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
         steps: needs.iter().map(|need| plan_step(need, &call, job.resources.threads)).collect(),
         lanes: job.lanes.clone(),
         warnings: request.warnings.clone(),
+        provenance: job.provenance.clone(),
         call,
     };
     let replaces_plan = existing.is_some();

@@ -120,6 +120,7 @@ mod tests {
             steps: steps.collect(),
             lanes: Vec::new(),
             warnings: Vec::new(),
+            provenance: Default::default(),
             call,
         };
         let text = render_sbatch_script(&plan, Path::new("/opt/genuma/bin/genuma"));

@@ -20,6 +20,9 @@ fn write_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result 
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let (n, c) = (nodes.len(), cpus.len());
     writeln!(text, "{processor}: {n} node{}, {c} CPU{}", plural(n), plural(c))?;
+    if let Some(load) = &profile.load {
+        writeln!(text, "warning     other programs used the machine: {load}")?;
+    }
     match profile.theory.peak_gbs {
         Some(peak) => {
             let channels = profile.theory.channels.unwrap_or(0);

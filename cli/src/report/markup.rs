@@ -51,12 +51,6 @@ pub(crate) fn format_with_si_prefix(n: f64) -> String {
     if scaled >= 100.0 { format!("{scaled:.0}{prefix}") } else { format!("{scaled:.1}{prefix}") }
 }
 
-/// Formats bytes with an SI prefix: `334 MB`.
-pub(crate) fn format_bytes(n: u64) -> String {
-    let short = format_with_si_prefix(n as f64);
-    if short.contains(' ') { format!("{short}B") } else { format!("{short} B") }
-}
-
 /// Formats bytes in powers of two, as sizes of caches and memory are given: `32 KiB`, `1.5 GiB`.
 pub(crate) fn format_binary_bytes(n: u64) -> String {
     let (unit, name) = match n {
@@ -147,7 +141,6 @@ mod tests {
             [12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(format_with_si_prefix),
             ["12", "9,999", "12.3 k", "334 M", "1.7 G"]
         );
-        assert_eq!([512, 334_000_000].map(format_bytes), ["512 B", "334 MB"]);
         assert_eq!(
             [0.04, 8.53, 59.7, 192.4, 7500.0].map(format_duration),
             ["0.0 s", "8.5 s", "1 min 00 s", "3 min 12 s", "2 h 05 min"]

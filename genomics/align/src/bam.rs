@@ -81,6 +81,8 @@ pub struct ReadGroup<'a> {
     pub id: &'a str,
     /// Sample name.
     pub sample: &'a str,
+    /// Sequencing platform (PL), if it is known.
+    pub platform: Option<&'a str>,
 }
 
 /// The program for the `@PG` header line.
@@ -99,6 +101,8 @@ pub struct Program<'a> {
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.
     pub reference: &'a Reference,
+    /// MD5 sums of the sequences (M5), in their order; empty if they are unknown.
+    pub sequence_md5: &'a [String],
     /// The read groups, by the number that templates have. One without an ID has no templates and no header line.
     pub read_groups: &'a [ReadGroup<'a>],
     /// The program that writes the file.
@@ -167,14 +171,16 @@ fn printable(text: &str) -> String {
 
 impl BamHeader<'_> {
     fn sequences(&self) -> String {
-        let contigs = self.reference.contigs.iter();
-        contigs.map(|c| format!("@SQ\tSN:{}\tLN:{}\n", c.name, c.seq.len())).collect()
+        let md5 = |c: usize| self.sequence_md5.get(c).map_or_else(String::new, |md5| format!("\tM5:{md5}"));
+        let contigs = self.reference.contigs.iter().enumerate();
+        contigs.map(|(c, contig)| format!("@SQ\tSN:{}\tLN:{}{}\n", contig.name, contig.seq.len(), md5(c))).collect()
     }
 
     fn text(&self) -> String {
         let mut text = self.sequences();
         for group in self.read_groups.iter().filter(|group| !group.id.is_empty()) {
-            text += &format!("@RG\tID:{}\tSM:{}\tPL:ILLUMINA\n", group.id, printable(group.sample));
+            let platform = group.platform.map_or_else(String::new, |name| format!("\tPL:{name}"));
+            text += &format!("@RG\tID:{}\tSM:{}{platform}\n", group.id, printable(group.sample));
         }
         let [name, version, command] = [self.program.name, self.program.version, self.program.command].map(printable);
         text + &format!("@PG\tID:{name}\tPN:{name}\tVN:{version}\tCL:{command}\n")

@@ -139,10 +139,14 @@ impl Made {
         templates: &[Template<'_>],
         threads: usize,
     ) -> Result<(), genuma_align::bam::Error> {
-        let groups = [ReadGroup { id: "n", sample: "NORMAL" }, ReadGroup { id: "t", sample: "TUMOR" }];
+        let groups = [
+            ReadGroup { id: "n", sample: "NORMAL", platform: None },
+            ReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
+        ];
         let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
         let mut set = FileSet::default();
-        let heading = BamHeader { reference: &self.genome, read_groups: &groups, program };
+        let md5 = ["0123", "4567"].map(str::to_owned);
+        let heading = BamHeader { reference: &self.genome, sequence_md5: &md5, read_groups: &groups, program };
         let meter = ProgressCounters::new("the reference");
         let scan = Scan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
         let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
@@ -400,8 +404,8 @@ fn header_and_no_reads() {
     let bam = path.to_str().unwrap();
     let Some(header) = output("samtools", &["view", "--no-PG", "-h", bam]) else { return };
     let expected = "@HD\tVN:1.6\tSO:coordinate\n\
-        @SQ\tSN:one\tLN:30000\n@SQ\tSN:two\tLN:20000\n\
-        @RG\tID:n\tSM:NORMAL\tPL:ILLUMINA\n@RG\tID:t\tSM:TUMOR\tPL:ILLUMINA\n\
+        @SQ\tSN:one\tLN:30000\tM5:0123\n@SQ\tSN:two\tLN:20000\tM5:4567\n\
+        @RG\tID:n\tSM:NORMAL\n@RG\tID:t\tSM:TUMOR\tPL:ILLUMINA\n\
         @PG\tID:genuma\tPN:genuma\tVN:0\tCL:genuma call --tumor 'a b'\n";
     assert_eq!(header, expected);
     output("samtools", &["quickcheck", "-v", bam]);

@@ -11,6 +11,7 @@ use crate::event::EventClass;
 use crate::gene_annotation::AnnotationSummary;
 use crate::genotype::{Admixture, AlleleSupport, TumourSupport};
 use crate::ledger::Ledger;
+use crate::provenance::ReferenceIdentity;
 use crate::resources::Resources;
 use crate::result_warnings::ResultWarning;
 use crate::sample_summary::SampleSummary;
@@ -26,6 +27,8 @@ pub struct CallSummary {
     pub command: String,
     /// Version of genuma.
     pub version: String,
+    /// Time at which the results were written, as `2026-01-31 12:00 UTC`.
+    pub date: String,
     /// Names of the samples, the normal first. They are VCF columns and BAM read groups.
     pub samples: Vec<String>,
     /// Whether there is a normal. Without one, the reference takes the place of the normal in this summary.
@@ -34,6 +37,8 @@ pub struct CallSummary {
     pub inputs: Vec<Vec<String>>,
     /// Path of the reference, if one was given.
     pub reference: Option<String>,
+    /// Identity of the sequences that calls are placed on.
+    pub reference_identity: ReferenceIdentity,
     /// Path of the panel of normals, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panel: Option<String>,
@@ -102,10 +107,12 @@ impl CallSummary {
         CallSummary {
             command: self.command.clone(),
             version: self.version.clone(),
+            date: self.date.clone(),
             samples: self.samples.iter().take(1).chain([&other.sample]).cloned().collect(),
             has_normal: self.has_normal,
             inputs: Vec::new(),
             reference: self.reference.clone(),
+            reference_identity: self.reference_identity.clone(),
             panel: self.panel.clone(),
             known: self.known.clone(),
             annotation: self.annotation.clone(),

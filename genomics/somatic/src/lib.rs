@@ -1,5 +1,6 @@
 //! Tumour and normal reads → somatic variants. Modules in the order data flows through them; `pipeline` runs them.
 pub mod sample_names;
+pub mod provenance;
 mod minisatellite;
 pub mod tandem_repeat;
 pub mod candidate_kmer;

@@ -22,6 +22,7 @@ use crate::change::{self, Change};
 use crate::genotyping::FinishedCall;
 use crate::locus::{Locus, VariantCall};
 use crate::locus_ranges::pair_memory_bytes;
+use crate::provenance::{Provenance, ReferenceIdentity};
 use crate::recruit::RecruitedPair;
 use crate::resources::Resources;
 use crate::vcf;
@@ -302,6 +303,22 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
     starts
 }
 
+/// What the header of the supporting reads says of their origin.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadsSource<'a> {
+    /// Command line and sequencing platforms.
+    pub provenance: &'a Provenance,
+    /// Identity of the reference.
+    pub reference: &'a ReferenceIdentity,
+}
+
+impl<'a> ReadsSource<'a> {
+    /// The sequencing platform of a sample, if it is known.
+    fn platform(&self, sample: usize) -> Option<&'a str> {
+        self.provenance.platforms.get(sample)?.as_deref()
+    }
+}
+
 /// Writes the supporting pairs of all samples, aligned to the reference, as a sorted BAM with its index. Without a
 /// reference nothing is written. Data that does not fit in memory is spilled to the folder `work`. `meter` shows the
 /// number of reference bases that were scanned.
@@ -311,7 +328,7 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
 pub fn write_supporting_pairs(
     path: &Path,
     finished: &mut FinishedCall,
-    command: &str,
+    source: ReadsSource<'_>,
     means: &Resources,
     work: &Path,
     meter: &ProgressCounters,
@@ -323,14 +340,21 @@ pub fn write_supporting_pairs(
     // A quarter each for pairs, pairs that wait for alignment, alignment, and BAM records.
     let (memory, threads) = (means.available_memory() / 4, means.threads);
     let portions = collect_supporting_pairs(finished, work, memory, threads)?;
-    let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
+    let program =
+        Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command: &source.provenance.command_line };
     // In the order of the sample numbers. Without a normal no pair has number 0.
-    let mut groups: Vec<ReadGroup<'_>> =
-        finished.samples.names().iter().map(|name| ReadGroup { id: name, sample: name }).collect();
+    let mut groups: Vec<ReadGroup<'_>> = (finished.samples.names().iter().enumerate())
+        .map(|(s, name)| ReadGroup { id: name, sample: name, platform: source.platform(s) })
+        .collect();
     if !finished.samples.has_normal() {
         groups[usize::from(NORMAL_SAMPLE)].id = "";
     }
-    let heading = BamHeader { reference: &finished.genome, read_groups: &groups, program };
+    let heading = BamHeader {
+        reference: &finished.genome,
+        sequence_md5: &source.reference.sequence_md5,
+        read_groups: &groups,
+        program,
+    };
     let scan = Scan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
     bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
@@ -364,6 +388,7 @@ mod tests {
     use crate::ledger::Ledger;
     use crate::locus_ranges::LocusRanges;
     use crate::packed;
+    use crate::provenance::{Provenance, ReferenceIdentity};
     use crate::read_placement::{MAX_OFFSETS_PER_READ, PlacedRead};
     use crate::recruit::RecruitedPair;
     use crate::sample_names::SampleNames;
@@ -474,6 +499,17 @@ mod tests {
         records: Vec<VcfRecord>,
     }
 
+    fn header(genome: &Reference) -> String {
+        vcf::format_vcf_header(&vcf::HeaderContent {
+            genome,
+            samples: &SampleNames::default(),
+            reference: &ReferenceIdentity::default(),
+            settings: "genuma call",
+            provenance: &Provenance::default(),
+            has_screen: false,
+        })
+    }
+
     impl Written {
         fn new() -> Written {
             let (folder, genome) = (tempfile::tempdir().unwrap(), genome());
@@ -488,7 +524,7 @@ mod tests {
         }
 
         fn write(&self, path: &Path) -> Result<(), Error> {
-            let header = vcf::format_vcf_header(&self.genome, &SampleNames::default(), "genuma call", false);
+            let header = header(&self.genome);
             published(|set| write_vcf(path, &header, &self.records, &self.genome, true, set))
         }
     }
@@ -547,7 +583,7 @@ mod tests {
             let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
             assert!(read("somatic") == read("again"), "{suffix}");
         }
-        let header = vcf::format_vcf_header(&written.genome, &SampleNames::default(), "", false);
+        let header = header(&written.genome);
         published(|set| write_vcf(&again, &header, &[], &written.genome, true, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;
@@ -701,7 +737,7 @@ mod tests {
             write_supporting_pairs(
                 &path,
                 &mut without,
-                "genuma call",
+                ReadsSource { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
                 &means(),
                 folder.path(),
                 &ProgressCounters::default(),
@@ -716,7 +752,7 @@ mod tests {
             write_supporting_pairs(
                 &path,
                 &mut finished,
-                "genuma call",
+                ReadsSource { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
                 &means(),
                 folder.path(),
                 &ProgressCounters::default(),

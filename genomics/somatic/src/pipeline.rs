@@ -25,6 +25,7 @@ use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges::{RecruitBuckets, RecruitedPairs};
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{RecruitingCounts, RecruitingIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
@@ -63,6 +64,8 @@ pub struct CallJob {
     pub known: Option<KnownVariants>,
     /// GFF3 file with genes.
     pub gff: Option<GeneFile>,
+    /// Command line and inputs, which the results show.
+    pub provenance: Provenance,
 }
 
 impl CallJob {

@@ -5,18 +5,33 @@ use std::fmt::Write as _;
 use genuma_reads::fasta::Reference;
 
 use crate::genotype::{AlleleSupport, Filter, Genotype, TumourSupport};
+use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
-/// The VCF header (section 1.2) including the `#CHROM` line. `screened` adds the header line of the SCREEN field.
-pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &str, screened: bool) -> String {
+/// What a VCF header says of its call.
+#[derive(Debug, Clone, Copy)]
+pub struct HeaderContent<'a> {
+    /// The sequences of the records.
+    pub genome: &'a Reference,
+    /// Names of the samples.
+    pub samples: &'a SampleNames,
+    /// Identity of the reference.
+    pub reference: &'a ReferenceIdentity,
+    /// The parameters that the records depend on: equal for equal calls.
+    pub settings: &'a str,
+    /// Command line and input files.
+    pub provenance: &'a Provenance,
+    /// Whether records can have the field SCREEN.
+    pub has_screen: bool,
+}
+
+/// The VCF header (section 1.2) including the `#CHROM` line.
+pub fn format_vcf_header(content: &HeaderContent<'_>) -> String {
+    let samples = content.samples;
     let mut h = String::from("##fileformat=VCFv4.3\n");
-    let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
-    let _ = writeln!(h, "##genumaCommand={command}");
-    for contig in &genome.contigs {
-        let _ = writeln!(h, "##contig=<ID={},length={}>", contig.name, contig.seq.len());
-    }
+    write_provenance(&mut h, content);
     h.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
     for (_, name, why) in Filter::ALL_FILTERS {
         let _ = writeln!(h, "##FILTER=<ID={name},Description=\"{why}\">");
@@ -47,6 +62,10 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
         "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
         "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
+        "##INFO=<ID=TDP,Number=1,Type=Integer,Description=\"Molecules of the tumours that support one of the alleles\">\n",
+        "##INFO=<ID=TVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the tumours with the tumour allele\">\n",
+        "##INFO=<ID=CDP,Number=1,Type=Integer,Description=\"Molecules of the normal (control) that support one of the alleles\">\n",
+        "##INFO=<ID=CVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the normal (control) with the tumour allele\">\n",
         "##INFO=<ID=POPAF,Number=A,Type=Float,Description=\"Negative log10 of the allele's frequency among the known variants\">\n",
         "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
     ));
@@ -63,7 +82,7 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
         "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Molecules by allele and by strand of the most informative mate: normal allele on the strand of the contig and on the other strand, tumour allele likewise\">\n",
         "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first record on the same haplotype\">\n",
     ));
-    if screened {
+    if content.has_screen {
         h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
     }
     // Mutect2 writes these lines, and programs that read its calls need them. Each tumour has a line.
@@ -81,7 +100,36 @@ pub fn format_vcf_header(genome: &Reference, samples: &SampleNames, command: &st
     h
 }
 
-/// Adds a line `##genumaWarning=` for each warning to a VCF header, before the line of the column names.
+/// Adds the lines that say what the call was made from, and the contigs. Only `##genumaCommandLine`, `##genumaInput` and
+/// `##reference` differ between calls with equal results.
+fn write_provenance(h: &mut String, content: &HeaderContent<'_>) {
+    let HeaderContent { genome, reference, settings, provenance, .. } = content;
+    let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
+    let _ = writeln!(h, "##genumaCommand={settings}");
+    if !provenance.command_line.is_empty() {
+        let _ = writeln!(h, "##genumaCommandLine={}", provenance.command_line);
+    }
+    for (number, InputFile { role, path, bytes }) in (1..).zip(&provenance.inputs) {
+        let bytes = bytes.map_or_else(String::new, |bytes| format!(",Bytes={bytes}"));
+        let _ = writeln!(h, "##genumaInput=<ID={number},Role={},Path={}{bytes}>", quote(role), quote(path));
+    }
+    if let Some(url) = &reference.url {
+        let _ = writeln!(h, "##reference={url}");
+    }
+    let assembly = reference.assembly.as_deref().map_or_else(String::new, |name| format!(",assembly={}", quote(name)));
+    for (c, contig) in genome.contigs.iter().enumerate() {
+        let md5 = reference.sequence_md5.get(c).map_or_else(String::new, |md5| format!(",md5={md5}"));
+        let _ = writeln!(h, "##contig=<ID={},length={}{assembly}{md5}>", contig.name, contig.seq.len());
+    }
+}
+
+/// A value of a structured header line in quotes (section 1.4). Control characters become spaces.
+fn quote(text: &str) -> String {
+    let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("\"{}\"", printable.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// Adds a line `##genumaWarning= for each warning to a VCF header, before the line of the column names.
 pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     let columns = header.find("#CHROM").unwrap_or(header.len());
     let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
@@ -162,10 +210,15 @@ fn info_field(record: &VcfRecord, has_normal: bool) -> String {
     if let Some(of) = &record.structural {
         write_structural_info(&mut info, record, of);
     }
-    let odds = &record.genotype.odds;
+    let Genotype { odds, tumour, normal, .. } = &record.genotype;
     let _ = write!(info, ";CONTIG=t{};TLOD={:.2}", record.locus + 1, odds.tumour);
     if has_normal {
         let _ = write!(info, ";NLOD={:.2}", odds.normal);
+    }
+    // The tags that PCGR reads: depth and allele fraction of tumour and control.
+    let _ = write!(info, ";TDP={};TVAF={:.3}", tumour.depth(), tumour.allele_fraction());
+    if has_normal {
+        let _ = write!(info, ";CDP={};CVAF={:.3}", normal.depth(), normal.allele_fraction());
     }
     let tumours = &record.genotype.tumours;
     if !tumours.is_empty() {

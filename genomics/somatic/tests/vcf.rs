@@ -12,8 +12,9 @@ use genuma_somatic::export_tables::{MafGenes, build_bedpe_table, build_maf_table
 use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
+use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
-use genuma_somatic::vcf::{format_vcf_header, format_vcf_record};
+use genuma_somatic::vcf::{HeaderContent, format_vcf_header, format_vcf_record};
 use genuma_somatic::vcf_record::build_records;
 
 const L: Side = Side::Left;
@@ -24,6 +25,41 @@ const SAMPLES: &str =
 
 fn reference(seqs: &[(&str, &[u8])]) -> Reference {
     Reference::from_contigs(seqs.iter().map(|(n, s)| Contig { name: (*n).into(), seq: s.to_vec() }).collect())
+}
+
+/// A header with all that is known of a call.
+fn header(genome: &Reference, samples: &SampleNames, has_screen: bool) -> String {
+    let input = |role: &str, path: &str, bytes| InputFile { role: role.to_owned(), path: path.to_owned(), bytes };
+    let provenance = Provenance {
+        command_line: r"genuma call --tumor 'T 1.fq' $'a\nb'".to_owned(),
+        inputs: vec![input("TUMOR", "/a \"b\"\\c,>.fq", Some(12)), input("NORMAL", "/dev/fd/3", None)],
+        platforms: Vec::new(),
+    };
+    let reference = ReferenceIdentity {
+        url: Some("file:///my%20genomes/x.fa".to_owned()),
+        assembly: Some("GRCh38".to_owned()),
+        sequence_md5: genome.contigs.iter().enumerate().map(|(c, _)| format!("{c:032x}")).collect(),
+        ..ReferenceIdentity::default()
+    };
+    let (reference, provenance) = (&reference, &provenance);
+    format_vcf_header(&HeaderContent { genome, samples, reference, settings: "genuma call", provenance, has_screen })
+}
+
+#[test]
+fn header_says_what_the_call_was_made_from() {
+    let genome = reference(&[("chr1", b"ACGT"), ("chr2", b"ACG")]);
+    let header = header(&genome, &SampleNames::default(), false);
+    let expected = concat!(
+        "##genumaCommand=genuma call\n",
+        r"##genumaCommandLine=genuma call --tumor 'T 1.fq' $'a\nb'",
+        "\n",
+        r#"##genumaInput=<ID=1,Role="TUMOR",Path="/a \"b\"\\c,>.fq",Bytes=12>"#,
+        "\n##genumaInput=<ID=2,Role=\"NORMAL\",Path=\"/dev/fd/3\">\n",
+        "##reference=file:///my%20genomes/x.fa\n",
+        "##contig=<ID=chr1,length=4,assembly=\"GRCh38\",md5=00000000000000000000000000000000>\n",
+        "##contig=<ID=chr2,length=3,assembly=\"GRCh38\",md5=00000000000000000000000000000001>\n",
+    );
+    assert!(header.contains(expected), "{header}");
 }
 
 fn call(change: Change) -> VariantCall {
@@ -79,22 +115,26 @@ fn sequence_alleles() {
     let one = |class, change| texts(&[event(class, [change])], &genome);
     assert_eq!(
         one(EventClass::Snv, allele(2, b"G", b"T")),
-        [format!("chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(EventClass::Indel, allele(2, b"GTA", b"G")),
-        [format!("chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(EventClass::Del, allele(2, b"GTACG", b"G")),
         [format!(
-            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     assert_eq!(
         one(EventClass::Ins, allele(2, b"G", b"GTTTT")),
         [format!(
-            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
 }
@@ -108,20 +148,20 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(EventClass::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 duplicated.
     assert_eq!(
         one(EventClass::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 inverted, given by either of the junctions.
     let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
     let expected = format!(
-        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
     );
     assert_eq!(one(EventClass::Inv, &inversion), [expected.as_str()]);
     assert_eq!(one(EventClass::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
@@ -137,7 +177,7 @@ fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
     assert_eq!(
         texts(&[event(EventClass::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
         [format!(
-            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
 }
@@ -168,7 +208,7 @@ fn breakends_point_as_in_the_specification() {
     let line = |place: &str, id: &str, alleles: &str, mate: &str, inserted: &str| {
         let event = &id[..2];
         format!(
-            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )
     };
     // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. There the ALT of bnd_V is
@@ -225,9 +265,15 @@ fn records_on_one_haplotype_share_a_phase_set() {
     assert_eq!(
         texts(&events, &genome),
         [
-            format!("chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"),
-            format!("chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"),
-            format!("chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"),
+            format!(
+                "chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{phased}"
+            ),
+            format!(
+                "chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            ),
+            format!(
+                "chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{phased}"
+            ),
         ]
     );
 }
@@ -252,7 +298,7 @@ fn lines_come_by_place() {
 #[test]
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
-    let header = format_vcf_header(&genome, &SampleNames::default(), "genuma call", false);
+    let header = header(&genome, &SampleNames::default(), false);
     assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000>\n"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
@@ -321,7 +367,7 @@ fn bcftools_accepts_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
     let body: String = data.iter().map(|line| format!("{line}\n")).collect();
-    std::fs::write(&vcf, format_vcf_header(&genome, &SampleNames::default(), "genuma call", false) + &body).unwrap();
+    std::fs::write(&vcf, header(&genome, &SampleNames::default(), false) + &body).unwrap();
     genome.write(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
@@ -347,7 +393,7 @@ fn several_tumours_have_a_column_each() {
     let samples = SampleNames::from_tumour_names([Some("relapse".to_owned()), None, None]);
     assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
     assert_eq!([0, 1, 3].map(|sample| samples.display_name(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
-    let header = format_vcf_header(&genome, &samples, "genuma call", false);
+    let header = header(&genome, &samples, false);
     assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
     assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
     let base = genome.contigs[0].seq[500];
@@ -394,7 +440,7 @@ fn homology_is_spelled_where_both_ends_show_it() {
 fn header_names_samples_as_mutect2_does() {
     let (genome, _) = rearranged();
     let samples = SampleNames::from_names(Some("blood".to_owned()), [Some("met".to_owned()), None]);
-    let header = format_vcf_header(&genome, &samples, "genuma call", true);
+    let header = header(&genome, &samples, true);
     let lines = "##normal_sample=blood\n##tumor_sample=met\n##tumor_sample=TUMOR_2\n#CHROM\t";
     assert!(header.contains(lines), "{header}");
     assert!(header.contains("##INFO=<ID=SCREEN,"));

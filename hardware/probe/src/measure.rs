@@ -112,6 +112,7 @@ pub fn measure_profile(
         made_by: format!("genuma {}", env!("CARGO_PKG_VERSION")),
         made_at: now,
         host,
+        load: None,
         effort: MeasurementEffort {
             plan: plan.name.clone(),
             expected_s: all_s,

@@ -23,6 +23,9 @@ pub struct MachineProfile {
     pub made_at: Option<u64>,
     /// Host name. `None` if the machine has none.
     pub host: Option<String>,
+    /// How other programs used the machine while it was measured. `None` if it was idle, or if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
     /// How much was measured, and how long it took.
     pub effort: MeasurementEffort,
     /// Topology of the machine when measuring began.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::BASE_STYLE;
 use super::markup::{
-    escape_html, fill_template, format_bytes, format_count_with_noun, format_duration, format_measured_quantity,
+    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_duration, format_measured_quantity,
 };
 use super::plot;
 
@@ -80,7 +80,7 @@ fn key_numbers(case: &AdvisedRun, advice: &Advice) -> String {
     }
     let app = &case.application;
     tile("Reads", &super::markup::format_with_si_prefix(app.reads), "estimated from file sizes");
-    tile("Index", &format_bytes(app.index_bytes), "each instance has a copy");
+    tile("Index", &format_binary_bytes(app.index_bytes), "each instance has a copy");
     html
 }
 
@@ -141,7 +141,7 @@ fn node_rows(machine: &MachineModel) -> String {
             "<tr><th scope=\"row\">{n}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             node.cores,
             node.threads,
-            format_bytes(node.memory_bytes)
+            format_binary_bytes(node.memory_bytes)
         )
     };
     machine.nodes.iter().enumerate().map(row).collect()

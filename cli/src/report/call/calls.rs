@@ -18,6 +18,12 @@ pub(crate) const MAX_TABLE_ROWS: usize = 10_000;
 /// Maximum number of read pileups in the report.
 pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
+/// Number of pileups for filtered calls if there are too many calls. Chosen: a quarter.
+const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
+/// Maximum size of the table and the read pileups together. Chosen: the page is then below 10 MB, which browsers open
+/// at once and mail takes.
+const MAX_TABLE_AND_PICTURE_BYTES: usize = 9_500_000;
+
 /// The table of calls and the read pileups of the report.
 pub(crate) struct CallTable {
     /// HTML of the table rows, by position.
@@ -26,6 +32,8 @@ pub(crate) struct CallTable {
     pub(crate) pictures: String,
     /// Number of calls that are not in the table.
     pub(crate) rows_left_out: usize,
+    /// Number of pictures.
+    pub(crate) num_pictures: usize,
     /// Number of calls in the table without a picture because there are too many.
     pub(crate) pictures_left_out: usize,
 }
@@ -40,32 +48,57 @@ fn rank_calls(calls: &[ReportedEvent]) -> Vec<usize> {
     best
 }
 
-/// Indices of the calls whose read pileup is drawn.
+/// Indices of the calls of the table, by position.
+fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
+    let mut best = rank_calls(calls);
+    best.truncate(MAX_TABLE_ROWS);
+    best.sort_unstable();
+    best
+}
+
+/// Indices of the calls whose read pileup is drawn, the most doubtful first: calls that pass from the lowest quality on,
+/// and filtered calls from the highest quality on. With too many calls, filtered ones get [`FILTERED_PILEUPS`] of the
+/// pileups, and more if few calls pass.
 pub fn calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
-    let mut drawn = rank_calls(calls);
-    drawn.truncate(MAX_READ_PILEUPS);
-    drawn
+    let (mut passed, mut filtered): (Vec<usize>, Vec<usize>) =
+        calls_in_table(calls).into_iter().partition(|&n| calls[n].filters.is_empty());
+    passed.sort_by(|&a, &b| calls[a].quality.total_cmp(&calls[b].quality).then(a.cmp(&b)));
+    filtered.sort_by(|&a, &b| calls[b].quality.total_cmp(&calls[a].quality).then(a.cmp(&b)));
+    let of_filtered = filtered.len().min(FILTERED_PILEUPS.max(MAX_READ_PILEUPS.saturating_sub(passed.len())));
+    passed.truncate(MAX_READ_PILEUPS - of_filtered);
+    filtered.truncate(of_filtered);
+    passed.append(&mut filtered);
+    passed
 }
 
 /// Builds the rows of the best calls, and the read pileups of the best of these.
 pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let calls = &outcome.calls;
-    let (mut best, drawn) = (rank_calls(calls), calls_with_pileups(calls));
-    best.truncate(MAX_TABLE_ROWS);
-    best.sort_unstable();
+    let best = calls_in_table(calls);
     let has_genes = outcome.annotation.is_some();
     let gene_cells = |n: usize| if has_genes { gene_cells(calls[n].gene.as_ref()) } else { String::new() };
-    let rows = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
-    let pictures: BTreeMap<String, Value> = drawn
-        .iter()
-        .filter(|&&n| !calls[n].picture.normal.is_empty())
-        .map(|&n| (n.to_string(), picture_to_json(&calls[n].picture)))
-        .collect();
+    let rows: String = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
+    let mut left_bytes = MAX_TABLE_AND_PICTURE_BYTES.saturating_sub(rows.len());
+    let mut pictures: BTreeMap<String, Value> = BTreeMap::new();
+    let drawn = calls_with_pileups(calls);
+    let mut num_pictures = drawn.len();
+    for (number, &n) in drawn.iter().enumerate() {
+        let picture = picture_to_json(&calls[n].picture);
+        let Some(left) = left_bytes.checked_sub(picture.to_string().len()) else {
+            num_pictures = number;
+            break;
+        };
+        left_bytes = left;
+        if !calls[n].picture.normal.is_empty() {
+            pictures.insert(n.to_string(), picture);
+        }
+    }
     CallTable {
         rows,
         pictures: json!(pictures).to_string(),
         rows_left_out: calls.len() - best.len(),
-        pictures_left_out: best.len() - drawn.len(),
+        num_pictures,
+        pictures_left_out: best.len() - num_pictures,
     }
 }
 

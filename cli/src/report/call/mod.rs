@@ -13,6 +13,7 @@ mod number_format;
 
 use std::fmt::Write;
 
+use genuma_pair::assay::FragmentEnds;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
@@ -21,9 +22,10 @@ use genuma_work::cost::UnitCost;
 
 use crate::report::BASE_STYLE;
 use crate::report::markup::{
-    escape_html, escape_script_json, fill_template, format_bytes, format_count_with_noun, format_duration,
+    escape_html, escape_script_json, fill_template, format_binary_bytes, format_count_with_noun, format_duration,
     format_with_si_prefix, group_thousands,
 };
+use assessment::FindingLevel;
 pub use calls::calls_with_pileups;
 use charts::SHOWN_EVENT_CLASSES;
 use number_format::format_percent;
@@ -35,11 +37,15 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "script" => include_str!("script.js").to_string(),
         "title" => escape_html(&page_title(outcome)),
+        "heading" => escape_html(&page_heading(outcome)),
+        "date" => escape_html(&outcome.date),
+        "identity" => identity_lines(outcome),
         "version" => escape_html(&outcome.version),
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
         "warnings" => warning_lines(outcome),
         "verdict" => sample_section::render_verdict(outcome),
+        "findings" => sample_section::render_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
         "spectrum" => sample_charts::mutational_spectrum(outcome),
@@ -125,9 +131,71 @@ fn count_passed(outcome: &CallSummary, class: EventClass) -> u64 {
     outcome.calls.iter().filter(|c| c.class == class && c.filters.is_empty()).count() as u64
 }
 
+/// Number of calls that pass.
+fn count_all_passed(outcome: &CallSummary) -> u64 {
+    SHOWN_EVENT_CLASSES.into_iter().map(|class| count_passed(outcome, class)).sum()
+}
+
+/// Title of the page: the samples, and the number of calls.
 fn page_title(outcome: &CallSummary) -> String {
-    let total: u64 = SHOWN_EVENT_CLASSES.into_iter().map(|c| count_passed(outcome, c)).sum();
-    format_count_with_noun(total, "somatic change")
+    let names: Vec<&str> = outcome.samples.iter().skip(1).map(String::as_str).collect();
+    format!("{}: {}", names.join(", "), page_heading(outcome))
+}
+
+/// The largest text of the page: the number of calls, or the verdict if they cannot be trusted.
+fn page_heading(outcome: &CallSummary) -> String {
+    let total = format_count_with_noun(count_all_passed(outcome), "somatic change");
+    let (level, verdict) = assessment::overall_verdict(&assessment::assess_pair(outcome));
+    if level == FindingLevel::Bad { format!("{verdict} ({total})") } else { total }
+}
+
+/// Whose samples these are, what they were compared with, and how.
+fn identity_lines(outcome: &CallSummary) -> String {
+    let mut html = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    };
+    let normal = if outcome.has_normal { escape_html(&outcome.samples[0]) } else { "none".to_owned() };
+    let tumours: Vec<String> = outcome.samples.iter().skip(1).map(|name| escape_html(name)).collect();
+    line(if tumours.len() > 1 { "Tumours" } else { "Tumour" }, tumours.join(", "));
+    line("Normal", normal);
+    line("Assay", describe_assay(outcome));
+    let identity = &outcome.reference_identity;
+    let sequences = format_count_with_noun(outcome.sequences.len() as u64, "sequence");
+    let reference = match (&outcome.reference, &identity.assembly) {
+        (None, _) => format!("none: calls are placed on {sequences} assembled from the normal"),
+        (Some(path), Some(assembly)) => format!("{} ({})", escape_html(assembly), escape_html(file_name(path))),
+        (Some(path), None) => escape_html(file_name(path)),
+    };
+    line("Reference", reference);
+    line("MD5 of the reference", format!("<code>{}</code>", escape_html(&identity.md5)));
+    html
+}
+
+/// The last component of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What was sequenced, as far as the inputs say.
+fn describe_assay(outcome: &CallSummary) -> String {
+    let mut parts = Vec::new();
+    if outcome.sample_summary.libraries.tumour.fragment_ends == FragmentEnds::Fixed {
+        parts.push("amplicons".to_owned());
+    }
+    parts.push(match &outcome.targets {
+        Some(targets) => format!(
+            "{} of {} ({}bp)",
+            format_count_with_noun(targets.targets, "target"),
+            escape_html(file_name(&targets.path)),
+            format_with_si_prefix(targets.bases as f64)
+        ),
+        None => "no targets given".to_owned(),
+    });
+    if !outcome.has_normal {
+        parts.push("tumour only".to_owned());
+    }
+    parts.join(", ")
 }
 
 /// Reasons not to trust the calls.
@@ -184,6 +252,11 @@ fn run_details(outcome: &CallSummary) -> String {
         );
     }
     line("k-mer length", outcome.k.to_string());
+    let sum = |of: fn(&UnitCost) -> f64| format_duration(outcome.units.iter().map(of).sum::<f64>());
+    let resumed = if outcome.units.iter().any(|unit| unit.resumed) { ", resumed" } else { "" };
+    line("Time", format!("{}; {} of CPU time{resumed}", sum(|unit| unit.wall_s), sum(|unit| unit.cpu_s)));
+    let peak = outcome.units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);
+    line("Peak memory", format!("{} resident", format_binary_bytes(peak)));
     html
 }
 
@@ -207,6 +280,15 @@ fn key_numbers(outcome: &CallSummary) -> String {
         .collect();
     let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
     tile("Structural", group_thousands(by_class(&SHOWN_EVENT_CLASSES[3..])), format!("<span>{kinds}</span>"));
+    if let Some(burden) = outcome.sample_summary.burden {
+        let callable = outcome.targets.as_ref().and_then(|targets| targets.callable_bases.first());
+        let of = callable.map_or_else(String::new, |&n| format!(" of {}bp", format_with_si_prefix(n as f64)));
+        tile(
+            "Burden",
+            format!("{:.1}", burden.value),
+            format!("<span>SNVs and indels per callable Mbp{of} ({:.1}–{:.1})</span>", burden.low, burden.high),
+        );
+    }
     let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
     for (sample, kmer) in outcome.depths.kmer.iter().enumerate().skip(usize::from(!outcome.has_normal)) {
         let name = &format!("{} depth", escape_html(sample_label(&outcome.samples, sample)));
@@ -215,7 +297,11 @@ fn key_numbers(outcome: &CallSummary) -> String {
             tile(
                 &format!("{name} on target"),
                 format!("{:.0}×", on_target.mean_depth),
-                format!("<span>{} of the bases 20× or more; {read}</span>", format_percent(on_target.share_at_20x)),
+                format!(
+                    "<span>{} of the bases 20× or more; {} not covered; {read}</span>",
+                    format_percent(on_target.share_at_20x),
+                    format_count_with_noun(on_target.uncovered_targets, "target")
+                ),
             );
             continue;
         }
@@ -228,19 +314,6 @@ fn key_numbers(outcome: &CallSummary) -> String {
             _ => tile(name, format!("{:.0}×", kmer), format!("<span>in k-mers; {read}</span>")),
         }
     }
-    let sum = |of: fn(&UnitCost) -> f64| outcome.units.iter().map(of).sum::<f64>();
-    let resumed = outcome.units.iter().any(|u| u.resumed);
-    tile(
-        "Time",
-        format_duration(sum(|u| u.wall_s)),
-        format!(
-            "<span>{} of CPU time{}</span>",
-            format_duration(sum(|u| u.cpu_s)),
-            if resumed { ", resumed" } else { "" }
-        ),
-    );
-    let peak = outcome.units.iter().map(|u| u.peak_bytes).max().unwrap_or(0);
-    tile("Peak memory", format_bytes(peak), "<span>resident</span>".into());
     html
 }
 
@@ -255,7 +328,7 @@ fn unit_rows(units: &[UnitCost]) -> String {
             escape_html(&unit.name),
             format_duration(unit.wall_s),
             format_duration(unit.cpu_s),
-            format_bytes(unit.peak_bytes),
+            format_binary_bytes(unit.peak_bytes),
             if unit.resumed { "resumed from an earlier run" } else { "" }
         );
     }
@@ -301,9 +374,9 @@ fn truncation_notes(shown: &calls::CallTable) -> String {
     if shown.pictures_left_out > 0 {
         let _ = write!(
             html,
-            "<p class=\"note\">The {} of the highest quality have a picture of their reads, PASS before filtered; \
-             {} in this table have none.</p>",
-            format_count_with_noun(calls::MAX_READ_PILEUPS as u64, "call"),
+            "<p class=\"note\">The {} that need a look most have a picture of their reads: PASS of the lowest quality, and \
+             filtered of the highest; {} in this table have none.</p>",
+            format_count_with_noun(shown.num_pictures as u64, "call"),
             group_thousands(shown.pictures_left_out as u64)
         );
     }

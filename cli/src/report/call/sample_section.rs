@@ -6,13 +6,14 @@ use genuma_pair::assay::AssayDecision;
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
+use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::purity::AlternativeFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::msi::RepeatInstability;
 use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 
-use super::assessment::{self, FindingLevel};
+use super::assessment::{self, Finding, FindingLevel};
 use super::number_format::{format_number_with_interval, format_percent, format_share_with_interval};
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
 
@@ -39,25 +40,44 @@ fn level_mark(level: FindingLevel) -> String {
     format!(r#"<span class="level {style}"><svg viewBox="0 0 16 16" aria-hidden="true">{form}</svg>{label}</span>"#)
 }
 
-/// Returns the overall verdict and the list of findings, for each of several tumours.
+/// Returns the overall verdict and the findings that need attention, for each of several tumours.
 pub(crate) fn render_verdict(outcome: &CallSummary) -> String {
+    for_each_tumour(outcome, verdict_with_problems)
+}
+
+/// Returns all findings, for each of several tumours.
+pub(crate) fn render_findings(outcome: &CallSummary) -> String {
+    for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_pair(outcome)))
+}
+
+/// The text of each tumour, with its name if there are several.
+fn for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> String) -> String {
     let mut html = String::new();
     if let [first, ..] = super::several_tumours(outcome) {
         let _ = write!(html, r#"<p class="note">{}</p>"#, escape_html(first));
     }
-    html.push_str(&findings_list(outcome));
+    html.push_str(&render(outcome));
     for other in &outcome.other_tumours {
         let _ = write!(html, r#"<p class="note">{}</p>"#, escape_html(&other.sample));
-        html.push_str(&findings_list(&outcome.summary_for_additional_tumour(other)));
+        html.push_str(&render(&outcome.summary_for_additional_tumour(other)));
     }
     html
 }
 
-fn findings_list(outcome: &CallSummary) -> String {
-    let findings = assessment::assess_pair(outcome);
+fn verdict_with_problems(outcome: &CallSummary) -> String {
+    let mut findings = assessment::assess_pair(outcome);
     let (level, message) = assessment::overall_verdict(&findings);
-    let mut html = format!(r#"<p class="verdict">{} <b>{message}</b></p><ul class="findings">"#, level_mark(level));
-    for finding in &findings {
+    let verdict = format!(r#"<p class="verdict">{} <b>{message}</b></p>"#, level_mark(level));
+    findings.retain(|finding| finding.level >= FindingLevel::Check);
+    verdict + &list_findings(&findings)
+}
+
+fn list_findings(findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let mut html = r#"<ul class="findings">"#.to_owned();
+    for finding in findings {
         let _ = write!(
             html,
             "<li>{}<span><b>{}</b> {}</span></li>",
@@ -185,18 +205,19 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     let reason =
         if of_one { why.unwrap_or(assessment::FEW_CHANGES_REASON) } else { "the samples are of different people" };
     let in_normal = outcome.sample_summary.tumour_in_normal.filter(|_| of_one);
-    rows.add_per_sample(
-        "Tumour cells",
-        [
-            estimate_or_unknown(in_normal, format_share_with_interval, reason),
-            estimate_or_unknown(
-                pair.tumour.as_ref().and_then(|t| t.purity),
-                format_share_with_interval,
-                &assessment::purity_unknown_reason(Some(pair)),
-            ),
-        ],
-    );
+    let in_normal = estimate_or_unknown(in_normal, format_share_with_interval, reason);
+    add_purity(rows, pair, in_normal);
+}
+
+/// Adds purity, ploidy and LOH; `in_normal`: the cell with the share of tumour cells in the normal.
+fn add_purity(rows: &mut FactRows, pair: &PairSummary, in_normal: String) {
     let why = &assessment::purity_unknown_reason(Some(pair));
+    let Some(purity) = pair.tumour.as_ref().and_then(|t| t.purity) else {
+        // Ploidy and LOH follow from the purity, and so do alternatives.
+        rows.add_per_sample("Tumour cells", [in_normal, unknown_cell(why)]);
+        return;
+    };
+    rows.add_per_sample("Tumour cells", [in_normal, format_share_with_interval(purity)]);
     rows.add_tumour(
         "Ploidy",
         estimate_or_unknown(pair.tumour.as_ref().and_then(|t| t.ploidy), format_number_with_interval, why),
@@ -219,6 +240,9 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     }
 }
 
+/// Minimum length (bp) of a contig that is said to be gained or lost. Chosen: shorter ones are unplaced pieces of a
+/// reference, in which a single deletion or a repeat looks like a changed copy number.
+const MIN_STATED_CONTIG_BASES: u64 = 100_000;
 /// LOH fractions below this are shown as "none": a site or two can have them by chance. Chosen.
 const MIN_LOH_FRACTION: f64 = 0.001;
 /// Maximum number of names in a list of contigs.
@@ -245,10 +269,11 @@ fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
             if let Some(lost) = karyotype.y_loss {
                 rows.add_tumour("Loss of Y", format!("in {} of the cells", format_share_with_interval(lost)));
             }
-            let known = karyotype.contigs.iter().any(|contig| contig.tumour_normal_ratio.is_some());
+            let assessed = || karyotype.contigs.iter().filter(|contig| contig.bases >= MIN_STATED_CONTIG_BASES);
+            let known = assessed().any(|contig| contig.tumour_normal_ratio.is_some());
             for (name, word) in [("Contigs gained", "gained"), ("Contigs lost", "lost")] {
-                let names = karyotype.contigs.iter().filter(|c| c.status == word).map(|c| &*c.name);
-                let value = if known { list_names(names) } else { unknown_cell("too few reads") };
+                let names = assessed().filter(|c| c.status == word).map(|c| &*c.name);
+                let value = if known { list_names(names) } else { unknown_cell("too few reads, or no long contig") };
                 rows.add_tumour(name, value);
             }
             let mitochondria = |s: usize| {
@@ -486,10 +511,7 @@ fn describe_insert_size(own: &LibraryMetrics) -> String {
 fn describe_telomeres(own: &LibraryMetrics) -> String {
     let telomeres = &own.telomeres;
     match (telomeres.per_million, &telomeres.motif) {
-        (Some(rate), Some(motif)) => {
-            let of = telomeres.taxon.as_ref().map_or_else(String::new, |of| format!(" ({})", escape_html(of)));
-            with_remark(&format_number_with_interval(rate), &format!("{}{of}", escape_html(motif)))
-        }
+        (Some(rate), Some(motif)) => with_remark(&format_number_with_interval(rate), &escape_html(motif)),
         (Some(_), None) => "almost none".into(),
         _ => unknown_cell("too few pairs"),
     }

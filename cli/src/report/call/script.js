@@ -51,17 +51,53 @@
     return has[Number(asked)] === "1";
   }
 
-  function select() {
-    const fits = query(search.value.toLowerCase());
-    let shown = 0;
+  // ---- Pages
+
+  const ROWS_OF_PAGE = 100;
+  const pages = document.querySelector(".pages");
+  const previous = document.getElementById("previous");
+  const next = document.getElementById("next");
+  const pageText = document.getElementById("page");
+  /** Calls that fit the search, in the order of the table, and the number of the page that is shown. */
+  let fitting = [];
+  let page = 0;
+
+  function showPage() {
+    const last = Math.max(0, Math.ceil(fitting.length / ROWS_OF_PAGE) - 1);
+    page = Math.min(Math.max(page, 0), last);
+    const from = page * ROWS_OF_PAGE;
+    const shown = new Set(fitting.slice(from, from + ROWS_OF_PAGE));
     for (const row of calls) {
-      row.hidden = !fits(row) || !inTumours(row) || (ofClass.value !== "" && row.cells[2].textContent !== ofClass.value);
+      row.hidden = !shown.has(row);
       const detail = detailOf(row);
       if (detail) detail.hidden = row.hidden;
-      if (!row.hidden && (showFiltered.checked || !row.classList.contains("filtered"))) shown += 1;
     }
-    count.textContent = `${shown.toLocaleString("en")} of ${calls.length.toLocaleString("en")} calls shown`;
+    pages.hidden = last === 0;
+    previous.disabled = page === 0;
+    next.disabled = page === last;
+    const number = (n) => n.toLocaleString("en");
+    pageText.textContent = `${number(from + 1)} to ${number(from + shown.size)} of ${number(fitting.length)}`;
+    count.textContent = `${number(fitting.length)} of ${number(calls.length)} calls shown`;
+    if (last > 0) count.textContent += `, ${ROWS_OF_PAGE} on a page`;
   }
+
+  /** Shows the first page of the calls that fit the search. */
+  function select() {
+    const fits = query(search.value.toLowerCase());
+    fitting = calls.filter((row) => fits(row) && inTumours(row)
+      && (ofClass.value === "" || row.cells[2].textContent === ofClass.value)
+      && (showFiltered.checked || !row.classList.contains("filtered")));
+    page = 0;
+    showPage();
+  }
+
+  function turn(by) {
+    page += by;
+    showPage();
+    document.getElementById("calls").scrollIntoView();
+  }
+  previous.addEventListener("click", () => turn(-1));
+  next.addEventListener("click", () => turn(1));
 
   const headers = [...document.querySelectorAll("#table th[data-sort]")];
   function sort(header) {
@@ -86,6 +122,7 @@
       body.append(row);
       if (detail) body.append(detail);
     }
+    select();
   }
   for (const header of headers) {
     const button = element("button", "", header.textContent);
@@ -296,6 +333,8 @@
     ofClass.value = "";
     if (ofTumours) ofTumours.value = "";
     select();
+    page = Math.floor(fitting.indexOf(row) / ROWS_OF_PAGE);
+    showPage();
     open(row);
     row.scrollIntoView();
   }

@@ -9,7 +9,7 @@ use genuma_pair::marker_kmers::karyotype_and_screen::{
     ContigCopies, DetectedSequence, Karyotype, SampleDetection, ScreenResult,
 };
 use genuma_pair::pair_summary::PairSummary;
-use genuma_pair::purity::PurityEstimate;
+use genuma_pair::purity::{AlternativeFit, PurityEstimate};
 use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, PileupRow, ReportedEvent};
 use genuma_somatic::candidate_kmer::KmerDepths;
 use genuma_somatic::event::EventClass;
@@ -17,6 +17,7 @@ use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::msi::RepeatInstability;
 use genuma_somatic::pipeline::Resources;
+use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
 use genuma_somatic::slippage::RepeatSlippage;
@@ -24,7 +25,7 @@ use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS};
+use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS, calls_with_pileups};
 use super::render_page;
 use crate::report::testing::{assert_nested, run_chromium};
 
@@ -91,6 +92,13 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         resumed: name == "count",
     };
     CallSummary {
+        date: "2026-01-31 12:00 UTC".to_owned(),
+        reference_identity: ReferenceIdentity {
+            url: Some("file:///ref.fa".to_owned()),
+            assembly: Some("GRCh38".to_owned()),
+            md5: "0123456789abcdef0123456789abcdef".to_owned(),
+            sequence_md5: Vec::new(),
+        },
         command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
         version: "0.1.0".into(),
         samples: vec!["NORMAL".into(), "TUMOR".into()],
@@ -318,7 +326,7 @@ fn the_page_says_what_was_found_and_what_it_cost() {
         "to chr1:55,678 (10,000 bp)",
         "14 <span class=\"of\" data-pairs=\"14 29\">/ 29</span>",
         "title=\"Quality below the threshold\">low_quality",
-        "334 MB",
+        "319 MiB",
         "resumed from an earlier run",
         "normal 30×",
     ] {
@@ -330,6 +338,90 @@ fn the_page_says_what_was_found_and_what_it_cost() {
     // The only word with these letters.
     let values = html.replace("informative", "");
     assert!(!values.contains("{{") && !values.contains("NaN") && !values.contains("inf"), "a value is not filled in");
+}
+
+#[test]
+fn page_one_says_whose_samples_these_are_and_shows_the_calls() {
+    let mut outcome = with_sample_facts(example_summary(calls()));
+    outcome.targets = Some(example_targets());
+    let html = render_page(&outcome);
+    for expected in [
+        "<title>TUMOR: 3 somatic changes – genuma</title>",
+        "genuma 0.1.0 · 2026-01-31 12:00 UTC",
+        "<dt>Tumour</dt><dd>TUMOR</dd>",
+        "<dt>Normal</dt><dd>NORMAL</dd>",
+        "<dt>Assay</dt><dd>400 targets of targets.bed (80.0 kbp)</dd>",
+        "<dt>Reference</dt><dd>GRCh38 (genome.fa)</dd>",
+        "<code>0123456789abcdef0123456789abcdef</code>",
+        "3 targets not covered",
+        "<dt>Burden</dt><dd><b>4.2</b><span>SNVs and indels per callable Mbp of 78.0 kbp (",
+    ] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("class=\"verdict\"") < at("id=\"calls\"") && at("id=\"calls\"") < at("id=\"plots\""));
+    // Good findings follow the calls, so that they do not push them down.
+    assert!(at("class=\"findings\"") > at("id=\"samples\""));
+    let tumour_only = render_page(&CallSummary { has_normal: false, ..outcome });
+    assert!(tumour_only.contains("<dt>Normal</dt><dd>none</dd>") && tumour_only.contains(", tumour only</dd>"));
+}
+
+#[test]
+fn a_wrong_pair_is_the_largest_text() {
+    let mut outcome = with_sample_facts(example_summary(calls()));
+    outcome.sample_summary.pair.as_mut().unwrap().identity.relation = Relation::Unrelated;
+    let html = render_page(&outcome);
+    assert!(html.contains("<h1>Do not trust these calls: the samples are not a matched pair (3 somatic changes)</h1>"));
+    let identity = html.find("<b>Identity</b>").unwrap();
+    assert!(identity < html.find("id=\"calls\"").unwrap(), "the finding is on page one");
+}
+
+#[test]
+fn too_little_data_makes_no_statement() {
+    let mut outcome = with_sample_facts(example_summary(calls()));
+    let pair = outcome.sample_summary.pair.as_mut().unwrap();
+    let tumour = pair.tumour.as_mut().unwrap();
+    tumour.purity = None;
+    tumour.note = "no statement".into();
+    tumour.alternatives =
+        vec![AlternativeFit { purity: 0.9, ploidy: 2.0, loh_fraction: 0.0, delta_log_likelihood: 1.0 }];
+    outcome.known_sequences.karyotype.as_mut().unwrap().contigs[1].bases = 3_700;
+    outcome.libraries.tumor.telomeres.motif = Some("TTAGG".into());
+    outcome.libraries.tumor.telomeres.taxon = Some("insects".into());
+    let html = render_page(&outcome);
+    let facts = &html[html.find("facts-of-samples").unwrap()..];
+    assert_eq!(facts.matches("no statement").count(), 1, "the reason stands once in the table");
+    for part in ["Ploidy", "LOH", "Alternative purity", "<td>chr2</td>", "insects"] {
+        assert!(!facts.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn doubtful_calls_have_pictures_first() {
+    let call = |n: usize| ReportedEvent {
+        quality: (n % 4_000) as f64,
+        filters: if n < 4_000 { Vec::new() } else { vec!["germline".into()] },
+        ..snv()
+    };
+    let calls: Vec<ReportedEvent> = (0..5_000).map(call).collect();
+    let drawn = calls_with_pileups(&calls);
+    assert_eq!(drawn.len(), MAX_READ_PILEUPS);
+    let (filtered, passed): (Vec<usize>, Vec<usize>) = drawn.into_iter().partition(|&n| n >= 4_000);
+    assert_eq!(passed, (0..1_500).collect::<Vec<_>>());
+    assert_eq!(filtered, (4_500..5_000).rev().collect::<Vec<_>>());
+    // With few calls that pass, filtered calls get the rest.
+    let drawn = calls_with_pileups(&calls[3_990..]);
+    assert_eq!(drawn.len(), 1_010);
+}
+
+#[test]
+fn pictures_stop_before_the_page_is_too_large() {
+    let mut wide = snv();
+    wide.picture.rows = (0..60).map(|n| read(1, Some(true), n, &"ACGT".repeat(40))).collect();
+    let html = render_page(&example_summary(vec![wide; 5_000]));
+    assert!(html.len() < 10_000_000, "{} bytes", html.len());
+    assert!(html.contains(" that need a look most have a picture of their reads"));
+    assert!(html.matches("[\"ACGTACGTACG\"").count() > 300);
 }
 
 #[test]
@@ -509,7 +601,7 @@ fn nothing_is_loaded_from_elsewhere() {
     }
     assert!(html.contains("default-src 'none'"));
     let links = html.match_indices("href=\"").map(|(at, _)| &html[at + 6..at + 12]);
-    assert!(links.into_iter().all(|l| l == "data:,"));
+    assert!(links.into_iter().all(|l| l == "data:," || l.starts_with('#')));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use genuma_work::timeline::{Timeline, UsageSample};
 
-use crate::report::markup::{format_bytes, format_duration, format_with_si_prefix};
+use crate::report::markup::{format_binary_bytes, format_duration, group_thousands};
 use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, SMALL_PLOT, html_figure};
 
 /// Plot size with a wide left margin for byte counts.
@@ -25,9 +25,9 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
     // Steps of equal length, because rates over short steps are noise.
     let step = (end / MAX_POINTS as f64).max(1.0).min(end / 3.0);
     let cores = rates_per_second(samples, step, |sample| sample.cpu_s);
-    let memory: Vec<(f64, f64)> = samples.iter().map(|s| (s.elapsed_s, s.resident_bytes as f64)).collect();
-    let read = rates_per_second(samples, step, |sample| sample.read_bytes as f64);
-    let written = rates_per_second(samples, step, |sample| sample.written_bytes as f64);
+    let memory: Vec<(f64, f64)> = samples.iter().map(|s| (s.elapsed_s, s.resident_bytes as f64 / MIB)).collect();
+    let read = rates_per_second(samples, step, |sample| sample.read_bytes as f64 / MIB);
+    let written = rates_per_second(samples, step, |sample| sample.written_bytes as f64 / MIB);
     let bands = unit_bands(timeline, end);
     let plot = |(key, label, write): (LegendKey<'static>, &'static str, fn(f64) -> String),
                 curves: &[(LegendKey, &Vec<(f64, f64)>)]| {
@@ -52,24 +52,35 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
         ),
         html_figure(
             "Memory over time",
-            &format!("Resident memory; the peak is {}.", format_bytes(peak)),
+            &format!("Resident memory; the peak is {}.", format_binary_bytes(peak)),
             &[],
-            &plot((MEMORY_KEY, "bytes resident", format_with_si_prefix), &[(MEMORY_KEY, &memory)]),
+            &plot((MEMORY_KEY, "MiB resident", format_tick), &[(MEMORY_KEY, &memory)]),
         ),
         html_figure(
             "Files over time",
             &format!(
                 "{} read and {} written; {} and {} of these from and to the disk itself.",
-                format_bytes(last.read_bytes),
-                format_bytes(last.written_bytes),
-                format_bytes(last.disk_read_bytes),
-                format_bytes(last.disk_written_bytes)
+                format_binary_bytes(last.read_bytes),
+                format_binary_bytes(last.written_bytes),
+                format_binary_bytes(last.disk_read_bytes),
+                format_binary_bytes(last.disk_written_bytes)
             ),
             &[READ_KEY, WRITTEN_KEY],
-            &plot((READ_KEY, "bytes per second", format_with_si_prefix), &[(READ_KEY, &read), (WRITTEN_KEY, &written)]),
+            &plot((READ_KEY, "MiB per second", format_tick), &[(READ_KEY, &read), (WRITTEN_KEY, &written)]),
         ),
     ]
     .concat()
+}
+
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// A number at an axis: `0.05`, `1.5`, `12,000`.
+fn format_tick(n: f64) -> String {
+    match n {
+        n if n >= 10.0 || n == 0.0 => group_thousands(n.round() as u64),
+        n if n >= 1.0 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
+    }
 }
 
 /// Start, end and name of each unit, in seconds.
@@ -126,7 +137,7 @@ mod tests {
         let html = timeline_plots(&Timeline { units, samples, energy_j: Some(3.6e6) });
         assert_nested(&html);
         assert_eq!(html.matches("<figure>").count(), 3);
-        for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "the peak is 1.1 GB"] {
+        for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "the peak is 1 GiB"] {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(!html.contains("NaN"));

@@ -436,6 +436,7 @@ impl MachineShape {
             made_by: "genuma 0.1.0 (figures made up for a test)".into(),
             made_at: Some(1_795_248_420),
             host: Some(self.host.into()),
+            load: None,
             effort: MeasurementEffort {
                 plan: "full".into(),
                 expected_s: 640.0,

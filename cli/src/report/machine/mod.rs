@@ -195,6 +195,9 @@ fn run_details(profile: &MachineProfile) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
     line("Measured", profile.made_at.map_or("at an unknown time".to_string(), format_date));
+    if let Some(load) = &profile.load {
+        line("Warning", format!("other programs used the machine: {}", escape_html(load)));
+    }
     line("By", escape_html(&profile.made_by));
     let e = &profile.effort;
     line(

@@ -66,6 +66,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
             left -= some;
         }
         bam.header.sample_names = header::parse_sample_names(&text);
+        bam.header.platforms = header::parse_platforms(&text);
         let mut md5_sums = header::parse_md5_sums(&text);
         for _ in 0..bam.header_number()? {
             let sequence = bam.header_sequence()?;

@@ -17,7 +17,7 @@ use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
 use noodles_sam::alignment::record::data::field::{Tag, Value};
-use noodles_sam::header::record::value::map::read_group::tag::SAMPLE;
+use noodles_sam::header::record::value::map::read_group::tag::{PLATFORM, SAMPLE};
 use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
@@ -112,6 +112,10 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
     /// Samples and reference sequences in the header.
     pub(super) fn header(&self) -> AlignedHeader {
         let groups = self.context.header.read_groups().values();
+        let platforms = groups.clone().map(|group| {
+            let platform = group.other_fields().get(&PLATFORM).map(ToString::to_string);
+            platform.unwrap_or_default().to_ascii_uppercase()
+        });
         let sequences = self.context.header.reference_sequences().iter().map(|(name, map)| HeaderSequence {
             name: name.to_string(),
             length: map.length().get() as u64,
@@ -119,6 +123,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         });
         AlignedHeader {
             sample_names: groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect(),
+            platforms: platforms.collect(),
             sequences: sequences.collect(),
             is_decoded_by_reference: true,
         }

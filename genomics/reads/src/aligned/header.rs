@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 pub struct AlignedHeader {
     /// Sample names in the read groups (`@RG`, `SM`).
     pub sample_names: BTreeSet<String>,
+    /// Sequencing platforms in the read groups (`@RG`, `PL`), in upper case. A group without one adds an empty string.
+    pub platforms: BTreeSet<String>,
     /// The reference sequences (`@SQ`); none if the reads are unaligned.
     pub sequences: Vec<HeaderSequence>,
     /// Whether the reference is needed to decode the bases of the reads (CRAM).
@@ -28,6 +30,12 @@ pub struct HeaderSequence {
 pub(super) fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
     let groups = lines_of_type(text, b"@RG\t");
     groups.filter_map(|line| field_value(line, b"SM:")).collect()
+}
+
+/// Sequencing platforms of the read groups of a header text, in upper case; an empty string for a group without one.
+pub(super) fn parse_platforms(text: &[u8]) -> BTreeSet<String> {
+    let groups = lines_of_type(text, b"@RG\t");
+    groups.map(|line| field_value(line, b"PL:").unwrap_or_default().to_ascii_uppercase()).collect()
 }
 
 /// The MD5 sums of the reference sequences in a header text, by name.
@@ -57,6 +65,9 @@ mod tests {
             b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:10\tM5:abc\r\n@SQ\tSN:chr2\tLN:5\n@RG\tID:a\tSM:one\tLB:x\n@RG\tID:b\n\
             @RG\tID:c\tSM:two\n@CO\tSM:three\n\0\0";
         assert_eq!(parse_sample_names(text), BTreeSet::from(["one".to_owned(), "two".to_owned()]));
+        assert_eq!(parse_platforms(text), BTreeSet::from([String::new()]));
+        let groups = b"@RG\tID:a\tPL:illumina\n@RG\tID:b\tPL:ILLUMINA\tSM:x\n@CO\tPL:ONT\n";
+        assert_eq!(parse_platforms(groups), BTreeSet::from(["ILLUMINA".to_owned()]));
         assert_eq!(parse_md5_sums(text), HashMap::from([("chr1".to_owned(), "abc".to_owned())]));
     }
 }

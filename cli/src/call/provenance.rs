@@ -1,0 +1,228 @@
+//! What the results of a call were made from: input files with sizes, sequencing platforms, and the identity of the
+//! reference.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use genuma_reads::fasta::Reference;
+use genuma_reads::{Lane, LaneFiles};
+use genuma_somatic::known_variants::KnownVariants;
+use genuma_somatic::panel_of_normals::PanelOfNormals;
+use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
+use genuma_somatic::sample_names::SampleNames;
+use genuma_somatic::target_depth::TargetsOption;
+use genuma_work::parallel::map_in_order;
+use md5::{Digest, Md5};
+use tracing::warn;
+use url::Url;
+
+use crate::command_line;
+
+/// Sequencing platforms that the SAM specification allows as `PL`.
+pub(super) const PLATFORMS: [&str; 12] = [
+    "CAPILLARY",
+    "DNBSEQ",
+    "ELEMENT",
+    "HELICOS",
+    "ILLUMINA",
+    "IONTORRENT",
+    "LS454",
+    "ONT",
+    "PACBIO",
+    "SINGULAR",
+    "SOLID",
+    "ULTIMA",
+];
+
+/// MD5 sums of chromosome 1 of assemblies, which identify them.
+const ASSEMBLIES_BY_CHROMOSOME_1: [(&str, &str); 3] = [
+    ("1b22b98cdeb4a9304cb5d48026a85128", "GRCh37"),
+    ("6aef897c3d6ff0c78aff06ac189178dd", "GRCh38"),
+    ("e469247288ceb332aee524caec92bb22", "T2T-CHM13v2.0"),
+];
+
+/// The inputs of a call that the provenance lists.
+pub(super) struct CallInputs<'a> {
+    pub(super) samples: &'a SampleNames,
+    pub(super) lanes: &'a [Lane],
+    pub(super) screen: Option<&'a Path>,
+    pub(super) panel: Option<&'a PanelOfNormals>,
+    pub(super) known: Option<&'a KnownVariants>,
+    pub(super) targets: Option<&'a TargetsOption>,
+    /// The platform that the user gave.
+    pub(super) platform: Option<&'a str>,
+}
+
+impl CallInputs<'_> {
+    /// Describes this process's command line and inputs.
+    ///
+    /// # Errors
+    /// Metadata or the header of a file cannot be read.
+    pub(super) fn describe(&self) -> anyhow::Result<Provenance> {
+        let mut inputs = Vec::new();
+        for lane in self.lanes.iter().filter(|lane| !matches!(lane.files, LaneFiles::Reference(_))) {
+            for path in lane.paths() {
+                inputs.push(describe_file(&self.samples.names()[usize::from(lane.sample)], path)?);
+            }
+        }
+        let others = [
+            ("screen", self.screen),
+            ("panel", self.panel.map(PanelOfNormals::table_path)),
+            ("known", self.known.map(|known| known.path.as_path())),
+            ("targets", self.targets.map(|targets| targets.path.as_path())),
+        ];
+        for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
+            inputs.push(describe_file(role, path)?);
+        }
+        let platforms = (0..).take(self.samples.len()).map(|sample| self.platform_of_sample(sample));
+        Ok(Provenance {
+            command_line: command_line::quoted_command_line(),
+            inputs,
+            platforms: platforms.collect::<anyhow::Result<_>>()?,
+        })
+    }
+
+    /// The platform of a sample: the given one, or that of the read groups of all its files.
+    fn platform_of_sample(&self, sample: u8) -> anyhow::Result<Option<String>> {
+        if let Some(given) = self.platform {
+            return Ok(Some(given.to_owned()));
+        }
+        let mut platforms = BTreeSet::new();
+        for lane in self.lanes.iter().filter(|lane| lane.sample == sample) {
+            let LaneFiles::Aligned(aligned) = &lane.files else { return Ok(None) };
+            platforms.extend(aligned.read_header()?.platforms);
+        }
+        Ok(choose_platform(&platforms, &self.samples.display_name(sample.into())))
+    }
+}
+
+/// The platform of a sample whose read groups have these platforms, if there is exactly one and it is valid.
+fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String> {
+    let mut all = platforms.iter();
+    match (all.next(), all.next()) {
+        (Some(platform), None) if PLATFORMS.contains(&platform.as_str()) => Some(platform.clone()),
+        (Some(platform), None) if platform.is_empty() => None,
+        (None, _) => None,
+        _ => {
+            let names: Vec<String> = platforms.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+            warn!(
+                "read groups of the {sample} have the platforms (PL) {}: the read group of supporting.bam gets no PL; give --platform \
+                 if a program needs it",
+                names.join(", ")
+            );
+            None
+        }
+    }
+}
+
+/// Describes an input file. A pipe has no size.
+fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
+    let absolute = match path.to_str() {
+        Some("-") => PathBuf::from("-"),
+        _ => std::path::absolute(path).with_context(|| path.display().to_string())?,
+    };
+    let is_standard_input = absolute == Path::new("-");
+    let bytes = if is_standard_input {
+        None
+    } else {
+        let meta = fs::metadata(path).with_context(|| format!("{}: cannot read", path.display()))?;
+        meta.is_file().then_some(meta.len())
+    };
+    Ok(InputFile { role: role.to_owned(), path: absolute.display().to_string(), bytes })
+}
+
+/// Identifies the sequences that calls are placed on; `path`: the file of the reference, if there is one.
+///
+/// # Errors
+/// The path cannot be made absolute, or the sequence dictionary beside the reference cannot be read.
+pub(super) fn identify_reference(
+    genome: &Reference,
+    path: Option<&Path>,
+    threads: usize,
+) -> anyhow::Result<ReferenceIdentity> {
+    let sum = |(): &mut (), c: usize| hex_md5(&genome.contigs[c].seq);
+    let sequence_md5 = map_in_order(genome.contigs.len(), threads, || (), sum);
+    let mut url = None;
+    let mut assembly = None;
+    if let Some(path) = path {
+        let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
+        url = Url::from_file_path(&absolute).ok().map(String::from);
+        assembly = read_assembly_of_dictionary(path)?;
+    }
+    let known = || {
+        let (_, name) = ASSEMBLIES_BY_CHROMOSOME_1.iter().find(|(md5, _)| sequence_md5.iter().any(|own| own == md5))?;
+        Some((*name).to_owned())
+    };
+    let lines: String = (genome.contigs.iter().zip(&sequence_md5))
+        .map(|(contig, md5)| format!("{}\t{}\t{md5}\n", contig.name, contig.seq.len()))
+        .collect();
+    Ok(ReferenceIdentity { url, assembly: assembly.or_else(known), md5: hex_md5(lines.as_bytes()), sequence_md5 })
+}
+
+fn hex_md5(bytes: &[u8]) -> String {
+    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The assembly (`AS`) in the sequence dictionary beside a reference, as Picard CreateSequenceDictionary names it:
+/// `ref.dict` of `ref.fa` or `ref.fa.gz`. `None` without a dictionary, or if it has no assembly or several.
+///
+/// # Errors
+/// The dictionary exists and cannot be read.
+fn read_assembly_of_dictionary(reference: &Path) -> anyhow::Result<Option<String>> {
+    let plain = match reference.extension() {
+        Some(extension) if extension == "gz" || extension == "bgz" => reference.with_extension(""),
+        _ => reference.to_owned(),
+    };
+    let path = plain.with_extension("dict");
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = fs::read(&path).with_context(|| path.display().to_string())?;
+    let text = String::from_utf8_lossy(&text);
+    let names: BTreeSet<&str> = (text.lines().filter(|line| line.starts_with("@SQ\t")))
+        .filter_map(|line| line.split('\t').find_map(|field| field.strip_prefix("AS:")))
+        .collect();
+    let mut names = names.into_iter();
+    Ok(names.next().filter(|_| names.next().is_none()).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_reads::fasta::Contig;
+
+    use super::*;
+
+    #[test]
+    fn platforms_must_agree_and_be_those_of_sam() {
+        let choose = |names: &[&str]| choose_platform(&names.iter().map(|name| (*name).to_owned()).collect(), "tumour");
+        assert_eq!(choose(&["ILLUMINA"]).as_deref(), Some("ILLUMINA"));
+        for names in [&[][..], &[""], &["HISEQ"], &["ILLUMINA", "ONT"], &["", "ILLUMINA"]] {
+            assert_eq!(choose(names), None, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn reference_is_identified_by_sequence_and_dictionary() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my genome.fa.gz");
+        let contig = |name: &str, seq: &[u8]| Contig { name: name.to_owned(), seq: seq.to_vec() };
+        let genome = Reference::from_contigs(vec![contig("chr1", b"ACGTACGTAC"), contig("chr2", b"ACGTA")]);
+        let identify = || identify_reference(&genome, Some(&path), 2).unwrap();
+        let identity = identify();
+        // echo -n ACGTACGTAC | md5sum
+        assert_eq!(identity.sequence_md5[0], "45aff2fecf7615d56bc0567dffab9fa8");
+        let lines = format!("chr1\t10\t{}\nchr2\t5\t{}\n", identity.sequence_md5[0], identity.sequence_md5[1]);
+        assert_eq!(identity.md5, hex_md5(lines.as_bytes()));
+        let url = identity.url.as_deref().unwrap();
+        assert!(url.starts_with("file:///") && url.ends_with("/my%20genome.fa.gz"), "{url}");
+        assert_eq!(identity.assembly, None);
+        let dictionary = folder.path().join("my genome.dict");
+        fs::write(&dictionary, "@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:10\tAS:GRCh38\n@SQ\tSN:chr2\tLN:5\tAS:GRCh38\n").unwrap();
+        assert_eq!(identify().assembly.as_deref(), Some("GRCh38"));
+        fs::write(&dictionary, "@SQ\tSN:chr1\tAS:GRCh38\n@SQ\tSN:chr2\tAS:GRCh37\n").unwrap();
+        assert_eq!(identify().assembly, None);
+        assert_eq!(identify_reference(&genome, None, 1).unwrap().url, None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Both workflows on the samplesheet of nf-core/sarek: FASTQ of a wrong pair, BAM, and CRAM without a normal. The names of the
+//! sheet are those of the results, and the wrong pair ends only its own branch.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::{Data, gunzip, installed, names, scratch, skipped};
+
+/// A file of this repository.
+fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join(name)
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// A patient, and a pair of two people with the same reference.
+fn patients() -> &'static [Data; 2] {
+    static MADE: OnceLock<[Data; 2]> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let size = ["--genome-length", "300000", "--contigs", "2", "--seed", "11"];
+        let changes = ["--snvs", "30", "--indels", "10", "--svs", "2", "--largest-sv", "3000", "--depth-tumor", "20"];
+        let own = Data::simulate("patient", &[&size[..], &changes].concat());
+        let other = Data::simulate("two-people", &[&size[..], &changes, &["--foreign-normal", "1"]].concat());
+        let genome = |data: &Data| fs::read(data.folder.join("genome.fa")).expect("a genome");
+        assert!(genome(&own) == genome(&other), "one reference");
+        [own, other]
+    })
+}
+
+/// Writes the reads of a sample as unaligned BAM or CRAM.
+fn import(samtools: &Path, reads: &[PathBuf], to: &Path) -> String {
+    let mut command = Command::new(samtools);
+    command.args(["import", "-r", "ID:x", "-r", "SM:of-the-laboratory", "-r", "PL:ILLUMINA", "-1"]).arg(&reads[0]);
+    let done = command.arg("-2").arg(&reads[1]).arg("-o").arg(to).output().expect("samtools");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    text(to)
+}
+
+/// Writes the samplesheet with all columns of sarek, a program in place of MultiQC, and known variants for the tumour-only call.
+fn prepare(folder: &Path, samtools: &Path) -> [String; 2] {
+    let [own, other] = patients();
+    let row = |patient: &str, status: &str, sample: &str, reads: &[(&str, &str)]| {
+        let columns = ["fastq_1", "fastq_2", "bam", "bai", "cram", "crai"];
+        let value =
+            |column: &&str| reads.iter().find(|(name, _)| name == column).map_or("", |(_, path)| path).to_owned();
+        let cells: Vec<String> = columns.iter().map(value).collect();
+        format!("{patient},XX,{status},{sample},L1,{}\n", cells.join(","))
+    };
+    let fastq = |files: &[PathBuf]| [text(&files[0]), text(&files[1])];
+    let [t, n] = [fastq(&other.tumor), fastq(&other.normal)];
+    let bam = |reads: &[PathBuf], name: &str| import(samtools, reads, &folder.join(name));
+    let (tumour_bam, normal_bam) = (bam(&own.tumor, "t.bam"), bam(&own.normal, "n.bam"));
+    let cram = bam(&own.tumor, "only.cram");
+    let sheet = [
+        "patient,sex,status,sample,lane,fastq_1,fastq_2,bam,bai,cram,crai\n".to_owned(),
+        row("WRONG", "1", "W_T", &[("fastq_1", &t[0]), ("fastq_2", &t[1])]),
+        row("WRONG", "0", "W_N", &[("fastq_1", &n[0]), ("fastq_2", &n[1])]),
+        row("P2", "1", "P2_T", &[("bam", &tumour_bam)]),
+        row("P2", "0", "P2_N", &[("bam", &normal_bam)]),
+        row("P3", "1", "P3_T", &[("cram", &cram)]),
+    ];
+    let path = folder.join("samplesheet.csv");
+    fs::write(&path, sheet.concat()).expect("a samplesheet");
+    // What MultiQC would be given: it keeps the names of its files.
+    let multiqc = folder.join("multiqc");
+    let script = "#!/bin/sh\nfor word; do case $last in --filename) name=$word;; --outdir) mkdir -p \"$word\"; out=$word/;; esac; last=$word; done\n\
+        find -L \"$1\" -name '*general_mqc.json' -exec cat {} + >\"$out$name\"\n";
+    fs::write(&multiqc, script).expect("a script");
+    fs::set_permissions(&multiqc, fs::Permissions::from_mode(0o755)).expect("a program");
+    [text(&path), text(&multiqc)]
+}
+
+/// Asserts that the results of both right patients have the names of the sheet, and that the wrong pair has none.
+#[track_caller]
+fn assert_named(results: &Path) {
+    for (folder, columns) in [("P2/P2_T_vs_P2_N", "\tP2_N\tP2_T\n"), ("P3/P3_T", "FORMAT\tP3_T\n")] {
+        let out = results.join(folder);
+        let vcf = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+        assert!(vcf.contains(columns), "{folder}");
+        assert!(vcf.contains("##genumaInput=<ID=1,Role="), "{folder}");
+        let bam = gunzip(&out.join("supporting.bam"));
+        let header = String::from_utf8_lossy(&bam[..bam.len().min(4_000)]).into_owned();
+        assert!(header.contains("_T\tPL:ILLUMINA\n") && !header.contains("of-the-laboratory\tPL"), "{header}");
+        let maf = fs::read_to_string(out.join("somatic.maf")).expect("a MAF");
+        assert!(maf.starts_with('#') && maf.contains("Tumor_Sample_Barcode"), "{maf}");
+        let page = fs::read_to_string(out.join("report.html")).expect("a report");
+        assert!(page.contains(&format!("<dd>{}_T</dd>", &folder[..2])), "{folder}");
+    }
+    let own = fs::read_to_string(results.join("P2/P2_T_vs_P2_N/somatic.maf")).expect("a MAF");
+    assert!(own.lines().filter(|line| line.contains("\tP2_T\tP2_N\t")).count() > 15, "{own}");
+    assert!(names(&results.join("WRONG/W_T_vs_W_N")).is_empty());
+    let common = fs::read_to_string(results.join("multiqc/multiqc_report.html")).expect("a common report");
+    assert!(common.contains("P2_T") && common.contains("P3_T") && !common.contains("W_T"), "{common}");
+}
+
+/// Whether the files that one of our scripts fetches are there; otherwise the test is skipped.
+fn fetched(script: &str) -> bool {
+    let output = Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
+    if !output.status.success() {
+        skipped(String::from_utf8_lossy(&output.stderr).trim());
+    }
+    output.status.success()
+}
+
+#[test]
+fn nextflow_ends_only_the_branch_of_the_wrong_pair() {
+    let Some(samtools) = installed("samtools").filter(|_| fetched("scripts/nextflow.sh")) else { return };
+    let folder = scratch("nextflow");
+    let [sheet, multiqc] = prepare(&folder, &samtools);
+    let mut command = Command::new(repository("scripts/nextflow.sh"));
+    command.arg("run").arg(repository("workflow/main.nf")).args(["-ansi-log", "false", "-profile", "standard,test"]);
+    command.args(["--input", &sheet, "--multiqc", &multiqc, "--strict", "--genuma", env!("CARGO_BIN_EXE_genuma")]);
+    command.arg("--reference").arg(patients()[0].folder.join("genome.fa"));
+    command.args(["--genuma_args=--threads 2"]).current_dir(&folder).stdin(Stdio::null());
+    let output = command.output().expect("nextflow");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("FINISH (WRONG W_T_vs_W_N)") && said.contains("Error is ignored"), "{said}");
+    assert_named(&folder.join("results"));
+}
+
+#[test]
+fn snakemake_ends_only_the_jobs_of_the_wrong_pair() {
+    let Some(samtools) = installed("samtools").filter(|_| fetched("scripts/snakemake.sh")) else { return };
+    let folder = scratch("snakemake");
+    let [sheet, multiqc] = prepare(&folder, &samtools);
+    let mut command = Command::new(repository("scripts/snakemake.sh"));
+    command.arg("-s").arg(repository("workflow/Snakefile")).args(["--cores", "2", "--keep-going", "--retries", "0"]);
+    command.arg("--config").arg(format!("input={sheet}")).arg(format!("multiqc={multiqc}"));
+    command.arg(format!("reference={}", text(&patients()[0].folder.join("genome.fa"))));
+    command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "parts=2", "strict=true"]);
+    command.arg("genuma_args=--threads 2").current_dir(&folder).stdin(Stdio::null());
+    let output = command.output().expect("snakemake");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("two people"), "{said}");
+    assert_named(&folder.join("results"));
+}
+
+#[test]
+fn errors_of_the_sheet_are_reported_by_line() {
+    if !fetched("scripts/snakemake.sh") {
+        return;
+    }
+    let folder = scratch("sheet");
+    let rows = [
+        "patient,status,sample,lane,fastq_1,fastq_2,bam\n",
+        "P1,1,T,L1,a.fq,b.fq,c.bam\n",
+        "P1,0,N,L1,,,\n",
+        "P2,1,T2,L1,,,none.bam\n",
+        "P3,0,N3,L1,a.fq,,\n",
+    ];
+    fs::write(folder.join("sheet.csv"), rows.concat()).expect("a sheet");
+    let mut command = Command::new(repository("scripts/snakemake.sh"));
+    command.arg("-s").arg(repository("workflow/Snakefile")).args(["--cores", "1", "--config", "input=sheet.csv"]);
+    let output = command.current_dir(&folder).stdin(Stdio::null()).output().expect("snakemake");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for part in [
+        "line 2: reads in columns fastq_1, fastq_2, bam: give one kind in a line",
+        "line 3: no reads: give fastq_1 and fastq_2, bam, or cram",
+        "line 4: there is no file none.bam",
+        "line 5: no fastq_2: reads come in pairs",
+        "patient P2 has no normal sample (status 0): a tumour-only call needs a reference",
+        "patient P3 has no tumour sample (status 1)",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

@@ -1,0 +1,40 @@
+//! What results were made from: the command line, the input files and the reference.
+
+use serde::{Deserialize, Serialize};
+
+/// An input file of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// The sample whose reads the file has, or `screen`, `panel`, `known` or `targets`.
+    pub role: String,
+    /// Absolute path.
+    pub path: String,
+    /// Size in bytes. `None` for a pipe.
+    pub bytes: Option<u64>,
+}
+
+/// What the results of a call were made from, besides the reference.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The command line as typed, quoted for a shell.
+    pub command_line: String,
+    /// The input files, the reads first.
+    pub inputs: Vec<InputFile>,
+    /// The sequencing platform of each sample (`PL` of its read groups), if it is known.
+    pub platforms: Vec<Option<String>>,
+}
+
+/// Identity of the sequences that calls are placed on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ReferenceIdentity {
+    /// `file:` URL of the reference; `None` if there is none and calls are placed on contigs of the normal.
+    pub url: Option<String>,
+    /// Name of the assembly, if it is known.
+    pub assembly: Option<String>,
+    /// MD5 sum of the names, lengths and MD5 sums of the sequences: of one line `NAME TAB LENGTH TAB MD5` for each, in
+    /// their order.
+    pub md5: String,
+    /// MD5 sum of each sequence in upper case (`M5` of SAM).
+    #[serde(skip)]
+    pub sequence_md5: Vec<String>,
+}
