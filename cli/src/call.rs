@@ -484,6 +484,7 @@ impl Args {
             panel: panel.as_ref(),
             known: known.as_ref(),
             targets: targets.as_ref(),
+            gff: self.gff.as_deref(),
             platform: self.platform.as_deref(),
         }
         .describe()?;

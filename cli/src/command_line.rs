@@ -26,6 +26,12 @@ pub(crate) fn quoted_command_line() -> String {
     quote_for_shell(std::env::args_os())
 }
 
+/// The command line of this process without `--resume`, quoted for a shell: results of a resumed run have the same bytes
+/// as those of a run that was not interrupted.
+pub(crate) fn quoted_command_line_without_resume() -> String {
+    quote_for_shell(std::env::args_os().filter(|arg| arg != "--resume"))
+}
+
 /// Joins arguments to one line, each quoted where a shell needs it.
 fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
     args.map(|arg| quote_argument(&arg)).collect::<Vec<_>>().join(" ")

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{called, data, gunzip, run, run_all_steps, scratch, two_genes};
+use crate::common::{called, data, read_without_provenance, run, run_all_steps, scratch, two_genes};
 
 fn vcf(out: &Path) -> String {
-    String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
+    String::from_utf8(read_without_provenance(&out.join("somatic.vcf.gz"))).expect("UTF-8")
 }
 
 /// The VCF without what the genes add.

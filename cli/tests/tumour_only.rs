@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, gunzip, run, run_all_steps};
+use crate::common::{Data, read_without_provenance, run, run_all_steps};
 
 /// Contig, position, reference and alternative bases.
 type Variant = [String; 4];
@@ -20,7 +20,7 @@ fn read(data: &Data, name: &str) -> String {
 }
 
 fn vcf_text(out: &Path) -> String {
-    String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
+    String::from_utf8(read_without_provenance(&out.join("somatic.vcf.gz"))).expect("UTF-8")
 }
 
 /// A tumour of 60 % purity at 80x.

@@ -62,7 +62,7 @@ pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> 
     bytes.to_vec()
 }
 
-/// Returns whether the value of a JSON key varies between runs: times, memory, distribution of work to threads,
+/// Returns whether the value of a JSON key varies between runs: dates, times, memory, distribution of work to threads,
 /// processes and pages, and whether `--resume` was used.
 fn is_measured_key(key: &str) -> bool {
     key.ends_with("_s")
@@ -71,6 +71,7 @@ fn is_measured_key(key: &str) -> bool {
         || matches!(
             key,
             "command"
+                | "date"
                 | "resumed"
                 | "workers"
                 | "copies"
@@ -99,14 +100,19 @@ fn remove_measured_values(value: Value) -> Value {
 /// Start of the timeline figures, which end with their section of the page.
 const TIMELINE_START: &str = r#"<div class="charts timeline">"#;
 
-/// Returns the rows of an HTML page without those that contain a time or a size of memory.
+/// Returns the rows of an HTML page without those that contain a date, a time or a size of memory.
 fn remove_measured_rows(page: &str) -> String {
     // Remove the timeline from the first figure to the last.
     let (before, behind) = page.split_once(TIMELINE_START).unwrap_or((page, ""));
     let page = [before, behind.split_once("<section").map_or("", |(_, rest)| rest)].concat();
     let rows = page.replace("<tr", "\n<tr").replace("<div", "\n<div").replace("<p", "\n<p");
     rows.lines()
-        .filter(|row| !row.contains("<dt>Command") && !contains_measure(row) && !mentions_packed_reads(row))
+        .filter(|row| {
+            !row.contains("<dt>Command")
+                && !row.contains(" UTC")
+                && !contains_measure(row)
+                && !mentions_packed_reads(row)
+        })
         .collect()
 }
 

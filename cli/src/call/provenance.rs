@@ -51,6 +51,7 @@ pub(super) struct CallInputs<'a> {
     pub(super) panel: Option<&'a PanelOfNormals>,
     pub(super) known: Option<&'a KnownVariants>,
     pub(super) targets: Option<&'a TargetsOption>,
+    pub(super) gff: Option<&'a Path>,
     /// The platform that the user gave.
     pub(super) platform: Option<&'a str>,
 }
@@ -72,13 +73,14 @@ impl CallInputs<'_> {
             ("panel", self.panel.map(PanelOfNormals::table_path)),
             ("known", self.known.map(|known| known.path.as_path())),
             ("targets", self.targets.map(|targets| targets.path.as_path())),
+            ("gff", self.gff),
         ];
         for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
             inputs.push(describe_file(role, path)?);
         }
         let platforms = (0..).take(self.samples.len()).map(|sample| self.platform_of_sample(sample));
         Ok(Provenance {
-            command_line: command_line::quoted_command_line(),
+            command_line: command_line::quoted_command_line_without_resume(),
             inputs,
             platforms: platforms.collect::<anyhow::Result<_>>()?,
         })

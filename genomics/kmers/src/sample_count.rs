@@ -98,12 +98,9 @@ impl SampleKmers {
     ///
     /// # Errors
     /// As [`SortedKmers::for_each_kmer`].
-    pub fn for_each_kmer<E: From<Error>>(
-        &self,
-        mut each: impl FnMut(u64, &[u32]) -> Result<(), E> + Send,
-    ) -> Result<(), E>
+    pub fn for_each_kmer<E>(&self, mut each: impl FnMut(u64, &[u32]) -> Result<(), E> + Send) -> Result<(), E>
     where
-        E: Send,
+        E: From<Error> + Send,
     {
         let mut failure = None;
         let visited = self.0.visit_kmers(&mut |kmer, counts| match each(kmer, counts) {

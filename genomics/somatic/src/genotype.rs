@@ -344,10 +344,13 @@ fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) 
     average_over_fractions(weight, |f| log_likelihood(votes, f))
 }
 
-/// Log-likelihood of the votes of normal and tumours if all have the allele with the same unknown fraction.
+/// Log-likelihood of the votes of normal and tumours if all have the allele with the same unknown fraction, which is
+/// below that of a germline variant.
 fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f64 {
     // docs/model/genotype.md (21)
-    average_over_fractions(|_| 1.0, |f| log_likelihood(normal, f) + log_likelihood(tumours, f))
+    let most = GENOTYPE_MODEL_PARAMS.max_shared_fraction;
+    let weight = |f: f64| f64::from(f < most);
+    most.ln() + average_over_fractions(weight, |f| log_likelihood(normal, f) + log_likelihood(tumours, f))
 }
 
 /// Natural logarithm of a likelihood, averaged over allele fractions with prior `weight`.

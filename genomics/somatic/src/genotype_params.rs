@@ -15,6 +15,9 @@ pub(crate) struct GenotypeModelParams {
     /// natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed where the
     /// tumour has a low fraction.
     pub(crate) shared_allele_log_odds: f64,
+    /// Maximum fraction of an allele that normal and tumour share (21). Unit: fraction. Source: chosen; one copy of three has
+    /// one third, and more is a germline variant (8). If higher: more depth in the normal is needed for clonal mutations.
+    pub(crate) max_shared_fraction: f64,
     /// Addition to `shared_allele_log_odds` if the molecules with the allele have another small change nearby: of the
     /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (21). Unit:
     /// natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
@@ -166,6 +169,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     somatic_prior_log_odds: 11.0,
     missed_germline_log_odds: 2.4,
     shared_allele_log_odds: 0.0,
+    max_shared_fraction: 0.35,
     linked_allele_log_odds: 4.1,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],

@@ -13,7 +13,6 @@ mod number_format;
 
 use std::fmt::Write;
 
-use genuma_pair::assay::FragmentEnds;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
@@ -177,12 +176,9 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What was sequenced, as far as the inputs say.
+/// The assay of the tumour, the targets, and whether there is a normal.
 fn describe_assay(outcome: &CallSummary) -> String {
-    let mut parts = Vec::new();
-    if outcome.sample_summary.libraries.tumour.fragment_ends == FragmentEnds::Fixed {
-        parts.push("amplicons".to_owned());
-    }
+    let mut parts = vec![outcome.sample_summary.libraries.tumour.assay.assay.name().to_owned()];
     parts.push(match &outcome.targets {
         Some(targets) => format!(
             "{} of {} ({}bp)",

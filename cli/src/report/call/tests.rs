@@ -350,7 +350,7 @@ fn page_one_says_whose_samples_these_are_and_shows_the_calls() {
         "genuma 0.1.0 · 2026-01-31 12:00 UTC",
         "<dt>Tumour</dt><dd>TUMOR</dd>",
         "<dt>Normal</dt><dd>NORMAL</dd>",
-        "<dt>Assay</dt><dd>400 targets of targets.bed (80.0 kbp)</dd>",
+        "<dt>Assay</dt><dd>wgs, 400 targets of targets.bed (80.0 kbp)</dd>",
         "<dt>Reference</dt><dd>GRCh38 (genome.fa)</dd>",
         "<code>0123456789abcdef0123456789abcdef</code>",
         "3 targets not covered",
