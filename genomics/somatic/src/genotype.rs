@@ -538,8 +538,9 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         true => (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds(true),
         false => f64::INFINITY,
     };
-    // docs/model/genotype.md (21)
-    let against_shared = match params.has_normal {
+    // docs/model/genotype.md (21). With several tumours the fractions of each are unknown, so they are not compared with a
+    // common one.
+    let against_shared = match params.has_normal && tumours.len() == 1 {
         true => (somatic - shared_log_likelihood(normal, tumour)).max(expected) - params.shared_prior_log_odds(),
         false => f64::INFINITY,
     };
