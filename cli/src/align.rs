@@ -75,9 +75,10 @@ impl From<IndexPlacement> for PlacementRequest {
 
 /// Align reads to a reference.
 ///
-/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. The records have
-/// the fields and tags of bwa mem. -o x.bam and -o x.cram write records sorted by coordinate, with an index, as `samtools sort` does. --mark-duplicates adds the flags of
-/// `samtools fixmate -m | samtools sort | samtools markdup` in the same pass.
+/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. The records have the
+/// fields and tags of bwa mem. -o x.bam and -o x.cram write records sorted by coordinate, with an index, as
+/// `samtools sort` does. --mark-duplicates adds the flags of `samtools fixmate -m | samtools sort | samtools markdup` in
+/// the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is standard input. One file is a lane of single reads. Two
 /// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM or CRAM file is a lane of

@@ -11,10 +11,10 @@ use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::provenance::Provenance;
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_storage::RunStore;
-use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checksum::md5_hex;
 use crate::fingerprint::Fingerprint;
 use crate::json_file::{JsonOutput, schema};
 
@@ -26,7 +26,7 @@ const CHECKSUM_KEY: &str = "checksum";
 
 /// MD5 sum, in hexadecimal digits, of a plan without its checksum: of its compact JSON text with sorted keys.
 fn compute_checksum(plan: &Value) -> String {
-    Md5::digest(plan.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    md5_hex(plan.to_string().as_bytes())
 }
 
 /// Describes a distributed call to its steps.

@@ -25,8 +25,9 @@ pub(crate) fn find_idle_profile(
     topology: &Topology,
     force: bool,
 ) -> anyhow::Result<Option<MachineProfile>> {
-    check_load(&MachineProfile::read_file(path)?, path, force)?;
-    find_profile(Some(path), topology)
+    let profile = MachineProfile::read_file(path)?;
+    check_load(&profile, path, force)?;
+    Ok(warn_of_unfit_profile(profile, path, topology))
 }
 
 /// Loads the profile at `path`, or the one that the environment variable names. Returns `None`, with a warning, if it
@@ -36,7 +37,12 @@ pub(crate) fn find_idle_profile(
 /// The file does not exist or is no profile.
 pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
     let Some(path) = path.map(Path::to_path_buf).or_else(path_from_environment) else { return Ok(None) };
-    let profile = MachineProfile::read_file(&path)?;
+    Ok(warn_of_unfit_profile(MachineProfile::read_file(&path)?, &path, topology))
+}
+
+/// Warns if the profile was measured under load. Returns `None`, with a warning, if it describes a machine with other memory
+/// nodes.
+fn warn_of_unfit_profile(profile: MachineProfile, path: &Path, topology: &Topology) -> Option<MachineProfile> {
     if let Some(load) = &profile.load {
         warn!(
             "{}: was measured while other programs used the machine ({load}): results are the same, but may take longer; run \
@@ -49,9 +55,9 @@ pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::
             "{}: {differs}, so it is not used: results are the same, but may take longer; run `genuma probe` here",
             path.display()
         );
-        return Ok(None);
+        return None;
     }
-    Ok(Some(profile))
+    Some(profile)
 }
 
 /// Loads the profile at `path` and requires that it describes a machine with the memory nodes of this one, and, unless

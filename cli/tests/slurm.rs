@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_same, called, data, run, scratch, skipped};
+use common::{assert_same, called, data, fetched, repository, run, scratch, skipped};
 
 /// Results of a call of the shared data with the names of [`samplesheet`] and the table that a workflow writes.
 fn called_by_name() -> &'static Path {
@@ -23,11 +23,6 @@ fn called_by_name() -> &'static Path {
         run(data().call_with(&out, &names)).assert_success();
         out
     })
-}
-
-/// A file of this repository.
-fn repository(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join(name)
 }
 
 fn text(path: &Path) -> String {
@@ -175,15 +170,6 @@ fn samplesheet(folder: &Path) -> PathBuf {
     let path = folder.join("samplesheet.csv");
     fs::write(&path, [lines.as_slice(), &samples].concat().concat()).expect("a samplesheet");
     path
-}
-
-/// Whether the files that one of our scripts fetches are there; otherwise the test is skipped.
-fn fetched(script: &str) -> bool {
-    let output = Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
-    if !output.status.success() {
-        skipped(String::from_utf8_lossy(&output.stderr).trim());
-    }
-    output.status.success()
 }
 
 #[test]

@@ -9,12 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{Data, gunzip, installed, names, scratch, skipped};
-
-/// A file of this repository.
-fn repository(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join(name)
-}
+use common::{Data, fetched, gunzip, installed, names, repository, scratch};
 
 fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8").to_owned()
@@ -98,15 +93,6 @@ fn assert_named(results: &Path) {
     assert!(names(&results.join("WRONG/W_T_vs_W_N")).is_empty());
     let common = fs::read_to_string(results.join("multiqc/multiqc_report.html")).expect("a common report");
     assert!(common.contains("P2_T") && common.contains("P3_T") && !common.contains("W_T"), "{common}");
-}
-
-/// Whether the files that one of our scripts fetches are there; otherwise the test is skipped.
-fn fetched(script: &str) -> bool {
-    let output = Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
-    if !output.status.success() {
-        skipped(String::from_utf8_lossy(&output.stderr).trim());
-    }
-    output.status.success()
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::path::Path;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_reads::{AlignedHeader, HeaderSequence, Lane, LaneFiles};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
-use md5::{Digest, Md5};
 use tracing::info;
+
+use crate::checksum::md5_hex;
 
 /// Maximum number of sequence names that a message shows.
 const MAX_SHOWN_NAMES: usize = 3;
@@ -56,9 +57,7 @@ struct Md5Sums<'a> {
 impl Md5Sums<'_> {
     /// The sum of a contig in hexadecimal digits.
     fn md5_of_contig(&mut self, contig: &Contig) -> &str {
-        self.known
-            .entry(contig.name.clone())
-            .or_insert_with(|| Md5::digest(&contig.seq).iter().map(|byte| format!("{byte:02x}")).collect())
+        self.known.entry(contig.name.clone()).or_insert_with(|| md5_hex(&contig.seq))
     }
 }
 
@@ -133,7 +132,7 @@ mod tests {
         let lower = md5.to_lowercase();
         assert_eq!(difference(&[]), None);
         assert_eq!(difference(&[("chr1", 10, None), ("chr3", 77, None)]), None);
-        assert_eq!(difference(&[("chr1", 10, Some(&lower))]), None, "{:x?}", Md5::digest(b"ACGTACGTAC"));
+        assert_eq!(difference(&[("chr1", 10, Some(&lower))]), None, "{}", md5_hex(b"ACGTACGTAC"));
         assert_eq!(difference(&[("chr1", 10, Some(md5))]), None);
         let said = |sequences: &[(&str, u64, Option<&str>)]| difference(sequences).expect("a difference");
         assert!(said(&[("chr1", 11, None)]).contains("chr1 has 11 bases there, and 10 in the reference"));

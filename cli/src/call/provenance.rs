@@ -14,10 +14,10 @@ use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::parallel::map_in_order;
-use md5::{Digest, Md5};
 use tracing::warn;
 use url::Url;
 
+use crate::checksum::md5_hex;
 use crate::command_line;
 
 /// Sequencing platforms that the SAM specification allows as `PL`.
@@ -144,7 +144,7 @@ pub(super) fn identify_reference(
     path: Option<&Path>,
     threads: usize,
 ) -> anyhow::Result<ReferenceIdentity> {
-    let sum = |(): &mut (), c: usize| hex_md5(&genome.contigs[c].seq);
+    let sum = |(): &mut (), c: usize| md5_hex(&genome.contigs[c].seq);
     let sequence_md5 = map_in_order(genome.contigs.len(), threads, || (), sum);
     let mut url = None;
     let mut assembly = None;
@@ -160,11 +160,7 @@ pub(super) fn identify_reference(
     let lines: String = (genome.contigs.iter().zip(&sequence_md5))
         .map(|(contig, md5)| format!("{}\t{}\t{md5}\n", contig.name, contig.seq.len()))
         .collect();
-    Ok(ReferenceIdentity { url, assembly: assembly.or_else(known), md5: hex_md5(lines.as_bytes()), sequence_md5 })
-}
-
-fn hex_md5(bytes: &[u8]) -> String {
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(ReferenceIdentity { url, assembly: assembly.or_else(known), md5: md5_hex(lines.as_bytes()), sequence_md5 })
 }
 
 /// The assembly (`AS`) in the sequence dictionary beside a reference, as Picard CreateSequenceDictionary names it:
@@ -216,7 +212,7 @@ mod tests {
         // echo -n ACGTACGTAC | md5sum
         assert_eq!(identity.sequence_md5[0], "45aff2fecf7615d56bc0567dffab9fa8");
         let lines = format!("chr1\t10\t{}\nchr2\t5\t{}\n", identity.sequence_md5[0], identity.sequence_md5[1]);
-        assert_eq!(identity.md5, hex_md5(lines.as_bytes()));
+        assert_eq!(identity.md5, md5_hex(lines.as_bytes()));
         let url = identity.url.as_deref().unwrap();
         assert!(url.starts_with("file:///") && url.ends_with("/my%20genome.fa.gz"), "{url}");
         assert_eq!(identity.assembly, None);

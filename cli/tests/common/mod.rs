@@ -356,3 +356,17 @@ pub fn two_genes(reference: &Path) -> String {
     ]
     .concat()
 }
+
+/// A file of this repository.
+pub fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").join(name)
+}
+
+/// Whether the files that one of our scripts fetches are there; otherwise the test is skipped.
+pub fn fetched(script: &str) -> bool {
+    let output = Command::new(repository(script)).arg("--fetch").stdin(Stdio::null()).output().expect("a script");
+    if !output.status.success() {
+        skipped(String::from_utf8_lossy(&output.stderr).trim());
+    }
+    output.status.success()
+}

@@ -152,7 +152,8 @@ fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, in
                 .iter()
                 .any(|(transcript, end)| transcript.contig == end.contig && transcript.span().contains(&end.position));
             if start.gene != end.gene && !reads_on && !keeps_start(end, second) {
-                let (before, after) = (KeptStart::of(start, first), KeptEnd::of(end, second));
+                let (before, after) =
+                    (KeptStart::from_junction_end(start, first), KeptEnd::from_junction_end(end, second));
                 let (Some(before), Some(after)) = (before, after) else { continue };
                 let frame = frame_of_fusion(&before, &after, inserted);
                 let fusion = Fusion { five_prime, three_prime, last_exon: before.exon, first_exon: after.exon, frame };
@@ -198,13 +199,20 @@ fn coding_bases_within(transcript: &Transcript, range: &Range<usize>) -> usize {
     parts.map(|part| part.end.min(range.end).saturating_sub(part.start.max(range.start))).sum()
 }
 
+impl JunctionEnd {
+    /// The positions on the contig that stay.
+    fn kept_range(&self) -> Range<usize> {
+        match self.kept {
+            KeptSide::Left => 0..self.position + 1,
+            KeptSide::Right => self.position..usize::MAX,
+        }
+    }
+}
+
 impl KeptStart {
     /// `None` if no exon stays.
-    fn of(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptStart> {
-        let kept = match end.kept {
-            KeptSide::Left => 0..end.position + 1,
-            KeptSide::Right => end.position..usize::MAX,
-        };
+    fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptStart> {
+        let kept = end.kept_range();
         let exons = exons_in_order(transcript);
         let last = exons.iter().rposition(|exon| exon.start < kept.end && kept.start < exon.end)?;
         let phase = transcript.coding.as_ref().map_or(0, |coding| coding.phase);
@@ -219,11 +227,9 @@ impl KeptStart {
 }
 
 impl KeptEnd {
-    fn of(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptEnd> {
-        let kept = match end.kept {
-            KeptSide::Left => 0..end.position + 1,
-            KeptSide::Right => end.position..usize::MAX,
-        };
+    /// `None` if no exon stays that the partner can be spliced to.
+    fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptEnd> {
+        let kept = end.kept_range();
         let exons = exons_in_order(transcript);
         let touches = |exon: &Range<usize>| exon.start < kept.end && kept.start < exon.end;
         let own = exons.iter().position(touches)?;

@@ -195,26 +195,17 @@ impl<const S: usize> VisitKmers for SortedKmers<S> {
     }
 
     fn count_stats(&self) -> CountStats<MAX_SAMPLES> {
-        let CountStats {
-            bases,
-            kmers,
-            distinct,
-            super_kmer_bytes,
-            spilled_bytes,
-            peak_spill_bytes,
-            bins,
-            extra_passes,
-        } = SortedKmers::count_stats(self);
+        let stats = SortedKmers::count_stats(self);
         let padded = |numbers: [u64; S]| std::array::from_fn(|sample| numbers.get(sample).copied().unwrap_or(0));
         CountStats {
-            bases: padded(bases),
-            kmers: padded(kmers),
-            distinct,
-            super_kmer_bytes,
-            spilled_bytes,
-            peak_spill_bytes,
-            bins,
-            extra_passes,
+            bases: padded(stats.bases),
+            kmers: padded(stats.kmers),
+            distinct: stats.distinct,
+            super_kmer_bytes: stats.super_kmer_bytes,
+            spilled_bytes: stats.spilled_bytes,
+            peak_spill_bytes: stats.peak_spill_bytes,
+            bins: stats.bins,
+            extra_passes: stats.extra_passes,
         }
     }
 

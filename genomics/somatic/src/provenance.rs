@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An input file of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// The sample whose reads the file has, or `screen`, `panel`, `known` or `targets`.
+    /// The sample whose reads the file has, or `screen`, `panel`, `known`, `targets` or `gff`.
     pub role: String,
     /// Absolute path.
     pub path: String,
@@ -16,7 +16,7 @@ pub struct InputFile {
 /// What the results of a call were made from, besides the reference.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The command line as typed, quoted for a shell.
+    /// The command line as typed, quoted for a shell, without `--resume`.
     pub command_line: String,
     /// The input files, the reads first.
     pub inputs: Vec<InputFile>,

@@ -129,17 +129,21 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", printable.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// Adds a line `##genumaWarning= for each warning to a VCF header, before the line of the column names.
-pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
+/// Inserts lines into a VCF header, before the line of the column names.
+fn insert_header_lines(header: &mut String, lines: &str) {
     let columns = header.find("#CHROM").unwrap_or(header.len());
+    header.insert_str(columns, lines);
+}
+
+/// Adds a line `##genumaWarning=` for each warning to a VCF header, before the line of the column names.
+pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
-    header.insert_str(columns, &lines);
+    insert_header_lines(header, &lines);
 }
 
 /// Adds the lines of the annotation with genes to a VCF header, before the line of the column names. `gff_name`: the name
 /// of the GFF3 file.
 pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
-    let columns = header.find("#CHROM").unwrap_or(header.len());
     // bcftools +split-vep finds the fields after "Format: ".
     let lines = format!(
         concat!(
@@ -151,7 +155,7 @@ pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
         ),
         gff_name
     );
-    header.insert_str(columns, &lines);
+    insert_header_lines(header, &lines);
 }
 
 /// The VCF line of a record, without the line end. `has_normal`: whether the normal has a column.
