@@ -158,6 +158,55 @@ fn cram_is_called_as_what_it_was_made_of() {
     assert!(told.contains(" has no sequence \""), "{told}");
 }
 
+/// htslib finds the reference of a CRAM file by the MD5 sums of its header in the folders of `REF_PATH`.
+#[test]
+fn a_cram_reference_is_found_by_ref_path() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let (reference, sorted) = aligned();
+    let folder = scratch("ref-path");
+    let cram = folder.join("normal.cram");
+    samtools(&["view", "-C", "-T", text(reference), "-o", text(&cram), text(&sorted[0])]);
+    let header = Command::new("samtools").args(["view", "-H", text(&cram)]).output().expect("samtools starts").stdout;
+    let header = String::from_utf8(header).expect("UTF-8");
+    let fasta = fs::read_to_string(reference).expect("a genome");
+    let cache = folder.join("cache");
+    let mut paths = Vec::new();
+    for line in header.lines().filter(|line| line.starts_with("@SQ")) {
+        let value = |tag: &str| line.split('\t').find_map(|field| field.strip_prefix(tag)).expect("a field");
+        let record = fasta.split('>').find(|record| record.split_whitespace().next() == Some(value("SN:")));
+        let bases: String = record.expect("a sequence").lines().skip(1).collect();
+        let (first, rest) = value("M5:").split_at(2);
+        fs::create_dir_all(cache.join(first)).expect("a folder");
+        paths.push(cache.join(first).join(rest));
+        fs::write(&paths[paths.len() - 1], bases.to_uppercase()).expect("a file");
+    }
+    let tsv = folder.join("counted.tsv");
+    let count = |variable: &str, value: &str, more: &[&str]| {
+        let mut command = genuma();
+        command.args(["count", text(&cram), "-o", text(&tsv)]).args(more);
+        let output = command.env_remove("REF_CACHE").env_remove("REF_PATH").env(variable, value).output();
+        let output = output.expect("genuma starts");
+        let table = output.status.success().then(|| fs::read(&tsv).expect("a table"));
+        table.ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let expected = count("REF_PATH", "", &["--reference", text(reference)]).expect("a table");
+    let template = format!("{}/%2s/%s", text(&cache));
+    assert!(count("REF_CACHE", &template, &[]).as_ref() == Ok(&expected));
+    assert!(count("REF_PATH", &format!("/none:{template}"), &[]).as_ref() == Ok(&expected));
+
+    let error = count("REF_PATH", "https://example.org/%s", &[]).expect_err("no folder");
+    assert!(error.contains("cannot be decoded without its reference"), "{error}");
+    for path in &paths {
+        fs::remove_file(path).expect("removed");
+    }
+    let error = count("REF_PATH", &format!("{template}:https://example.org/%s"), &[]).expect_err("no file");
+    let expected =
+        ["cannot be read by REF_CACHE or REF_PATH (no such file: ", "are not fetched: https://example.org/%s"];
+    assert!(expected.iter().all(|words| error.contains(words)), "{error}");
+}
+
 #[test]
 fn reads_of_pipes_are_called_by_way_of_their_copy() {
     let folder = scratch("pipes");

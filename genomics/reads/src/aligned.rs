@@ -15,6 +15,8 @@ mod eof_marker;
 
 mod cram_reference;
 
+mod reference_cache;
+
 mod cram_container;
 
 mod header;

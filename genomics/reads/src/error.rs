@@ -177,8 +177,22 @@ pub enum FileFault {
         minor: u8,
     },
     /// CRAM that stores differences from a reference, and no reference was given.
-    #[error("is CRAM that cannot be decoded without its reference: give the reference with --reference")]
+    #[error(
+        "is CRAM that cannot be decoded without its reference: give the reference with --reference, or a folder of sequences by MD5 sum with REF_PATH"
+    )]
     ReferenceRequired,
+    /// A sequence cannot be read from the folders that `REF_CACHE` and `REF_PATH` name.
+    #[error(
+        "is CRAM whose sequence \"{name}\" (M5 {md5}) cannot be read by REF_CACHE or REF_PATH ({reason}): give the reference with --reference"
+    )]
+    ReferenceCache {
+        /// Name of the sequence.
+        name: String,
+        /// MD5 sum of the sequence in the header of the CRAM file.
+        md5: String,
+        /// Paths that were tried and what is wrong with them.
+        reason: String,
+    },
     /// A sequence that the CRAM file refers to is not in the reference.
     #[error("the reference {} has no sequence \"{name}\": give the reference that the file was made with", reference.display())]
     ReferenceMissingSequence {
@@ -317,7 +331,7 @@ pub enum RecordFault {
         /// Number of qualities.
         qual: usize,
     },
-    /// A byte in the sequence that is not an IUPAC letter.
+    /// A byte in the sequence that is neither an IUPAC letter nor `.` (N).
     #[error("{0} in the sequence is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
     /// A quality byte outside `!`..=`~`.

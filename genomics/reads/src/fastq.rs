@@ -22,7 +22,7 @@ pub(crate) use block::Block;
 use block::LINES_PER_RECORD;
 pub(crate) use record::{
     Record, RecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
-    is_iupac, is_printable, template_name,
+    is_iupac, is_printable, is_read_base, template_name,
 };
 
 /// Bytes decompressed per call; measured to be the fastest of 32, 64, 128 and 256 KiB.

@@ -8,11 +8,10 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use flate2::bufread::MultiGzDecoder;
-
 use crate::bgzf::{self, BgzfReader};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
+use crate::gzip_members::GzipMembers;
 use crate::input_file::InputFile;
 use genuma_work::ProgressCounters;
 
@@ -50,7 +49,7 @@ pub(crate) struct Decompressor<M> {
 
 enum InputStream<M> {
     Plain(BufferedInput<M>),
-    Gzip(Box<MultiGzDecoder<BufferedInput<M>>>),
+    Gzip(Box<GzipMembers<BufferedInput<M>>>),
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
     /// The start of the block that the span ends in.
     LastBlock(Cursor<Vec<u8>>),
@@ -87,7 +86,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let packed = Cursor::new(head).chain(disk);
         let stream = match (gzip, blocks) {
             (_, true) => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
-            (true, false) => InputStream::Gzip(Box::new(MultiGzDecoder::new(packed))),
+            (true, false) => InputStream::Gzip(Box::new(GzipMembers::new(packed))),
             (false, false) => InputStream::Plain(packed),
         };
         Ok(Decompressor {
@@ -142,11 +141,14 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
                 let (begun, packed) = blocks.into_rest();
                 if !begun.is_empty() {
                     let (_, disk) = packed.into_inner();
-                    return Ok(InputStream::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk)))));
+                    return Ok(InputStream::Gzip(Box::new(GzipMembers::after_member(Cursor::new(begun).chain(disk)))));
                 }
                 packed
             }
-            InputStream::Gzip(members) => members.into_inner(),
+            InputStream::Gzip(members) => match members.into_inner() {
+                Some(packed) => packed,
+                None => return self.end_of_input(),
+            },
             InputStream::Plain(_) | InputStream::LastBlock(_) | InputStream::End => return self.end_of_input(),
         };
         let Some(end) = self.end_in_block.take() else {

@@ -26,6 +26,8 @@ mod input_file;
 
 mod bgzf;
 
+mod gzip_members;
+
 mod inflate;
 
 mod fastq;

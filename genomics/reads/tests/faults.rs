@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, bgzf, fastq, gzip, interleave};
+use crate::common::{Folder, bgzf, fastq, gzip, gzip_members, interleave, pull};
 use genuma_reads::{
     AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadBatch,
     ReadStream, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch,
@@ -248,6 +248,28 @@ fn damaged_gzip_is_reported() {
     for at in [end / 3, end / 2, end - 40] {
         let message = damaged(&|b| b[at..at + 8].fill(0xff));
         assert!(message.starts_with("1.fq.gz: record ") || message.starts_with("2.fq.gz: ends"), "{message}");
+    }
+}
+
+/// gzip ignores zero bytes after the last member, for example of files that were read from tape.
+#[test]
+fn zero_bytes_after_gzip_are_skipped() {
+    let folder = Folder::new();
+    let text = fastq(0, 3000, 1);
+    let mates = folder.write("2.fq.gz", gzip(&fastq(0, 3000, 2)));
+    for packed in [gzip(&text), gzip_members(&text, 70_001), bgzf(&text)] {
+        let read_with = |tail: &[u8]| {
+            let one = folder.write("1.fq.gz", [&packed[..], tail].concat());
+            let lane = StreamLane::Pair(one, mates.clone());
+            let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(100)));
+            error.map_or(Ok(batches.iter().map(|batch| batch.3.len()).sum::<usize>()), Err)
+        };
+        for zeros in [1, 7, 512, 400_000] {
+            assert_eq!(read_with(&vec![0; zeros]).expect("read"), 6000, "{zeros}");
+        }
+        let error = error_text(&folder, read_with(b"\0\0\0x").expect_err("damaged"));
+        assert!(error.contains("data after zero bytes at the end of a member"), "{error}");
+        assert!(read_with(b"x").is_err());
     }
 }
 

@@ -30,6 +30,7 @@ use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields};
+use super::reference_cache::ReferenceCache;
 use crate::record_counts::RecordCounts;
 
 /// First bytes of every CRAM file, by which the format is recognised.
@@ -77,17 +78,24 @@ pub(super) struct EncodedContainer {
     first_record: u64,
 }
 
-/// Provides reference sequences to the decoder.
+/// Provides reference sequences to the decoder: from the FASTA file or, without one, by MD5 sum from the folders of
+/// `REF_CACHE` and `REF_PATH`.
 struct ReferenceAdapter {
     genome: CramReference,
-    /// Lengths of the sequences in the header of the file.
-    lengths: HashMap<Vec<u8>, usize>,
+    cache: ReferenceCache,
+    /// Lengths and MD5 sums of the sequences in the header of the file.
+    sequences: HashMap<Vec<u8>, (usize, Option<String>)>,
 }
 
 impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
-        let length = self.lengths.get(name).copied().unwrap_or(0);
-        let bases = self.genome.sequence(name, length);
+        let (length, md5) = self.sequences.get(name).cloned().unwrap_or_default();
+        let bases = match md5 {
+            Some(md5) if self.genome.path().is_none() && !self.cache.is_empty() => {
+                self.cache.sequence(name, &md5, length)
+            }
+            _ => self.genome.sequence(name, length),
+        };
         Some(bases.map(|mut bases| {
             bases.resize(bases.len() + BASES_BEYOND_END, b'N');
             fasta::Record::new(Definition::new(name, None), Sequence::from(bases))
@@ -158,10 +166,16 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
             }
             _ => unreadable(e),
         })?;
-        let lengths = header.reference_sequences().iter();
-        let lengths: HashMap<_, _> = lengths.map(|(name, map)| (name.to_vec(), map.length().get())).collect();
-        let blank_reference = Repository::new(BlankAdapter { lengths: lengths.clone() });
-        let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), lengths });
+        let sequences = header.reference_sequences().iter();
+        let lengths = sequences.clone().map(|(name, map)| (name.to_vec(), map.length().get())).collect();
+        let sequences = sequences.map(|(name, map)| {
+            let md5 = map.other_fields().get(&MD5_CHECKSUM).map(ToString::to_string);
+            (name.to_vec(), (map.length().get(), md5))
+        });
+        let sequences = sequences.collect();
+        let blank_reference = Repository::new(BlankAdapter { lengths });
+        let cache = ReferenceCache::from_environment();
+        let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
         Ok(CramFile {
             path: path.into(),
             reader,

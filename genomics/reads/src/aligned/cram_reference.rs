@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use md5::{Digest, Md5};
 use noodles_fasta::fai;
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileFault;
 use crate::fasta::Reference;
+
+use super::reference_cache::hex_md5;
 
 /// A FASTA file that CRAM files refer to. All clones share the open file and its index.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -105,8 +106,7 @@ impl CramReference {
         if lock().contains(&checked) {
             return Ok(());
         }
-        let sum: String = Md5::digest(self.sequence(name, length)?).iter().map(|byte| format!("{byte:02x}")).collect();
-        if sum != checked.1 {
+        if hex_md5(&self.sequence(name, length)?) != checked.1 {
             let (reference, name) = (path.clone(), String::from_utf8_lossy(name).into_owned());
             return Err(io::Error::other(FileFault::ReferenceMd5 { reference, name }));
         }

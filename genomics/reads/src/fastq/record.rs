@@ -65,7 +65,7 @@ impl<'a> RecordPosition<'a> {
             }
         }
         if !seq.iter().fold(true, |ok, &b| ok & is_common_base(b))
-            && let Some(&b) = seq.iter().find(|&&b| !is_iupac(b))
+            && let Some(&b) = seq.iter().find(|&&b| !is_read_base(b))
         {
             return Err(self.error_at(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
@@ -127,6 +127,11 @@ const IUPAC: [bool; 256] = {
 /// Whether a byte is an IUPAC nucleotide letter in either case.
 pub(crate) fn is_iupac(b: u8) -> bool {
     IUPAC[b as usize]
+}
+
+/// Whether a byte may be in the sequence of a read: an IUPAC letter, or `.`, as early sequencers wrote N.
+pub(crate) fn is_read_base(b: u8) -> bool {
+    is_iupac(b) || b == b'.'
 }
 
 /// Whether a byte is in `!`..=`~`, the range of quality bytes and of bytes in names.

@@ -281,6 +281,7 @@ fn valid_letters_and_qualities_are_the_documented_ones() {
     for b in 0..=255u8 {
         let letter = b"ACGTUNRYSWKMBDHV".contains(&b.to_ascii_uppercase());
         assert_eq!(is_iupac(b), letter, "{b}");
+        assert_eq!(is_read_base(b), letter || b == b'.', "{b}");
         assert!(!is_common_base(b) || letter, "{b}");
         assert_eq!(is_printable(b), (33..=126).contains(&b), "{b}");
     }

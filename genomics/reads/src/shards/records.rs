@@ -4,7 +4,7 @@
 //! bases, and the line after qualities is a header, which starts with `@`, as no line of bases does. So it does not
 //! matter that a line of qualities may start with `@` or `+`.
 
-use crate::fastq::{is_iupac, is_printable, template_name};
+use crate::fastq::{is_printable, is_read_base, template_name};
 
 /// A record in a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearch<(Vec<u8>, usize
     let Some(seq) = lines.next() else {
         return short();
     };
-    if !seq.iter().all(|&b| is_iupac(b)) {
+    if !seq.iter().all(|&b| is_read_base(b)) {
         return RecordSearch::NotFound;
     }
     let Some(plus) = lines.next() else {
