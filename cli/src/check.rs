@@ -120,7 +120,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let positions = genome.as_ref().map(|genome| {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
         });
-        evidence.summarise_pair(&positions.unwrap_or_default(), None)
+        let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
+        evidence.summarise_pair(&positions.unwrap_or_default(), &names, None)
     };
     let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);

@@ -281,6 +281,16 @@ impl<'a> PlotArea<'a> {
         let _ = write!(self.svg, r#"<path class="dots {}" d="{dots}"/>"#, key.style);
     }
 
+    /// Adds a horizontal line over a range of the x axis; `title` is its tooltip.
+    pub(crate) fn add_level_segment(&mut self, style: &str, (from, to): (f64, f64), y: f64, title: &str) {
+        let (x, end, at) = (self.x_position(from), self.x_position(to), self.y_position(y.min(self.y.to)));
+        let _ = write!(
+            self.svg,
+            r#"<g class="{style}"><title>{}</title><path class="line" d="M{x:.1} {at:.1}H{end:.1}"/></g>"#,
+            escape_html(title)
+        );
+    }
+
     /// Adds a line through points, each with its interval as a whisker and its title as a tooltip.
     pub(crate) fn add_series(&mut self, key: LegendKey, points: &[PlotPoint]) {
         let mut line = String::new();

@@ -15,6 +15,7 @@ pub mod assay;
 pub mod library_model;
 pub mod identity;
 pub mod contamination;
+pub mod copy_number;
 pub mod coverage;
 pub mod root_depths;
 mod purity_params;

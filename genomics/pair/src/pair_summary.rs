@@ -180,9 +180,14 @@ impl PairEvidence {
     /// Completes the summary with the purity estimate.
     ///
     /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`] in the same order; an empty
-    /// slice if there is no reference. `changes` are the somatic changes of a call; without a call the somatic sites
+    /// slice if there is no reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic changes of a call; without a call the somatic sites
     /// of the sketch are used.
-    pub fn summarise_pair(&self, positions: &[GenomePosition], changes: Option<&[SomaticChange]>) -> PairSummary {
+    pub fn summarise_pair(
+        &self,
+        positions: &[GenomePosition],
+        contig_names: &[&str],
+        changes: Option<&[SomaticChange]>,
+    ) -> PairSummary {
         let mut positions = positions.iter().copied().chain(std::iter::repeat(None));
         let het: Vec<(AlleleSite, GenomePosition)> = self.het_sites.iter().copied().zip(positions.by_ref()).collect();
         let changed: Vec<SomaticChange> = self
@@ -213,6 +218,7 @@ impl PairEvidence {
             },
             modal_depth: normal_depth,
             root_bases: self.sketch_shape.root_bases,
+            contig_names,
         };
         PairSummary {
             tumour: self.summary.identity.may_be_same_person().then(|| purity::estimate_purity_ploidy(&evidence)),

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::copy_number::CopyNumberProfile;
 use crate::interval::Estimate;
 use crate::non_somatic::PairContext;
 use crate::purity_fit::{PurityFit, PurityModel};
@@ -37,6 +38,8 @@ pub struct PurityEstimate {
     pub changes: u64,
     /// Number of copy-number segments.
     pub segments: u64,
+    /// Depth and allele balance along the genome.
+    pub profile: CopyNumberProfile,
 }
 
 /// An alternative combination of purity and ploidy.
@@ -67,6 +70,8 @@ pub struct TumourEvidence<'a> {
     pub modal_depth: f64,
     /// Length of a root in bases.
     pub root_bases: u32,
+    /// Names of the contigs that the positions refer to.
+    pub contig_names: &'a [&'a str],
 }
 
 /// Estimates purity and ploidy of a tumour.
@@ -87,6 +92,7 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         heterozygous_sites: het.len() as u64,
         changes: 0,
         segments: 0,
+        profile: CopyNumberProfile::default(),
     };
     if evidence.modal_depth < PURITY_PARAMS.min_normal_depth {
         return none("depth too low");
@@ -103,7 +109,8 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
     let mut balances = MinorShareTable::new(deepest as usize, varies);
-    let segments = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
+    let segmentation = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
+    let segments = &segmentation.segments;
     // A call counts molecules more precisely than a sketch.
     let called = evidence.context.zygosity_counts.is_empty();
     let own_varies = if called {
@@ -112,16 +119,17 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         PURITY_PARAMS.sketched_overdispersion_factor * varies
     };
     let changes =
-        SomaticChangeModel::new(evidence.changes, &evidence.context, &segments, evidence.root_bases, own_varies);
+        SomaticChangeModel::new(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= PURITY_PARAMS.min_het_sites;
     let none = |why: &str| PurityEstimate {
         changes: changes.count.round() as u64,
         segments: segments.len() as u64,
+        profile: CopyNumberProfile::new(&segmentation, evidence.contig_names, &[]),
         ..none(why)
     };
-    let no_changes = SomaticChangeModel::new(&[], &evidence.context, &segments, evidence.root_bases, 0.0);
+    let no_changes = SomaticChangeModel::new(&[], &evidence.context, segments, evidence.root_bases, 0.0);
     let model = PurityModel::new(
-        &segments,
+        segments,
         if changes.count.round() < PURITY_PARAMS.min_changes[usize::from(!called)] { &no_changes } else { &changes },
     );
     let kinds = model.find_best_fits();
@@ -181,10 +189,13 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         (true, false, true) => "estimated from copy numbers",
         (true, false, false) => "other combinations of purity and copy numbers fit almost as well (see `alternatives`)",
     };
+    let ploidy =
+        ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1]).then_some(ploidy);
+    let copies = if is_determined && ploidy.is_some() { model.segment_copies(&best) } else { Vec::new() };
     PurityEstimate {
         purity: is_determined.then_some(purity),
-        ploidy: ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1])
-            .then_some(ploidy),
+        ploidy,
+        profile: CopyNumberProfile::new(&segmentation, evidence.contig_names, &copies),
         loh_fraction: (balanced && (is_determined || is_diploid) && spread < PURITY_PARAMS.max_loh_spread)
             .then_some(best.loh_fraction),
         alternatives,
@@ -283,6 +294,7 @@ mod tests {
             context,
             modal_depth: 14.0,
             root_bases: 29,
+            contig_names: &["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11"],
         })
     }
 
@@ -294,6 +306,28 @@ mod tests {
             estimate.low <= truth + 0.01 && truth - 0.01 <= estimate.high,
             "{what}: {truth} is not in {estimate:?}"
         );
+    }
+
+    /// Fails unless nine tenths of the bases of the profile have the depth, the balance and the copies of their contig.
+    #[track_caller]
+    fn assert_profile_matches(profile: &CopyNumberProfile, states: &[[u32; 2]], purity: f64, what: &str) {
+        let depth = |copies: [u32; 2]| purity * f64::from(copies[0] + copies[1]) + 2.0 * (1.0 - purity);
+        let mean_depth = states.iter().map(|copies| depth(*copies)).sum::<f64>() / states.len() as f64;
+        let mut right = 0;
+        for segment in &profile.segments {
+            let contig: usize = segment.contig[1..].parse().expect("a number");
+            let copies = states[contig];
+            let minor = (purity * f64::from(copies[1]) + 1.0 - purity) / depth(copies);
+            let is_near = (segment.log2_ratio - (depth(copies) / mean_depth).log2()).abs() < 0.1
+                && segment.minor_allele_share.is_some_and(|share| (share - minor).abs() < 0.06);
+            if is_near && segment.copies.is_none_or(|found| found == copies.map(f64::from)) {
+                right += segment.end - segment.start;
+            }
+        }
+        let all: u32 = profile.bins.iter().map(|bin| bin.end - bin.start).sum();
+        assert!(right >= all / 10 * 9, "{what}: {right} of {all} bases, {:?}", profile.segments);
+        assert!(all > 290_000 * states.len() as u32, "{what}: {all} bases");
+        assert!(profile.segments.iter().any(|segment| segment.copies.is_some()), "{what}: no copies");
     }
 
     #[test]
@@ -311,6 +345,7 @@ mod tests {
                 assert_about(found.purity, purity, 0.03, &what);
                 assert_about(found.ploidy, ploidy, 0.1, &what);
                 assert!(found.loh_fraction.is_some_and(|share| (share - lost).abs() < 0.05), "{what}: {found:?}");
+                assert_profile_matches(&found.profile, &states, purity, &what);
             }
         }
     }
@@ -323,6 +358,7 @@ mod tests {
         assert_about(found.ploidy, 2.0, 0.03, "even");
         let found = estimate(&made(&even, 0.7, 1_000, 0, 22));
         assert_eq!((found.purity, found.loh_fraction), (None, Some(0.0)));
+        assert!(found.profile.segments.iter().all(|segment| segment.copies.is_none()));
         assert!(found.note.contains("too few changes"), "{}", found.note);
         // No tumour cells at all.
         assert_eq!(estimate(&made(&even, 0.0, 1_000, 0, 23)).purity, None);

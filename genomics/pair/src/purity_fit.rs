@@ -115,8 +115,9 @@ impl<'a> PurityModel<'a> {
         }
     }
 
-    /// Evaluates a purity, a depth ratio and a depth error. The changes are included if `with_changes`.
-    pub fn evaluate_fit(&self, purity: f64, diploid_ratio: f64, depth_error: f64, with_changes: bool) -> PurityFit {
+    /// Chooses the likeliest kind of genome, and the best state of each segment with the probability that the segment
+    /// is in no known state. Returns the log-likelihood of all segments with these.
+    fn choose_states(&self, purity: f64, diploid_ratio: f64, depth_error: f64) -> (f64, Vec<(&CopyState, f64)>) {
         let expected = |state: &CopyState| {
             // docs/model/purity_ploidy.md (1), (2)
             let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
@@ -160,8 +161,24 @@ impl<'a> PurityModel<'a> {
         }
         let kinds = sums.iter().copied().enumerate();
         let (kind, log) = kinds.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
-        let chosen: Vec<(&CopyState, f64)> =
-            chosen.chunks(sums.len()).map(|own| own[kind]).map(|(i, odd)| (&self.states[i], odd)).collect();
+        let chosen = chosen.chunks(sums.len()).map(|own| own[kind]).map(|(i, odd)| (&self.states[i], odd));
+        (log, chosen.collect())
+    }
+
+    /// Copies of the two alleles in tumour cells for each segment, the larger number first. `None` for a segment that
+    /// is more likely in no known state.
+    pub(crate) fn segment_copies(&self, fit: &PurityFit) -> Vec<Option<[f64; 2]>> {
+        let (_, chosen) = self.choose_states(fit.purity, fit.diploid_ratio, fit.depth_error);
+        let copies = |(state, odd): (&CopyState, f64)| {
+            let [a, b] = state.copies;
+            (odd < 0.5).then_some([a.max(b), a.min(b)])
+        };
+        chosen.into_iter().map(copies).collect()
+    }
+
+    /// Evaluates a purity, a depth ratio and a depth error. The changes are included if `with_changes`.
+    pub fn evaluate_fit(&self, purity: f64, diploid_ratio: f64, depth_error: f64, with_changes: bool) -> PurityFit {
+        let (log, chosen) = self.choose_states(purity, diploid_ratio, depth_error);
         let mut fit = PurityFit { purity, diploid_ratio, depth_error, log_posterior: log, ..PurityFit::default() };
         let share = |weight: f64| weight / self.total_weight.max(MIN_DIVISOR);
         for (segment, &(state, odd)) in self.segments.iter().zip(&chosen) {

@@ -39,6 +39,10 @@ pub(crate) struct PurityModelParams {
     /// is a mixture. Unit: variance over the largest possible variance. Source: empirical; not fitted. If higher:
     /// more mixed normals are accepted.
     pub(crate) max_normal_overdispersion: f64,
+    /// Minimum number of heterozygous sites of a stretch, each place counted once, to report its minor allele share.
+    /// Unit: sites. Source: chosen (3 sites of 30 reads give a share with a standard error of 0.05). If higher: fewer
+    /// bins of the profile have a share.
+    pub(crate) min_profile_het_sites: f64,
     /// Maximum number of bins of the genome. Unit: bins. Source: chosen (the segmentation takes quadratic time per
     /// contig). If higher: finer segments, slower.
     pub(crate) max_bins: usize,
@@ -292,6 +296,7 @@ pub(crate) const PURITY_PARAMS: PurityModelParams = PurityModelParams {
     single_copy_range: [0.6, 1.5],
     min_placed_roots: 2_000,
     max_normal_overdispersion: 0.12,
+    min_profile_het_sites: 3.0,
     max_bins: 600,
     min_bases_per_bin: 4_000.0,
     min_roots_per_bin: 25,

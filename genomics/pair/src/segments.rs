@@ -154,13 +154,21 @@ struct DepthBin {
 /// Contig, position, and the depths of both samples or the allele counts of the tumour there.
 type PlacedCounts = (u32, u32, [u32; 2]);
 
+/// A segmentation of the genome.
+pub struct Segmentation {
+    /// Stretches of one copy number, in the order of the reference.
+    pub segments: Vec<Segment>,
+    /// The bins that the segments consist of, in the same order.
+    pub(crate) bins: Vec<Segment>,
+}
+
 /// Segments the genome from heterozygous sites and root depths with known positions. `root_bases` is the length of a root.
 pub fn segment_genome(
     het_sites: &[(AlleleSite, GenomePosition)],
     root_depths: &[(RootDepth, GenomePosition)],
     share_table: &mut MinorShareTable,
     root_bases: u32,
-) -> Vec<Segment> {
+) -> Segmentation {
     let mut roots: Vec<PlacedCounts> =
         root_depths.iter().filter_map(|(own, place)| place.map(|(contig, at)| (contig, at, own.depth))).collect();
     roots.sort_unstable();
@@ -193,7 +201,13 @@ pub fn segment_genome(
         by_contig.push((contig, bins));
     }
     let chance = DepthNoise::from_bins(&by_contig);
-    by_contig.iter().flat_map(|(contig, bins)| segment_contig(*contig, bins, &chance)).collect()
+    let single_bins = |(contig, bins): &(u32, Vec<DepthBin>)| -> Vec<Segment> {
+        bins.iter().map(|bin| merge_bins(*contig, std::slice::from_ref(bin), &chance)).collect()
+    };
+    Segmentation {
+        segments: by_contig.iter().flat_map(|(contig, bins)| segment_contig(*contig, bins, &chance)).collect(),
+        bins: by_contig.iter().flat_map(single_bins).collect(),
+    }
 }
 
 /// Weight of each site: less than 1 if its reads show other sites, too. The two views of a place are one root length

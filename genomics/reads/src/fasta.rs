@@ -57,6 +57,11 @@ impl Reference {
         Reference { contigs, index }
     }
 
+    /// Names of the contigs, in their order.
+    pub fn contig_names(&self) -> Vec<&str> {
+        self.contigs.iter().map(|contig| contig.name.as_str()).collect()
+    }
+
     /// Writes the reference as plain FASTA with 80 bases per line (atomic publish).
     ///
     /// # Errors

@@ -133,7 +133,11 @@ impl SampleSummary {
             let places = reference.map(|genome| {
                 root_positions::locate_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
             });
-            tally.summarise_pair(&places.unwrap_or_default(), Some(&changes))
+            tally.summarise_pair(
+                &places.unwrap_or_default(),
+                &reference.map(Reference::contig_names).unwrap_or_default(),
+                Some(&changes),
+            )
         });
         let modal_depth = counts.spectra.first().map_or(0.0, |normal| median_kmer_depth(normal));
         let purity_estimate = pair.as_ref().and_then(|pair| pair.tumour.as_ref());

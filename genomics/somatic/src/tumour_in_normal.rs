@@ -451,6 +451,8 @@ fn estimate_overdispersion(alleles: &TumourAlleles, modal_depth: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use genuma_pair::copy_number::CopyNumberProfile;
+
     use super::*;
 
     /// Pseudorandom numbers from 0 to 1, the same in each run.
@@ -526,6 +528,7 @@ mod tests {
             heterozygous_sites: 3000,
             changes: 300,
             segments: 10,
+            profile: CopyNumberProfile::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod charts;
+mod copy_number_chart;
 mod errors;
 mod sample_section;
 mod sample_charts;
@@ -47,6 +48,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "findings" => sample_section::render_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
+        "profile" => copy_number_chart::copy_number_profile(outcome),
         "spectrum" => sample_charts::mutational_spectrum(outcome),
         "units" => unit_rows(&outcome.units),
         "errors" => errors::error_rate_rows(&outcome.errors, &outcome.samples),

@@ -1,6 +1,7 @@
 //! Tests that the report is well-formed, escapes its input, and works in a browser.
 
 use genuma_pair::contamination::Contamination;
+use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::interval::Estimate;
@@ -203,7 +204,32 @@ pub(crate) fn example_pair() -> PairSummary {
             segments: 23,
             heterozygous_sites: 1_017,
             changes: 239,
+            profile: example_profile(),
         }),
+    }
+}
+
+/// Two contigs; the second has lost a copy.
+fn example_profile() -> CopyNumberProfile {
+    let stretch = |contig: &str, start, end, log2_ratio, share, copies| ProfileSegment {
+        contig: contig.into(),
+        start,
+        end,
+        roots: 100,
+        log2_ratio,
+        minor_allele_share: share,
+        copies,
+    };
+    let bin = |i: u32| match i < 10 {
+        true => stretch("chr1", 90_000 * i, 90_000 * (i + 1), 0.02, Some(0.5), None),
+        false => stretch("chr<2>", 90_000 * (i - 10), 90_000 * (i - 9), 3.0, None, None),
+    };
+    CopyNumberProfile {
+        segments: vec![
+            stretch("chr1", 0, 900_000, 0.0, Some(0.5), Some([1.0, 1.0])),
+            stretch("chr<2>", 0, 900_000, -0.415, Some(0.26), Some([1.0, 0.0])),
+        ],
+        bins: (0..20).map(bin).collect(),
     }
 }
 
@@ -549,10 +575,11 @@ fn the_samples_are_told_and_drawn() {
         "reverse strand; g7",
         "<title>A[C&gt;A]A: 0</title>",
         "<title>chr2: 0.60 (0.45–\u{2060}0.75), lost</title>",
+        "<title>chr&lt;2&gt;:1-900,000: relative depth 0.75, minor allele 0.26, copies 1.0 + 0.0</title>",
     ] {
         assert!(html.contains(expected), "{expected} is missing");
     }
-    assert_eq!(html.matches("<figure>").count(), 6 + 6);
+    assert_eq!(html.matches("<figure>").count(), 6 + 7);
     assert!(html.matches("<svg").count() == html.matches("</svg>").count());
     assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf\""));
     assert_eq!(html, render_page(&outcome), "the same each time");
@@ -563,7 +590,9 @@ fn samples_that_say_nothing_are_not_drawn() {
     let html = render_page(&example_summary(calls()));
     assert!(html.contains("Too little data to decide whether the samples are a matched pair"));
     assert!(html.contains("unknown: the samples were not compared"));
-    for drawn in ["Depth by GC", "Insert size", "by cycle", "Depth of the contigs", "Mutational spectrum"] {
+    for drawn in
+        ["Depth by GC", "Insert size", "by cycle", "Depth of the contigs", "Mutational spectrum", "Copy-number profile"]
+    {
         assert!(!html.contains(drawn), "{drawn}");
     }
 }

@@ -1,0 +1,78 @@
+//! The copy-number profile of a tumour: depth ratio and allele balance along the genome.
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::{MIN_DIVISOR, MIN_LOG_ARGUMENT};
+use crate::purity_params::PURITY_PARAMS;
+use crate::segments::{MINOR_SHARE_STEPS, Segment, Segmentation};
+
+/// Copy-number profile of a tumour. Empty if there is no reference, or too little depth to estimate purity.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CopyNumberProfile {
+    /// Stretches of one copy number, in the order of the reference.
+    pub segments: Vec<ProfileSegment>,
+    /// The bins that the segments consist of, without copies.
+    pub bins: Vec<ProfileSegment>,
+}
+
+/// Depth ratio and allele balance of a stretch of the genome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileSegment {
+    /// Name of the contig.
+    pub contig: String,
+    /// First position, 0-based.
+    pub start: u32,
+    /// End, exclusive and 0-based.
+    pub end: u32,
+    /// Number of k-mer roots with one copy in the genome, by which the depth is measured.
+    pub roots: u64,
+    /// Binary logarithm of the depth ratio of tumour to normal, relative to that of the whole genome.
+    pub log2_ratio: f64,
+    /// Share of the tumour's reads that have the rarer allele at heterozygous sites of the normal (0 to 0.5). `None` if
+    /// there are too few such sites.
+    pub minor_allele_share: Option<f64>,
+    /// Copies of the two alleles in tumour cells, the larger number first: a mean over subclones, so that it need not
+    /// be whole. `None` if purity or ploidy is undetermined, and for bins.
+    pub copies: Option<[f64; 2]>,
+}
+
+impl CopyNumberProfile {
+    /// Profile of a segmentation. `copies` has the copies of each segment if they are known.
+    pub(crate) fn new(segmentation: &Segmentation, contig_names: &[&str], copies: &[Option<[f64; 2]>]) -> Self {
+        let weight = |segments: &[Segment]| segments.iter().map(|segment| segment.weight).sum::<f64>();
+        let all: f64 = segmentation.segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum();
+        let mean_ratio = all / weight(&segmentation.segments).max(MIN_DIVISOR);
+        let convert = |segment: &Segment, copies: Option<[f64; 2]>| {
+            let (contig, start, last) = segment.span;
+            let ratio = segment.depth_ratio / mean_ratio.max(MIN_DIVISOR);
+            let has_sites = segment.het_sites >= PURITY_PARAMS.min_profile_het_sites;
+            ProfileSegment {
+                contig: contig_names.get(contig as usize).map(ToString::to_string).unwrap_or_default(),
+                start,
+                end: last + 1,
+                roots: segment.weight as u64,
+                log2_ratio: round_for_json(ratio.max(MIN_LOG_ARGUMENT).log2()),
+                minor_allele_share: has_sites.then(|| likeliest_minor_share(segment)),
+                copies,
+            }
+        };
+        let copies = copies.iter().copied().chain(std::iter::repeat(None));
+        CopyNumberProfile {
+            segments: segmentation.segments.iter().zip(copies).map(|(segment, own)| convert(segment, own)).collect(),
+            bins: segmentation.bins.iter().map(|bin| convert(bin, None)).collect(),
+        }
+    }
+}
+
+/// The minor allele share with the highest likelihood.
+fn likeliest_minor_share(segment: &Segment) -> f64 {
+    let logs = segment.minor_share_logs.iter().enumerate();
+    let (step, _) = logs.max_by(|a, b| a.1.total_cmp(b.1)).unwrap_or((MINOR_SHARE_STEPS, &0.0));
+    round_for_json(step as f64 / (2 * MINOR_SHARE_STEPS) as f64)
+}
+
+/// Four decimals are far below the noise of a segment.
+fn round_for_json(value: f64) -> f64 {
+    const DECIMALS: f64 = 10_000.0;
+    (value * DECIMALS).round() / DECIMALS
+}
