@@ -3,7 +3,7 @@
 #
 # usage: scripts/fpga.sh sim [K ...]       build the simulated device for these k (default 21 24 31 32) in target/fpga
 #        scripts/fpga.sh measure           bases a CPU second of the simulated device
-#        scripts/fpga.sh prove             formal proofs (yosys, z3)
+#        scripts/fpga.sh prove [full]      formal proofs (yosys, z3)
 #        scripts/fpga.sh synth             cells by synthesis, for several FPGAs and numbers of lanes
 #        scripts/fpga.sh place             place and route of eight lanes on an ECP5-85F
 # synth and place write bench/results/fpga/*.tsv. FPGA_YOSYS and FPGA_NEXTPNR name other programs, such as those of the
@@ -52,7 +52,7 @@ case ${1:-} in
     build_sim 31 >&2
     "$out/genuma-fpga-sim-k31" --measure 4000000
     ;;
-  prove) exec hardware/fpga/formal/prove.sh "$out/formal" ;;
+  prove) exec hardware/fpga/formal/prove.sh "$out/formal" "${@:2}" ;;
   synth) YOSYS=$yosys exec hardware/fpga/synth/synth.sh "$out/synth" ;;
   place) YOSYS=$yosys NEXTPNR=$nextpnr exec hardware/fpga/synth/place.sh "$out/place" ;;
   *)

@@ -20,6 +20,13 @@ module base_feed #(
 );
     (* anyseq *) logic [5:0] any;
     assign {beat_ready, base_valid, base_good, base, drained} = any;
+    // As proved of base_feed.
+    logic started = 0;
+    always_ff @(posedge clk) begin
+        started <= 1;
+        assume (!drained || !base_valid);
+        if (started && !rst && !$past(rst) && $past(drained && !flushed)) assume (drained);
+    end
 endmodule
 
 module super_kmer_cutter #(

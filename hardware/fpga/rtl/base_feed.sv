@@ -94,13 +94,16 @@ module base_feed #(
             // A beat is taken only when the last tick of the one before leaves.
             if (beat_ready) assert (left == 0 || (left == 6'd1 && base_ready));
             assert (!(end_of_batch && draining) && (!draining || left == 0) && gaps <= DRAIN[BITS-1:0]);
+            assert (!drained || !base_valid);
         end
     end
     logic started = 0;
     always_ff @(posedge clk) begin
         started <= 1;
-        if (started && !rst && !$past(rst) && $past(base_valid && !base_ready))
-            assert (base_valid && $stable({base_good, base}));
+        if (started && !rst && !$past(rst)) begin
+            if ($past(base_valid && !base_ready)) assert (base_valid && $stable({base_good, base}));
+            if ($past(drained && !flushed)) assert (drained);
+        end
     end
 `endif
 endmodule

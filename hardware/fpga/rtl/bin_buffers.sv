@@ -196,4 +196,9 @@ module bin_buffers #(
     assign line_bin = copy_bin;
     assign line_offset = copy_offset;
     assign line_bytes = copy_bytes;
+
+`ifdef FORMAL
+    localparam int COUNT_BITS = OFFSET_BITS + W + L + 2;
+    `include "bin_buffers_properties.sv"
+`endif
 endmodule

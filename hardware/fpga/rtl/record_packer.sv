@@ -70,4 +70,39 @@ module record_packer #(
         for (int i = 0; i < 16; i++) frame[40 + 8*i +: 8] = first_base_highest[127 - 8*i -: 8];
     end
     assign frame_bin = spread[31 -: BIN_BITS];
+
+`ifdef FORMAL
+    // Each super-k-mer leaves five cycles later as one frame: its bases from the first to the last, and zeros behind.
+    // Multiplication and so the device bin are not part of the proof.
+    logic [5:0] started = 0;
+    initial assume (rst);
+    wire [6:0] num_bases = 7'(K) + 7'(kmers5);
+    logic [BITS-1:0] bases_of[1:5];
+    logic [4:0] kmers_of[1:5];
+    logic [31:0] minimizer_of[1:5];
+    logic valid_of[1:5];
+    always_ff @(posedge clk) begin
+        started <= {started[4:0], 1'b1};
+        bases_of[1] <= record_bases;
+        kmers_of[1] <= record_kmers;
+        minimizer_of[1] <= record_minimizer;
+        valid_of[1] <= record_valid && !rst;
+        for (int i = 2; i <= 5; i++) begin
+            bases_of[i] <= bases_of[i-1];
+            kmers_of[i] <= kmers_of[i-1];
+            minimizer_of[i] <= minimizer_of[i-1];
+            valid_of[i] <= valid_of[i-1] && !rst;
+        end
+        if (started[5] && !rst) begin
+            assert (frame_valid == valid_of[5]);
+            if (frame_valid) begin
+                assert (frame[31:0] == minimizer_of[5] && frame[36:32] == kmers_of[5] && frame[39:37] == sample);
+                assert (frame_bytes == 5 + (num_bases + 3) / 4 && frame_bytes <= 21);
+                for (int i = 0; i < 64; i++)
+                    assert (first_base_highest[127-2*i -: 2] ==
+                        (i < num_bases ? 2'(bases_of[5] >> 2*(num_bases - 1 - i)) : 2'b00));
+            end
+        end
+    end
+`endif
 endmodule

@@ -74,15 +74,23 @@ module scatter_lane #(
         end
     end
 
+    wire drained = fed && fed_before[7] && !next_valid;
     bin_buffers #(.BIN_BITS(BIN_BITS)) buffers (
-        .clk, .rst, .max_lines, .drained(fed && fed_before[7] && !next_valid),
+        .clk, .rst, .max_lines, .drained,
         .flushed(buffers_flushed), .overflow,
         .frame_valid(next_valid), .frame_ready(next_ready),
         .frame(next[167:0]), .frame_bytes(next[172:168]), .frame_bin(next[172+BIN_BITS:173]),
         .line_valid, .line_ready, .line_bin, .line_offset, .line_bytes, .line_data);
 
 `ifdef FORMAL
-    // The queue has room for every frame that arrives, though nothing behind the feed can wait.
-    always_ff @(posedge clk) if (!rst && frame_valid) assert (frame_ready);
+    // The queue has room for every frame that arrives, though nothing behind the feed can wait. What the proof of
+    // bin_buffers takes for granted: when the input has ended no frame follows until all lines have left.
+    logic started = 0;
+    initial assume (rst);
+    always_ff @(posedge clk) begin
+        started <= 1;
+        if (!rst && frame_valid) assert (frame_ready);
+        if (started && !rst && !$past(rst) && $past(drained && !buffers_flushed)) assert (drained && !next_valid);
+    end
 `endif
 endmodule
