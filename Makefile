@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -29,6 +29,10 @@ lint: ## check format, lints, language, documented constants, packaging and, wit
 	@scripts/guide-words.py
 	@scripts/io-errors.py
 	cargo package --workspace --no-verify --allow-dirty --locked --quiet
+
+fpga-sim: ## the simulated FPGA of the tests, in target/fpga; ARGS=31 for one k
+	@scripts/setup.sh fpga
+	@scripts/fpga.sh sim $(ARGS)
 
 docs: ## the documentation as a book with search, in target/book
 	@scripts/setup.sh build docs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what genuma needs on Debian or Ubuntu, and says nothing when all of it is there.
 #
-# usage: scripts/setup.sh build|lint|test|bench|docs|dist ...
+# usage: scripts/setup.sh build|lint|test|bench|docs|dist|fpga ...
 set -euo pipefail
 
 # rustc links with cc, and three crates have C or assembly: mimalloc, libdeflate, ring. make runs the targets.
@@ -13,6 +13,9 @@ lint=(python3)
 test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 kmc jellyfish qemu-system-x86 busybox-static cpio zstd numactl)
 # A device for OpenCL that is the CPUs, and what finds drivers.
 test+=(pocl-opencl-icd ocl-icd-libopencl1)
+# The simulated FPGA (scripts/fpga.sh); its model is C++.
+test+=(verilator)
+fpga=(build-essential verilator yosys z3)
 # Slurm, and what scripts/nextflow.sh and scripts/snakemake.sh need: calls in parts on a cluster of this machine (scripts/slurm.sh).
 test+=(slurmctld slurmd slurm-client openjdk-17-jre-headless maven python3-venv procps)
 # What `make dist` is made and tried with: processors of another kind are QEMU's.
@@ -23,7 +26,7 @@ docs=(python3-venv)
 bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
-  echo "usage: scripts/setup.sh build|lint|test|bench|docs|dist ..." >&2
+  echo "usage: scripts/setup.sh build|lint|test|bench|docs|dist|fpga ..." >&2
   exit 2
 fi
 wanted=()
@@ -35,8 +38,9 @@ for part in "$@"; do
     bench) wanted+=("${bench[@]}") ;;
     docs) wanted+=("${docs[@]}") ;;
     dist) wanted+=("${dist[@]}") ;;
+    fpga) wanted+=("${fpga[@]}") ;;
     *)
-      echo "setup: no part '$part': say build, lint, test, bench, docs or dist" >&2
+      echo "setup: no part '$part': say build, lint, test, bench, docs, dist or fpga" >&2
       exit 2
       ;;
   esac

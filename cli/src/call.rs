@@ -48,7 +48,7 @@ use crate::input_files::InputFiles;
 use crate::kmer_length::choose_kmer_length;
 use crate::read_layout::ReadLayoutArgs;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
-use crate::{aligned_files, command_line, gpu, logging, size_format};
+use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{CallInputs, PLATFORMS};
@@ -212,6 +212,8 @@ pub(crate) struct Args {
     scratch: Option<u64>,
     #[command(flatten)]
     gpu: gpu::GpuArgs,
+    #[command(flatten)]
+    fpga: fpga::FpgaArgs,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
     /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
@@ -220,7 +222,7 @@ pub(crate) struct Args {
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
     /// and --memory are those of one task [default: 4 threads or what this machine has, and at most 16G]
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "maf", "bedpe"], help_heading = "Distributed call")]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of
     /// plain or BGZF files [default: one for each 25 Gbases]
@@ -313,6 +315,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let watched = CallWatcher::start();
         let mut finished = job.run_call(&watched)?;
         gpu::log_device_counts(&job.resources.devices);
+        fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
         let warnings = result_check::check_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
@@ -406,6 +409,7 @@ impl Args {
         }
         let means = build_resources(self.threads, self.memory, self.scratch)?;
         let devices = self.gpu.choose_counting_devices(lanes, k, means.threads, means.memory)?;
+        let devices = self.fpga.add_scatter_device(devices, k)?;
         Ok(Resources { devices, ..means })
     }
 

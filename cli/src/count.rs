@@ -24,7 +24,7 @@ use crate::table_note::TableNote;
 use genuma_work::publish::FileSet;
 use genuma_work::{folder, signals};
 
-use crate::{aligned_files, command_line, gpu, multiqc, size_format};
+use crate::{aligned_files, command_line, fpga, gpu, multiqc, size_format};
 use outputs::{CountOutcome, KmerOutput};
 use resume::ResumableCount;
 
@@ -115,6 +115,8 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
     #[command(flatten)]
     gpu: gpu::GpuArgs,
+    #[command(flatten)]
+    fpga: fpga::FpgaArgs,
     /// Keep the results of finished units (read, count) in the work folder until all is done, so that an interrupted
     /// run can be resumed: repeat the same command until it succeeds. The number of threads and the memory may change.
     /// Needs disk space for all k-mers
@@ -212,6 +214,7 @@ impl Args {
             check_lanes_for_one_pass(&lanes)?
         }
         let devices = self.gpu.choose_counting_devices(&lanes, self.k, params.threads, params.memory_bytes)?;
+        let devices = self.fpga.add_scatter_device(devices, self.k)?;
         let params = CountParams { devices, ..params };
         let folder = resume::work_folder_for(&params.work_dir, &self.out);
         let outputs =
@@ -289,6 +292,7 @@ impl Args {
         drop(progress);
         aligned_files::log_record_counts(lanes);
         gpu::log_device_counts(&params.devices);
+        fpga::log_scattered_batches(&params.devices);
         info!(
             "{} distinct {}-mers of {} have a count of {} or more; {:.1} s, {} of memory at most; wrote {}",
             outcome.written.kmers,

@@ -15,6 +15,7 @@ mod evaluate;
 mod errors;
 mod fingerprint;
 mod forecast;
+mod fpga;
 mod gpu;
 mod index;
 mod input_files;

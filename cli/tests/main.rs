@@ -20,6 +20,7 @@ mod dirt;
 mod docs;
 mod events;
 mod genes;
+mod fpga;
 mod gpu;
 mod guard;
 mod help;

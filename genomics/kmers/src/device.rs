@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_gpu::Device;
 
+use crate::scatter::ScatterDevice;
+
 pub use gain::{DeviceGain, estimate_gain};
 pub(crate) use lane::DeviceLane;
 
@@ -36,10 +38,11 @@ const MAX_HOST_BYTES_PER_LANE: u64 = 96 << 20;
 /// k-mers.
 const MAX_DEVICE_BYTES_PER_LANE: u64 = 384 << 20;
 
-/// Devices that count in addition to the threads.
+/// Devices that count in addition to the threads, and the one that scatters reads.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
     devices: Vec<Arc<Device>>,
+    scatter: ScatterDevice,
     statistics: Arc<BinStatistics>,
 }
 
@@ -55,7 +58,9 @@ struct BinStatistics {
 impl PartialEq for Devices {
     fn eq(&self, other: &Self) -> bool {
         let (mine, others) = (&self.devices, &other.devices);
-        mine.len() == others.len() && mine.iter().zip(others).all(|(one, two)| Arc::ptr_eq(one, two))
+        self.scatter == other.scatter
+            && mine.len() == others.len()
+            && mine.iter().zip(others).all(|(one, two)| Arc::ptr_eq(one, two))
     }
 }
 
@@ -64,10 +69,20 @@ impl Eq for Devices {}
 impl Devices {
     /// Uses the given devices.
     pub fn new(devices: Vec<Arc<Device>>) -> Self {
-        Self { devices, statistics: Arc::default() }
+        Self { devices, ..Self::default() }
     }
 
-    /// Whether there are no devices.
+    /// The same devices, with one that scatters reads.
+    pub fn with_scatter_device(self, scatter: ScatterDevice) -> Self {
+        Self { scatter, ..self }
+    }
+
+    /// What scatters reads.
+    pub fn scatter_device(&self) -> &ScatterDevice {
+        &self.scatter
+    }
+
+    /// Whether no device counts.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }

@@ -63,6 +63,7 @@ pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_
 pub use pipeline::{ScatteredReads, count};
 pub use plan::{CountForecast, ExpectedInput, bin_grid, min_memory, min_memory_for_grid};
 pub use sample_count::{SampleKmers, ScatteredSamples};
+pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardIndex, count_shards};
 pub use sorted_kmers::SortedKmers;
 
@@ -94,8 +95,8 @@ pub struct CountParams {
     /// Partition of the k-mer space to count. K-mers of other partitions are read and only enter
     /// [`CountStats::kmers`].
     pub partition: Partition,
-    /// OpenCL devices that count in addition to the threads, with a share of the memory. They do not change the
-    /// result.
+    /// OpenCL devices that count in addition to the threads, with a share of the memory, and the device that scatters
+    /// reads. They do not change the result.
     pub devices: Devices,
 }
 
@@ -210,6 +211,9 @@ pub enum Error {
     /// The spill file failed or is damaged.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
+    /// A device that scatters reads cannot be used.
+    #[error("{0}")]
+    ScatterDevice(String),
     /// The super-k-mers fit neither in memory nor in the scratch space.
     #[error(
         "{partition} of the k-mers does not fit into the memory and {:.1} GB of scratch space: give more memory or scratch space", *.scratch_bytes as f64 / 1e9

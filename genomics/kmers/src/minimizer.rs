@@ -1,7 +1,7 @@
 //! Minimizers of the roots of a sequence: the smallest hash among the canonical m-mers of a root, which is the same
 //! on both strands.
 
-use genuma_machine::processor::run_with_widest_simd;
+use genuma_machine::processor::SimdLevel;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16};
 
 /// Length of the minimizer's m-mers: 11 from k = 24 on, about half a root for smaller k.
@@ -15,6 +15,7 @@ const LANES: usize = WORD_BASES;
 /// Finds the minimizers of a sequence; reuses its memory.
 #[derive(Debug)]
 pub(crate) struct MinimizerFinder {
+    level: SimdLevel,
     m: usize,
     /// Number of m-mers of a root.
     window: usize,
@@ -28,16 +29,16 @@ pub(crate) struct MinimizerFinder {
 }
 
 impl MinimizerFinder {
-    /// Finder for roots of `k`-mers with minimizers of the usual length.
-    pub(crate) fn new(k: u32) -> Self {
-        Self::with_minimizer_length(k, minimizer_length(k))
+    /// Finder for roots of `k`-mers with minimizers of the usual length, which uses instructions of `level`.
+    pub(crate) fn new(k: u32, level: SimdLevel) -> Self {
+        Self::with_minimizer_length(k, minimizer_length(k), level)
     }
 
     /// Finder with minimizers of `m` bases, at most 16 and k−2.
-    pub(crate) fn with_minimizer_length(k: u32, m: u32) -> Self {
+    pub(crate) fn with_minimizer_length(k: u32, m: u32, level: SimdLevel) -> Self {
         let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
-        Self { m, window, roots: 0, hashes, scratch: spare, changes }
+        Self { level, m, window, roots: 0, hashes, scratch: spare, changes }
     }
 
     /// Finds the minimizer of each k-mer (of its root) in the `bases` bases from `start` on, at least k. Calls `each`
@@ -50,7 +51,7 @@ impl MinimizerFinder {
         bases: usize,
         mut each: impl FnMut(u32, usize, usize),
     ) {
-        run_with_widest_simd(
+        self.level.run_at_level(
             #[inline(always)]
             || self.find_scalar(read, start + 1, bases - 2),
         );
@@ -71,7 +72,7 @@ impl MinimizerFinder {
     /// found by doubling the window of each position.
     #[inline(always)]
     fn find_scalar(&mut self, read: &PackedBases<'_>, start: usize, bases: usize) {
-        let Self { m, window, roots, hashes, scratch: spare, changes } = self;
+        let Self { m, window, roots, hashes, scratch: spare, changes, .. } = self;
         *roots = bases + 2 - *m - *window;
         // Whole blocks of lanes, plus the reach of the widest step.
         let lanes = (bases + 1 - *m).next_multiple_of(LANES);
@@ -172,7 +173,8 @@ mod tests {
     #[test]
     fn minimizers_match_their_definition_on_both_strands() {
         for k in [12, 13, 24, 25, 31, 32] {
-            let mut minimizers = MinimizerFinder::new(k);
+            let level = SimdLevel::widest_available();
+            let mut minimizers = MinimizerFinder::new(k, level);
             for len in (k as usize..k as usize + 70).chain([150, 1000, 151]) {
                 let seq = random_bases(len, u64::from(k));
                 let expected: Vec<u32> =
@@ -191,7 +193,11 @@ mod tests {
                 // The longest length that fits a hash.
                 let m = (k - 2).min(16);
                 let longer: Vec<u32> = seq.windows(k as usize).map(|w| by_definition(&w[1..w.len() - 1], m)).collect();
-                assert_eq!(of_roots(&mut MinimizerFinder::with_minimizer_length(k, m), &read, 0, len), longer, "{m}");
+                assert_eq!(
+                    of_roots(&mut MinimizerFinder::with_minimizer_length(k, m, level), &read, 0, len),
+                    longer,
+                    "{m}"
+                );
                 let start = (len - k as usize) / 2;
                 assert_eq!(of_roots(&mut minimizers, &read, start, len - start), expected[start..]);
             }

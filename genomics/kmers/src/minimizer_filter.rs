@@ -10,7 +10,7 @@ use genuma_reads::packed_bases::PackedBases;
 use genuma_reads::{Mate, dna};
 
 use crate::MAX_K;
-use crate::superkmer::{SuperKmer, SuperKmerCutter};
+use crate::superkmer::{ReadPacker, SuperKmer, SuperKmerCutter};
 
 /// Length of the minimizers: the maximum, so that few other places of a genome share one. A root of 22 bases still
 /// contains seven of them.
@@ -31,6 +31,7 @@ pub struct MinimizerFilter {
 /// Scratch memory of a thread that uses a [`MinimizerFilter`].
 #[derive(Debug)]
 pub struct FilterScratch {
+    packer: ReadPacker,
     cutter: SuperKmerCutter,
     super_kmers: Vec<SuperKmer>,
 }
@@ -53,7 +54,8 @@ impl MinimizerFilter {
             (0..)
                 .zip(letters.iter_mut().rev())
                 .for_each(|(i, letter)| *letter = dna::decode_base((kmer >> (2 * i)) as u8 & 3));
-            sifter.cutter.cut_read(Mate { seq: letters, qual: letters }, |super_kmer| {
+            let read = sifter.packer.pack_read(Mate { seq: letters, qual: letters });
+            sifter.cutter.cut_read(read, |super_kmer| {
                 // Adjacent super-k-mers of a k-mer often share the minimizer.
                 if minimizers.last() != Some(&super_kmer.minimizer) {
                     minimizers.push(super_kmer.minimizer);
@@ -80,9 +82,10 @@ impl MinimizerFilter {
         scratch: &'a mut FilterScratch,
         mut each: impl FnMut(std::ops::Range<usize>),
     ) -> PackedBases<'a> {
-        let FilterScratch { cutter, super_kmers: pieces } = scratch;
+        let FilterScratch { packer, cutter, super_kmers: pieces } = scratch;
         pieces.clear();
-        let packed = cutter.cut_read(Mate { seq, qual: seq }, |super_kmer| {
+        let read = packer.pack_read(Mate { seq, qual: seq });
+        cutter.cut_read(read, |super_kmer| {
             prefetch(&self.words[filter_position(super_kmer.minimizer, self.shift).0]);
             pieces.push(super_kmer);
         });
@@ -101,14 +104,15 @@ impl MinimizerFilter {
             }
         }
         open.into_iter().for_each(|kmers| each(bases(kmers)));
-        packed
+        read.packed()
     }
 }
 
 impl FilterScratch {
     /// Scratch memory for `k`-mers.
     pub fn new(k: u32) -> Self {
-        Self { cutter: SuperKmerCutter::with_minimizer_length(k, MINIMIZER_BASES.min(k - 2)), super_kmers: Vec::new() }
+        let cutter = SuperKmerCutter::with_minimizer_length(k, MINIMIZER_BASES.min(k - 2));
+        Self { packer: ReadPacker::new(0), cutter, super_kmers: Vec::new() }
     }
 }
 

@@ -1,26 +1,80 @@
-//! Scatters batches of reads into bins as super-k-mers.
+//! Scatter: reads in, super-k-mer records by bin out. [`Scatter`] is the seam behind which the CPU or a device does it.
+
+mod cpu;
+mod fpga;
+mod fpga_process;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use genuma_machine::processor::SimdLevel;
+use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::{Mate, PairBatch};
 
 use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
 use crate::partition::{BinGrid, Partition};
-use crate::superkmer::{MAX_RECORD_BYTES, SuperKmer, SuperKmerCutter, record_bytes};
+use crate::superkmer::ReadPacker;
 use crate::{CountParams, Error, PreparePair};
-use genuma_reads::{Mate, PairBatch};
+
+use cpu::CpuScatter;
+use fpga::FpgaScatter;
+pub use fpga::SimulatedFpga;
+
+/// Where reads are scattered. All give the same records.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ScatterDevice {
+    /// The threads that read, with the widest vector instructions.
+    #[default]
+    Cpu,
+    /// A simulated FPGA for each of these threads.
+    SimulatedFpga(SimulatedFpga),
+}
+
+/// Scatters batches of packed reads of one sample into super-k-mer records by bin.
+///
+/// A base that is [`genuma_reads::dna::NOT_A_BASE`] is of low quality or no base, and in no k-mer. A backend may keep
+/// reads until [`Scatter::finish_batch`]. The order of the records in a bin is free.
+pub(crate) trait Scatter: Send {
+    /// Takes one read.
+    fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error>;
+
+    /// Writes the records of all reads taken since the last call, and returns their number.
+    fn finish_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error>;
+}
+
+/// Which k-mers become records, and in which bins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BinLayout {
+    pub(crate) k: u32,
+    /// Partition of the k-mer space whose super-k-mers go into bins.
+    pub(crate) partition: Partition,
+    pub(crate) grid: BinGrid,
+}
+
+impl BinLayout {
+    /// The bin of a minimizer; `None` if it is in another partition.
+    #[inline]
+    fn bin_of_minimizer(&self, minimizer: u32) -> Option<usize> {
+        self.partition.contains_minimizer(minimizer).then(|| self.grid.bin_of_minimizer(minimizer))
+    }
+}
+
+/// Number of k-mers of a batch in all partitions, and bytes of the records in bins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ScatteredRecords {
+    kmers: u64,
+    bytes: u64,
+}
 
 /// State of one thread that scatters reads.
-#[derive(Debug)]
 pub(crate) struct ScatterThread<'a, R, const S: usize> {
-    grid: BinGrid,
     k: u32,
-    /// Partition of the k-mer space whose super-k-mers go into bins.
-    partition: Partition,
     prepare: R,
     /// Letters of k-mers that the current pair adds to its own, and quality letters for them.
     added: Vec<u8>,
     good_letters: Vec<u8>,
-    cutter: SuperKmerCutter,
-    /// Super-k-mers of the current read, with their bins.
-    super_kmers: Vec<(usize, SuperKmer)>,
+    packer: ReadPacker,
+    scatter: Box<dyn Scatter>,
     buffers: BinBuffers<'a>,
     totals: ScatterTotals<S>,
 }
@@ -55,16 +109,18 @@ impl<const S: usize> ScatterTotals<S> {
 impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     /// Scatters into the bins of a grid, with buffers of `buffer_bytes` bytes per bin.
     pub(crate) fn new(bins: &'a Bins, grid: BinGrid, params: &CountParams, buffer_bytes: usize, prepare: R) -> Self {
-        let cutter = SuperKmerCutter::new(params.k, params.min_base_quality);
+        let layout = BinLayout { k: params.k, partition: params.partition, grid };
+        let scatter: Box<dyn Scatter> = match params.devices.scatter_device() {
+            ScatterDevice::Cpu => Box::new(CpuScatter::new(layout, SimdLevel::widest_available())),
+            ScatterDevice::SimulatedFpga(fpga) => Box::new(FpgaScatter::new(layout, fpga.clone())),
+        };
         Self {
-            grid,
             k: params.k,
-            partition: params.partition,
             prepare,
             added: Vec::new(),
             good_letters: vec![u8::MAX; params.k as usize],
-            cutter,
-            super_kmers: Vec::new(),
+            packer: ReadPacker::new(params.min_base_quality),
+            scatter,
             buffers: BinBuffers::new(bins, buffer_bytes),
             totals: ScatterTotals::zero(),
         }
@@ -73,7 +129,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     /// Scatters the k-mers of a batch. K-mers of other partitions only enter the totals.
     ///
     /// # Errors
-    /// Returns an error if the sample number is `S` or more, or if the spill file fails.
+    /// Returns an error if the sample number is `S` or more, if the spill file fails, or if a device cannot be started.
     pub(crate) fn scatter_batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
         let sample = usize::from(batch.sample);
         if sample >= S {
@@ -81,40 +137,18 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
                 "sample number {sample} is out of range: this count has {S} samples, numbered from 0"
             )));
         }
-        let Self { grid, k, partition: part, prepare, added, good_letters: good, cutter, super_kmers, buffers, totals } =
-            self;
-        let mut count = |mate: Mate<'_>| {
-            // The bins of a read's super-k-mers are spread over more memory than a core's caches hold, so they are
-            // prefetched first.
-            super_kmers.clear();
-            let mut kmers = 0;
-            let packed = cutter.cut_read(mate, |super_kmer| {
-                kmers += super_kmer.kmers as u64;
-                if !part.contains_minimizer(super_kmer.minimizer) {
-                    return;
-                }
-                let bin = grid.bin_of_minimizer(super_kmer.minimizer);
-                buffers.prefetch_bin(bin);
-                super_kmers.push((bin, super_kmer));
-            });
-            let mut all = 0;
-            for &(bin, super_kmer) in super_kmers.iter() {
-                let bytes = record_bytes(super_kmer.kmers, *k);
-                super_kmer.write_record(packed, *k, batch.sample, buffers.reserve_record(bin, MAX_RECORD_BYTES)?);
-                buffers.commit_record(bin, bytes, super_kmer.kmers);
-                all += bytes as u64;
-            }
-            totals.kmers[sample] += kmers;
-            totals.bytes += all;
-            Ok::<(), Error>(())
-        };
+        let Self { k, prepare, added, good_letters: good, packer, scatter, buffers, totals } = self;
+        let mut take = |mate: Mate<'_>| scatter.scatter_read(packer.pack_read(mate), batch.sample, buffers);
         for pair in batch.iter() {
             totals.bases[sample] += pair.mates.iter().map(|mate| mate.seq.len() as u64).sum::<u64>();
             added.clear();
             let mates = prepare.prepare(pair, batch.sample, added).mates;
-            mates.into_iter().try_for_each(&mut count)?;
-            added.chunks_exact(*k as usize).try_for_each(|seq| count(Mate { seq, qual: good }))?;
+            mates.into_iter().try_for_each(&mut take)?;
+            added.chunks_exact(*k as usize).try_for_each(|seq| take(Mate { seq, qual: good }))?;
         }
+        let written = scatter.finish_batch(batch.sample, buffers)?;
+        totals.kmers[sample] += written.kmers;
+        totals.bytes += written.bytes;
         Ok(())
     }
 

@@ -35,34 +35,53 @@ pub(crate) struct SuperKmer {
     pub kmers: usize,
 }
 
+/// Packs reads; reuses its memory. Bases of low quality are marked like letters that are no base.
+#[derive(Debug)]
+pub(crate) struct ReadPacker {
+    /// Minimum quality letter (Phred + 33) of a base.
+    min_letter: u8,
+    read: BaseCodes,
+}
+
+impl ReadPacker {
+    /// Packer that marks bases below the Phred quality `min_base_quality`.
+    pub(crate) fn new(min_base_quality: u8) -> Self {
+        // Quality 0 accepts every letter, even an invalid one.
+        let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
+        Self { min_letter: lowest, read: BaseCodes::default() }
+    }
+
+    /// Packs a read.
+    #[inline]
+    pub(crate) fn pack_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
+        self.read.encode_bases(mate.seq, mate.qual, self.min_letter);
+        &self.read
+    }
+}
+
 /// Cuts reads into super-k-mers; reuses its memory.
 #[derive(Debug)]
 pub(crate) struct SuperKmerCutter {
     k: usize,
-    /// Minimum quality letter (Phred + 33) of a base.
-    min_letter: u8,
     minimizers: MinimizerFinder,
-    read: BaseCodes,
 }
 
 impl SuperKmerCutter {
-    /// Cutter for `k`-mers whose bases have at least the Phred quality `min_base_quality`.
-    pub(crate) fn new(k: u32, min_base_quality: u8) -> Self {
-        // Quality 0 accepts every letter, even an invalid one.
-        let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
-        Self { k: k as usize, min_letter: lowest, minimizers: MinimizerFinder::new(k), read: BaseCodes::default() }
+    /// Cutter for `k`-mers that uses instructions of `level`.
+    pub(crate) fn new(k: u32, level: SimdLevel) -> Self {
+        Self { k: k as usize, minimizers: MinimizerFinder::new(k, level) }
     }
 
-    /// Cutter without a quality threshold, for minimizers of `m` bases (at most 16 and k−2).
+    /// Cutter for minimizers of `m` bases (at most 16 and k−2).
     pub(crate) fn with_minimizer_length(k: u32, m: u32) -> Self {
-        Self { minimizers: MinimizerFinder::with_minimizer_length(k, m), ..Self::new(k, 0) }
+        let minimizers = MinimizerFinder::with_minimizer_length(k, m, SimdLevel::widest_available());
+        Self { k: k as usize, minimizers }
     }
 
-    /// Calls `emit` with each super-k-mer of the read, in order, and returns the packed bases of the read.
+    /// Calls `emit` with each super-k-mer of the read, in order.
     #[inline]
-    pub(crate) fn cut_read(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> PackedBases<'_> {
-        let Self { k, min_letter: lowest, minimizers, read } = self;
-        read.encode_bases(mate.seq, mate.qual, *lowest);
+    pub(crate) fn cut_read(&mut self, read: &BaseCodes, mut emit: impl FnMut(SuperKmer)) {
+        let Self { k, minimizers } = self;
         let packed = read.packed();
         let mut whole = |at: usize, bases: usize| {
             if bases < *k {
@@ -84,7 +103,6 @@ impl SuperKmerCutter {
         } else {
             whole(0, read.codes().len());
         }
-        packed
     }
 }
 
@@ -116,13 +134,25 @@ pub(crate) struct SuperKmerRecord<'a> {
     pub bases: &'a [u8],
 }
 
+/// Number of k-mers of a record with this first byte.
+#[inline]
+pub(crate) fn num_kmers_of_head(head: u8) -> usize {
+    usize::from(head) % MAX_KMERS_PER_RECORD + 1
+}
+
+/// Sample of a record with this first byte.
+#[inline]
+pub(crate) fn sample_of_head(head: u8) -> u8 {
+    head >> KMER_BITS
+}
+
 /// Iterates over the records in `bytes`, which must be complete.
 pub(crate) fn super_kmer_records(bytes: &[u8], k: u32) -> impl Iterator<Item = SuperKmerRecord<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&head, bases) = rest.split_first()?;
-        let kmers = usize::from(head) % MAX_KMERS_PER_RECORD + 1;
-        let record = SuperKmerRecord { sample: usize::from(head >> KMER_BITS), kmers, bases };
+        let kmers = num_kmers_of_head(head);
+        let record = SuperKmerRecord { sample: usize::from(sample_of_head(head)), kmers, bases };
         rest = &rest[record_bytes(kmers, k)..];
         Some(record)
     })
@@ -222,11 +252,13 @@ mod tests {
     /// Returns the records of a read as bytes, and its super-k-mers.
     fn records(seq: &[u8], qual: &[u8], k: u32, min_base_quality: u8, sample: u8) -> (Vec<u8>, Vec<SuperKmer>) {
         let (mut bytes, mut super_kmers) = (Vec::new(), Vec::new());
-        let mut cutter = SuperKmerCutter::new(k, min_base_quality);
-        let packed = cutter.cut_read(Mate { seq, qual }, |super_kmer| super_kmers.push(super_kmer));
+        let mut packer = ReadPacker::new(min_base_quality);
+        let read = packer.pack_read(Mate { seq, qual });
+        let mut cutter = SuperKmerCutter::new(k, SimdLevel::widest_available());
+        cutter.cut_read(read, |super_kmer| super_kmers.push(super_kmer));
         for &super_kmer in &super_kmers {
             let mut record = [0xffu8; MAX_RECORD_BYTES];
-            let len = super_kmer.write_record(packed, k, sample, &mut record);
+            let len = super_kmer.write_record(read.packed(), k, sample, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
         (bytes, super_kmers)

@@ -13,7 +13,7 @@ use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
 use super::table::{DeviceTable, GatheredCounts, TableSizes};
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
-use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, SuperKmerCutter, super_kmer_records};
+use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, ReadPacker, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
 use crate::{Error, SPECTRUM_SLOTS};
 use genuma_reads::{Mate, dna};
@@ -154,7 +154,8 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
     genome.extend(b"CAG".repeat(60));
     genome.extend(b"ACGT".repeat(40));
     let (mut bytes, mut expected) = (Vec::new(), BTreeMap::<u64, [u32; S]>::new());
-    let mut cutter = SuperKmerCutter::new(k, 0);
+    let mut packer = ReadPacker::new(0);
+    let mut cutter = SuperKmerCutter::new(k, SimdLevel::widest_available());
     for _ in 0..reads {
         let len = [k as usize, 63, 64, 65, 100, 150][random.below(6) as usize].max(k as usize);
         let at = random.below((genome.len() - len) as u64) as usize;
@@ -170,10 +171,11 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
             expected.entry(by_definition(kmer)).or_insert([0; S])[sample] += 1;
         }
         let mut pieces = Vec::new();
-        let packed = cutter.cut_read(Mate { seq: &seq, qual: &seq }, |piece| pieces.push(piece));
+        let read = packer.pack_read(Mate { seq: &seq, qual: &seq });
+        cutter.cut_read(read, |piece| pieces.push(piece));
         for piece in pieces {
             let mut record = [0; MAX_RECORD_BYTES];
-            let len = piece.write_record(packed, k, sample as u8, &mut record);
+            let len = piece.write_record(read.packed(), k, sample as u8, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
     }

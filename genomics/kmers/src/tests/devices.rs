@@ -7,6 +7,8 @@ use genuma_gpu::DeviceTestSettings;
 use super::*;
 use crate::Devices;
 use crate::device::tests::opened;
+use crate::scatter::ScatterDevice;
+use crate::scatter::tests::simulated_fpga;
 
 /// Devices of a trial; reports if there is none.
 fn devices(trial: &DeviceTestSettings) -> Option<Devices> {
@@ -96,6 +98,22 @@ fn devices_without_memory_are_not_used() {
     assert_counts(&files, &params, None, &roots);
     assert_eq!((none.bin_statistics()[1], some.bin_statistics()[1]), (0, 0));
     assert!(some.summary().expect("a line").starts_with("0 of 16 bins"), "{:?}", some.summary());
+}
+
+#[test]
+fn results_do_not_depend_on_a_simulated_fpga() {
+    let reads = awkward_reads(2000, 16);
+    let files = Files::new(&reads);
+    for k in [21, 24, 31, 32] {
+        let Some(fpga) = simulated_fpga(k, &["--stalls", "5"]) else { return };
+        let devices = Devices::default().with_scatter_device(ScatterDevice::SimulatedFpga(fpga.clone()));
+        let roots = expected(&reads, k, 0);
+        let params = CountParams { devices, ..files.params(k) };
+        assert_counts(&files, &params, None, &roots);
+        assert_counts(&files, &params, Some(SMALL), &roots);
+        let [all, on_device] = fpga.num_batches();
+        assert!(on_device > 0 && on_device <= all, "{on_device} of {all} batches");
+    }
 }
 
 #[test]
