@@ -9,6 +9,7 @@ use genuma_reads::dna::reverse_complement;
 use crate::affine::align_query;
 use crate::aligned_contig::AlignedContig;
 use crate::change::{Change, is_small_variant};
+use crate::genotype::AlleleSupport;
 use crate::molecule_vote::MoleculeVote;
 
 /// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
@@ -26,11 +27,36 @@ fn is_deamination(change: &Change) -> bool {
     reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
 }
 
-/// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
-/// (kataegis) has as many, but of one kind.
-pub(crate) fn is_divergent(contig: &AlignedContig) -> bool {
+/// Minimum number of substitutions at which a contig has the bases of a sequence family and not those of the member
+/// where it is placed. Chosen: one may be a somatic change or a germline variant by chance. With a junction one suffices.
+const MIN_FAMILY_DIFFERENCES: u32 = 2;
+/// Minimum number of molecules of the normal that lack each change of a cluster. Chosen: of a copy that the reference
+/// lacks, two molecules in fifteen or more are reads of it.
+const MIN_EXCLUDING_MOLECULES: u32 = 15;
+
+/// Whether the contig comes from another locus: from a member of a sequence family that the reference lacks, such as an
+/// inserted mobile element, or from any locus if it has very many small changes. A cluster of deaminated cytosines
+/// (kataegis) has as many, but of one kind. Other clusters of substitutions are believed if enough molecules of the
+/// normal, given as votes on each change, lack them.
+pub(crate) fn is_divergent<'a>(
+    contig: &AlignedContig,
+    normal_votes: impl Iterator<Item = &'a [MoleculeVote]> + Clone,
+) -> bool {
     let small = || contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
-    small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small())
+    let is_excluded = || {
+        small().all(is_substitution)
+            && normal_votes.clone().all(|votes| {
+                let support = AlleleSupport::count(votes);
+                support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
+            })
+    };
+    let has_junction = contig.changes.iter().any(|f| !matches!(f.change, Change::Allele { .. }));
+    contig.num_family_differences >= if has_junction { 1 } else { MIN_FAMILY_DIFFERENCES }
+        || small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
+}
+
+fn is_substitution(change: &Change) -> bool {
+    matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
 /// Whether next to all small changes are deaminated cytosines.
@@ -165,33 +191,62 @@ mod tests {
         contig
     }
 
+    /// Whether a contig is divergent if no molecule of the normal covers it.
+    fn is_divergent_alone(contig: &AlignedContig) -> bool {
+        is_divergent(contig, std::iter::once(&[][..]))
+    }
+
+    fn normal_vote(pair: u32, supports: bool) -> MoleculeVote {
+        MoleculeVote {
+            pair,
+            log_odds: if supports { 9.0 } else { -9.0 },
+            forward: true,
+            is_f1r2: true,
+            distance_from_end: 30,
+            quality: 30,
+            duplicates: 0,
+            counts_in_fraction: true,
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_a_deep_normal_lacks_is_not_divergent() {
+        let cluster: [(&[u8], &[u8]); 5] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"G", b"T"), (b"AC", b"GT")];
+        let contig = contig_with(&[cluster, cluster].concat());
+        let is_divergent_with = |contig: &AlignedContig, votes: &[MoleculeVote]| {
+            is_divergent(contig, std::iter::repeat_n(votes, contig.changes.len()))
+        };
+        let without: Vec<MoleculeVote> = (0..15).map(|pair| normal_vote(pair, false)).collect();
+        assert!(!is_divergent_with(&contig, &without));
+        assert!(is_divergent_with(&contig, &without[..14]));
+        assert!(is_divergent_with(&contig, &[&without[..], &[normal_vote(15, true)]].concat()));
+        let with_indel = contig_with(&[&cluster[..], &cluster[1..], &[(b"AC", b"A")]].concat());
+        assert!(is_divergent_with(&with_indel, &without));
+        // Two changes to the bases of the rest of a family.
+        let one = contig_with(&cluster[..3]);
+        assert!(!is_divergent_with(&one, &without));
+        assert!(!is_divergent_with(&AlignedContig { num_family_differences: 1, ..one.clone() }, &without));
+        assert!(is_divergent_with(&AlignedContig { num_family_differences: 2, ..one }, &without));
+    }
+
     #[test]
     fn kataegis_is_not_a_contig_of_another_locus() {
         let [c_to_t, g_to_a, joined]: [(&[u8], &[u8]); 3] = [(b"C", b"T"), (b"G", b"A"), (b"CC", b"TT")];
         let kataegis = [[c_to_t; 6], [g_to_a; 6]].concat();
-        assert!(!is_divergent(&contig_with(&kataegis)));
-        assert!(!is_divergent(&contig_with(&[&kataegis[..], &[joined, (b"A", b"C")]].concat())));
+        assert!(!is_divergent_alone(&contig_with(&kataegis)));
+        assert!(!is_divergent_alone(&contig_with(&[&kataegis[..], &[joined, (b"A", b"C")]].concat())));
         // Differences of another locus are of all kinds.
         let other: [(&[u8], &[u8]); 4] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"AC", b"A")];
-        assert!(is_divergent(&contig_with(&[&kataegis[..8], &other[..2]].concat())));
-        assert!(is_divergent(&contig_with(&[other, other, other].concat())));
-        assert!(!is_divergent(&contig_with(&[other, other].concat())));
+        assert!(is_divergent_alone(&contig_with(&[&kataegis[..8], &other[..2]].concat())));
+        assert!(is_divergent_alone(&contig_with(&[other, other, other].concat())));
+        assert!(!is_divergent_alone(&contig_with(&[other, other].concat())));
     }
 
     /// Whether changes of these reference and alternative bases are of a paralog, if the given molecules of the normal
     /// have the changes of these indices.
     fn is_paralog_of(bases: &[(&[u8], &[u8])], germline: usize, molecules: &[&[usize]], has_tumour: bool) -> bool {
         let contig = contig_with(bases);
-        let vote = |pair: u32, supports: bool| MoleculeVote {
-            pair,
-            log_odds: if supports { 9.0 } else { -9.0 },
-            forward: true,
-            is_f1r2: true,
-            distance_from_end: 30,
-            quality: 37,
-            duplicates: 0,
-        };
-        let votes_on = |f: usize| (0..).zip(molecules).map(|(pair, own)| vote(pair, own.contains(&f))).collect();
+        let votes_on = |f: usize| (0..).zip(molecules).map(|(pair, own)| normal_vote(pair, own.contains(&f))).collect();
         let votes: Vec<Vec<MoleculeVote>> = (0..bases.len()).map(votes_on).collect();
         let genotyped = |f: usize| GenotypedChange {
             change: &contig.changes[f].change,

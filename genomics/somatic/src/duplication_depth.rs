@@ -123,6 +123,44 @@ impl<'a> DuplicatedStretch<'a> {
     }
 }
 
+/// The unchanged sequence at both ends of a deletion or of a junction that is no tandem duplication. `None` for other
+/// changes.
+pub(crate) fn unchanged_ends(f: &ContigChange) -> Option<DuplicatedStretch<'_>> {
+    let homology = match &f.change {
+        Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
+        Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
+        _ => return None,
+    };
+    let after = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
+    let ends = [
+        StretchEnd { normal: &f.left_normal, at: f.contig_range.start },
+        StretchEnd { normal: &f.right_normal, at: after },
+    ];
+    Some(DuplicatedStretch { ends, homology, shifts: [0, f.right_shift], is_junction: true })
+}
+
+/// Whether change `f` inserts [`MIN_DUPLICATION_BP`] bases or more, so that molecules may cross only one of their two ends.
+pub(crate) fn is_long_insertion(f: &ContigChange) -> bool {
+    matches!(f.change, Change::Allele { .. }) && f.right_shift <= -(MIN_DUPLICATION_BP as i32)
+}
+
+/// For the start and the end of the inserted bases, whether a read that begins at `start` of the contig crosses it.
+pub(crate) fn crossed_insertion_ends(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
+    let beside = MIN_BASES_BESIDE_END as i32;
+    [f.contig_range.start, f.contig_range.end]
+        .map(|end| start + beside <= end as i32 && start + read_len as i32 >= end as i32 + beside)
+}
+
+/// Of `num_votes` molecules, `crossing` of which cross each end and `crossing_any` any end of an allele: the mean number
+/// that cross one end.
+pub(crate) fn num_at_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
+    if crossing_any == 0 {
+        return num_votes;
+    }
+    // docs/model/genotype.md (22)
+    (num_votes * (crossing[0] + crossing[1])).div_ceil(2 * crossing_any)
+}
+
 /// Number of molecules with the unchanged allele: the mean number of those that cross an end, less those with the
 /// duplication.
 pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usize) -> usize {
@@ -130,14 +168,15 @@ pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usiz
     (crossing[0] + crossing[1]).div_ceil(2).saturating_sub(num_duplicated)
 }
 
+/// Whether item `i` of `all` is one of `wanted` items that are evenly spaced.
+pub(crate) fn is_kept_evenly(i: usize, all: usize, wanted: usize) -> bool {
+    wanted >= all || (i + 1) * wanted / all > i * wanted / all
+}
+
 /// Keeps `wanted` of the items, evenly spaced, so that the choice depends on their order only.
 pub(crate) fn keep_evenly<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
     let all = items.len();
-    if wanted >= all {
-        return items;
-    }
-    let is_kept = |i: usize| (i + 1) * wanted / all > i * wanted / all;
-    items.into_iter().enumerate().filter(|(i, _)| is_kept(*i)).map(|(_, item)| item).collect()
+    items.into_iter().enumerate().filter(|(i, _)| is_kept_evenly(*i, all, wanted)).map(|(_, item)| item).collect()
 }
 
 #[cfg(test)]
@@ -235,6 +274,29 @@ mod tests {
         let deletion = [end(1000, Side::Left), end(1299, Side::Right)];
         let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
         assert_eq!(DuplicatedStretch::from_change(&contig.changes[0], &contig), None);
+    }
+
+    #[test]
+    fn molecules_at_both_ends_of_a_long_allele_count_as_those_of_one_end() {
+        // 40 molecules at the start, 40 at the end, none at both.
+        assert_eq!(num_at_one_end(80, [40, 40], 80), 40);
+        // All molecules cross both ends of a short allele.
+        assert_eq!(num_at_one_end(50, [50, 50], 50), 50);
+        assert_eq!(num_at_one_end(7, [0, 0], 0), 7);
+        // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
+        let mut deletion = insertion(LEFT.len()..LEFT.len());
+        deletion.right_shift = STRETCH.len() as i32;
+        let ends = unchanged_ends(&deletion).unwrap();
+        let crossed =
+            |parts: &[&[u8]], offset: i32| ends.crossed_ends(&read(parts), &[offset]).map(|beside| beside.is_some());
+        assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
+        assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], 10), [false, true]);
+        assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
+        assert!(unchanged_ends(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
+        assert!(!is_long_insertion(&insertion(34..53)));
+        assert_eq!(crossed_insertion_ends(&insertion(34..134), 0, 100), [true, false]);
+        assert_eq!(crossed_insertion_ends(&insertion(34..134), 60, 100), [false, true]);
+        assert_eq!(crossed_insertion_ends(&insertion(34..134), 0, 150), [true, true]);
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! best without it. For a length change of a tandem repeat the length shown by the read is used instead. The log-odds
 //! of both mates and all duplicates of a molecule are added.
 
-use crate::aligned_contig::AlignedContig;
+use std::collections::HashSet;
+
+use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::Change;
-use crate::duplication_depth::{DuplicatedStretch, keep_evenly, num_unchanged_molecules};
+use crate::duplication_depth::{self, DuplicatedStretch, is_kept_evenly, keep_evenly, num_unchanged_molecules};
 use crate::genotype::ErrorFrequency;
 use crate::haplotype::Haplotype;
 use crate::molecule::MoleculeAssignment;
@@ -100,6 +102,7 @@ impl<'a> LocusEvidence<'a> {
             distance_from_end: from_end,
             quality: around[around.len() / 2],
             duplicates: 0,
+            counts_in_fraction: true,
         })
     }
 
@@ -191,12 +194,49 @@ impl<'a> LocusEvidence<'a> {
             self.combine_by_molecule(own, error_probability, false_support_rates)
         };
         let mut votes: Vec<Vec<MoleculeVote>> = (0..).zip(votes).map(by_molecule).collect();
-        if length.is_none()
-            && let Some(stretch) = DuplicatedStretch::from_change(contig_change, self.contig)
-        {
-            self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
+        if length.is_none() {
+            if let Some(stretch) = DuplicatedStretch::from_change(contig_change, self.contig) {
+                self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
+            } else {
+                self.count_at_one_end(contig_change, &mut votes);
+            }
         }
         (votes, slips)
+    }
+
+    /// Of the molecules that show the unchanged allele of a deletion or a junction at either of its ends, or an insertion
+    /// at either of its ends, lets only as many count in the allele fraction as cross one end.
+    fn count_at_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
+        let unchanged = duplication_depth::unchanged_ends(f);
+        if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
+            return;
+        }
+        let is_of_allele = |vote: &MoleculeVote| match unchanged {
+            Some(_) => vote.supports_reference(),
+            None => vote.supports_alternative(),
+        };
+        // For each sample the molecules that cross each end.
+        let mut crossing: Vec<[HashSet<u32>; 2]> = vec![Default::default(); votes.len()];
+        for likelihoods in &self.read_likelihoods {
+            let placed_read = &self.reads[likelihoods.read_index];
+            let crossed = match &unchanged {
+                Some(ends) => ends.crossed_ends(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some()),
+                None => duplication_depth::crossed_insertion_ends(f, likelihoods.starts[0], likelihoods.read.seq.len()),
+            };
+            let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
+            for (molecules, _) in crossing[sample].iter_mut().zip(crossed).filter(|(_, crossed)| *crossed) {
+                molecules.insert(self.molecules.representative_pair(placed_read.pair));
+            }
+        }
+        for (votes, crossing) in votes.iter_mut().zip(&crossing) {
+            let own: Vec<u32> = votes.iter().filter(|vote| is_of_allele(vote)).map(|vote| vote.pair).collect();
+            let at_end = crossing.each_ref().map(|end| own.iter().filter(|pair| end.contains(*pair)).count());
+            let at_any = own.iter().filter(|pair| crossing.iter().any(|end| end.contains(*pair))).count();
+            let counted = duplication_depth::num_at_one_end(own.len(), at_end, at_any);
+            for (i, vote) in votes.iter_mut().filter(|vote| is_of_allele(vote)).enumerate() {
+                vote.counts_in_fraction = is_kept_evenly(i, own.len(), counted);
+            }
+        }
     }
 
     /// Sets the numbers of votes for the unchanged allele of a tandem duplication to those that the molecules across
@@ -253,6 +293,7 @@ impl<'a> LocusEvidence<'a> {
                     distance_from_end: u16::try_from(beside).unwrap_or(u16::MAX),
                     quality: quality[quality.len() / 2],
                     duplicates: 0,
+                    counts_in_fraction: true,
                 });
             }
         }

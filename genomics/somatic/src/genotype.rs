@@ -32,6 +32,9 @@ pub struct AlleleSupport {
     pub reference_first_forward: u32,
     /// PCR duplicates: number of pairs beyond the first of each molecule.
     pub copies: u32,
+    /// Molecules that do not count in the allele fraction, with the normal and with the tumour allele: those at the
+    /// second end of a long allele.
+    pub at_second_end: [u32; 2],
 }
 
 impl AlleleSupport {
@@ -46,6 +49,10 @@ impl AlleleSupport {
             reference_forward: count(&|v| v.supports_reference() && v.forward),
             reference_first_forward: count(&|v| v.supports_reference() && v.is_f1r2),
             copies: votes.iter().map(|v| u32::from(v.duplicates)).sum(),
+            at_second_end: [
+                count(&|v| v.supports_reference() && !v.counts_in_fraction),
+                count(&|v| v.supports_alternative() && !v.counts_in_fraction),
+            ],
         }
     }
 
@@ -54,9 +61,14 @@ impl AlleleSupport {
         self.reference + self.alternative
     }
 
-    /// Share of molecules with the tumour allele; 0 without molecules.
+    /// Share of molecules with the tumour allele; 0 without molecules. Molecules at the second end of an allele do not
+    /// count.
     pub fn allele_fraction(&self) -> f64 {
-        if self.depth() == 0 { 0.0 } else { f64::from(self.alternative) / f64::from(self.depth()) }
+        // docs/model/genotype.md (22)
+        let [reference, alternative] =
+            [self.reference - self.at_second_end[0], self.alternative - self.at_second_end[1]];
+        let depth = reference + alternative;
+        if depth == 0 { 0.0 } else { f64::from(alternative) / f64::from(depth) }
     }
 }
 

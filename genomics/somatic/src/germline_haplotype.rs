@@ -20,6 +20,9 @@ use crate::recruit::RecruitedPair;
 
 /// Maximum distance in bases on the contig of two changes that may hide a simpler change of the normal's haplotype.
 const MAX_NEIGHBOUR_DISTANCE_BASES: usize = 20;
+/// Maximum length in bases of an insertion or deletion that may be a germline and a somatic indel together. Chosen: most
+/// germline indels are shorter, and copies of longer ones are events of their own.
+const MAX_MERGED_INDEL_BASES: usize = 20;
 /// Number of bases at both ends of an alignment that must be aligned without a gap.
 const MIN_END_MATCH_BASES: u32 = 12;
 /// Number of genome bases on each side of the contig's place in which the haplotype is aligned.
@@ -45,11 +48,12 @@ impl Edit {
 }
 
 /// Whether the normal's haplotype may explain the small changes of a contig by other changes: two of them are near each
-/// other, or one replaces several bases by another number of bases.
+/// other, or one inserts or deletes bases and may be a germline and a somatic indel together.
 pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
-    let replaces = |change: &Change| match change {
+    let may_be_two = |change: &Change| match change {
         Change::Allele { reference, alternative, .. } => {
-            reference.len() != alternative.len() && reference.len().min(alternative.len()) > 1
+            let grown = reference.len().abs_diff(alternative.len());
+            grown > 0 && (grown <= MAX_MERGED_INDEL_BASES || reference.len().min(alternative.len()) > 1)
         }
         _ => false,
     };
@@ -57,7 +61,7 @@ pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
     ranges.sort_by_key(|range| (range.start, range.end));
     let are_near = |two: &[&Range<usize>]| two[1].start <= two[0].end + MAX_NEIGHBOUR_DISTANCE_BASES;
     contig.changes.iter().all(|f| matches!(f.change, Change::Allele { .. }))
-        && (ranges.windows(2).any(are_near) || contig.changes.iter().any(|f| replaces(&f.change)))
+        && (ranges.windows(2).any(are_near) || contig.changes.iter().any(|f| may_be_two(&f.change)))
 }
 
 /// The edits that an alignment shows. `None` if a gap is near an end.
@@ -232,7 +236,7 @@ impl GermlineHaplotype<'_> {
 pub(crate) fn split_changes(locus: &Locus, pairs: &[RecruitedPair], genome: &Reference) -> Option<Vec<ContigChange>> {
     let contig = &locus.contig;
     let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
-    let normal = normal_sequences::assemble_normal(locus, pairs);
+    let normal = normal_sequences::assemble_contig_haplotype(locus, pairs);
     let ([haplotype], [left, right]) = (&normal.seqs[..], &normal.flanks[..]) else { return None };
     let range = left.query.0..right.query.1;
     let haplotype = haplotype.get(left.start..right.start + right.query.1 - right.query.0)?;

@@ -239,9 +239,9 @@ impl Locus {
         known: &KnownFrequencies,
         has_normal: bool,
     ) -> Vec<VariantCall> {
-        let is_divergent = divergence::is_divergent(&self.contig);
         let votes: Vec<ChangeVotes> =
             (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
+        let is_divergent = divergence::is_divergent(&self.contig, votes.iter().map(|own| &own.normal[..]));
         let linked = self.find_linked_changes(&votes);
         let fold_backs = fold_back::find_fold_backs(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {

@@ -19,6 +19,9 @@ pub struct MoleculeVote {
     pub quality: u8,
     /// Number of duplicate pairs of the molecule.
     pub duplicates: u16,
+    /// Whether the molecule counts in the allele fraction. Of an allele that molecules show at two ends, as many count as
+    /// cross one end.
+    pub counts_in_fraction: bool,
 }
 
 impl MoleculeVote {
@@ -98,6 +101,7 @@ mod tests {
             distance_from_end: 50,
             quality: 37,
             duplicates: 0,
+            counts_in_fraction: true,
         }
     }
 

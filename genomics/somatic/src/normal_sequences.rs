@@ -4,6 +4,8 @@
 //! each stack is one normal sequence. If the right flank is found in the left stack, both are one sequence and the
 //! change is small. Otherwise the flanks are two loci of the normal genome that the contig joins.
 
+use std::ops::Range;
+
 use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta;
@@ -33,6 +35,8 @@ pub(crate) struct AlignedFlank {
     pub start: usize,
 }
 
+/// Minimum number of stacked reads.
+const MIN_STACKED_READS: usize = 3;
 /// Minimum number of bases of a flank that a stacked read covers.
 const MIN_FLANK_BASES: usize = 15;
 /// Number of identical bases that join the two stacks into one sequence.
@@ -51,10 +55,24 @@ impl NormalSequences {
 
 /// Assembles the normal sequences of a contig. Empty if the contig has no tumour-only k-mer.
 pub fn assemble_normal(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
-    stack_and_join(locus, pairs).clamp_flanks()
+    stack_and_join(locus, pairs, StackedReads::All).clamp_flanks()
 }
 
-fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
+/// Assembles the normal sequences of the haplotype in which the contig's changes arose: from the reads that agree with
+/// the contig farthest from a flank. Where the normal is heterozygous, reads of its other haplotype disagree earlier.
+pub(crate) fn assemble_contig_haplotype(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
+    stack_and_join(locus, pairs, StackedReads::LongestAgreement).clamp_flanks()
+}
+
+/// Which of the reads that agree with a flank are stacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StackedReads {
+    All,
+    /// Those that agree with the contig farthest beyond the flank, and those that end before they disagree.
+    LongestAgreement,
+}
+
+fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair], stacked: StackedReads) -> NormalSequences {
     let Locus { contig, reads: placed_reads, .. } = locus;
     let (Some(first), Some(last)) = (contig.novel.iter().position(|&n| n), contig.novel.iter().rposition(|&n| n))
     else {
@@ -74,9 +92,17 @@ fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
             (at, r.oriented_read(pairs))
         })
         .collect();
-    let left = stack_reads(&contig.seq, 0..left_end, &reads).map(|c| c.trusted_consensus_around(left_end as i32));
-    let right =
-        stack_reads(&contig.seq, right_start..len, &reads).map(|c| c.trusted_consensus_around(right_start as i32));
+    let stack = |flank: Range<usize>, edge: usize| {
+        let (stack, num_excluded) = stack_reads(&contig.seq, flank, &reads, stacked)?;
+        Some((stack.trusted_consensus_around(edge as i32), num_excluded))
+    };
+    let (left, right) = (stack(0..left_end, left_end), stack(right_start..len, right_start));
+    // The sequence with the haplotype is that of the stack from which reads of another haplotype were excluded.
+    let haplotype_is_right = match (&left, &right) {
+        (Some((_, left)), Some((_, right))) => right > left,
+        _ => false,
+    };
+    let (left, right) = (left.map(|(consensus, _)| consensus), right.map(|(consensus, _)| consensus));
     let flank = |from: usize, to: usize, seq: usize, at: i32| AlignedFlank {
         query: (from, to),
         seq,
@@ -86,19 +112,12 @@ fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
         (Some((l_at, l)), Some((r_at, r))) => {
             let l_flank = flank(l_at.max(0) as usize, left_end, 0, l_at);
             let in_right = (right_start as i32 - r_at).max(0) as usize;
-            let bridge = r.get(in_right..in_right + MIN_BRIDGE_BASES);
             // The stack may end before its flank ends.
-            let after = ((left_end as i32 - l_at).max(0) as usize).min(l.len());
-            let from = after.saturating_sub(MIN_BRIDGE_BASES);
-            let meets = bridge.and_then(|b| l[from..].windows(MIN_BRIDGE_BASES).position(|w| w == b)).map(|x| x + from);
-            match meets {
-                Some(x) => {
-                    let joined = [&l[..x], &r[in_right..]].concat();
-                    let r_flank = AlignedFlank {
-                        query: (right_start, len.min(right_start + r.len() - in_right)),
-                        seq: 0,
-                        start: x,
-                    };
+            let in_left = ((left_end as i32 - l_at).max(0) as usize).min(l.len());
+            match join_sequences((&l, in_left), (&r, in_right), haplotype_is_right) {
+                Some((joined, start)) => {
+                    let query = (right_start, len.min(right_start + r.len() - in_right));
+                    let r_flank = AlignedFlank { query, seq: 0, start };
                     NormalSequences { seqs: vec![joined], flanks: vec![l_flank, r_flank] }
                 }
                 None => {
@@ -119,23 +138,93 @@ fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     }
 }
 
-/// Stacks the reads that agree with a flank of the contig. `None` with fewer than three reads.
-fn stack_reads(contig: &[u8], flank: std::ops::Range<usize>, reads: &[(Vec<i32>, OwnedRead)]) -> Option<GaplessStack> {
+/// Joins the sequences of both stacks where one contains the flank of the other. `left` ends its flank at `in_left`,
+/// `right` begins its flank at `in_right`. Returns the joined sequence and the start of the right flank in it. If
+/// `prefers_right`, the bases between the flanks are those of `right` if it contains the left flank.
+fn join_sequences(
+    (left, in_left): (&[u8], usize),
+    (right, in_right): (&[u8], usize),
+    prefers_right: bool,
+) -> Option<(Vec<u8>, usize)> {
+    let from = in_left.saturating_sub(MIN_BRIDGE_BASES);
+    let find_left_flank = || {
+        let bridge = left.get(from..from + MIN_BRIDGE_BASES).filter(|_| from + MIN_BRIDGE_BASES == in_left)?;
+        let at = right[..in_right.min(right.len())].windows(MIN_BRIDGE_BASES).rposition(|w| w == bridge)?;
+        Some(([&left[..from], &right[at..]].concat(), from + in_right - at))
+    };
+    let find_right_flank = || {
+        let bridge = right.get(in_right..in_right + MIN_BRIDGE_BASES)?;
+        let at = from + left[from..].windows(MIN_BRIDGE_BASES).position(|w| w == bridge)?;
+        Some(([&left[..at], &right[in_right..]].concat(), at))
+    };
+    if prefers_right { find_left_flank().or_else(find_right_flank) } else { find_right_flank() }
+}
+
+/// Stacks the reads that agree with a flank of the contig. Returns the number of reads that were excluded because they
+/// disagree with the contig nearer to the flank than others. `None` with fewer than three reads.
+fn stack_reads(
+    contig: &[u8],
+    flank: Range<usize>,
+    reads: &[(Vec<i32>, OwnedRead)],
+    stacked: StackedReads,
+) -> Option<(GaplessStack, usize)> {
     let mut columns: Vec<(i32, OwnedRead)> = Vec::new();
     for (offsets, read) in reads {
         let fitting = offsets.iter().copied().find(|&at| {
             let from = (flank.start as i32).max(at);
             let to = (flank.end as i32).min(at + read.seq.len() as i32);
-            let differing = (from..to)
-                .filter(|&c| contig[c as usize] != read.seq[(c - at) as usize] && read.qual[(c - at) as usize] >= 15)
-                .count();
+            let differing = (from..to).filter(|&c| differs_from_contig(contig, c, at, read)).count();
             to - from >= MIN_FLANK_BASES as i32 && differing * 15 <= (to - from) as usize
         });
         if let Some(at) = fitting {
             columns.push((at, read.clone()));
         }
     }
-    (columns.len() >= 3).then(|| GaplessStack::from_reads(columns.iter().map(|(at, read)| (*at, read))))
+    if columns.len() < MIN_STACKED_READS {
+        return None;
+    }
+    let num_fitting = columns.len();
+    if stacked == StackedReads::LongestAgreement {
+        let agreements: Vec<Agreement> =
+            columns.iter().map(|(at, read)| Agreement::beyond_flank(contig, &flank, *at, read)).collect();
+        let mut lengths: Vec<usize> = agreements.iter().map(|agreement| agreement.len).collect();
+        lengths.sort_unstable();
+        let longest = lengths[lengths.len() - MIN_STACKED_READS];
+        let mut kept = agreements.iter().map(|agreement| agreement.reaches_read_end || agreement.len >= longest);
+        columns.retain(|_| kept.next().unwrap_or(false));
+    }
+    let stack = GaplessStack::from_reads(columns.iter().map(|(at, read)| (*at, read)));
+    Some((stack, num_fitting - columns.len()))
+}
+
+/// Whether a read that begins at `at` of the contig has another base of good quality at position `c`.
+fn differs_from_contig(contig: &[u8], c: i32, at: i32, read: &OwnedRead) -> bool {
+    let in_read = (c - at) as usize;
+    contig[c as usize] != read.seq[in_read] && read.qual[in_read] >= 15
+}
+
+/// How far a read agrees with the contig beyond a flank, towards the change.
+struct Agreement {
+    /// Number of bases.
+    len: usize,
+    /// Whether the read, or the contig, ends before they disagree.
+    reaches_read_end: bool,
+}
+
+impl Agreement {
+    fn beyond_flank(contig: &[u8], flank: &Range<usize>, at: i32, read: &OwnedRead) -> Agreement {
+        let end = (at + read.seq.len() as i32).min(contig.len() as i32);
+        let agrees = |c: &i32| !differs_from_contig(contig, *c, at, read);
+        // A left flank begins at the contig's first base.
+        let (len, all) = if flank.start == 0 {
+            let beyond = flank.end as i32..end.max(flank.end as i32);
+            (beyond.clone().take_while(agrees).count(), beyond.len())
+        } else {
+            let beyond = at.max(0).min(flank.start as i32)..flank.start as i32;
+            (beyond.clone().rev().take_while(agrees).count(), beyond.len())
+        };
+        Agreement { len, reaches_read_end: len == all }
+    }
 }
 
 /// Builds a reference of the assembled normal sequences, and the hits of each contig on it as a mapper would report
@@ -177,6 +266,47 @@ fn flank_to_hit(flank: &AlignedFlank, base: usize, primary: bool) -> Hit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn random_bases(n: usize) -> Vec<u8> {
+        let mut x = 1u64;
+        let mut next = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 60) as usize & 3]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn reads_of_the_other_haplotype_are_excluded() {
+        let contig = random_bases(200);
+        let other = |base: u8| if base == b'A' { b'C' } else { b'A' };
+        // Both haplotypes lack the change at 100. One of them differs at 90, too.
+        let mut own = contig.clone();
+        own[100] = other(own[100]);
+        let mut differing = own.clone();
+        differing[90] = other(differing[90]);
+        let read = |seq: &[u8]| (vec![0], OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] });
+        let mut reads: Vec<_> = (0..4).map(|_| read(&own)).collect();
+        reads.extend((0..5).map(|_| read(&differing)));
+        let stacked = |flank, which| {
+            let (stack, num_excluded) = stack_reads(&contig, flank, &reads, which).unwrap();
+            (stack.trusted_consensus_around(80).1[90], num_excluded)
+        };
+        assert_eq!(stacked(0..80, StackedReads::LongestAgreement), (own[90], 5));
+        assert_eq!(stacked(0..80, StackedReads::All), (differing[90], 0));
+        // From the right both disagree with the contig at its change.
+        assert_eq!(stacked(120..200, StackedReads::LongestAgreement).1, 0);
+    }
+
+    #[test]
+    fn the_sequence_of_the_preferred_stack_joins_both_flanks() {
+        let bases = random_bases(120);
+        let mut left = bases.clone();
+        left[60] = if left[60] == b'A' { b'C' } else { b'A' };
+        assert_eq!(join_sequences((&left, 50), (&bases, 70), false), Some((left.clone(), 70)));
+        assert_eq!(join_sequences((&left, 50), (&bases, 70), true), Some((bases.clone(), 70)));
+        assert_eq!(join_sequences((&left[..50], 50), (&bases[70..], 0), true), None);
+    }
 
     #[test]
     fn flanks_end_with_their_sequences() {

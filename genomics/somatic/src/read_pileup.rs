@@ -351,6 +351,7 @@ mod tests {
                 assembled: 0..seq.len(),
                 num_reads: 3,
                 changes: vec![finding.clone()],
+                num_family_differences: 0,
                 diagonals: [None; 2],
                 seq,
             };
@@ -399,6 +400,7 @@ mod tests {
                 distance_from_end: 20,
                 quality: 37,
                 duplicates: 0,
+                counts_in_fraction: true,
             });
         }
 

@@ -76,7 +76,7 @@ pub fn format_vcf_header(content: &HeaderContent<'_>) -> String {
         "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype; 0/1 in a tumour means that the allele is present, not its number of copies\">\n",
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Molecules that support each allele (read pairs, duplicates counted once)\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Molecules that support one of the alleles\">\n",
-        "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Fraction of molecules with the tumour allele\">\n",
+        "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Fraction of molecules with the tumour allele; molecules at the second end of a long allele do not count\">\n",
         "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 1 has the orientation of the contig, which is that of the reference at its longest segment\">\n",
         "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 2 has the orientation of the contig\">\n",
         "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Molecules by allele and by strand of the most informative mate: normal allele on the strand of the contig and on the other strand, tumour allele likewise\">\n",

@@ -648,6 +648,7 @@ fn ballot(reference: usize, alternative: usize) -> Vec<MoleculeVote> {
             distance_from_end: 40,
             quality: 37,
             duplicates: 0,
+            counts_in_fraction: true,
         })
         .collect()
 }

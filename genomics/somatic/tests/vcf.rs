@@ -73,6 +73,7 @@ fn call(change: Change) -> VariantCall {
         reference_forward: 7,
         reference_first_forward: 8,
         copies: 0,
+        at_second_end: [0, 0],
     };
     let odds = LikelihoodRatios { tumour: 12.346, normal: 8.5 };
     let genotype = Genotype { normal, tumour, quality: 87.65, odds, ..Genotype::default() };
