@@ -221,7 +221,7 @@ pub(crate) struct Args {
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
-    /// and --memory are those of one task [default: 4 threads or what this machine has, and at most 16G]
+    /// and --memory are those of one task [default: 4 threads, or all CPUs if there are fewer; 16G]
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of

@@ -30,8 +30,8 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
 /// Reports whether the samples come from one person, the contamination of each sample with DNA of other people, purity
-/// and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA damage. All results are
-/// estimated from the reads alone, without alignment or reference, for any species. Shallow samples are enough to
+/// and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA damage. All results but
+/// purity, ploidy and LOH need only the reads, without alignment or reference, for any species. Shallow samples are enough to
 /// compare people; the other estimates need more depth, and are reported as unknown where the depth is too low. `genuma
 /// call` reports the same and more.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
     about = "Check whether tumour and normal are from one person, and estimate contamination",
     after_help = "Examples:\n  \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
-    With a reference, for better purity and ploidy, and with JSON output:\n    \
+    With a reference, for purity and ploidy, and with JSON output:\n    \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa --json pair.json"
 )]
@@ -51,8 +51,8 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome, plain or gzip'd FASTA. It shows which sites are neighbours in the genome and thus have the
-    /// same copy number, which makes purity and ploidy more accurate. The whole genome is held in memory
+    /// Reference genome, plain or gzip'd FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
+    /// the genome and thus have the same copy number. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

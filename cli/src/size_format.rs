@@ -41,6 +41,15 @@ pub(crate) fn format_option_value(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
+/// Formats a number of bases: `3.0 Mbases`, `90 Gbases`. The letters are powers of 1000.
+pub(crate) fn format_bases(bases: u64) -> String {
+    let (number, unit) = match bases {
+        b if b >= 1_000_000_000 => (b as f64 / 1e9, "Gbases"),
+        b => (b as f64 / 1e6, "Mbases"),
+    };
+    if number < 10.0 { format!("{number:.1} {unit}") } else { format!("{number:.0} {unit}") }
+}
+
 /// Parses a number of bases: `3.1G`, `25M`, `800k` or a plain whole number. The letters are powers of 1000.
 ///
 /// # Errors
@@ -81,6 +90,8 @@ mod tests {
     fn sizes_are_shown() {
         assert_eq!(format_bytes(3 << 29), "1.5 GiB");
         assert_eq!(format_bytes(512 << 20), "512 MiB");
+        assert_eq!(format_bases(2_999_400), "3.0 Mbases");
+        assert_eq!(format_bases(90_200_000_000), "90 Gbases");
         for (bytes, text) in [(1, "1M"), (512 << 20, "512M"), (3 << 29, "1.5G"), (1 << 34, "16G")] {
             assert_eq!(format_option_value(bytes), text);
         }

@@ -71,8 +71,7 @@ pub(crate) fn format_summary(pair: &PairSummary, libraries: &PairLibraryMetrics,
                 100.0 * thin
             ),
         );
-        let mut what =
-            format!("{} read pairs, {}bases", library.pairs, size_format::format_bytes(bases[s]).replace('B', ""));
+        let mut what = format!("{} read pairs, {}", library.pairs, size_format::format_bases(bases[s]));
         if let Some(copies) = &library.duplicates.share {
             let _ = write!(what, "; duplicates {}", format_percent(copies));
         }

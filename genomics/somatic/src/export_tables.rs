@@ -102,7 +102,7 @@ pub fn build_maf_table(
 ) -> ExportTable {
     let mut text = String::from("#version 2.4\n");
     if genes == MafGenes::Unknown {
-        text += "#unannotated: genuma does not annotate genes and consequences (Hugo_Symbol, Variant_Classification)\n";
+        text += "#unannotated: without a genes file (genuma call --gff) Hugo_Symbol is Unknown\n";
     }
     let annotation_columns: &[&str] = if genes == MafGenes::Annotated { &MAF_ANNOTATION_COLUMNS } else { &[] };
     text += &([&MAF_COLUMNS, annotation_columns].concat().join("\t") + "\n");
