@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::nucleosomes::NucleosomePattern;
+
 /// Where the fragments of a library end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,8 +93,8 @@ pub(crate) struct LibraryShape {
     pub(crate) bases: u64,
     /// Median over all read pairs of the number of pairs with the same two ends.
     pub(crate) pairs_per_fragment: u32,
-    /// Share of the pairs whose fragment is about as long as the DNA around a nucleosome.
-    pub(crate) nucleosome_share: f64,
+    /// What the fragment lengths show about nucleosomes.
+    pub(crate) nucleosomes: NucleosomePattern,
 }
 
 /// Minimum number of pairs with the same two ends in a library with fixed fragment ends. Chosen: PCR duplicates of a
@@ -101,12 +103,6 @@ const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
 /// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
 /// amplicons. Chosen: random fragments have as many only where next to all pairs are duplicates of a few molecules.
 const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
-/// Lengths of fragments of cell-free DNA around one nucleosome, in bp: 20 on both sides of the peak at 167 (Snyder et al.
-/// 2016, "Cell-free DNA comprises an in vivo nucleosome footprint").
-pub(crate) const NUCLEOSOME_FRAGMENT_BP: std::ops::RangeInclusive<usize> = 147..=187;
-/// Minimum share of fragments of this length in cell-free DNA. Chosen: it has more than half; sheared DNA with the same
-/// mean length and a standard deviation of 50 bp has three in ten. A higher value misses degraded samples.
-const MIN_NUCLEOSOME_SHARE: f64 = 0.45;
 /// Depth, in read pairs, above which a whole genome is not expected. Chosen: tumour genomes have up to 300.
 const MAX_GENOME_DEPTH: f64 = 500.0;
 /// Minimum share of the reference that the reads of a whole genome cover. Chosen: exomes cover a fiftieth; gaps of the
@@ -140,13 +136,8 @@ fn decide_by_reads(shape: &LibraryShape, genome_bases: Option<u64>) -> (Assay, S
         );
         return (Assay::Amplicon, reason);
     }
-    if shape.nucleosome_share >= MIN_NUCLEOSOME_SHARE {
-        let [low, high] = [NUCLEOSOME_FRAGMENT_BP.start(), NUCLEOSOME_FRAGMENT_BP.end()];
-        let share = 100.0 * shape.nucleosome_share;
-        return (
-            Assay::Cfdna,
-            format!("{share:.0}% of the fragments have {low} to {high} bp, as DNA around a nucleosome"),
-        );
+    if shape.nucleosomes.is_cell_free() {
+        return (Assay::Cfdna, shape.nucleosomes.describe());
     }
     let covered = shape.bases as f64 / shape.depth;
     let depth = shape.depth;
@@ -170,8 +161,12 @@ mod tests {
         AssayDecision::from_shape(&shape, &AssayContext { given: None, genome_bases }).assay
     }
 
-    const GENOME: LibraryShape =
-        LibraryShape { depth: 30.0, bases: 90_000_000_000, pairs_per_fragment: 1, nucleosome_share: 0.1 };
+    const GENOME: LibraryShape = LibraryShape {
+        depth: 30.0,
+        bases: 90_000_000_000,
+        pairs_per_fragment: 1,
+        nucleosomes: NucleosomePattern::NONE,
+    };
     const HUMAN: Option<u64> = Some(2_900_000_000);
 
     #[test]
@@ -188,7 +183,9 @@ mod tests {
         assert_eq!(decide(amplicons, HUMAN), Assay::Amplicon);
         // Many duplicates of many fragments.
         assert_eq!(decide(LibraryShape { pairs_per_fragment: 20, ..amplicons }, HUMAN), Assay::Panel);
-        assert_eq!(decide(LibraryShape { nucleosome_share: 0.6, ..GENOME }, HUMAN), Assay::Cfdna);
+        let plasma =
+            NucleosomePattern { mode_bp: 167, mononucleosome_share: 0.8, period_amplitude: 0.2, period_gain: 90.0 };
+        assert_eq!(decide(LibraryShape { nucleosomes: plasma, ..GENOME }, HUMAN), Assay::Cfdna);
     }
 
     #[test]

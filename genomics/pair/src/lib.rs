@@ -4,6 +4,7 @@
 //! The modules stand in data-flow order. Each thread or partition fills its own tally while reads are counted;
 //! tallies are then added up. The estimates that follow from a tally carry a 95 % confidence interval.
 pub mod interval;
+mod nucleosomes;
 pub mod library;
 pub mod marker_kmers;
 pub mod sketch;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use cycles::{CycleTallies, ErrorProbabilities};
 use duplicates::{DuplicateKeys, KEY_BASES_PER_MATE, hash_two_words};
 
+use crate::nucleosomes::NucleosomePattern;
 pub use metrics::LibraryMetrics;
 
 /// Maximum number of pairs of one sampling level that are examined base by base.
@@ -154,12 +155,11 @@ impl LibraryTally {
         keys.median_pairs_per_key()
     }
 
-    /// Share of the sampled pairs whose fragment has a length in this range, in bp; 0 without pairs. Fragments whose mates
-    /// do not overlap count as others.
-    pub(crate) fn fragment_share(&self, lengths: std::ops::RangeInclusive<usize>) -> f64 {
+    /// What the fragment lengths of the sampled pairs show about nucleosomes. Only fragments whose mates overlap have a
+    /// known length.
+    pub(crate) fn nucleosome_pattern(&self) -> NucleosomePattern {
         let detail = self.details.sum_of_levels();
-        let fragments: u64 = lengths.filter_map(|length| detail.fragment_lengths.get(length)).sum();
-        fragments as f64 / detail.pairs.max(1) as f64
+        NucleosomePattern::from_fragment_lengths(&detail.fragment_lengths, detail.pairs)
     }
 
     /// Adds the tally of another thread.

@@ -4,7 +4,7 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayContext, AssayDecision, FragmentEnds, LibraryShape, NUCLEOSOME_FRAGMENT_BP};
+use crate::assay::{AssayContext, AssayDecision, FragmentEnds, LibraryShape};
 use crate::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
@@ -60,7 +60,7 @@ impl LibraryModel {
                 depth,
                 bases: tally.bases(),
                 pairs_per_fragment,
-                nucleosome_share: tally.fragment_share(NUCLEOSOME_FRAGMENT_BP),
+                nucleosomes: tally.nucleosome_pattern(),
             };
             let assay = AssayDecision::from_shape(&shape, context);
             SampleLibrary {

@@ -1,9 +1,10 @@
 //! Decides for which contigs reads are recruited: contigs with a change that can become a call.
 
 use crate::aligned_contig::AlignedContig;
+use crate::event::CallThresholds;
 use crate::evidence::error_frequency;
 use crate::fold_back::is_fold_back_artefact;
-use crate::genotype::{ErrorFrequency, MIN_CALL_MOLECULES};
+use crate::genotype::ErrorFrequency;
 
 /// Reason why no reads are recruited for a contig, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub(crate) enum RejectReason {
     NoChange,
     /// All changes are supported by low-quality bases only.
     LowQuality,
-    /// Two pairs support only changes that look like frequent errors, for which a call needs three molecules.
+    /// Two pairs support only changes that look like frequent errors, for which a call needs three molecules in this
+    /// library.
     TooFewPairs,
     /// The contig is a fold-back of a few molecules in a library with many fold-backs.
     FoldBack,
@@ -23,17 +25,20 @@ impl RejectReason {
     pub const ALL_REASONS: [RejectReason; 4] =
         [RejectReason::NoChange, RejectReason::LowQuality, RejectReason::TooFewPairs, RejectReason::FoldBack];
 
-    /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited. `library_folds_back` states whether
-    /// the library has many fold-backs.
-    pub fn find_reject_reason(contig: &AlignedContig, pairs: usize, library_folds_back: bool) -> Option<RejectReason> {
+    /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited.
+    pub fn find_reject_reason(
+        contig: &AlignedContig,
+        pairs: usize,
+        thresholds: &CallThresholds,
+    ) -> Option<RejectReason> {
         let common = |f: usize| error_frequency(contig, f) == ErrorFrequency::Common;
         if contig.changes.is_empty() {
             Some(RejectReason::NoChange)
         } else if !contig.is_well_supported() {
             Some(RejectReason::LowQuality)
-        } else if pairs < MIN_CALL_MOLECULES && (0..contig.changes.len()).all(common) {
+        } else if pairs < thresholds.min_molecules && (0..contig.changes.len()).all(common) {
             Some(RejectReason::TooFewPairs)
-        } else if library_folds_back && is_fold_back_artefact(contig, pairs) {
+        } else if thresholds.has_fold_back_artefacts && is_fold_back_artefact(contig, pairs) {
             Some(RejectReason::FoldBack)
         } else {
             None
@@ -73,10 +78,23 @@ mod tests {
     /// The reason for a contig of `pairs` pairs in which `new` replaces `old` after `before`; `quality` is the base
     /// quality of each pair.
     fn worth(before: &[u8], old: &[u8], new: &[u8], pairs: u32, quality: u16) -> Option<RejectReason> {
+        let thresholds = CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0);
+        worth_in_library(before, old, new, [pairs, quality.into()], &thresholds)
+    }
+
+    /// As [`worth`], with the thresholds of the library. `support` is the number of pairs and their base quality.
+    fn worth_in_library(
+        before: &[u8],
+        old: &[u8],
+        new: &[u8],
+        support: [u32; 2],
+        thresholds: &CallThresholds,
+    ) -> Option<RejectReason> {
+        let [pairs, quality] = support;
         let after = b"GATTACATTGCACGGTCA";
         let [normal, seq] = [old, new].map(|bases| [before, bases, after].concat());
         let reads = (0..pairs).map(|pair| ContigRead { pair, mate: 0, forward: true, start: 0 }).collect();
-        let (novel, weight) = (vec![true; seq.len()], vec![quality * pairs as u16; seq.len()]);
+        let (novel, weight) = (vec![true; seq.len()], vec![(quality * pairs) as u16; seq.len()]);
         let contig = Contig { seq, novel, quality_sums: weight, reads, outer_mates: Default::default() };
         let mut compared = AlignedContig::from_unplaced_contig(&contig);
         let (reference, alternative) = ([b"T", old].concat(), [b"T", new].concat());
@@ -90,7 +108,7 @@ mod tests {
                 mapq: 60,
             });
         }
-        RejectReason::find_reject_reason(&compared, contig.num_pairs(), false)
+        RejectReason::find_reject_reason(&compared, contig.num_pairs(), thresholds)
     }
 
     #[test]
@@ -104,5 +122,16 @@ mod tests {
         assert_eq!(worth(run, b"A", b"", 2, 37), Some(RejectReason::TooFewPairs));
         assert_eq!(worth(run, b"A", b"", 3, 37), None);
         assert_eq!(worth(plain, b"CGT", b"", 2, 37), None);
+    }
+
+    #[test]
+    fn two_pairs_suffice_where_errors_are_measured_to_be_rare() {
+        let library = |error_rate| CallThresholds {
+            min_molecules: crate::genotype::min_call_molecules(error_rate),
+            ..CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0)
+        };
+        let snv = |error_rate| worth_in_library(b"CCTGATGCAT", b"A", b"C", [2, 37], &library(error_rate));
+        assert_eq!([None, Some(1e-4)].map(snv), [Some(RejectReason::TooFewPairs); 2]);
+        assert_eq!(snv(Some(3e-6)), None);
     }
 }

@@ -12,6 +12,7 @@ use genuma_work::ProgressCounters;
 use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::contig_filter::RejectReason;
+use crate::event::CallThresholds;
 use crate::insertion_source;
 use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 
@@ -23,8 +24,8 @@ pub struct PlacementContext<'a> {
     pub threads: usize,
     /// Memory budget in bytes for the search and its results.
     pub memory_bytes: u64,
-    /// Whether the library has many fold-backs.
-    pub library_folds_back: bool,
+    /// Thresholds that depend on the libraries.
+    pub thresholds: CallThresholds,
     /// Indices of contigs that are kept even if they are rejected.
     pub always_kept: &'a BTreeSet<usize>,
     /// Progress: bases of the reference that were scanned.
@@ -47,14 +48,8 @@ pub struct PlacedContig {
 /// Places all contigs. Returns the contigs for which reads are recruited, and the rejected contigs listed in
 /// [`PlacementContext::always_kept`].
 pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
-    let &PlacementContext {
-        genome,
-        threads,
-        memory_bytes: memory,
-        library_folds_back: folds,
-        always_kept: asked,
-        meter,
-    } = placing;
+    let &PlacementContext { genome, threads, memory_bytes: memory, ref thresholds, always_kept: asked, meter } =
+        placing;
     let scan = Scan { genome, regions: None, threads, memory_bytes: memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.add_expected_bytes(scan.bases_to_scan(&lengths));
@@ -70,7 +65,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
             let compared = aligned_contig::align_contig(&some[c], &hits, genome);
             let (number, pairs) = (first + c, some[c].num_pairs());
             let reject_reason =
-                RejectReason::find_reject_reason(&compared, pairs, folds).filter(|_| !asked.contains(&number));
+                RejectReason::find_reject_reason(&compared, pairs, thresholds).filter(|_| !asked.contains(&number));
             let placed = PlacedContig { index: number, num_pairs: pairs, contig: compared, reject_reason: None };
             PlacementOutcome {
                 is_unplaced: hits.is_empty(),
@@ -92,7 +87,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     }
     replace_insertions_by_junctions(&mut placed, &scan);
     for one in &mut placed {
-        one.reject_reason = RejectReason::find_reject_reason(&one.contig, one.num_pairs, folds);
+        one.reject_reason = RejectReason::find_reject_reason(&one.contig, one.num_pairs, thresholds);
         one.reject_reason.into_iter().for_each(|why| left_out[why as usize] += 1);
     }
     ledger.add_produced("place", "contigs without a position on the reference", nowhere);
@@ -189,7 +184,7 @@ mod tests {
             genome: &genome,
             threads: 2,
             memory_bytes: memory,
-            library_folds_back: false,
+            thresholds: CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0),
             always_kept: &asked,
             meter: &meter,
         };

@@ -481,8 +481,7 @@ impl StepRunner<'_> {
                 k: self.call.params.k,
                 threads: self.resources.threads,
                 memory_bytes: self.resources.available_memory(),
-                has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params)
-                    .has_fold_back_artefacts,
+                thresholds: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params),
                 meter: &meter,
             };
             let places = ContigPlacementResult::place_and_find_changes(&mut contigs, &context, None);

@@ -86,6 +86,9 @@ pub struct CallThresholds {
     pub may_raise_quality: bool,
     /// Minimum somatic quality (Phred) of a call that passes.
     pub min_quality: f64,
+    /// Minimum number of distinct molecules of a change that looks like frequent errors: see
+    /// [`crate::genotype::min_call_molecules`].
+    pub min_molecules: usize,
 }
 
 /// Minimum share of the mates that are fold-back reads in a library with fold-back artefacts. A genome without
@@ -100,6 +103,7 @@ impl CallThresholds {
             known_bases: bases,
             may_raise_quality: false,
             min_quality,
+            min_molecules: MIN_CALL_MOLECULES,
         }
     }
 }
@@ -148,10 +152,15 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
     support.alternative <= limit.max_molecules || f64::from(support.alternative) < limit.min_share * f64::from(all)
 }
 
-/// Filters calls with two molecules unless they are as few as the calls with more molecules predict.
-fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
+/// Filters calls with two molecules unless they are as few as the calls with more molecules predict. Of small changes
+/// the quality decides alone where errors are measured to be so rare that two molecules suffice.
+fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresholds) {
+    let two_suffice =
+        |c: &VariantCall| thresholds.min_molecules < MIN_CALL_MOLECULES && matches!(c.change, Change::Allele { .. });
     let passing = |calls: &[VariantCall], few: bool| {
-        let is = |c: &&VariantCall| c.error_frequency == ErrorFrequency::Rare && c.genotype.filters.is_empty();
+        let is = |c: &&VariantCall| {
+            c.error_frequency == ErrorFrequency::Rare && c.genotype.filters.is_empty() && !two_suffice(c)
+        };
         calls
             .iter()
             .filter(is)
@@ -162,7 +171,7 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall]) {
         return;
     }
     for call in calls {
-        if (call.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES {
+        if (call.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES && !two_suffice(call) {
             call.genotype.filters.insert(Filter::FewReads);
         }
     }
@@ -215,7 +224,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
     adjust_quality_by_frequency(&mut calls, thresholds);
-    filter_two_molecule_calls(&mut calls);
+    filter_two_molecule_calls(&mut calls, thresholds);
     let links = collect_phase_links(&calls);
     calls.sort_by(|a, b| {
         let loose = |c: &VariantCall| matches!(c.change, Change::Novel { .. });

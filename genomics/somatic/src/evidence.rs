@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::Change;
 use crate::duplication_depth::{self, DuplicatedStretch, is_kept_evenly, keep_evenly, num_unchanged_molecules};
-use crate::genotype::ErrorFrequency;
+use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::Haplotype;
 use crate::molecule::MoleculeAssignment;
 use crate::molecule_vote::MoleculeVote;
@@ -37,12 +37,17 @@ pub struct LocusEvidence<'a> {
 
 /// How frequent the errors are that look like change number `f` of a contig.
 pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
-    let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
     match &contig.changes[f].change {
-        Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => ErrorFrequency::Common,
+        _ if is_substitution(contig, f) => ErrorFrequency::Common,
         Change::Allele { .. } if repeat_length_change::changes_repeat_length(contig, f) => ErrorFrequency::Common,
         _ => ErrorFrequency::Rare,
     }
+}
+
+/// Whether change number `f` of a contig replaces bases by as many others.
+fn is_substitution(contig: &AlignedContig, f: usize) -> bool {
+    matches!(&contig.changes[f].change,
+        Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
 impl<'a> LocusEvidence<'a> {
@@ -143,11 +148,17 @@ impl<'a> LocusEvidence<'a> {
     /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
     pub(crate) fn error_probability(&self, f: usize) -> f64 {
         match self.error_frequency_of_change(f) {
+            ErrorFrequency::Common if is_substitution(self.contig, f) => self.errors.substitution_error_probability(),
             ErrorFrequency::Common => self.errors.common_error_probability,
             ErrorFrequency::Rare => {
                 sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability.min(self.errors.common_error_probability)
             }
         }
+    }
+
+    /// Minimum number of distinct molecules of a change that looks like frequent errors.
+    pub(crate) fn min_call_molecules(&self) -> usize {
+        genotype::min_call_molecules(self.errors.measured_error_rate)
     }
 
     /// Whether the fragments of a tumour end at fixed positions.

@@ -78,7 +78,7 @@ impl AlleleSupport {
 pub enum Filter {
     /// The quality is below the threshold.
     LowQuality,
-    /// Fewer than three distinct molecules.
+    /// Fewer distinct molecules than a call needs: see [`min_call_molecules`].
     FewReads,
     /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
     /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
@@ -213,6 +213,8 @@ pub struct GenotypingParams {
     pub num_molecules: [u32; 2],
     /// Minimum quality for PASS.
     pub min_quality: f64,
+    /// Minimum number of distinct molecules of a change that looks like frequent errors: see [`min_call_molecules`].
+    pub min_molecules: usize,
     /// Natural logarithm of the prior odds of an error over a true change.
     pub prior_log_odds: f64,
     /// Mapping quality of the contig.
@@ -276,6 +278,7 @@ impl GenotypingParams {
             slippage_rate: SlippageRate::default(),
             num_molecules: [0; 2],
             min_quality: GENOTYPE_MODEL_PARAMS.min_quality,
+            min_molecules: MIN_CALL_MOLECULES,
             prior_log_odds: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds,
             mapq: 60,
             error_probability: match error_frequency {
@@ -307,6 +310,17 @@ impl GenotypingParams {
 pub const MIN_CALL_MOLECULES: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
 /// Minimum number of distinct molecules of a change that errors hardly ever make.
 pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;
+
+/// Minimum number of distinct molecules of a call whose change looks like frequent errors. `error_rate` is the measured
+/// probability of one given wrong base of good quality. Where it is so low that two molecules can exceed the prior odds
+/// of an error, two suffice, and the quality decides.
+pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
+    // docs/model/genotype.md (10)
+    match error_rate {
+        Some(rate) if rate <= GENOTYPE_MODEL_PARAMS.max_two_molecule_error_rate => MIN_CALL_MOLECULES_RARE_ERROR,
+        _ => MIN_CALL_MOLECULES,
+    }
+}
 
 /// Natural logarithm of the likelihood of a sample's votes if the share `f` of its molecules has the allele.
 fn log_likelihood(votes: &[MoleculeVote], f: f64) -> f64 {
@@ -577,7 +591,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // docs/model/genotype.md (10)
     filter(quality < params.min_quality, Filter::LowQuality);
     let fewest = match params.error_frequency {
-        ErrorFrequency::Common => MIN_CALL_MOLECULES,
+        ErrorFrequency::Common => params.min_molecules,
         ErrorFrequency::Rare => MIN_CALL_MOLECULES_RARE_ERROR,
     };
     filter((t.alternative as usize) < fewest, Filter::FewReads);

@@ -64,6 +64,10 @@ pub(crate) struct GenotypeModelParams {
     /// Minimum number of distinct molecules of a change that errors hardly ever make (10). Unit: molecules. Source:
     /// chosen (docs/decisions/0017). If higher: fewer indels and junctions.
     pub(crate) min_molecules_rare_error: usize,
+    /// Highest measured error rate of good bases at which two molecules can be enough for any change (10). Unit:
+    /// probability. Source: derived, two molecules of the hundred at which rates are measured reach
+    /// `somatic_prior_log_odds` below it. If higher: more contigs of two pairs are genotyped, whose quality is too low.
+    pub(crate) max_two_molecule_error_rate: f64,
     /// Maximum number of calls with two molecules per call with three or more, among changes that errors hardly ever
     /// make; more are library artefacts (10). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
     /// two molecules pass.
@@ -184,6 +188,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_quality: 999.0,
     min_molecules: 3,
     min_molecules_rare_error: 2,
+    max_two_molecule_error_rate: 3e-5,
     max_two_molecule_call_share: 0.1,
     min_normal_depth: 6,
     min_normal_depth_known: 2,

@@ -20,7 +20,7 @@ use crate::candidate_kmer::KmerDepths;
 use crate::count::{CallCounts, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
-use crate::genotype::{Admixture, ForeignDna};
+use crate::genotype::{self, Admixture, ForeignDna};
 use crate::germline_haplotype;
 use crate::known_variants::{KnownFrequencies, KnownVariants};
 use crate::ledger::Ledger;
@@ -130,8 +130,10 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most =
         tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
+    let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
     CallThresholds {
-        may_raise_quality: LibraryModel::highest_error_rate(&counts.library_models).is_some(),
+        may_raise_quality: error_rate.is_some(),
+        min_molecules: genotype::min_call_molecules(error_rate),
         ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts, samples), params.min_quality)
     }
 }
@@ -334,6 +336,7 @@ impl GenotypingPasses<'_> {
         slips.iter().for_each(|s| all.merge_counts(s));
         let mut errors = ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all));
         errors.short_homopolymers = homopolymers.estimate_rates();
+        errors.measured_error_rate = error_rate;
         Ok(errors)
     }
 

@@ -253,6 +253,7 @@ impl Locus {
                 slippage_rate: *slippage_rate,
                 num_molecules: evidence.count_molecules(f),
                 min_quality: least_quality,
+                min_molecules: evidence.min_call_molecules(),
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability(f),
                 admixture,

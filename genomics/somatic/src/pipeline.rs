@@ -134,8 +134,7 @@ impl CallJob {
                     k: self.params.k,
                     threads: self.resources.threads,
                     memory_bytes: self.resources.available_memory(),
-                    has_fold_back_artefacts: genotyping::call_thresholds(&counts, &self.samples, &self.params)
-                        .has_fold_back_artefacts,
+                    thresholds: genotyping::call_thresholds(&counts, &self.samples, &self.params),
                     meter: &meter,
                 };
                 Ok::<_, Error>(ContigPlacementResult::place_and_find_changes(

@@ -142,6 +142,11 @@ impl BaseErrorCounts {
         let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
         let mut error_counts = BaseErrorCounts::new(samples);
         let mut kept = Vec::with_capacity(reads.len());
+        // docs/model/error_model.md (3)
+        let min_damage_quality = match error_rate {
+            Some(_) => ERROR_MODEL_PARAMS.min_good_quality,
+            None => ERROR_MODEL_PARAMS.min_damage_quality,
+        };
         for on in reads {
             let from = (-on.start).max(0) as usize;
             let start = (on.start.max(0) as usize).min(seq.len());
@@ -187,7 +192,7 @@ impl BaseErrorCounts {
                     let quality = on.read.qual[from + i].min(63);
                     error_counts.by_quality[usize::from(quality)][0] += 1;
                     error_counts.by_quality[usize::from(quality)][1] += u64::from(b != s);
-                    if quality >= ERROR_MODEL_PARAMS.min_damage_quality {
+                    if quality >= min_damage_quality {
                         let by = &mut error_counts.substitutions[usize::from(on.sample)][usize::from(on.is_f1r2)];
                         by[usize::from(s)][usize::from(b)] += 1;
                     }
@@ -315,6 +320,9 @@ pub struct ErrorModel {
     /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
     /// and length changes of repeats.
     pub(crate) common_error_probability: f64,
+    /// Probability of one given wrong base of good quality, of the most frequent substitution, as measured before
+    /// selection; `None` if the samples are too shallow.
+    pub(crate) measured_error_rate: Option<f64>,
     /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are known.
     pub(crate) tumour_in_normal_ratio: f64,
     /// For each sample where its fragments end, which decides what pairs are of one molecule. Empty: anywhere.
@@ -354,11 +362,18 @@ impl ErrorModel {
                 .collect(),
             common_error_probability: error_counts.common_error_probability(),
             short_homopolymers: ShortHomopolymerRates::default(),
+            measured_error_rate: None,
             tumour_in_normal_ratio: 0.0,
             fragment_ends: Vec::new(),
             estimated_rates: EstimatedErrorRates::from_counts(error_counts, &slippage),
             slippage,
         }
+    }
+
+    /// Probability that a molecule shows a substitution that it does not have although its bases are good.
+    pub(crate) fn substitution_error_probability(&self) -> f64 {
+        // docs/model/error_model.md (7)
+        self.measured_error_rate.map_or(self.common_error_probability, |rate| rate.min(self.common_error_probability))
     }
 
     /// Number of samples.

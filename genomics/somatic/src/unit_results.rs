@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::aligned_contig::AlignedContig;
 use crate::assemble::{AssemblyResult, Contig};
 use crate::contig_placement::{PlacementContext, place_contigs};
+use crate::event::CallThresholds;
 use crate::group_assembly::GroupAssemblyResult;
 use crate::ledger::Ledger;
 use crate::recruit::RecruitingKmers;
@@ -77,8 +78,8 @@ pub(crate) struct PlacementInputs<'a> {
     pub threads: usize,
     /// Memory in bytes for seeds and alignments.
     pub memory_bytes: u64,
-    /// Whether fold-back reads are frequent in the library.
-    pub has_fold_back_artefacts: bool,
+    /// Thresholds that depend on the libraries.
+    pub thresholds: CallThresholds,
     /// Shows the number of reference bases that were scanned.
     pub meter: &'a ProgressCounters,
 }
@@ -91,20 +92,13 @@ impl ContigPlacementResult {
         context: &PlacementInputs<'_>,
         mut tracer: Option<&mut VariantTracer>,
     ) -> ContigPlacementResult {
-        let &PlacementInputs { genome, k, threads, memory_bytes: memory, has_fold_back_artefacts: folds, meter } =
-            context;
+        let &PlacementInputs { genome, k, threads, memory_bytes: memory, thresholds, meter } = context;
         let mut ledger = Ledger::default();
         let (numbers, mut contigs): (Vec<usize>, Vec<AlignedContig>) = match genome {
             Some(genome) => {
                 let traced = tracer.as_ref().map(|tracer| tracer.traced_contigs()).unwrap_or_default();
-                let placing = PlacementContext {
-                    genome,
-                    threads,
-                    memory_bytes: memory,
-                    library_folds_back: folds,
-                    always_kept: &traced,
-                    meter,
-                };
+                let placing =
+                    PlacementContext { genome, threads, memory_bytes: memory, thresholds, always_kept: &traced, meter };
                 let placed = place_contigs(std::mem::take(contigs), &placing, &mut ledger);
                 if let Some(tracer) = &mut tracer {
                     tracer.record_placements(&placed, genome);

@@ -14,8 +14,13 @@ use genuma_somatic::locus::VariantCall;
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 
-const CLEAN: CallThresholds =
-    CallThresholds { has_fold_back_artefacts: false, known_bases: 0, may_raise_quality: false, min_quality: 8.0 };
+const CLEAN: CallThresholds = CallThresholds {
+    has_fold_back_artefacts: false,
+    known_bases: 0,
+    may_raise_quality: false,
+    min_quality: 8.0,
+    min_molecules: 3,
+};
 const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, ..CLEAN };
 
 fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
@@ -276,14 +281,20 @@ fn changes_of_two_molecules_are_believed_while_they_are_few() {
         let of = |range: std::ops::Range<usize>, n| range.map(move |i| rare(deletion(i), n, 20));
         of(0..seldom, few).chain(of(seldom..seldom + sure, enough + 5)).collect()
     };
-    let doubted = |seldom, sure| {
-        let all = reasons(&calls(seldom, sure), &CLEAN);
+    let doubted_in = |seldom, sure, library: &CallThresholds| {
+        let all = reasons(&calls(seldom, sure), library);
         assert!(all[seldom..].iter().all(Vec::is_empty));
         all[..seldom].iter().filter(|f| **f == [Filter::FewReads]).count()
     };
+    let doubted = |seldom, sure| doubted_in(seldom, sure, &CLEAN);
     assert_eq!(doubted(1, 50), 0);
     assert_eq!(doubted(50, 50), 50);
     assert_eq!(doubted(1, 0), 1);
+    // Where errors are measured to be rare, small changes of two molecules pass, but junctions do not.
+    let consensus = CallThresholds { min_molecules: MIN_CALL_MOLECULES_RARE_ERROR, ..CLEAN };
+    assert_eq!(doubted_in(50, 50, &consensus), 0);
+    let far = rare(junction((0, 1000, L), (1, 77_000, L)), few, 20);
+    assert_eq!(reasons(&[far], &consensus), [[Filter::FewReads]]);
 }
 
 /// Position of each event, and of the first event of its phase set.

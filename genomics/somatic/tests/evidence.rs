@@ -837,6 +837,21 @@ fn tally(seq: &[u8], reads: &[(i32, OwnedRead)], first_forward: bool) -> BaseErr
 }
 
 #[test]
+fn damage_is_that_of_good_bases_where_errors_are_measured() {
+    let seq = Rng(97).sequence(4000);
+    let reads = misread(&seq, 4000, 26, |_, _, _| None);
+    let on: Vec<ReadOnContig<'_>> = reads
+        .iter()
+        .map(|(at, read)| ReadOnContig { sample: TUMOUR_SAMPLE, is_f1r2: true, start: *at, read })
+        .collect();
+    let rate = |error_rate| {
+        let counts = BaseErrorCounts::count_errors(&seq, &vec![false; seq.len()], &on, error_rate);
+        counts.substitution_rate(TUMOUR_SAMPLE, true, 0, 1)
+    };
+    assert_eq!([rate(None), rate(Some(1e-4))], [Some(0.0), None]);
+}
+
+#[test]
 fn qualities_that_promise_too_much_are_lowered_to_what_the_reads_show() {
     let mut rng = Rng(97);
     let seq = rng.sequence(4000);
