@@ -73,6 +73,6 @@ fn likeliest_minor_share(segment: &Segment) -> f64 {
 
 /// Four decimals are far below the noise of a segment.
 fn round_for_json(value: f64) -> f64 {
-    const DECIMALS: f64 = 10_000.0;
-    (value * DECIMALS).round() / DECIMALS
+    const STEPS_PER_UNIT: u32 = 10_000;
+    (value * f64::from(STEPS_PER_UNIT)).round() / f64::from(STEPS_PER_UNIT)
 }

@@ -11,7 +11,7 @@ pub(crate) struct GzipMembers<R> {
 }
 
 enum MemberState<R> {
-    Inside(GzDecoder<R>),
+    Inside(Box<GzDecoder<R>>),
     Between(R),
     /// Only while the state changes.
     Moved,
@@ -20,7 +20,7 @@ enum MemberState<R> {
 impl<R: BufRead> GzipMembers<R> {
     /// Reads from the start of the first member.
     pub(crate) fn new(compressed: R) -> GzipMembers<R> {
-        GzipMembers { state: MemberState::Inside(GzDecoder::new(compressed)) }
+        GzipMembers { state: MemberState::Inside(Box::new(GzDecoder::new(compressed))) }
     }
 
     /// Reads what follows a member: other members, or padding.
@@ -58,7 +58,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
             }
             self.state = match std::mem::replace(&mut self.state, MemberState::Moved) {
                 MemberState::Inside(member) => MemberState::Between(member.into_inner()),
-                MemberState::Between(compressed) => MemberState::Inside(GzDecoder::new(compressed)),
+                MemberState::Between(compressed) => MemberState::Inside(Box::new(GzDecoder::new(compressed))),
                 MemberState::Moved => MemberState::Moved,
             };
         }

@@ -146,7 +146,6 @@ mod tests {
             quality_sums: vec![400; seq.len()],
             assembled: 0..seq.len(),
             num_reads: 9,
-            num_family_differences: 0,
             diagonals: [None; 2],
             seq,
         }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use genuma_align::{CigarKind, Hit, Strand};
-use genuma_reads::dna::{complement, reverse_complement};
+use genuma_align::Hit;
+use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
@@ -125,9 +125,6 @@ pub struct AlignedContig {
     pub num_reads: usize,
     /// Differences from the genome, in coordinates of `seq`.
     pub changes: Vec<ContigChange>,
-    /// Number of bases that differ from the genome and for which most other places of the contig on the genome have the
-    /// contig's base; for contigs with a junction, that any other place covers.
-    pub num_family_differences: u32,
     /// For the contig's first and last segment: the sequence index, and the number added to a contig coordinate to
     /// get the genome position. `None` for a segment on the reverse strand.
     pub diagonals: [Option<(usize, i64)>; 2],
@@ -143,7 +140,6 @@ impl AlignedContig {
             assembled: 0..contig.seq.len(),
             num_reads: contig.reads.len(),
             changes: Vec::new(),
-            num_family_differences: 0,
             diagonals: [None; 2],
         }
     }
@@ -183,7 +179,7 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
         novel: contig.novel.clone(),
         quality_sums: contig.quality_sums.clone(),
         num_reads: contig.reads.len(),
-        segments: segments.clone(),
+        segments,
     };
     if flipped {
         oriented.novel.reverse();
@@ -193,85 +189,7 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
     }
     oriented.detect_inversions();
     let (contig_changes, ends) = oriented.find_changes();
-    let has_junction = contig_changes.iter().any(|f| !matches!(f.change, Change::Allele { .. }));
-    let num_family_differences = count_family_differences(&contig.seq, hits, &segments, genome, has_junction);
-    AlignedContig { num_family_differences, ..oriented.add_genome_flanks(contig_changes, ends) }
-}
-
-/// For each base of `seq` the base of the genome that a hit aligns with it.
-fn aligned_genome_bases(seq: &[u8], hit: &Hit, genome: &Reference) -> Vec<Option<u8>> {
-    let target = &genome.contigs[hit.tid].seq;
-    let forward = hit.strand == Strand::Forward;
-    let mut bases = vec![None; seq.len()];
-    let (mut q, mut t) = (0, hit.ref_start);
-    for op in &hit.cigar {
-        let len = op.len as usize;
-        match op.kind {
-            CigarKind::Match => {
-                for i in 0..len {
-                    // A CIGAR string follows the genome.
-                    let at = if forward { hit.query_start + q + i } else { hit.query_end - 1 - q - i };
-                    bases[at] = Some(if forward { target[t + i] } else { complement(target[t + i]) });
-                }
-                (q, t) = (q + len, t + len);
-            }
-            CigarKind::Ins => q += len,
-            CigarKind::Del => t += len,
-        }
-    }
-    bases
-}
-
-/// Minimum number of differences of a contig from its place at which other places that fit nearly as well show that it
-/// comes from another member of a sequence family. Chosen: four changes near each other are seldom one event.
-const MIN_MEMBER_DIFFERENCES: usize = 4;
-/// Maximum number of differences from the other place, for each difference from the contig's place.
-const MAX_RIVAL_DIFFERENCE_RATIO: usize = 2;
-
-/// Number of bases of a contig that differ from the genome at the place of their segment, but equal it at most of the
-/// other places that `hits` align with them. A contig of a member of a sequence family that the reference lacks has
-/// several: where the member at the place differs from the rest of the family, the contig does not. Somatic changes are
-/// seldom the bases of the family. All differences count if they are many and another place fits nearly as well. If the
-/// contig `has_junction`, those count that other places cover: the end of an inserted member of a family has the
-/// differences of this member.
-fn count_family_differences(
-    seq: &[u8],
-    hits: &[Hit],
-    segments: &[ContigSegment],
-    genome: &Reference,
-    has_junction: bool,
-) -> u32 {
-    if hits.len() < 2 {
-        return 0;
-    }
-    let bases: Vec<Vec<Option<u8>>> = hits.iter().map(|hit| aligned_genome_bases(seq, hit, genome)).collect();
-    let differs = |hit: usize, i: usize| bases[hit][i].is_some_and(|base| base != seq[i] && base != b'N');
-    let count_in_segment = |place: &ContigSegment| {
-        let is_place = |hit: &Hit| {
-            hit.tid == place.chrom
-                && (hit.strand == Strand::Forward) == place.forward
-                && hit.ref_start <= place.target.0
-                && hit.ref_end >= place.target.1
-        };
-        let Some(own) = hits.iter().position(is_place) else { return 0 };
-        let range = || place.query.0..place.query.1;
-        let differing: Vec<usize> = range().filter(|&i| differs(own, i)).collect();
-        let others = || (0..hits.len()).filter(|hit| *hit != own);
-        let fits_nearly_as_well = |hit: usize| {
-            range().all(|i| bases[hit][i].is_some())
-                && range().filter(|&i| differs(hit, i)).count() <= MAX_RIVAL_DIFFERENCE_RATIO * differing.len()
-        };
-        if differing.len() >= MIN_MEMBER_DIFFERENCES && others().any(fits_nearly_as_well) {
-            return differing.len() as u32;
-        }
-        let is_of_family = |i: &&usize| {
-            let there = || others().filter_map(|hit| bases[hit][**i]);
-            let (equal, all) = (there().filter(|base| *base == seq[**i]).count(), there().count());
-            2 * equal > all || has_junction && all > 0
-        };
-        differing.iter().filter(is_of_family).count() as u32
-    };
-    segments.iter().map(count_in_segment).sum()
+    oriented.add_genome_flanks(contig_changes, ends)
 }
 
 impl OrientedContig<'_> {
@@ -453,7 +371,6 @@ impl OrientedContig<'_> {
             assembled: pad..pad + len,
             num_reads: self.num_reads,
             changes: contig_changes,
-            num_family_differences: 0,
             diagonals: [diagonal(first, SegmentEnd::First), diagonal(last, SegmentEnd::Last)],
         }
     }
@@ -770,59 +687,5 @@ impl OrientedContig<'_> {
             });
         }
         found
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use genuma_align::CigarOp;
-    use genuma_reads::fasta;
-
-    use super::*;
-
-    #[test]
-    fn a_member_that_the_reference_lacks_has_the_bases_of_its_family() {
-        let family: Vec<u8> =
-            (0..200u32).map(|i| b"ACGT"[(i.wrapping_mul(2_654_435_761) >> 13) as usize & 3]).collect();
-        let mutated = |places: &[usize]| {
-            let mut seq = family.clone();
-            places.iter().for_each(|&at| seq[at] = if seq[at] == b'A' { b'C' } else { b'A' });
-            seq
-        };
-        let members = [mutated(&[20, 150]), mutated(&[5, 60, 190]), mutated(&[90, 91, 130])];
-        let genome = Reference::from_contigs(
-            members.into_iter().enumerate().map(|(i, seq)| fasta::Contig { name: format!("m{i}"), seq }).collect(),
-        );
-        let hit = |tid: usize| Hit {
-            tid,
-            ref_start: 0,
-            ref_end: 200,
-            query_start: 0,
-            query_end: 200,
-            strand: Strand::Forward,
-            mapq: 60,
-            score: 200,
-            alignment_columns: 200,
-            matching_bases: 200,
-            proper_pair: false,
-            is_primary: tid == 0,
-            is_secondary: tid > 0,
-            cigar: vec![CigarOp { kind: CigarKind::Match, len: 200 }],
-        };
-        let place = ContigSegment { chrom: 0, forward: true, query: (0, 200), target: (0, 200), mapq: 60 };
-        let count = |seq: &[u8], num_hits: usize, has_junction: bool| {
-            let hits: Vec<Hit> = (0..num_hits).map(hit).collect();
-            count_family_differences(seq, &hits, &[place], &genome, has_junction)
-        };
-        // An inserted member with one difference of its own lacks both differences of the member where it is placed.
-        assert_eq!(count(&mutated(&[100]), 3, false), 2);
-        assert_eq!(count(&mutated(&[100]), 1, false), 0);
-        // A somatic change in the member.
-        assert_eq!(count(&mutated(&[20, 100, 150]), 3, false), 0);
-        assert_eq!(count(&mutated(&[20, 100, 150]), 3, true), 1);
-        // Four changes, and no other member that fits nearly as well.
-        assert_eq!(count(&mutated(&[20, 100, 110, 120, 140, 150]), 3, false), 0);
-        // Five changes, one of them to the base of the family, and other members with eight.
-        assert_eq!(count(&mutated(&[20, 100, 110, 120, 140]), 3, false), 5);
     }
 }

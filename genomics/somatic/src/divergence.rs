@@ -27,15 +27,11 @@ fn is_deamination(change: &Change) -> bool {
     reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
 }
 
-/// Minimum number of substitutions at which a contig has the bases of a sequence family and not those of the member
-/// where it is placed. Chosen: one may be a somatic change or a germline variant by chance. With a junction one suffices.
-const MIN_FAMILY_DIFFERENCES: u32 = 2;
 /// Minimum number of molecules of the normal that lack each change of a cluster. Chosen: of a copy that the reference
 /// lacks, two molecules in fifteen or more are reads of it.
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
-/// Whether the contig comes from another locus: from a member of a sequence family that the reference lacks, such as an
-/// inserted mobile element, or from any locus if it has very many small changes. A cluster of deaminated cytosines
+/// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
 /// (kataegis) has as many, but of one kind. Other clusters of substitutions are believed if enough molecules of the
 /// normal, given as votes on each change, lack them.
 pub(crate) fn is_divergent<'a>(
@@ -50,9 +46,7 @@ pub(crate) fn is_divergent<'a>(
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
             })
     };
-    let has_junction = contig.changes.iter().any(|f| !matches!(f.change, Change::Allele { .. }));
-    contig.num_family_differences >= if has_junction { 1 } else { MIN_FAMILY_DIFFERENCES }
-        || small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
+    small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
 }
 
 fn is_substitution(change: &Change) -> bool {
@@ -222,11 +216,7 @@ mod tests {
         assert!(is_divergent_with(&contig, &[&without[..], &[normal_vote(15, true)]].concat()));
         let with_indel = contig_with(&[&cluster[..], &cluster[1..], &[(b"AC", b"A")]].concat());
         assert!(is_divergent_with(&with_indel, &without));
-        // Two changes to the bases of the rest of a family.
-        let one = contig_with(&cluster[..3]);
-        assert!(!is_divergent_with(&one, &without));
-        assert!(!is_divergent_with(&AlignedContig { num_family_differences: 1, ..one.clone() }, &without));
-        assert!(is_divergent_with(&AlignedContig { num_family_differences: 2, ..one }, &without));
+        assert!(!is_divergent_with(&contig_with(&cluster[..3]), &without));
     }
 
     #[test]

@@ -155,7 +155,6 @@ mod tests {
             seq: seq.to_vec(),
             num_reads: 6,
             changes: changes.iter().map(change).collect(),
-            num_family_differences: 0,
             diagonals: [None; 2],
         }
     }
@@ -230,7 +229,6 @@ mod tests {
             seq: hairpin.clone(),
             num_reads: 6,
             changes: findings,
-            num_family_differences: 0,
             diagonals: [None; 2],
         };
         assert!(is_fold_back_artefact(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS));

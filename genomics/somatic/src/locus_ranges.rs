@@ -409,7 +409,6 @@ mod tests {
             assembled: 0..400,
             num_reads: 4,
             changes: vec![finding],
-            num_family_differences: 0,
             diagonals: [None; 2],
             seq,
         }

@@ -648,7 +648,6 @@ mod tests {
             assembled: 200..500,
             num_reads: 3,
             changes: vec![finding],
-            num_family_differences: 0,
             diagonals: [None; 2],
         };
         let pair = |i: u8| {

@@ -279,7 +279,6 @@ mod tests {
             assembled: 0..seq.len(),
             num_reads: 9,
             changes: findings,
-            num_family_differences: 0,
             diagonals: [None; 2],
         }
     }

@@ -351,7 +351,6 @@ mod tests {
                 assembled: 0..seq.len(),
                 num_reads: 3,
                 changes: vec![finding.clone()],
-                num_family_differences: 0,
                 diagonals: [None; 2],
                 seq,
             };

@@ -597,7 +597,6 @@ mod tests {
                 right_shift: 0,
                 mapq: 0,
             }],
-            num_family_differences: 0,
             diagonals: [None; 2],
             seq,
         }

@@ -50,7 +50,6 @@ fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
         assembled: 0..seq.len(),
         num_reads: 10,
         changes: edits.iter().zip(&ranges).map(finding).collect(),
-        num_family_differences: 0,
         diagonals: [Some((0, 0)); 2],
         seq,
     }
@@ -172,7 +171,6 @@ fn a_junction_can_be_left_on_either_side() {
         assembled: 0..seq.len(),
         num_reads: 10,
         changes: vec![snv, junction],
-        num_family_differences: 0,
         diagonals: [None; 2],
         seq,
     };
