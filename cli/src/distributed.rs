@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use genuma_reads::Lane;
+use genuma_reads::checksum::md5_hex;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::provenance::Provenance;
 use genuma_somatic::result_warnings::ResultWarning;
@@ -14,7 +15,6 @@ use genuma_storage::RunStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checksum::md5_hex;
 use crate::fingerprint::Fingerprint;
 use crate::json_file::{JsonOutput, schema};
 

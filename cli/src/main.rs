@@ -7,7 +7,6 @@ mod aligned_files;
 mod external_aligner;
 mod call;
 mod check;
-mod checksum;
 mod command_line;
 mod completions;
 mod count;

@@ -3,12 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use genuma_reads::checksum::md5_hex;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_reads::{AlignedHeader, HeaderSequence, Lane, LaneFiles};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use tracing::info;
-
-use crate::checksum::md5_hex;
 
 /// Maximum number of sequence names that a message shows.
 const MAX_SHOWN_NAMES: usize = 3;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use genuma_reads::checksum::md5_hex;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, LaneFiles};
 use genuma_somatic::known_variants::KnownVariants;
@@ -17,7 +18,6 @@ use genuma_work::parallel::map_in_order;
 use tracing::warn;
 use url::Url;
 
-use crate::checksum::md5_hex;
 use crate::command_line;
 
 /// Sequencing platforms that the SAM specification allows as `PL`.

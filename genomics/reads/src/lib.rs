@@ -76,6 +76,8 @@ mod text_lines;
 
 pub mod dna;
 
+pub mod checksum;
+
 mod error;
 
 pub use genuma_work::ProgressCounters;

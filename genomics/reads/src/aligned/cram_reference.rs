@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use noodles_fasta::fai;
 use serde::{Deserialize, Serialize};
 
+use crate::checksum::md5_hex;
 use crate::error::FileFault;
 use crate::fasta::Reference;
-
-use super::reference_cache::hex_md5;
 
 /// A FASTA file that CRAM files refer to. All clones share the open file and its index.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -106,7 +105,7 @@ impl CramReference {
         if lock().contains(&checked) {
             return Ok(());
         }
-        if hex_md5(&self.sequence(name, length)?) != checked.1 {
+        if md5_hex(&self.sequence(name, length)?) != checked.1 {
             let (reference, name) = (path.clone(), String::from_utf8_lossy(name).into_owned());
             return Err(io::Error::other(FileFault::ReferenceMd5 { reference, name }));
         }

@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use md5::{Digest, Md5};
-
+use crate::checksum::md5_hex;
 use crate::error::FileFault;
 
 /// Path templates, in the order of the search. `%s` stands for the sum in hexadecimal digits and `%2s` for its next two
@@ -58,7 +57,7 @@ impl ReferenceCache {
         let mut bases = std::fs::read(path).map_err(|error| fault(format!("{}: {error}", path.display())))?;
         bases.retain(|base| !base.is_ascii_whitespace());
         bases.make_ascii_uppercase();
-        if bases.len() != length || hex_md5(&bases) != md5 {
+        if bases.len() != length || md5_hex(&bases) != md5 {
             return Err(fault(format!("{} has other bases than its name says", path.display())));
         }
         Ok(bases)
@@ -72,11 +71,6 @@ impl ReferenceCache {
         }
         reason
     }
-}
-
-/// MD5 sum of bases in lower-case hexadecimal digits.
-pub(super) fn hex_md5(bases: &[u8]) -> String {
-    Md5::digest(bases).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_url(entry: &str) -> bool {
@@ -163,7 +157,7 @@ mod tests {
     #[test]
     fn a_sequence_is_found_by_its_sum_and_checked() {
         let folder = tempfile::tempdir().unwrap();
-        let md5 = hex_md5(b"ACGTN");
+        let md5 = md5_hex(b"ACGTN");
         std::fs::write(folder.path().join(&md5), b"acgtn\n").unwrap();
         let cache = ReferenceCache::new(None, Some(folder.path().as_os_str()));
         assert_eq!(cache.sequence(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
