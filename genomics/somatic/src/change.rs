@@ -73,6 +73,11 @@ pub(crate) fn is_small_variant(change: &Change) -> bool {
     }
 }
 
+/// Whether a change replaces bases with the same number of other bases.
+pub(crate) fn is_substitution(change: &Change) -> bool {
+    matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
+}
+
 /// The positions that a change affects (sequence index, 0-based position): the position of a small variant, both ends
 /// of a long deletion or junction, the breakend of novel sequence.
 pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {

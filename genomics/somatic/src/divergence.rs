@@ -8,7 +8,7 @@ use genuma_reads::dna::reverse_complement;
 
 use crate::affine::align_query;
 use crate::aligned_contig::AlignedContig;
-use crate::change::{Change, is_small_variant};
+use crate::change::{Change, is_small_variant, is_substitution};
 use crate::genotype::AlleleSupport;
 use crate::molecule_vote::MoleculeVote;
 
@@ -47,10 +47,6 @@ pub(crate) fn is_divergent<'a>(
             })
     };
     small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
-}
-
-fn is_substitution(change: &Change) -> bool {
-    matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
 /// Whether next to all small changes are deaminated cytosines.

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
-use crate::change::Change;
+use crate::change::{Change, is_substitution};
 use crate::duplication_depth::{self, DuplicatedStretch, is_kept_evenly, keep_evenly, num_unchanged_molecules};
 use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::Haplotype;
@@ -38,16 +38,10 @@ pub struct LocusEvidence<'a> {
 /// How frequent the errors are that look like change number `f` of a contig.
 pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     match &contig.changes[f].change {
-        _ if is_substitution(contig, f) => ErrorFrequency::Common,
+        change if is_substitution(change) => ErrorFrequency::Common,
         Change::Allele { .. } if repeat_length_change::changes_repeat_length(contig, f) => ErrorFrequency::Common,
         _ => ErrorFrequency::Rare,
     }
-}
-
-/// Whether change number `f` of a contig replaces bases by as many others.
-fn is_substitution(contig: &AlignedContig, f: usize) -> bool {
-    matches!(&contig.changes[f].change,
-        Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
 impl<'a> LocusEvidence<'a> {
@@ -148,7 +142,9 @@ impl<'a> LocusEvidence<'a> {
     /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
     pub(crate) fn error_probability(&self, f: usize) -> f64 {
         match self.error_frequency_of_change(f) {
-            ErrorFrequency::Common if is_substitution(self.contig, f) => self.errors.substitution_error_probability(),
+            ErrorFrequency::Common if is_substitution(&self.contig.changes[f].change) => {
+                self.errors.substitution_error_probability()
+            }
             ErrorFrequency::Common => self.errors.common_error_probability,
             ErrorFrequency::Rare => {
                 sequencing_errors::ERROR_MODEL_PARAMS.rare_error_probability.min(self.errors.common_error_probability)

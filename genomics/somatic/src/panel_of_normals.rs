@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::candidate_kmer::CandidateKmer;
-use crate::change::Change;
+use crate::change::is_substitution;
 use crate::genotype::{ErrorFrequency, Filter};
 use crate::ledger::Ledger;
 use crate::locus::{Locus, VariantCall};
@@ -206,11 +206,6 @@ impl PanelCounts {
     }
 }
 
-/// Whether a change replaces bases with the same number of other bases.
-fn is_substitution(change: &Change) -> bool {
-    matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
-}
-
 /// The canonical k-mer of the unchanged sequence with the position of the change in its middle.
 fn unchanged_kmer(finding: &ContigChange, k: u32) -> Option<u64> {
     let start = finding.contig_range.start.checked_sub(k as usize / 2)?;
@@ -252,6 +247,7 @@ fn kmer_starts_at_finding(finding: &ContigChange, bases: usize, k: usize) -> std
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::Change;
     use genuma_flash::{TableSpec, TableWriter};
     use genuma_kmers::encode;
 
