@@ -13,7 +13,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 case $of in
-contamination) made="--genome-length 2000000 --contigs 4 --snvs 250 --indels 30 --svs 6" option=--contamination field=tumour_in_normal ;;
+contamination) made="--genome-length 2000000 --contigs 4 --snvs 250 --indels 30 --svs 6" option=--tumor-in-normal field=tumour_in_normal ;;
 repeats) made="--genome-like human --genome-length 5000000 --mitochondrion 0 --snvs 150 --indels 30 --svs 6" option=--unstable field=repeats ;;
 *) echo "portrait.sh: --of contamination or repeats" >&2; exit 2 ;;
 esac

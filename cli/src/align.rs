@@ -81,7 +81,7 @@ impl From<IndexPlacement> for PlacementRequest {
 /// the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is standard input. One file is a lane of single reads. Two
-/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM or CRAM file is a lane of
+/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ or VBQ file is a lane of
 /// its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has them.
 /// The reads of one lane do not influence those of another.
 ///

@@ -119,8 +119,8 @@ fn exit_out_of_memory(bytes: usize) -> ! {
         let mut line = FixedLine { text: [0; 250], length: 0 };
         let _ = write!(
             line,
-            "genuma: error: the system refuses {} KiB of memory: use fewer --threads, less --memory, or a machine \
-             or limit (ulimit -v",
+            "genuma: error: out of memory ({} KiB requested): lower --threads or --memory, or raise the limit \
+             (ulimit -v",
             bytes.div_ceil(1024)
         );
         if let Some(limit) = address_space_limit_bytes() {

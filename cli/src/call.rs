@@ -69,9 +69,9 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzip'd,
-/// or BAM or CRAM in any order, whose alignments are ignored. Reads may have any length from k up, and
-/// the samples may differ in depth and read length. An input file may be a pipe, or `-` for standard
-/// input, if the work folder has room for packed reads (a compact copy of the input).
+/// or BAM, CRAM, CBQ or VBQ in any order, whose alignments are ignored. Reads may have any length from
+/// k up, and the samples may differ in depth and read length. An input file may be a pipe, or `-` for
+/// standard input, if the work folder has room for packed reads (a compact copy of the input).
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz     all calls, with index; FILTER is PASS, or the reasons why a call fails
@@ -564,9 +564,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
     let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
     for (sample, length) in other_lengths.filter(|_| job.samples.has_normal()) {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);
-        warn!(
-            "reads of the {name} are {length} bp long, those of the normal {normal} bp: check that these are the right files; the call goes on"
-        );
+        warn!("reads are {length} bp long in the {name} and {normal} bp in the normal; check that the files are right");
     }
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read(path)?;

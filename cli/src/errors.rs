@@ -98,7 +98,7 @@ fn memory_advice(error: &anyhow::Error) -> String {
     match (error.chain().any(is_refusal), allocator::address_space_limit_bytes()) {
         (false, _) => String::new(),
         (true, Some(limit)) => format!(
-            ": this process may map {} only (ulimit -v, h_vmem of a batch system): use less --memory, or raise this limit",
+            ": the address space of this process is limited to {} (ulimit -v, h_vmem of a batch system): lower --memory, or raise the limit",
             size_format::format_bytes(limit)
         ),
         (true, None) => ": use less --memory, or a machine with more".to_owned(),

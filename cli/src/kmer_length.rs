@@ -18,8 +18,8 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
         let k = if reads == 0 { DEFAULT_KMER_LENGTH } else { kmer_length_for_reads(bases as f64 / reads as f64) };
         if k < DEFAULT_KMER_LENGTH {
             tracing::warn!(
-                "the reads have {} bases on average: uses k-mers of {k} bases instead of {DEFAULT_KMER_LENGTH}; changes in \
-                 repeats of {k} bases and more may be missed; give -k to choose another length",
+                "mean read length is {}, so k is {k} instead of {DEFAULT_KMER_LENGTH}, and changes in repeats of {k} bases and \
+                 more may be missed; set -k to override",
                 bases / reads
             );
         }

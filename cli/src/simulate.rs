@@ -82,7 +82,8 @@ pub(crate) struct Args {
     /// Somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     snvs: Option<usize>,
-    /// Somatic insertions and deletions of 1-50 bp [default: 150; with capture, fewer if the targets have no room]
+    /// Somatic insertions and deletions of 1-50 bp; `genuma evaluate` counts those of 50 bp as structural variants
+    /// [default: 150; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     indels: Option<usize>,
     /// Somatic structural variants of at least 50 bp, of six classes in turn: deletion, tandem duplication, inversion,
@@ -139,9 +140,15 @@ pub(crate) struct Args {
     /// Share of tumour cells in the tumour sample; the other cells are the patient's normal cells
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Samples")]
     purity: f64,
-    /// Share of the patient's tumour cells in the normal sample (tumour in normal); for DNA of another person see
-    /// --foreign-tumor and --foreign-normal
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
+    /// Share of the patient's tumour cells in the normal sample; for DNA of another person see --foreign-tumor and
+    /// --foreign-normal
+    #[arg(
+        long = "tumor-in-normal",
+        alias = "contamination",
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        help_heading = "Samples"
+    )]
     contamination: f64,
 
     /// Length of a read in bases [default: 150]

@@ -301,7 +301,7 @@ fn tumour_cells_in_the_normal_do_not_hide_changes() {
             "30",
             "--purity",
             "0.9",
-            "--contamination",
+            "--tumor-in-normal",
             "0.2",
         ],
     );

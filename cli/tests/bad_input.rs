@@ -152,7 +152,7 @@ fn samples_of_different_read_length_are_called_with_a_warning() {
     assert_eq!(
         warnings,
         [
-            "genuma: warning: reads of the tumour are 150 bp long, those of the normal 100 bp: check that these are the right files; the call goes on"
+            "genuma: warning: reads are 150 bp long in the tumour and 100 bp in the normal; check that the files are right"
         ]
     );
 }

@@ -279,7 +279,7 @@ fn world(folder: &Path) {
     fs::write(folder.join("mapper"), "#!/bin/sh\nexec bwa mem \"$@\"\n").expect("a script");
     all("chmod +x mapper; gunzip -c out/somatic.vcf.gz > calls.vcf
         bwa index ref.fa; bowtie2-build -q ref.fa ref; samtools faidx ref.fa
-        awk '{ print $1, 1000, 2000 }' ref.fa.fai > exome.bed
+        awk '{ print $1, 1000, 2000 }' ref.fa.fai > exome.bed; cp exome.bed amplicons.bed; cp exome.bed panel.bed
         sed 's/SOMATIC;/AF=0.01;/' calls.vcf | bgzip > gnomad.vcf.gz; tabix -p vcf gnomad.vcf.gz
         for mate in 1 2; do gunzip -c R_$mate.fq.gz > R_$mate.fq; done
         bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools view -C -T ref.fa -o R.cram R.bam

@@ -195,7 +195,7 @@ fn bwa_aln_samse_and_sampe() {
             .output()
             .expect("genuma starts");
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && said.contains("choose one instance"), "{said}");
+        assert!(refused.status.code() == Some(2) && said.contains("only one instance is possible"), "{said}");
     }
 }
 

@@ -144,10 +144,10 @@ fn output_that_is_not_what_it_should_be() {
             "fewer",
             HEADER,
             "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") record(name) }".to_owned(),
-            "instead of one of \"read7\"",
+            "where \"read7\" was expected",
         ),
         ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "without records of "),
-        ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "instead of one of \"read1\""),
+        ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "where \"read1\" was expected"),
         ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of \"zread0\""),
         (
             "words",

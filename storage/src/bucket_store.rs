@@ -230,7 +230,7 @@ impl BucketStore {
             Err(e) => self.classify(task, &e),
             Ok(got) => match found.check_unchanged(task.object, &got.meta) {
                 Err(error) => AttemptError::Permanent(error),
-                Ok(()) => AttemptError::Transient("the service refuses bytes that the object has".to_owned()),
+                Ok(()) => AttemptError::Transient("the storage service did not return a part of the object".to_owned()),
             },
         }
     }

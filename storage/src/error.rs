@@ -40,7 +40,9 @@ pub enum Error {
         what: &'static str,
     },
     /// The object was found earlier and does not exist any more.
-    #[error("{object} was removed while it was in use")]
+    #[error(
+        "{object} was removed while it was in use; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
+    )]
     ObjectRemoved {
         /// The object.
         object: String,
@@ -52,7 +54,9 @@ pub enum Error {
         object: String,
     },
     /// The object has become shorter.
-    #[error("{object} is truncated: it had {len} bytes when it was found and has {found} now")]
+    #[error(
+        "{object} is truncated: it had {len} bytes when it was found and has {found} now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
+    )]
     Truncated {
         /// The object.
         object: String,
@@ -104,7 +108,9 @@ pub enum Error {
         reason: String,
     },
     /// Transient failures lasted longer than the retry timeout.
-    #[error("cannot {action} {object}: {reason}; tried {tries} times in {seconds} s")]
+    #[error(
+        "cannot {action} {object}: {reason}; tried {tries} times in {seconds} s; check network and bucket, then repeat the command"
+    )]
     RetriesExhausted {
         /// `read`, `write`, `list` or `remove`.
         action: &'static str,

@@ -108,7 +108,10 @@ mod tests {
             retry(patience, REQUEST, || Err::<(), AttemptError>(AttemptError::Transient("503 SlowDown".into())))
                 .unwrap_err()
         };
-        assert_eq!(tried(Duration::ZERO).to_string(), "cannot read s3://b/x: 503 SlowDown; tried 1 times in 0 s");
+        assert_eq!(
+            tried(Duration::ZERO).to_string(),
+            "cannot read s3://b/x: 503 SlowDown; tried 1 times in 0 s; check network and bucket, then repeat the command"
+        );
         let Error::RetriesExhausted { tries, .. } = tried(Duration::from_millis(400)) else { panic!("failed") };
         assert!((2..=4).contains(&tries), "{tries}");
     }

@@ -273,7 +273,12 @@ fn removed_replaced_and_truncated_objects_are_reported() {
 
     let x = fresh();
     setup.store.remove("x").unwrap();
-    assert_eq!(message(&x), format!("{url} was removed while it was in use"));
+    assert_eq!(
+        message(&x),
+        format!(
+            "{url} was removed while it was in use; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
+        )
+    );
 
     let replaced = format!("{url} was replaced while it was in use; run the step that reads it again");
     for len in [200_000, 300_000, 100_000, 10] {
@@ -286,7 +291,9 @@ fn removed_replaced_and_truncated_objects_are_reported() {
     // The server claims that the same object is shorter.
     let x = fresh();
     setup.proxy.follow(|asked| if asked.method == "GET" { Fault::Shorten(180_000) } else { Fault::None });
-    let short = format!("{url} is truncated: it had 200000 bytes when it was found and has 180000 now");
+    let short = format!(
+        "{url} is truncated: it had 200000 bytes when it was found and has 180000 now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
+    );
     assert_eq!(message(&x), short);
 }
 

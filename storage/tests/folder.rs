@@ -152,7 +152,9 @@ fn errors_are_reported() {
     assert!(matches!(x.fetch_range(turned), Err(Error::OutOfRange { .. })));
     // Truncated in place, which no run store does.
     File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
-    let cut = format!("{path} is truncated: it had 5 bytes when it was found and has 3 now");
+    let cut = format!(
+        "{path} is truncated: it had 5 bytes when it was found and has 3 now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
+    );
     assert_eq!(x.read(2..5).unwrap_err().to_string(), cut);
     assert_eq!(x.fetch_range(0..5).unwrap_err().to_string(), cut);
     assert_eq!(x.read(0..3).unwrap(), b"123");

@@ -19,7 +19,9 @@ use crate::batching::InstanceBatch;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlignerOutputError {
     /// A record of another read than the expected one.
-    #[error("it wrote a record of \"{found}\" instead of one of \"{expected}\"")]
+    #[error(
+        "the aligner wrote a record of read \"{found}\" where \"{expected}\" was expected: its output must be in the order of the reads; use --strategy default"
+    )]
     UnexpectedRead {
         /// Name in the record.
         found: String,
@@ -27,13 +29,15 @@ pub enum AlignerOutputError {
         expected: String,
     },
     /// A record of a read that the instance was not given.
-    #[error("it wrote a record of \"{0}\", which is not among its reads")]
+    #[error("the aligner wrote a record of \"{0}\", which is not among its reads; use --strategy default")]
     UnknownRead(String),
     /// More records than reads.
-    #[error("it wrote more records than it was given reads")]
+    #[error("the aligner wrote more records than it was given reads; use --strategy default")]
     TooManyRecords,
     /// Records are missing.
-    #[error("it ended without records of {templates} of its templates, the first being \"{first}\"")]
+    #[error(
+        "the aligner wrote no record for {templates} of its reads or pairs (first: \"{first}\"); remove the option that drops reads"
+    )]
     MissingRecords {
         /// Number of templates without records.
         templates: u64,

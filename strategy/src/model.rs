@@ -59,7 +59,9 @@ pub struct RunPrediction {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum InfeasibleStrategy {
     /// The index copies do not fit into memory.
-    #[error("{strategy}: an instance needs {needed:.1} GB and has {room:.1} GB on its nodes; use fewer instances")]
+    #[error(
+        "{strategy}: each instance needs {needed:.1} GB, but its nodes have {room:.1} GB free; use fewer instances"
+    )]
     Memory {
         /// The strategy.
         strategy: Strategy,

@@ -137,7 +137,7 @@ pub enum Error {
     },
     /// The command allows one instance only.
     #[error(
-        "{strategy}: {aligner} aligns each read depending on the reads before it, so that reads cannot be distributed; choose one instance"
+        "{strategy}: {aligner} aligns each read depending on the reads before it, so only one instance is possible: use --strategy default"
     )]
     OneOnly {
         /// Name of the aligner.

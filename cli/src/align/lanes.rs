@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use genuma_align::engine::ReadLayout;
 use genuma_align::header::ReadGroup;
-use genuma_reads::{AlignedInput, AlignedOptions, StreamLane};
+use genuma_reads::{AlignedInput, AlignedOptions, StreamLane, check_file_exists};
 
 use super::sequencing_unit;
 use crate::errors::UsageError;
@@ -38,6 +38,7 @@ pub(crate) fn parse_lanes(
                     (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
                 }
                 _ => {
+                    check_file_exists(file)?;
                     return Err(UsageError(format!(
                         "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
                         file.display()
@@ -117,7 +118,9 @@ mod tests {
         let interleaved = |file: &str| StreamLane::Interleaved(file.into());
         assert_eq!(parse(&["a", "b", "c"], true, false), Ok(["a", "b", "c"].map(interleaved).to_vec()));
         assert_eq!(parse(&["a", "b"], false, true), Ok(["a", "b"].map(|f| StreamLane::Single(f.into())).to_vec()));
-        assert!(parse(&["a", "b", "c"], false, false).unwrap_err().starts_with("c: has no mate file: give"));
+        let without_mates = parse(&["a", "b", "Cargo.toml"], false, false).unwrap_err();
+        assert!(without_mates.starts_with("Cargo.toml: has no mate file: give"), "{without_mates}");
+        assert!(parse(&["a", "b", "c"], false, false).unwrap_err().starts_with("c: cannot read: No such file"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn find_contradictions(
         if let Some(difference) = find_difference(&header, &mut sums) {
             let withholds_results = header.is_decoded_by_reference;
             let advice = if withholds_results {
-                "give that reference with --reference, or the reads of this genome"
+                "give the reference that the file was made with (--reference), or reads from this genome"
             } else {
                 "alignments are not used, so the calls are right if the reads are of this genome; check that they are"
             };

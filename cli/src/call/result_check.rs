@@ -60,8 +60,8 @@ pub(super) fn refuse_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> a
         return Ok(());
     }
     let advice = match rule {
-        WarningRule::Strict => "No results are written because of --strict",
-        _ => "No results are written; to write them all the same, repeat the command with --force",
+        WarningRule::Strict => "no results are written because of --strict (omit it, or remove the cause)",
+        _ => "no results are written (use --force to write them)",
     };
-    bail!("{}. {advice}", withheld.join("; "))
+    bail!("{advice}: {}", withheld.join("; "))
 }

@@ -80,7 +80,7 @@ impl EarlierRun {
         let run: EarlierRun =
             serde_json::from_slice(&text).map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))?;
         if run.bases.len() < 2 {
-            bail!("{name}: is no summary.json of `genuma call`: bases of one sample");
+            bail!("{name}: the summary has one sample, but tumour and normal are needed");
         }
         Ok(run)
     }

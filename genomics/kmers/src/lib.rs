@@ -216,7 +216,7 @@ pub enum Error {
     ScatterDevice(String),
     /// The super-k-mers fit neither in memory nor in the scratch space.
     #[error(
-        "{partition} of the k-mers does not fit into the memory and {:.1} GB of scratch space: give more memory or scratch space", *.scratch_bytes as f64 / 1e9
+        "{partition} of the k-mers does not fit into the memory and {:.1} GB of scratch space: raise --memory or --scratch", *.scratch_bytes as f64 / 1e9
     )]
     TooLarge {
         /// The partition that was counted.

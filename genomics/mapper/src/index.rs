@@ -89,10 +89,10 @@ pub enum Error {
     #[error("cut short or damaged")]
     Damaged,
     /// The reference has too many bases.
-    #[error("a reference of {0} bases is too long: 17,000,000,000 are the most")]
+    #[error("a reference of {0} bases is too long: at most 17 Gbp are supported")]
     ReferenceTooLong(u64),
     /// Too many seeds have similar hashes. Does not happen with real sequences.
-    #[error("too many seeds have hashes that are alike")]
+    #[error("the reference cannot be indexed (too many hash collisions): please report it")]
     TooManyCollisions,
 }
 

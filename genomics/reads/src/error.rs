@@ -93,7 +93,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// No input file was given for a sample.
-    #[error("no reads given for the {sample} sample: name at least one lane of FASTQ files")]
+    #[error("no reads given for the {sample} sample: give at least one FASTQ, BAM or CRAM file")]
     NoFiles {
         /// `normal` or `tumour`.
         sample: &'static str,
@@ -318,10 +318,10 @@ pub enum RecordFault {
     #[error("the file ends inside the record: it is truncated, copy or make it again")]
     Truncated,
     /// The first line of the record does not start with `@`.
-    #[error("starts with {0} instead of '@': not four lines per record, or damaged")]
+    #[error("starts with {0} instead of '@': FASTQ must have four lines per record; check the file")]
     MissingHeaderMark(ByteForDisplay),
     /// The third line of the record does not start with `+`.
-    #[error("its third line starts with {0} instead of '+': not four lines per record, or damaged")]
+    #[error("its third line starts with {0} instead of '+': FASTQ must have four lines per record; check the file")]
     MissingPlusLine(ByteForDisplay),
     /// Sequence and quality string have different lengths.
     #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]

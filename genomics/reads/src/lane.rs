@@ -8,7 +8,7 @@ use crate::aligned::{AlignedInput, AlignedOptions};
 use crate::error::Error;
 use crate::file_span::FileSpan;
 use crate::inline_umi::InlineUmis;
-use crate::pipe::{is_regular_file, is_stdin};
+use crate::pipe::{check_file_exists, is_regular_file, is_stdin};
 use crate::read_structure::ReadStructures;
 use crate::record_counts::RecordCounts;
 
@@ -84,7 +84,7 @@ impl Lane {
     /// lane; `layout` says how the others belong together.
     ///
     /// # Errors
-    /// The list is empty, the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`], or a
+    /// The list is empty, the last file does not exist, the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`], or a
     /// file cannot be read.
     pub fn from_files(
         sample: u8,
@@ -108,7 +108,10 @@ impl Lane {
                         Some(mates) if !AlignedInput::is_aligned_file(mates)? => {
                             LaneFiles::Pair(file.clone(), mates.clone())
                         }
-                        _ => return Err(Error::MissingMateFile { path: file.clone() }),
+                        _ => {
+                            check_file_exists(file)?;
+                            return Err(Error::MissingMateFile { path: file.clone() });
+                        }
                     },
                 }
             };

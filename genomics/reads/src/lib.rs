@@ -90,6 +90,7 @@ pub use file_span::{FileSpan, VirtualOffset};
 pub use inline_umi::InlineUmis;
 pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};
 pub use pair_batch::{Mate, PairBatch, ReadPair};
+pub use pipe::check_file_exists;
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};

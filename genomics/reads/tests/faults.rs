@@ -66,11 +66,17 @@ fn third_record(record: &str) -> String {
 fn invalid_records_are_reported() {
     let cases = [
         ("@c/1\nACGT\n+\nFFF\n", "4 bases but 3 qualities: the file is damaged, copy or make it again"),
-        ("c/1\nACGT\n+\nFFFF\n", "starts with 'c' instead of '@': not four lines per record, or damaged"),
-        ("\n@c/1\nACGT\n+\nFFFF\n", "starts with an empty line instead of '@': not four lines per record, or damaged"),
+        (
+            "c/1\nACGT\n+\nFFFF\n",
+            "starts with 'c' instead of '@': FASTQ must have four lines per record; check the file",
+        ),
+        (
+            "\n@c/1\nACGT\n+\nFFFF\n",
+            "starts with an empty line instead of '@': FASTQ must have four lines per record; check the file",
+        ),
         (
             "@c/1\nACGT\nACGT\n+\nFFFF\n",
-            "its third line starts with 'A' instead of '+': not four lines per record, or damaged",
+            "its third line starts with 'A' instead of '+': FASTQ must have four lines per record; check the file",
         ),
         ("@c/1\nAC-T\n+\nFFFF\n", "'-' in the sequence is not a base (IUPAC letter)"),
         ("@c/1\nAC\x07T\n+\nFFFF\n", "byte 0x07 in the sequence is not a base (IUPAC letter)"),
@@ -315,7 +321,11 @@ fn unusable_files_are_reported() {
             b"\x28\xb5\x2f\xfd\x00",
             "is compressed with zstd, not gzip or plain text: decompress it, or compress it with gzip or bgzip",
         ),
-        ("r.txt", b"\n\n", "record 1: starts with an empty line instead of '@': not four lines per record, or damaged"),
+        (
+            "r.txt",
+            b"\n\n",
+            "record 1: starts with an empty line instead of '@': FASTQ must have four lines per record; check the file",
+        ),
         (
             "half.gz",
             &gzip(&fastq(0, 1, 1))[..15],
@@ -383,14 +393,17 @@ fn files_given_twice_are_reported() {
 #[test]
 fn invalid_lists_of_files_are_reported() {
     let files: Vec<_> = ["a_1", "a_2", "b_1"].map(Into::into).into();
+    let missing = Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default());
+    assert!(missing.unwrap_err().to_string().starts_with("b_1: cannot read: No such file"));
+    let files: Vec<_> = ["a_1", "a_2", "Cargo.toml"].map(Into::into).into();
     assert_eq!(
         Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
-        "b_1: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) \
+        "Cargo.toml: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) \
          or --single (reads have no mates)"
     );
     assert_eq!(
         Lane::from_files(NORMAL_SAMPLE, &[], MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
-        "no reads given for the normal sample: name at least one lane of FASTQ files"
+        "no reads given for the normal sample: give at least one FASTQ, BAM or CRAM file"
     );
     let interleaved =
         Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Interleaved, &AlignedOptions::default()).unwrap();

@@ -534,7 +534,7 @@ fn files_that_changed_after_division_are_reported() {
     assert_eq!(
         message(&folder, &slice),
         format!(
-            "a.fq: record 1 after byte {from}: starts with an empty line instead of '@': not four lines per record, or damaged"
+            "a.fq: record 1 after byte {from}: starts with an empty line instead of '@': FASTQ must have four lines per record; check the file"
         )
     );
     // Gzip instead of plain text.

@@ -27,7 +27,7 @@ pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &In
     let Some(path) = &params.genome else { return Ok(()) };
     let foreign = Genome::read_fasta(path)?;
     if foreign.longest_contig_bp() < INSERT_BP.0 {
-        let message = format!("{}: no sequence has the {} bp that an insertion needs", path.display(), INSERT_BP.0);
+        let message = format!("{}: give --integrate sequences of at least {} bp", path.display(), INSERT_BP.0);
         return Err(Error::Parameters(message));
     }
     for placed in 0..params.pieces {

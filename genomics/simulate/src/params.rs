@@ -193,7 +193,7 @@ impl SimulationParams {
             return wrong("purity, contamination and other shares must be between 0 and 1 (duplicates below 0.95)");
         }
         if samples.depth_tumor <= 0.0 || samples.depth_normal <= 0.0 {
-            return wrong("depths must be above 0");
+            return wrong("--depth-tumor and --depth-normal must be above 0");
         }
         if samples.mitochondrion < 0.0 {
             return wrong("the depth of the mitochondrial genome must not be negative");
@@ -201,7 +201,7 @@ impl SimulationParams {
         if let GenomeSource::Made { repeats: Some(repeats), .. } = self.genome
             && !is_share(repeats)
         {
-            return wrong("the share of repeats must be between 0 and 1");
+            return wrong("--repeats must be between 0 and 1");
         }
         if let GenomeSource::Human { length } = self.genome
             && length < human_like_genome::MIN_GENOME_BP
@@ -209,13 +209,13 @@ impl SimulationParams {
             return wrong("a human-like genome must have at least 1000000 bases");
         }
         if !reads.read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
-            return wrong("the read length must be between 20 and 10000");
+            return wrong("--read-length and --read-lengths must be between 20 and 10000");
         }
         if reads.insert_mean < MIN_INSERT_BP as f64 || reads.insert_sd < 0.0 {
             return wrong("the mean insert length must be at least 30 bp, and its standard deviation not negative");
         }
         if !(0.0..0.2).contains(&reads.error_rate) {
-            return wrong("the error rate must be between 0 and 0.2");
+            return wrong("--error-rate must be between 0 and 0.2");
         }
         self.validate_artefacts()
     }
@@ -245,18 +245,20 @@ impl SimulationParams {
             return wrong("slippage, GC bias and unevenness of coverage must be between 0 and 10");
         }
         if self.copies.amplifications > 0 && !self.copies.amplified_copies.iter().all(|n| (3..=1000).contains(n)) {
-            return wrong("amplified copies must be between 3 and 1000");
+            return wrong("--amplified-copies must be between 3 and 1000");
         }
         if self.copies.amplifications > 0 && self.copies.amplified_copies.is_empty() {
-            return wrong("amplifications need numbers of copies, such as 10,30,100");
+            return wrong("--amplifications needs --amplified-copies, such as 10,30,100");
         }
         if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
-            return wrong("a foreign genome needs a share of foreign reads in a sample");
+            return wrong("--foreign-genome needs --foreign-tumor or --foreign-normal");
         }
         if self.foreign.kin != Relationship::Unrelated
             && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
         {
-            return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
+            return wrong(
+                "--foreign-kin needs --foreign-tumor or --foreign-normal, and cannot be used with --foreign-genome",
+            );
         }
         self.validate_assays()
     }
@@ -272,7 +274,7 @@ impl SimulationParams {
             }
             let ReadStructures([first, second]) = &umi.structures;
             if umi.structures.umi_bp() == 0 || first.template_bp().or(second.template_bp()).is_some() {
-                return wrong("the structure of the reads needs UMI bases (M) and ends with +T, such as 3M1S+T");
+                return wrong("--umi: the structure must have UMI bases (M) and end with +T, such as 3M1S+T");
             }
             if umi.duplex && first != second {
                 return wrong("duplex sequencing needs the same structure for both reads");

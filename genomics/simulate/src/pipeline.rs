@@ -148,7 +148,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     };
     let shortest = params.sequencing.longest_read_bp();
     if nuclear.longest_contig_bp() < shortest {
-        return Err(Error::Parameters(format!("no contig of the genome is as long as a read ({shortest} bp)")));
+        return Err(Error::Parameters(format!(
+            "no contig of the genome is as long as a read ({shortest} bp): lower --read-length, or use a longer genome"
+        )));
     }
     let species = params.foreign.genome.as_deref().map(|path| read_foreign_genome(path, shortest)).transpose()?;
     let whole = if params.samples.mitochondrion > 0.0 {
@@ -298,7 +300,10 @@ fn sample_specs(params: &SimulationParams) -> [SampleSpec; 2] {
 fn read_foreign_genome(path: &Path, shortest: usize) -> Result<Genome> {
     let genome = Genome::read_fasta(path)?;
     if genome.longest_contig_bp() < shortest {
-        let message = format!("{}: no contig is as long as a read ({shortest} bp)", path.display());
+        let message = format!(
+            "{}: no contig is as long as a read ({shortest} bp): lower --read-length, or use a longer genome",
+            path.display()
+        );
         return Err(Error::Parameters(message));
     }
     Ok(genome)

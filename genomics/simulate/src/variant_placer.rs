@@ -30,7 +30,7 @@ pub(crate) struct VariantPlacer<'a, 'g> {
 /// Returns the error for variants that do not fit into the genome.
 pub(crate) fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error {
     Error::Parameters(format!(
-        "this genome has no space for {wanted} {what} ({placed} placed); reduce their number or the spacing"
+        "this genome has no space for {wanted} {what} ({placed} placed); reduce their number or the spacing (--snvs, --indels, --svs, --spacing)"
     ))
 }
 

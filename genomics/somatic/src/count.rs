@@ -519,7 +519,7 @@ impl CountingUnit<'_> {
     fn num_partitions(&self, expected: &ExpectedInput) -> Result<u32, Error> {
         num_partitions(&self.params, self.samples.len(), expected).ok_or_else(|| {
             Error::Input(format!(
-                "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more",
+                "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more, or raise --memory",
                 expected.super_kmer_bytes as f64 / 1e9,
                 (expected.super_kmer_bytes >> 34) + 1
             ))
@@ -703,7 +703,9 @@ impl CountingUnit<'_> {
         for sample in 0..samples {
             if stats.kmers[sample] == 0 {
                 let (k, name) = (self.params.k, self.samples.display_name(sample));
-                return Err(Error::Input(format!("the {name} has no read with {k} consecutive bases without N")));
+                return Err(Error::Input(format!(
+                    "the {name} has no read with {k} consecutive bases without N: check the files, or give a smaller -k"
+                )));
             }
         }
         let [bases, kmers] = [stats.bases, stats.kmers].map(|all| all[..samples].to_vec());
@@ -1124,7 +1126,8 @@ impl PartitionCountResult {
         }
         if self.library_models != other.library_models {
             return Err(Error::Input(
-                "the partitions describe the libraries differently: start again without --resume".into(),
+                "the saved results of two partitions do not match (library statistics): start again without --resume"
+                    .into(),
             ));
         }
         self.novel_candidates += other.novel_candidates;

@@ -79,7 +79,10 @@ impl Genes {
         let names: Vec<&str> = counts.unknown_contigs.keys().take(3).map(String::as_str).collect();
         let mut sentences = vec![(
             counts.features_on_unknown_contigs(),
-            format!("features are on contigs that the reference lacks ({}…); they are left out", names.join(", ")),
+            format!(
+                "features are on contigs that the reference lacks ({}…), so their genes get no annotation; use GFF3 with the contig names of the reference",
+                names.join(", ")
+            ),
         )];
         sentences.push((counts.transcripts_without_strand, "transcripts have no strand; they are left out".into()));
         sentences.push((

@@ -75,7 +75,7 @@ fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
         return None;
     }
     let message = format!(
-        "{unplaced} of {contigs} contigs lie nowhere on the reference, although the normal has most of their sequence: \
+        "{unplaced} of {contigs} contigs do not align to the reference, although the normal has most of their sequence: \
          the reference is of another species or lacks a large part of the genome; give the complete reference of these \
          samples with --reference"
     );

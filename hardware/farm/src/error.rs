@@ -29,7 +29,7 @@ pub enum Error<E> {
         source: placement::Error,
     },
     /// The system cannot start another thread.
-    #[error("worker {worker} cannot start, run fewer: {source}")]
+    #[error("cannot start thread {worker}: {source}; lower --threads")]
     CannotStartThread {
         /// Index of the worker, from 0.
         worker: usize,
@@ -46,7 +46,7 @@ pub enum Error<E> {
     },
     /// The source waits for a result, but all results have been passed to the sink already.
     #[error(
-        "reading task {task}: the source waits for a result, but the results of all {task} earlier tasks have been passed on"
+        "internal error, please report: reading task {task}: the source waits for a result, but the results of all {task} earlier tasks have been passed on"
     )]
     SourceDeadlock {
         /// Number of the task that the source should fill, from 0.

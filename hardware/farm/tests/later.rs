@@ -90,7 +90,7 @@ fn waiting_for_nothing_is_an_error() {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "reading task {end}: the source waits for a result, but the results of all {end} earlier tasks have been passed on"
+                    "internal error, please report: reading task {end}: the source waits for a result, but the results of all {end} earlier tasks have been passed on"
                 )
             );
         }

@@ -80,7 +80,7 @@ fn what_does_not_fit_is_dropped_with_numbers() {
     let error = predict_run(&machine, &large, &"8xbind".parse().unwrap(), 64).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "8xbind: an instance needs 29.4 GB and has 16.0 GB on its nodes; use fewer instances"
+        "8xbind: each instance needs 29.4 GB, but its nodes have 16.0 GB free; use fewer instances"
     );
     let error = predict_run(&machine, &app(), &"8xbind".parse().unwrap(), 4).unwrap_err();
     assert!(matches!(error, InfeasibleStrategy::Threads { threads: 4, .. }), "{error}");

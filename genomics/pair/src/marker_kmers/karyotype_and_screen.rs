@@ -324,7 +324,7 @@ fn describe_sex(x: Option<Estimate>, y: Option<Estimate>, has_x: bool, enough: b
         (x, Some(0.0..MAX_ABSENT_DEPTH)) if one.contains(&x) => "one X, no Y",
         (x, Some(y)) if one.contains(&x) && y < ONE_COPY.0 => "male, with Y lost in a part of the cells",
         (x, Some(y)) if two.contains(&x) && one.contains(&y) => "two X and one Y",
-        (x, Some(y)) if two.contains(&x) && y < ONE_COPY.0 => "female, with some Y (contamination?)",
+        (x, Some(y)) if two.contains(&x) && y < ONE_COPY.0 => "female, with some Y: possibly contamination",
         (x, Some(0.0..MAX_ABSENT_DEPTH)) if x > ONE_COPY.1 && x < TWO_COPIES.0 => {
             "one copy of X lost in a part of the cells, no Y"
         }

@@ -191,7 +191,7 @@ fn relatives_need_foreign_reads() {
     params.foreign = ForeignReadParams { kin: Relationship::Sibling, ..Default::default() };
     let folder = tempfile::tempdir().unwrap();
     let said = simulate(&params, folder.path(), 1).unwrap_err().to_string();
-    assert!(said.contains("a relative needs a share of foreign reads"), "{said}");
+    assert!(said.contains("--foreign-kin needs --foreign-tumor"), "{said}");
 }
 
 #[test]
