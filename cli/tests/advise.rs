@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use genuma_machine::Topology;
 use genuma_machine::topology::{SyntheticMachine, Sysfs, TopologySource};
@@ -12,13 +11,13 @@ use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
 
-use crate::common::{RunOutput, data, genuma, installed, names, run, scratch};
+use crate::common::{RunOutput, SharedFixture, data, genuma, installed, names, run, scratch};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../strategy/data/lenis2017.csv");
 
 /// A folder with a genome, bwa's index of it, and reads; `None` if bwa is not installed.
 fn folder() -> Option<&'static Path> {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    static MADE: SharedFixture<PathBuf> = SharedFixture::new();
     installed("bwa")?;
     Some(MADE.get_or_init(|| {
         let folder = data().folder.clone();

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use crate::common::{data, genuma, gunzip, installed, names, records, run, scratch};
+use crate::common::{SharedFixture, data, genuma, gunzip, installed, names, records, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
@@ -14,7 +13,7 @@ fn text(path: &Path) -> &str {
 
 /// A folder with the simulated genome and its index.
 fn reference() -> &'static Path {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    static MADE: SharedFixture<PathBuf> = SharedFixture::new();
     MADE.get_or_init(|| {
         let path = scratch("reference").join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");

@@ -4,9 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use crate::common::{data, genuma, gunzip, gzip, names, records, run, scratch};
+use crate::common::{SharedFixture, data, genuma, gunzip, gzip, names, records, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn text(path: &Path) -> &str {
@@ -15,7 +14,7 @@ fn text(path: &Path) -> &str {
 
 /// A genome with its indexes.
 fn reference() -> &'static Path {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    static MADE: SharedFixture<PathBuf> = SharedFixture::new();
     MADE.get_or_init(|| indexed(&scratch("reference")))
 }
 

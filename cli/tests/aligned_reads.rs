@@ -5,9 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use crate::common::{Data, RunOutput, assert_same, called, data, genuma, gunzip, installed, records, run, scratch};
+use crate::common::{
+    Data, RunOutput, SharedFixture, assert_same, called, data, genuma, gunzip, installed, records, run, scratch,
+};
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
 use serde_json::Value;
@@ -18,7 +19,7 @@ fn text(path: &Path) -> &str {
 
 /// The simulated genome with its index, and both samples aligned to it and sorted: first the normal, then the tumour.
 fn aligned() -> &'static (PathBuf, [PathBuf; 2]) {
-    static MADE: OnceLock<(PathBuf, [PathBuf; 2])> = OnceLock::new();
+    static MADE: SharedFixture<(PathBuf, [PathBuf; 2])> = SharedFixture::new();
     MADE.get_or_init(|| {
         let folder = scratch("aligned");
         let reference = folder.join("genome.fa");

@@ -6,10 +6,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use common::{RunOutput, data, genuma, names, run, scratch};
+use common::{RunOutput, SharedFixture, data, genuma, names, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 const WORK: &str = ".x.gkt.work";
@@ -28,7 +27,7 @@ fn count(folder: &Path, options: &[&str]) -> Vec<String> {
 
 /// The table of an undisturbed count without finished stages.
 fn expected() -> &'static [u8] {
-    static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
+    static TABLE: SharedFixture<Vec<u8>> = SharedFixture::new();
     TABLE.get_or_init(|| {
         let folder = scratch("undisturbed");
         run(count(&folder, &[])).assert_success();

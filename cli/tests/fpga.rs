@@ -5,9 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use crate::common::{Data, assert_same, genuma, installed, scratch};
+use crate::common::{Data, SharedFixture, assert_same, genuma, installed, scratch};
 
 /// The folder of the simulators for these k, built if they are not there; `None` without Verilator, after saying so.
 fn simulators(lengths: &[&str]) -> Option<PathBuf> {
@@ -22,7 +21,7 @@ fn simulators(lengths: &[&str]) -> Option<PathBuf> {
 
 /// A small simulated pair.
 fn pair() -> &'static Data {
-    static PAIR: OnceLock<Data> = OnceLock::new();
+    static PAIR: SharedFixture<Data> = SharedFixture::new();
     PAIR.get_or_init(|| {
         let options = "--genome-length 120000 --snvs 20 --indels 4 --svs 1 --seed 8 --depth-normal 15 --depth-tumor 20";
         Data::simulate("fpga-pair", &options.split(' ').collect::<Vec<_>>())

@@ -7,9 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::OnceLock;
 
-use crate::common::{Data, assert_same, genuma, scratch, skipped};
+use crate::common::{Data, SharedFixture, assert_same, genuma, scratch, skipped};
 
 /// Trial settings of most tests: two devices with so little memory that bins are divided, and threads that leave all
 /// work to them.
@@ -54,7 +53,7 @@ fn run_with_trial(args: &[&str], trial: &str) -> Tried {
 
 /// A small simulated pair.
 fn pair() -> &'static Data {
-    static PAIR: OnceLock<Data> = OnceLock::new();
+    static PAIR: SharedFixture<Data> = SharedFixture::new();
     PAIR.get_or_init(|| {
         let few = [
             "--snvs",

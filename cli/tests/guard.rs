@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::common::{
-    Data, RunOutput, called, data, filters, genuma, gunzip, gzip, installed, names, read_without_provenance, run,
-    scratch,
+    Data, RunOutput, SharedFixture, called, data, filters, genuma, gunzip, gzip, installed, names,
+    read_without_provenance, run, scratch,
 };
 
 /// A pair with many changes and many normal cells in the tumour.
@@ -79,7 +78,7 @@ fn a_part_of_the_reference_withholds_the_results() {
 
 /// A pair that is large enough to say that the normal has no DNA of another person.
 fn large_pair() -> &'static Data {
-    static MADE: OnceLock<Data> = OnceLock::new();
+    static MADE: SharedFixture<Data> = SharedFixture::new();
     MADE.get_or_init(|| {
         let size = ["--genome-length", "1000000", "--contigs", "2", "--seed", "23"];
         let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];

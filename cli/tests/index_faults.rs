@@ -4,13 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use crate::common::{Data, assert_same, names, run, scratch};
+use crate::common::{Data, SharedFixture, assert_same, names, run, scratch};
 
 /// A pair that is small enough to be aligned often.
 fn small() -> &'static Data {
-    static MADE: OnceLock<Data> = OnceLock::new();
+    static MADE: SharedFixture<Data> = SharedFixture::new();
     MADE.get_or_init(|| {
         let size = ["--genome-length", "24000", "--contigs", "2", "--seed", "7"];
         let few = ["--snvs", "12", "--indels", "4", "--svs", "1", "--depth-tumor", "20", "--depth-normal", "15"];

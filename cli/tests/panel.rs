@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-use crate::common::{Data, RunOutput, assert_same, gunzip, run, scratch};
+use crate::common::{Data, RunOutput, SharedFixture, assert_same, gunzip, run, scratch};
 
 /// What the simulated people share: the genome, and the positions of recurrent artefacts.
 const RECURRENT: [&str; 2] = ["--recurrent", "500"];
@@ -23,7 +22,7 @@ fn text(path: &Path) -> &str {
 }
 
 fn pair() -> &'static Pair {
-    static PAIR: OnceLock<Pair> = OnceLock::new();
+    static PAIR: SharedFixture<Pair> = SharedFixture::new();
     PAIR.get_or_init(|| {
         let size = ["--genome-length", "400000", "--contigs", "2", "--seed", "3", "--depth-tumor", "40"];
         let variants =

@@ -11,14 +11,15 @@ mod server;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{Data, RunOutput, assert_same, bgzip, called, data, genuma, gunzip, names, run, scratch, skipped};
+use crate::common::{
+    Data, RunOutput, SharedFixture, assert_same, bgzip, called, data, genuma, gunzip, names, run, scratch, skipped,
+};
 
 /// The reads of [`data`] in files that can be divided into shards.
 fn cut() -> &'static Data {
-    static CUT: OnceLock<Data> = OnceLock::new();
+    static CUT: SharedFixture<Data> = SharedFixture::new();
     CUT.get_or_init(|| {
         let folder = scratch("bgzf");
         let pack = |path: &PathBuf| bgzip(folder.join(path.file_name().expect("a name")), &gunzip(path));

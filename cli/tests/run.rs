@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use crate::common::{genuma, gzip, installed, run, scratch};
+use crate::common::{SharedFixture, genuma, gzip, installed, run, scratch};
 
 /// A genome with repeats, so that alignments tie, with its indexes and reads.
 struct Fixture {
@@ -32,7 +31,7 @@ const PAIRS: u64 = 3000;
 const LENGTH: usize = 100;
 
 fn fixture() -> &'static Fixture {
-    static MADE: OnceLock<Fixture> = OnceLock::new();
+    static MADE: SharedFixture<Fixture> = SharedFixture::new();
     MADE.get_or_init(|| {
         let folder = scratch("fixture");
         let mut random = Random(7);

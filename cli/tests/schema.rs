@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
 use genuma_probe::measure::{MachineDescription, measure_profile};
@@ -12,7 +11,7 @@ use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
 use serde_json::{Map, Value};
 
-use crate::common::{Data, bgzip, called, data, gunzip, names, run, scratch};
+use crate::common::{Data, SharedFixture, bgzip, called, data, gunzip, names, run, scratch};
 
 const SCHEMA_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schema");
 const SCHEMA_SUFFIX: &str = ".schema.json";
@@ -193,7 +192,7 @@ fn visit_schemas(schema: &Value, at: &str, visit: &mut impl FnMut(&str, &Value))
 
 /// A second tumour of the patient of [`data`] at low depth, for outputs with several tumours.
 fn second_tumour() -> &'static Data {
-    static SECOND: OnceLock<Data> = OnceLock::new();
+    static SECOND: SharedFixture<Data> = SharedFixture::new();
     SECOND.get_or_init(|| {
         let tumour = ["--genome-length", "200000", "--contigs", "2", "--seed", "3", "--snvs", "40", "--indels", "24"];
         let sample =

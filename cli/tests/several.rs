@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use crate::common::{Data, RunOutput, assert_same, called, data, gunzip, gzip, run, scratch};
+use crate::common::{Data, RunOutput, SharedFixture, assert_same, called, data, gunzip, gzip, run, scratch};
 
 /// Two tumours of one person that share variants: the second subclone exists only in the first tumour, the third only
 /// in the second.
@@ -16,7 +15,7 @@ struct Two {
 }
 
 fn two() -> &'static Two {
-    static TWO: OnceLock<Two> = OnceLock::new();
+    static TWO: SharedFixture<Two> = SharedFixture::new();
     TWO.get_or_init(|| {
         let simulate = |name: &str, shares: &str, reads: &str| {
             let size = ["--genome-length", "300000", "--contigs", "2", "--seed", "8", "--depth-tumor", "40"];
@@ -74,7 +73,7 @@ fn turned(files: &[PathBuf], folder: &Path) -> Vec<String> {
 }
 
 fn called_both() -> &'static Path {
-    static CALLED: OnceLock<PathBuf> = OnceLock::new();
+    static CALLED: SharedFixture<PathBuf> = SharedFixture::new();
     CALLED.get_or_init(|| {
         let out = scratch("both");
         call(&both_tumours(), &out, &["--threads", "2"]).assert_success();

@@ -7,15 +7,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_same, called, data, fetched, repository, run, scratch, skipped};
+use common::{SharedFixture, assert_same, called, data, fetched, repository, run, scratch, skipped};
 
 /// Results of a call of the shared data with the names of [`samplesheet`] and the table that a workflow writes.
 fn called_by_name() -> &'static Path {
-    static CALLED: OnceLock<PathBuf> = OnceLock::new();
+    static CALLED: SharedFixture<PathBuf> = SharedFixture::new();
     CALLED.get_or_init(|| {
         let out = scratch("called-by-name");
         let maf = text(&out.join("somatic.maf"));

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use crate::common::{
-    DETERMINISTIC_RESULTS, Data, called, data, gunzip, gzip, names, read_without_provenance, run, scratch,
+    DETERMINISTIC_RESULTS, Data, SharedFixture, called, data, gunzip, gzip, names, read_without_provenance, run,
+    scratch,
 };
 
 fn text(path: &Path) -> &str {
@@ -28,7 +28,7 @@ struct Capture {
 }
 
 fn capture() -> &'static Capture {
-    static CAPTURE: OnceLock<Capture> = OnceLock::new();
+    static CAPTURE: SharedFixture<Capture> = SharedFixture::new();
     CAPTURE.get_or_init(|| {
         let folder = scratch("capture");
         let genome = fs::read_to_string(data().folder.join("genome.fa")).expect("the genome");
@@ -69,7 +69,7 @@ fn capture() -> &'static Capture {
 
 /// Results of the call of [`capture`].
 fn targeted() -> &'static Path {
-    static TARGETED: OnceLock<PathBuf> = OnceLock::new();
+    static TARGETED: SharedFixture<PathBuf> = SharedFixture::new();
     TARGETED.get_or_init(|| {
         let Capture { data, bed, .. } = capture();
         let out = scratch("targeted");

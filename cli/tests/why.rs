@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 
-use crate::common::{Data, assert_same, gunzip, names, run, scratch};
+use crate::common::{Data, SharedFixture, assert_same, gunzip, names, run, scratch};
 
 fn data() -> &'static Data {
-    static DATA: OnceLock<Data> = OnceLock::new();
+    static DATA: SharedFixture<Data> = SharedFixture::new();
     DATA.get_or_init(|| {
         let size = ["--genome-length", "60000", "--contigs", "1", "--seed", "11"];
         let variants = ["--snvs", "8", "--indels", "6", "--svs", "4", "--largest-sv", "3000"];

@@ -7,9 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use common::{Data, fetched, gunzip, installed, names, repository, scratch};
+use common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
 
 fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8").to_owned()
@@ -17,7 +16,7 @@ fn text(path: &Path) -> String {
 
 /// A patient, and a pair of two people with the same reference.
 fn patients() -> &'static [Data; 2] {
-    static MADE: OnceLock<[Data; 2]> = OnceLock::new();
+    static MADE: SharedFixture<[Data; 2]> = SharedFixture::new();
     MADE.get_or_init(|| {
         let size = ["--genome-length", "300000", "--contigs", "2", "--seed", "11"];
         let changes = ["--snvs", "30", "--indels", "10", "--svs", "2", "--largest-sv", "3000", "--depth-tumor", "20"];

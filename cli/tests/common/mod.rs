@@ -9,11 +9,14 @@ use std::io::{Read, Write};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+
+mod cleanup;
+
+pub use cleanup::SharedFixture;
 
 /// File names of the results of a call with a reference.
 pub const RESULTS: [&str; 11] = [
@@ -65,7 +68,8 @@ impl RunOutput {
     }
 }
 
-/// An empty folder for one test under the target folder; files of an earlier run are removed.
+/// An empty folder for one test under the target folder; files of an earlier run are removed. It is removed again
+/// when the test has passed, unless it belongs to a [`SharedFixture`].
 #[track_caller]
 pub fn scratch(name: &str) -> PathBuf {
     // One folder for each source file that has tests.
@@ -75,6 +79,7 @@ pub fn scratch(name: &str) -> PathBuf {
         fs::remove_dir_all(&folder).expect("an old folder goes");
     }
     fs::create_dir_all(&folder).expect("a folder");
+    cleanup::remove_after_test(&folder);
     folder
 }
 
@@ -149,7 +154,7 @@ impl Data {
 
 /// A pair of 200 kbp with variants of all kinds at 30x; simulated once per test binary.
 pub fn data() -> &'static Data {
-    static DATA: OnceLock<Data> = OnceLock::new();
+    static DATA: SharedFixture<Data> = SharedFixture::new();
     DATA.get_or_init(|| {
         let size = ["--genome-length", "200000", "--contigs", "2", "--seed", "3"];
         let variants = ["--snvs", "40", "--indels", "24", "--svs", "8", "--largest-sv", "5000"];
@@ -159,7 +164,7 @@ pub fn data() -> &'static Data {
 
 /// Results of a call of [`data`] with default options; made once per test binary.
 pub fn called() -> &'static Path {
-    static CALLED: OnceLock<PathBuf> = OnceLock::new();
+    static CALLED: SharedFixture<PathBuf> = SharedFixture::new();
     CALLED.get_or_init(|| {
         let out = scratch("called");
         run(data().call_with(&out, &["--threads", "2"])).assert_success();

@@ -53,7 +53,15 @@ pub struct TrimCounts {
     pub poly_g_bases: u64,
     /// Number of fold-back reads: mates whose end is the reverse complement of an earlier part. They are not trimmed.
     pub fold_back_mates: u64,
+    /// The sequences at which fold-back reads turn back: a bit for each hash value of them that occurred.
+    pub fold_back_turns: [u64; FOLD_BACK_HASHES / 64],
 }
+
+/// Number of hash values of the sequences at which reads turn back.
+const FOLD_BACK_HASHES: usize = 1024;
+/// Minimum number of hash values that must be unused for an estimate of the number of sequences. Chosen: the estimate's
+/// standard deviation is then a tenth of it.
+const MIN_UNUSED_HASHES: u32 = 16;
 
 impl TrimCounts {
     /// Adds the counts of another trimmer.
@@ -64,11 +72,27 @@ impl TrimCounts {
         self.low_quality_bases += other.low_quality_bases;
         self.poly_g_bases += other.poly_g_bases;
         self.fold_back_mates += other.fold_back_mates;
+        for (turns, more) in self.fold_back_turns.iter_mut().zip(other.fold_back_turns) {
+            *turns |= more;
+        }
     }
 
-    /// Fraction of all mates that are fold-back reads.
+    /// Estimated number of different sequences at which fold-back reads turn back (linear counting, Whang et al. 1990).
+    /// A hairpin of the genome is one, however deep it is sequenced; artefacts of a library are all different. The number
+    /// of fold-back reads if there are too many sequences to estimate.
+    pub fn fold_back_sites(&self) -> f64 {
+        let unused: u32 = self.fold_back_turns.iter().map(|turns| turns.count_zeros()).sum();
+        let reads = self.fold_back_mates as f64;
+        if unused < MIN_UNUSED_HASHES {
+            return reads;
+        }
+        let hashes = FOLD_BACK_HASHES as f64;
+        (hashes * (hashes / f64::from(unused)).ln()).min(reads)
+    }
+
+    /// Number of different sequences at which reads fold back, divided by the number of mates.
     pub fn fold_back_fraction(&self) -> f64 {
-        self.fold_back_mates as f64 / (2 * self.pairs).max(1) as f64
+        self.fold_back_sites() / (2 * self.pairs).max(1) as f64
     }
 
     /// Total number of removed bases.
@@ -250,7 +274,11 @@ impl Trimmer {
         };
         for (i, read) in self.reads.iter().enumerate() {
             let fold = searches[i].fold_back_seed.filter(|_| hits[i].has_fold_back_seed);
-            counts.fold_back_mates += u64::from(fold.is_some_and(|seed| is_fold_back(seed, read)));
+            if let Some(turn) = fold.and_then(|seed| find_fold_back(seed, read)) {
+                counts.fold_back_mates += 1;
+                let hash = hash_of_turn(turn);
+                counts.fold_back_turns[hash / 64] |= 1 << (hash % 64);
+            }
         }
         if let Some(fragment) = by_mates().or_else(by_adapter) {
             counts.pairs_with_adapter += 1;
@@ -308,18 +336,28 @@ fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
 /// Maximum unit length in bases of a tandem repeat, whose reverse complement may match by chance.
 const MAX_REPEAT_UNIT_BASES: usize = 6;
 
-/// Whether a read folds back on itself: the reverse complement of its last bases (`end`) occurs earlier in the read.
-fn is_fold_back(end: u32, read: &BaseCodes) -> bool {
+/// The bases at the turning point of a read that folds back on itself: the reverse complement of its last bases (`end`)
+/// occurs earlier in the read. `None` if it does not fold back.
+fn find_fold_back(end: u32, read: &BaseCodes) -> Option<u32> {
     let codes = read.codes();
-    let Some(last) = codes.len().checked_sub(SEED_BASES).filter(|&last| last >= SEED_BASES) else { return false };
-    let Some(at) = (0..=last - SEED_BASES).find(|&at| seed_at(read.packed(), at) == end) else { return false };
+    let last = codes.len().checked_sub(SEED_BASES).filter(|&last| last >= SEED_BASES)?;
+    let at = (0..=last - SEED_BASES).find(|&at| seed_at(read.packed(), at) == end)?;
     // Compare both arms from the seed inwards, up to the turning point.
     let arm = (last - at) / 2;
     let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| c ^ 3).collect();
     let end = &codes[last..];
     let repeats =
         (1..=MAX_REPEAT_UNIT_BASES).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
-    !repeats && is_similar(codes[at..at + arm].iter().take(2 * SEED_BASES), backwards.iter())
+    let is_fold = !repeats && is_similar(codes[at..at + arm].iter().take(2 * SEED_BASES), backwards.iter());
+    let middle = (at + codes.len()) / 2;
+    is_fold.then(|| seed_at(read.packed(), middle - SEED_BASES / 2))
+}
+
+/// Hash value of the bases at a turning point, the same for both strands.
+fn hash_of_turn(turn: u32) -> usize {
+    // Multiplicative hashing with the golden ratio (Knuth).
+    let hash = turn.min(reverse_complement_16(turn)).wrapping_mul(0x9E37_79B9);
+    hash as usize >> (u32::BITS - FOLD_BACK_HASHES.ilog2())
 }
 
 /// Whether codes match the start of a known adapter.

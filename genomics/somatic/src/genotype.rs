@@ -61,6 +61,13 @@ impl AlleleSupport {
         self.reference + self.alternative
     }
 
+    /// Share of all molecules that support the tumour allele; 0 without molecules. This is the fraction that fits the
+    /// votes; of a long allele it is less than the allele fraction.
+    fn vote_share(&self) -> f64 {
+        let depth = self.depth();
+        if depth == 0 { 0.0 } else { f64::from(self.alternative) / f64::from(depth) }
+    }
+
     /// Share of molecules with the tumour allele; 0 without molecules. Molecules at the second end of an allele do not
     /// count.
     pub fn allele_fraction(&self) -> f64 {
@@ -302,7 +309,8 @@ impl GenotypingParams {
             ErrorFrequency::Common => 0.0,
             ErrorFrequency::Rare => p.rare_allele_ratio.ln(),
         };
-        p.shared_allele_log_odds + linked + rare
+        let repeat = (1.0 + self.slippage_rate.rate / p.shared_slippage_rate).ln();
+        p.shared_allele_log_odds + linked + rare + repeat
     }
 }
 
@@ -534,7 +542,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         .iter()
         .map(|votes| AlleleSupport::count(votes))
         .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
-    let most = own.map(|own| own.allele_fraction()).fold(t.allele_fraction(), f64::max);
+    let most = own.map(|own| own.vote_share()).fold(t.vote_share(), f64::max);
     let in_normal = params.admixture.tumour_in_normal_ratio;
     let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
     // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
@@ -617,7 +625,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     };
     // Of several tumours, those with less of the allele than the normal do not count.
     let has_more =
-        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).allele_fraction() > n.allele_fraction();
+        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).vote_share() > n.vote_share();
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
     // Tumour cells in the normal may make as many molecules by chance.
     let of_tumour_cells = if in_normal > 0.0 {

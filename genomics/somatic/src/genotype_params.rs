@@ -22,6 +22,10 @@ pub(crate) struct GenotypeModelParams {
     /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (21). Unit:
     /// natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
     pub(crate) linked_allele_log_odds: f64,
+    /// Slippage rate of a repeat from which length changes that normal and tumour share (mosaics, and slippage that
+    /// exceeds the estimate) are more frequent than other alleles of both (21). Unit: probability in a read. Source:
+    /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
+    pub(crate) shared_slippage_rate: f64,
     /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (15). Unit:
     /// natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If higher: calls
     /// without a normal need an allele fraction further from one half.
@@ -175,6 +179,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     shared_allele_log_odds: 0.0,
     max_shared_fraction: 0.35,
     linked_allele_log_odds: 4.1,
+    shared_slippage_rate: 1e-3,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
     homozygous_fraction: 0.99,

@@ -259,16 +259,20 @@ fn the_two_junctions_of_an_inversion_bear_each_other_out() {
 
 #[test]
 fn a_library_folds_when_its_reads_do() {
-    let library = |folded| {
+    let library_of = |folded, fold_back_turns| {
         CallThresholds::from_trimmed_reads(
-            &TrimCounts { pairs: 100_000, fold_back_mates: folded, ..TrimCounts::default() },
+            &TrimCounts { pairs: 100_000, fold_back_mates: folded, fold_back_turns, ..TrimCounts::default() },
             0,
             8.0,
         )
     };
+    let library = |folded| library_of(folded, [u64::MAX; 16]);
     assert_eq!(library(0), CLEAN);
     assert_eq!(library(20), CLEAN);
     assert_eq!(library(8_000), FOLDING);
+    // All of them turn back at four hairpins of the genome.
+    let hairpins: [u64; 16] = std::array::from_fn(|word| u64::from(word % 4 == 0));
+    assert_eq!(library_of(8_000, hairpins), CLEAN);
     assert_eq!(CallThresholds::from_trimmed_reads(&TrimCounts::default(), 0, 8.0), CLEAN);
 }
 
