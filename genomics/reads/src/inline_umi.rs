@@ -82,9 +82,19 @@ fn split_around(read: Mate<'_>, at: usize, num_removed: usize) -> [Mate<'_>; 2] 
 }
 
 /// Length of a fragment that ends inside a read before bases of the other read's UMI; `None` if there is no such end.
+/// Both reads must show this end as far as they reach: the reads of a chimera overlap too, but go on with their sequences.
 fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Option<usize> {
     let [one, two] = templates.map(|template| template.seq);
-    find_fragment_end(one, two, prefixes[1]).or_else(|| find_fragment_end(two, one, prefixes[0]))
+    let in_one = find_fragment_end(one, two, prefixes[1]).filter(|&end| continues_with_umi(two, end, prefixes[0]));
+    in_one.or_else(|| {
+        find_fragment_end(two, one, prefixes[0]).filter(|&end| continues_with_umi(one, end, prefixes[1]))
+    })
+}
+
+/// Whether a read continues at `end` with the reverse complement of the bases of its mate's UMI, or ends before.
+fn continues_with_umi(read: &[u8], end: usize, mate_prefix: &[u8]) -> bool {
+    let tail = &read[end.min(read.len())..read.len().min(end + mate_prefix.len())];
+    count_mismatches(tail, &mate_prefix[mate_prefix.len() - tail.len()..]) * 3 <= tail.len()
 }
 
 /// Position in `read` at which the fragment ends and the reverse complement of `mate_prefix` begins.
@@ -98,11 +108,8 @@ fn find_fragment_end(read: &[u8], mate: &[u8], mate_prefix: &[u8]) -> Option<usi
         let seed_mismatches = read[end - SEED_BASES..end].iter().zip(&seed).filter(|(a, b)| a != b).count();
         seed_mismatches <= MAX_SEED_MISMATCHES
             && count_mismatches(&read[end.saturating_sub(mate.len())..end], mate) * 6 <= end.min(mate.len())
-            && {
-                // A tandem repeat may give the same overlap, but it does not continue with the UMI.
-                let tail = &read[end..read.len().min(end + mate_prefix.len())];
-                count_mismatches(tail, &mate_prefix[mate_prefix.len() - tail.len()..]) * 3 <= tail.len()
-            }
+            // A tandem repeat may give the same overlap, but it does not continue with the UMI.
+            && continues_with_umi(read, end, mate_prefix)
     })
 }
 
@@ -177,6 +184,18 @@ mod tests {
             }
         }
         assert_eq!(num_removed, 2 * (20..56).len());
+    }
+
+    #[test]
+    fn reads_of_a_chimera_keep_their_bases() {
+        // Read 2 has no UMI, and begins inside read 1, whose template goes on behind it.
+        let template = b"CGTGGCTATTGTGAAGGAGGGTTGGCTGCACAAACGAGGTTAGTACCCGCTGCCAGGGCTGGG";
+        let read_two = reverse_complement(&[b"GATTACAGATTA", &template[..40]].concat());
+        let read_one = [b"ACCT", &template[..]].concat();
+        let pair = [&read_one[..], &read_two];
+        let (_, mates, _) = extracted("3M1S+T", pair.map(Some));
+        assert_eq!(mates.map(|mate| mate.len()), [63, 48]);
+        assert!(find_fragment_end(&read_one[4..], &read_two[4..], &read_two[..4]).is_some());
     }
 
     #[test]
