@@ -51,7 +51,7 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome, plain or gzip'd FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
+    /// Reference genome, plain or gzipped FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
     /// the genome and thus have the same copy number. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,

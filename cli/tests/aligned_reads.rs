@@ -347,7 +347,7 @@ fn a_call_in_parts_reads_them_whole() {
     let (_, sorted) = aligned();
     let (plan, out) = (scratch("plan"), scratch("parts"));
     let args =
-        data_with_reads(sorted.clone()).call_with(&out, &["--plan", text(&plan), "--shards", "2", "--parts", "1"]);
+        data_with_reads(sorted.clone()).call_with(&out, &["--plan", text(&plan), "--shards", "2", "--partitions", "1"]);
     run(args).assert_success();
     let step = |step: &[&str]| run(["step", text(&plan)].iter().chain(step)).assert_success();
     let each = |name: &str| ["1", "2"].into_iter().for_each(|shard| drop(step(&[name, shard])));

@@ -104,7 +104,7 @@ fn steps_withhold_the_results_too() {
     let exchanged = Data { tumor: own.normal.clone(), normal: own.tumor.clone(), ..own };
     let (out, store) = (scratch("steps-calls").join("out"), scratch("steps-store"));
     let store = store.to_str().expect("UTF-8");
-    run(exchanged.call_with(&out, &["--plan", store, "--shards", "1", "--parts", "1"])).assert_success();
+    run(exchanged.call_with(&out, &["--plan", store, "--shards", "1", "--partitions", "1"])).assert_success();
     let step = |args: &[&str]| run([&["step", store], args].concat());
     for name in ["scatter", "count", "pick", "label", "assemble", "place", "recruit"] {
         step(&[name]).assert_success();

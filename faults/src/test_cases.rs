@@ -112,7 +112,7 @@ impl TestInput {
                 Ok(())
             }
             TestInput::PlannedRun => {
-                let plan = "--plan {given}/planned/run --shards 2 --parts 2";
+                let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
                 genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
                 for step in [
                     "scatter 1",

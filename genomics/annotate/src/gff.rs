@@ -1,4 +1,4 @@
-//! Reads GFF3 files as Ensembl, GENCODE and RefSeq publish them, plain or gzip'd.
+//! Reads GFF3 files as Ensembl, GENCODE and RefSeq publish them, plain or gzipped.
 //!
 //! The parents of features of type `exon` and `CDS` are the transcripts, and their topmost ancestors are the genes. A
 //! gene whose parts have no transcript (mitochondrial genes of RefSeq) is its own transcript.

@@ -1,4 +1,4 @@
-//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzip'd, or BGZF
+//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzipped, or BGZF
 //! with a tabix index.
 //!
 //! Only the variants that are asked for are kept. With an index (`.tbi`) only the records at their positions are read.

@@ -1,4 +1,4 @@
-//! Target intervals of exomes and panels: BED, or an interval list of Picard, plain or gzip'd.
+//! Target intervals of exomes and panels: BED, or an interval list of Picard, plain or gzipped.
 //!
 //! BED positions are 0-based and half-open. Interval lists start with a SAM header; their positions are 1-based and
 //! closed. Overlapping intervals are merged, so that each base of the targets counts once.

@@ -47,12 +47,12 @@ impl VcfRecord {
     }
 }
 
-/// Reads a VCF file, plain or gzip'd. A record with several alternate alleles gives several records.
+/// Reads a VCF file, plain or gzipped. A record with several alternate alleles gives several records.
 pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
     parse_vcf(&read_text(path)?, path)
 }
 
-/// Reads the text of a VCF file, plain or gzip'd.
+/// Reads the text of a VCF file, plain or gzipped.
 pub fn read_text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::with_path(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {

@@ -1,4 +1,4 @@
-//! Writes read pairs as gzip'd FASTQ or as an interleaved stream. Threads generate the blocks in any order.
+//! Writes read pairs as gzipped FASTQ or as an interleaved stream. Threads generate the blocks in any order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
