@@ -799,8 +799,8 @@ fn log_warnings(outcome: &CallSummary) {
                  sequence the normal deeper, or expect missed variants"
             ),
             MANY_VARIANTS_LEDGER_LINE => warn!(
-                "{count} k-mers of the tumour were skipped, because without a normal all variants of the person are examined, and \
-                 there are too many: indels and structural variants may be missed; give a normal, or call a capture"
+                "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
+                 examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
             ),
             OTHER_SPECIES_LEDGER_LINE => warn!(
                 "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \

@@ -155,11 +155,12 @@ impl DistributedPlan {
         }
         match lines.find(then) {
             Some(then) => bail!(
-                "{}: changed since the run was planned (now {now}, then {then}); plan the call again in another location",
-                path.display()
+                "{}: changed since the run was planned ({}); plan the call again in another location",
+                path.display(),
+                Fingerprint::describe_file_change(then, &now)
             ),
             None => bail!(
-                "{}: not the file of that name that the run was planned with (now {now}); plan the call again in another location",
+                "{}: is not among the input files of the plan; plan the call again in another location",
                 path.display()
             ),
         }

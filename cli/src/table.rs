@@ -439,8 +439,8 @@ fn warn_about_differences(tables: &[OpenTable]) {
     if let (Some(panel), Some(other)) = (tables.iter().find(is_panel), tables.iter().find(|table| !is_panel(table))) {
         let (panel, other) = (panel.scan.path().display(), other.scan.path().display());
         warn!(
-            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: counts that combine \
-             both, and limits on these, have no meaning; --counts columns (with subtract: first) keeps them apart"
+            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: do not combine these \
+             counts; use --counts columns (for subtract: --counts first)"
         );
     }
 }

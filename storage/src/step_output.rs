@@ -47,7 +47,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The object is damaged.
-    #[error("{object}: damaged ({what}); run the step that made it again")]
+    #[error("{object}: damaged ({what}); run the step that made it again (genuma step RUN STEP NUMBER --again)")]
     Damaged {
         /// The object.
         object: String,
@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// The object was made for a run with other inputs or parameters.
     #[error(
-        "{object}: made for another plan ({difference}); run the step that made it again, or use another run store for this plan"
+        "{object}: made for another plan ({difference}); run the step that made it again (genuma step RUN STEP NUMBER --again), or use another run store for this plan"
     )]
     OtherRun {
         /// The object.

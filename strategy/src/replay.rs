@@ -38,7 +38,7 @@ pub enum Error {
     #[error("runs of two servers are needed, one to learn from and one to be judged; the table has {0}")]
     Servers(usize),
     /// A case has no plain run to compare with.
-    #[error("{0}: no plain run with that many threads; add it")]
+    #[error("{0}: the table lacks a run of the strategy default with that many threads: add that row")]
     NoPlain(String),
 }
 

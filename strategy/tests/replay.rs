@@ -111,5 +111,8 @@ fn bad_tables_are_refused_with_their_line() {
     let elsewhere = format!("{line}\n{}", line.replace("amd", "sparc"));
     assert!(refused(&table(&elsewhere)).contains("server 'sparc' is not described"));
     let unplain = format!("{line}\n{}", line.replace("amd", "intel").replace("none", "interleave"));
-    assert!(refused(&table(&unplain)).contains("bowtie2 intel gcat, 8 threads: no plain run"));
+    assert!(
+        refused(&table(&unplain))
+            .contains("bowtie2 intel gcat, 8 threads: the table lacks a run of the strategy default")
+    );
 }

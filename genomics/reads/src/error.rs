@@ -276,7 +276,7 @@ pub enum FileFault {
     },
     /// The size of the file has changed since it was divided into slices.
     #[error(
-        "is {new_bytes} bytes long and was {old_bytes} when it was divided into slices: restore the file, or divide it again"
+        "is {new_bytes} bytes long and was {old_bytes} when the call was planned (genuma call --plan): restore the file, or plan the call again"
     )]
     SizeChanged {
         /// Size in bytes at that time.
@@ -285,7 +285,9 @@ pub enum FileFault {
         new_bytes: u64,
     },
     /// The contents of the file have changed since it was divided into slices: no record starts at this position.
-    #[error("has changed since it was divided into slices (at {0}): restore the file, or divide it again")]
+    #[error(
+        "has changed since the call was planned (genuma call --plan; at {0}): restore the file, or plan the call again"
+    )]
     ContentChanged(VirtualOffset),
 }
 

@@ -51,7 +51,7 @@ impl ShardPlan {
         let shards = if made == 1 { "shard" } else { "shards" };
         (made < self.requested).then(|| {
             format!(
-                "{made} {shards} instead of {}: the reads cannot be divided into more (see each lane)",
+                "{made} {shards} instead of {}: the reads cannot be divided into more (the warnings of the lanes give the reasons)",
                 self.requested
             )
         })
@@ -84,26 +84,26 @@ impl fmt::Display for PartlySplitLane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SplitObstacle {
     /// The input is a pipe, a device or the standard input.
-    #[error("not a regular file, so it can only be read from its start")]
+    #[error("it is not a regular file, so it can only be read from its start")]
     NotRegular,
     /// The input is gzip but not BGZF.
-    #[error("gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it")]
+    #[error("gzip that is not BGZF can only be read from its start: compress the file with bgzip")]
     Gzip,
     /// The input is BAM, CRAM or BINSEQ, in which mates may be anywhere.
-    #[error("aligned reads, whose mates may be anywhere in the file")]
+    #[error("it has aligned reads, whose mates may be anywhere in the file")]
     Aligned,
     /// The input is FASTA or another format.
-    #[error("not FASTQ")]
+    #[error("it is not FASTQ")]
     NotFastq,
     /// The file is too small for more slices.
-    #[error("too small for more")]
+    #[error("it is too small for more")]
     TooSmall,
     /// There are no records of four lines near the ideal position.
-    #[error("no records of four lines where it would be divided")]
+    #[error("there are no records of four lines where it would be divided")]
     NoRecords,
     /// Consecutive reads have the same name.
     #[error(
-        "consecutive reads have the same name, so the same pair cannot be found in both files, or mates cannot be recognised"
+        "read names are not unique where it would be divided, so the same pair cannot be found in both files, or mates cannot be recognised"
     )]
     EqualNames,
     /// The names of the first file are not found in the second, or consecutive reads are not mates.

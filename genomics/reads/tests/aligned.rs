@@ -352,6 +352,6 @@ fn lane_formats_are_recognised_by_file_contents() {
     assert!(
         sharding.partly_split_lanes[0]
             .to_string()
-            .ends_with("not divided: aligned reads, whose mates may be anywhere in the file")
+            .ends_with("not divided: it has aligned reads, whose mates may be anywhere in the file")
     );
 }

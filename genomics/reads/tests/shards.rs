@@ -282,9 +282,9 @@ fn several_lanes_of_both_samples_are_divided() {
         error_text,
         [
             format!(
-                "{gzip}: not divided: gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it"
+                "{gzip}: not divided: gzip that is not BGZF can only be read from its start: compress the file with bgzip"
             ),
-            format!("{tiny}: not divided: too small for more"),
+            format!("{tiny}: not divided: it is too small for more"),
         ]
     );
 }
@@ -340,7 +340,7 @@ fn mates_far_from_their_expected_position_are_found() {
     );
     assert_eq!(
         sharding.shortfall_message().unwrap(),
-        "1 shard instead of 2: the reads cannot be divided into more (see each lane)"
+        "1 shard instead of 2: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
 
@@ -426,7 +426,7 @@ fn tiny_lanes_are_distributed_whole() {
     }
     assert_eq!(
         split_into_shards(&lanes, 7).unwrap().shortfall_message().unwrap(),
-        "5 shards instead of 7: the reads cannot be divided into more (see each lane)"
+        "5 shards instead of 7: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
 
@@ -514,7 +514,7 @@ fn files_that_changed_after_division_are_reported() {
     let cut_off = &text[..text.len() - 1000];
     folder.write("a.fq", cut_off);
     let resized = format!(
-        "a.fq: is {} bytes long and was {} when it was divided into slices: restore the file, or divide it again",
+        "a.fq: is {} bytes long and was {} when the call was planned (genuma call --plan): restore the file, or plan the call again",
         cut_off.len(),
         text.len()
     );
@@ -541,7 +541,7 @@ fn files_that_changed_after_division_are_reported() {
     let mut gzipped = text.clone().into_bytes();
     gzipped[from as usize..from as usize + 2].copy_from_slice(&[0x1f, 0x8b]);
     folder.write("a.fq", &gzipped);
-    let changed = "has changed since it was divided into slices (at byte";
+    let changed = "has changed since the call was planned (genuma call --plan; at byte";
     assert!(message(&folder, &slice).starts_with(&format!("a.fq: {changed} {from}): restore the file")));
 
     // An invalid record is counted from the start of the slice, which for the first slice is the start of the file.
@@ -583,7 +583,7 @@ fn bgzf_files_that_changed_after_division_are_reported() {
     other[at] = b'@';
     folder.write("a.gz", &other);
     for lane in [&slice, &first] {
-        let changed = "a.gz: has changed since it was divided into slices (at";
+        let changed = "a.gz: has changed since the call was planned (genuma call --plan; at";
         assert_eq!(message(&folder, lane), format!("{changed} {place}): restore the file, or divide it again"));
     }
     // The block has fewer bytes.

@@ -9,7 +9,7 @@ pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
 
 /// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
 /// k-mers, as if the tumour were of another species.
-pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: another species?";
+pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
 
 /// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
 /// Outside the targets the normal has few reads.

@@ -503,7 +503,7 @@ fn duplicate_note(counts: &KeyCounts, amplicons: bool, copied: Option<Estimate>)
     };
     match copied.value {
         _ if amplicons => {
-            "amplicons? nearly all pairs start at a few positions, where duplicates look like independent molecules"
+            "probably amplicons: nearly all pairs start at a few positions, so duplicates cannot be counted"
         }
         0.0..SOME_DUPLICATES => "few duplicates",
         SOME_DUPLICATES..MANY_DUPLICATES => "some duplicates",
