@@ -363,7 +363,7 @@ impl AlignRun<'_> {
         let aligning = Instant::now();
         let nearest = engine.nearest_copy();
         let contigs = nearest.contigs();
-        for name in (0..contigs.len()).filter_map(|number| contigs.contig_name(number as i32)) {
+        for name in (0..contigs.num_contigs()).filter_map(|number| contigs.contig_name(number as i32)) {
             fasta::check_name(name.as_bytes()).map_err(|fault| {
                 anyhow::anyhow!(
                     "the index has a sequence \"{name}\", whose name {fault}, which SAM forbids: rename it in the reference, \

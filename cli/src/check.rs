@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
         });
         let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
-        evidence.summarise_pair(&positions.unwrap_or_default(), &names, None)
+        evidence.complete_with_purity(&positions.unwrap_or_default(), &names, None)
     };
     let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);

@@ -52,12 +52,12 @@ impl fmt::Display for BucketLocation {
     }
 }
 
-/// Location of a run store.
+/// Where a run store is: a folder, or a bucket of a cloud provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreLocation {
-    /// A folder.
+    /// Path of the folder that has one file for each object.
     Folder(PathBuf),
-    /// A bucket.
+    /// Bucket of S3 or Google Cloud Storage, and the prefix of the keys.
     Bucket(BucketLocation),
 }
 

@@ -264,7 +264,7 @@ fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> R
         if let [WordPart::Text(text)] = word.0.as_slice()
             && let Some(text) = relocate_word(text, &old, folder, &index.files)
         {
-            *word = CommandWord::from_text(text);
+            *word = CommandWord::literal(text);
         }
     }
     invocation.index = Some(AlignerIndex { files, ..index.clone() });
@@ -290,10 +290,10 @@ fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Opt
 fn without_mapping(invocation: &Invocation) -> Invocation {
     let mut invocation = invocation.clone();
     match invocation.aligner.as_str() {
-        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::from_text("--mm")),
+        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::literal("--mm")),
         aligner if aligner.starts_with("snap-aligner") => {
-            invocation.words.retain(|word| *word != CommandWord::from_text("-map"));
-            invocation.words.push(CommandWord::from_text(OsString::from_vec(b"-map-".to_vec())));
+            invocation.words.retain(|word| *word != CommandWord::literal("-map"));
+            invocation.words.push(CommandWord::literal(OsString::from_vec(b"-map-".to_vec())));
         }
         _ => {}
     }

@@ -230,7 +230,7 @@ pub enum Error {
 
 impl CommandWord {
     /// Creates a word of fixed text.
-    pub fn from_text(word: impl Into<OsString>) -> CommandWord {
+    pub fn literal(word: impl Into<OsString>) -> CommandWord {
         CommandWord(vec![WordPart::Text(word.into())])
     }
 }

@@ -169,7 +169,7 @@ impl ReplayCase {
 ///
 /// # Errors
 /// A case has no plain run.
-pub fn replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
+pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
     let mut by_job: BTreeMap<AlignmentJob, Vec<PublishedRun>> = BTreeMap::new();

@@ -75,7 +75,7 @@ struct RecorderState {
 }
 
 impl TimelineRecorder {
-    /// Starts a timeline.
+    /// Starts to sample CPU time, memory, disk transfers and energy of this process, in a thread of its own.
     pub fn start() -> TimelineRecorder {
         let (first, meters) = (process_usage(), energy_counters(Path::new("/sys/class/powercap")));
         let state = RecorderState {

@@ -79,7 +79,7 @@ pub(crate) struct PanelSize {
     pub(crate) filter_and_index_bytes: u64,
 }
 
-/// Forecast of one unit of a call.
+/// Predicted time, memory and bytes of one unit (count, assemble, recruit, ...) of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct UnitForecast {
     /// Name of the unit, as in `summary.json`.

@@ -54,14 +54,14 @@ use std::path::PathBuf;
 
 use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
-pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
+pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{DeviceGain, Devices, estimate_gain};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{FilterScratch, MinimizerFilter};
 pub use node_assignment::NodeShare;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
-pub use plan::{CountForecast, ExpectedInput, bin_grid, min_memory, min_memory_for_grid};
+pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory, min_memory_for_grid};
 pub use sample_count::{SampleKmers, ScatteredSamples};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardIndex, count_shards};

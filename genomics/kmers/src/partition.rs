@@ -135,9 +135,10 @@ impl BinGrid {
 /// Outcome of counting one partition.
 #[derive(Debug)]
 pub enum PartitionOutcome<T> {
-    /// The partition was counted.
+    /// The partition fitted in memory; the result of counting it.
     Counted(T),
-    /// The partition did not fit; counting stopped when this share of the input had been read (above 0, at most 1).
+    /// The partition did not fit in memory. Counting stopped when this share of the input had been read (above 0, at
+    /// most 1).
     TooLarge(f64),
 }
 

@@ -97,7 +97,7 @@ pub struct CountForecast {
 }
 
 /// Grid of bins for `kmers` k-mers in `num_partitions` partitions; bins are as small as if one process counted all.
-pub fn bin_grid(kmers: u64, num_partitions: u32) -> BinGrid {
+pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
     let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
     let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
     BinGrid { num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }

@@ -69,7 +69,7 @@ pub struct DeferredList {
 
 /// Mapping results of one read except the placements themselves.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ReadMappingSummary {
+pub struct ReadMappingRanges {
     /// Range of the placements of the read in the placements of all reads.
     pub places: (u32, u32),
     /// Range of the deferred lists of the read in the deferred lists of all reads.
@@ -91,7 +91,7 @@ pub struct MappedReads {
     /// The packed reads.
     pub packed: PackedReadBatch,
     /// Properties of each read.
-    pub summary: Vec<ReadMappingSummary>,
+    pub summary: Vec<ReadMappingRanges>,
     /// Placements of each read: those in the primary assembly, the best first, then those on ALT contigs, the best
     /// first.
     pub places: Vec<Placement>,
@@ -309,7 +309,7 @@ impl MapperState {
             more.clear();
             more.extend_from_slice(&self.hits[before[1]..ends[1]]);
             before = *ends;
-            let mut summary = ReadMappingSummary::default();
+            let mut summary = ReadMappingRanges::default();
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {

@@ -96,7 +96,8 @@ impl BetaBinomial {
         BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
     }
 
-    /// Log-probability of `k` successes in `n` draws, for the share `i / (2 * MINOR_SHARE_STEPS)`.
+    /// Log-probability of `k` successes in `n` draws under the beta-binomial distribution with mean `i / (2 *
+    /// MINOR_SHARE_STEPS)`; natural logarithm.
     pub fn log_probability(&self, i: usize, k: usize, n: usize) -> f64 {
         // docs/model/purity_ploidy.md (4)
         let choose = self.log_factorials[n] - self.log_factorials[k] - self.log_factorials[n - k];

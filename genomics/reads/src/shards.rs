@@ -41,7 +41,7 @@ pub struct ShardPlan {
     /// Number of shards that were requested.
     pub requested: usize,
     /// Lanes that were cut into fewer slices than requested.
-    pub partly_split_lanes: Vec<PartlySplitLane>,
+    pub under_split_lanes: Vec<UnderSplitLane>,
 }
 
 impl ShardPlan {
@@ -60,7 +60,7 @@ impl ShardPlan {
 
 /// A lane that was cut into fewer slices than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartlySplitLane {
+pub struct UnderSplitLane {
     /// The input lane.
     pub lane: Lane,
     /// Number of slices; 1 for a whole lane.
@@ -69,7 +69,7 @@ pub struct PartlySplitLane {
     pub reason: SplitObstacle,
 }
 
-impl fmt::Display for PartlySplitLane {
+impl fmt::Display for UnderSplitLane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paths: Vec<String> = self.lane.paths().map(|path| path.display().to_string()).collect();
         write!(f, "{}: ", paths.join(" and "))?;
@@ -140,7 +140,7 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
             pieces.push(SizedLane { lane_index: number, disk_bytes: lane.disk_bytes()?, lane });
         }
         if let Some(why) = why {
-            uncut.push(PartlySplitLane { lane: lane.clone(), num_slices: pieces.len(), reason: why });
+            uncut.push(UnderSplitLane { lane: lane.clone(), num_slices: pieces.len(), reason: why });
         }
         if pieces.len() == n {
             bins.iter_mut().zip(pieces).for_each(|(bin, piece)| bin.push(piece));
@@ -156,7 +156,7 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
         }
     }
     let filled = bins.into_iter().filter(|bin| !bin.lanes.is_empty());
-    Ok(ShardPlan { shards: filled.map(ShardBuilder::into_lanes).collect(), requested: n, partly_split_lanes: uncut })
+    Ok(ShardPlan { shards: filled.map(ShardBuilder::into_lanes).collect(), requested: n, under_split_lanes: uncut })
 }
 
 /// A lane or a slice of a lane, with its size.

@@ -191,10 +191,10 @@ fn mate_files_of_every_form_are_divided() {
             for n in [1, 2, 3, 7, 50] {
                 let (sharding, held) = cut(&lanes, n, &all);
                 let room = (one.min(two) >> 16) as usize;
-                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.partly_split_lanes);
+                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.under_split_lanes);
                 if held.len() < n {
-                    assert_eq!(sharding.partly_split_lanes[0].reason, SplitObstacle::TooSmall);
-                    assert_eq!(sharding.partly_split_lanes[0].num_slices, room);
+                    assert_eq!(sharding.under_split_lanes[0].reason, SplitObstacle::TooSmall);
+                    assert_eq!(sharding.under_split_lanes[0].num_slices, room);
                 }
                 let mean = pairs as f64 / held.len() as f64;
                 let worst = held.iter().map(|&pairs| (pairs as f64 - mean).abs() / mean).fold(0.0, f64::max);
@@ -219,8 +219,8 @@ fn lanes_of_one_file_are_divided() {
                     let (sharding, held) = cut(&lanes, n, &all);
                     assert!(
                         n == 50
-                            || sharding.partly_split_lanes.is_empty()
-                            || sharding.partly_split_lanes[0].reason == SplitObstacle::TooSmall
+                            || sharding.under_split_lanes.is_empty()
+                            || sharding.under_split_lanes[0].reason == SplitObstacle::TooSmall
                     );
                     let mean = all.0.len() as f64 / held.len() as f64;
                     let even = held.iter().all(|&pairs| (pairs as f64 - mean).abs() < 0.2 * mean);
@@ -249,7 +249,7 @@ fn several_lanes_of_both_samples_are_divided() {
     for n in [1, 2, 3, 7, 50] {
         let (sharding, _) = cut(&lanes, n, &all);
         let whole: Vec<(&Lane, SplitObstacle)> = sharding
-            .partly_split_lanes
+            .under_split_lanes
             .iter()
             .filter(|uncut| uncut.num_slices == 1)
             .map(|u| (&u.lane, u.reason))
@@ -273,7 +273,7 @@ fn several_lanes_of_both_samples_are_divided() {
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }
     let (sharding, _) = cut(&lanes, 2, &all);
-    let error_text: Vec<String> = sharding.partly_split_lanes.iter().map(ToString::to_string).collect();
+    let error_text: Vec<String> = sharding.under_split_lanes.iter().map(ToString::to_string).collect();
     let [gzip, tiny] = [gzipped, tiny].map(|lane| {
         let paths: Vec<_> = lane.paths().map(|path| path.display().to_string()).collect();
         paths.join(" and ")
@@ -300,7 +300,7 @@ fn slices_can_be_divided_again() {
     for lanes in &first.shards {
         let held = read(lanes);
         let (sharding, pairs) = cut(lanes, 3, &held);
-        assert_eq!(pairs.len(), 3, "{:?}", sharding.partly_split_lanes);
+        assert_eq!(pairs.len(), 3, "{:?}", sharding.under_split_lanes);
         again.extend(held.0);
     }
     again.sort_unstable();
@@ -324,7 +324,7 @@ fn mates_far_from_their_expected_position_are_found() {
     // In the last file it is displaced by 16 MB and found in steps.
     for two in [near, far] {
         let sharding = split_into_shards(&[pair(NORMAL_SAMPLE, &one, &two)], 2).unwrap();
-        assert_eq!(sharding.partly_split_lanes, []);
+        assert_eq!(sharding.under_split_lanes, []);
         let pairs: Vec<usize> = sharding.shards.iter().map(|lanes| read(lanes).0.len()).collect();
         assert!(pairs.iter().sum::<usize>() == 120_000 && pairs[0].abs_diff(60_000) < 10, "{pairs:?}");
     }
@@ -335,7 +335,7 @@ fn mates_far_from_their_expected_position_are_found() {
     let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     assert_eq!(sharding.shards, [[lane.clone()]]);
     assert_eq!(
-        (sharding.partly_split_lanes[0].num_slices, sharding.partly_split_lanes[0].reason),
+        (sharding.under_split_lanes[0].num_slices, sharding.under_split_lanes[0].reason),
         (1, SplitObstacle::MatesNotFound)
     );
     assert_eq!(
@@ -355,7 +355,7 @@ fn mate_files_with_different_compression_are_divided() {
     let all = read(&lanes);
     for n in [2, 3, 7] {
         let (sharding, held) = cut(&lanes, n, &all);
-        assert_eq!(sharding.partly_split_lanes, []);
+        assert_eq!(sharding.under_split_lanes, []);
         let mean = 16_000 / n;
         assert!(held.iter().all(|pairs| pairs.abs_diff(mean) < mean / 20), "{held:?}");
     }
@@ -393,7 +393,7 @@ fn ambiguous_names_prevent_division() {
         let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
         assert_eq!(sharding.shards, [[lane.clone()]], "{lane:?}");
         assert_eq!(
-            sharding.partly_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
+            sharding.under_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
             [(1, why)],
             "{lane:?}"
         );
@@ -409,7 +409,7 @@ fn ambiguous_names_prevent_division() {
     assert_eq!(cut(&lanes, 2, &read(&lanes)).1.len(), 2);
     assert_eq!(cut(&[interleaved(&twice)], 2, &read(&[interleaved(&twice)])).1.len(), 2);
     let none = split_into_shards(&[], 3).unwrap();
-    assert_eq!((none.shards.len(), none.partly_split_lanes.len()), (0, 0));
+    assert_eq!((none.shards.len(), none.under_split_lanes.len()), (0, 0));
     let absent = split_into_shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
     assert!(absent.ends_with("absent: cannot read: No such file or directory (os error 2)"), "{absent}");
 }

@@ -22,7 +22,7 @@ pub struct CaptureParams {
     pub fewer_variants: bool,
 }
 
-/// Source of the capture targets.
+/// Which intervals of the genome are captured: random exons, or those of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetSource {
@@ -31,7 +31,7 @@ pub enum TargetSource {
     Panel,
     /// Synthetic exome: exons of 80–300 bp of many genes, 2.2 % of the genome.
     Exome,
-    /// A BED file.
+    /// The intervals of this BED file.
     File(PathBuf),
 }
 

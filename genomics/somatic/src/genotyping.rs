@@ -218,7 +218,7 @@ impl GenotypingUnit<'_> {
             let outside = (all - events.len()) as u64;
             ledger.add_skipped("judge", "calls outside the targets", outside);
             let depths = counts.target_depths.clone().unwrap_or_default();
-            (option.padding_bp, FinishedTargets::new(option, targets, depths, samples, outside))
+            (option.padding_bp, FinishedTargets::summarise(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
             if let Some((padding_bp, finished)) = &targets {

@@ -166,7 +166,7 @@ pub struct KmerMoleculeCounts {
 
 impl KmerMoleculeCounts {
     /// Zero counts for the given numbers of k-mers and tumours.
-    pub fn new(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
+    pub fn zeroed(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
         KmerMoleculeCounts {
             tumours,

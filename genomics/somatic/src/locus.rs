@@ -255,7 +255,7 @@ impl Locus {
                 min_quality: least_quality,
                 min_molecules: evidence.min_call_molecules(),
                 mapq: contig_change.mapq,
-                error_probability: evidence.error_probability(f),
+                error_probability: evidence.error_probability_of_change(f),
                 admixture,
                 has_fixed_ends: evidence.has_fixed_ends(),
                 has_normal,

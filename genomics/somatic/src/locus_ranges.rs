@@ -149,7 +149,7 @@ impl RecruitBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.downsample_pair(pair, depths, scratch, found);
+                index.downsample_contigs_of_pair(pair, depths, scratch, found);
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);

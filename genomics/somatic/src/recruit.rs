@@ -479,7 +479,7 @@ impl RecruitingIndex {
     }
 
     /// Removes from a pair the contigs that do not keep it after the final downsampling.
-    pub fn downsample_pair(
+    pub fn downsample_contigs_of_pair(
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,

@@ -133,7 +133,7 @@ impl SampleSummary {
             let places = reference.map(|genome| {
                 root_positions::locate_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
             });
-            tally.summarise_pair(
+            tally.complete_with_purity(
                 &places.unwrap_or_default(),
                 &reference.map(Reference::contig_names).unwrap_or_default(),
                 Some(&changes),

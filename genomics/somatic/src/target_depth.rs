@@ -458,7 +458,7 @@ pub struct FinishedTargets {
 
 impl FinishedTargets {
     /// Summarises the targets of a call from which `calls_outside` calls were removed.
-    pub(crate) fn new(
+    pub(crate) fn summarise(
         option: &TargetsOption,
         targets: Targets,
         depths: TargetDepths,

@@ -76,7 +76,7 @@ pub(crate) struct PlacementInputs<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Memory in bytes for seeds and alignments.
+    /// Memory budget (bytes) for seeds and alignments.
     pub memory_bytes: u64,
     /// Thresholds that depend on the libraries.
     pub thresholds: CallThresholds,

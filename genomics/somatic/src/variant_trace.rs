@@ -42,7 +42,7 @@ pub struct TraceReport {
 
 /// Length in bp of the flanks of a change from which its k-mers are made.
 const FLANK_BP: usize = 150;
-/// Maximum distance in bp between two ends of a junction that are the same.
+/// Maximum distance (bp) between the breakends of two junctions that count as the same junction.
 const MAX_END_DISTANCE_BP: usize = 20;
 
 /// A variant while it is traced.

@@ -113,8 +113,8 @@ pub enum ChangeClass {
 }
 
 impl ChangeClass {
-    /// Name of the class in tables.
-    pub fn name(self) -> &'static str {
+    /// Name of the class in tables: SNV, MNV, INDEL or SV.
+    pub fn class_name(self) -> &'static str {
         match self {
             ChangeClass::Snv => "SNV",
             ChangeClass::Mnv => "MNV",

@@ -18,7 +18,7 @@ pub(super) enum OptionArgument {
     Value,
     /// A value in the same word behind `=`, or none.
     OptionalValue,
-    /// Anything in the same word; only for programs whose options are whole words.
+    /// The rest of the word is the value, as in `-t8`; only for programs whose options are whole words.
     Attached,
     /// A value, optionally preceded by a word such as `-sam` that gives its type.
     TypedValue,

@@ -40,7 +40,7 @@ impl CommandLines {
     }
 }
 
-/// Header of an instance.
+/// The SAM header that an instance of the aligner wrote, in the form in which genuma writes and compares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InstanceHeader {
     /// The header to write.

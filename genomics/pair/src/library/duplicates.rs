@@ -84,7 +84,7 @@ impl DuplicateKeys {
     }
 
     /// Adds the keys of another thread.
-    pub fn add_keys(&mut self, other: &DuplicateKeys) {
+    pub fn merge(&mut self, other: &DuplicateKeys) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
             if key <= u64::MAX >> self.halvings {
@@ -146,7 +146,7 @@ mod tests {
                 tallies.reverse();
             }
             let mut all = DuplicateKeys::default();
-            tallies.iter().for_each(|tally| all.add_keys(tally));
+            tallies.iter().for_each(|tally| all.merge(tally));
             all
         };
         let whole = split(1, false);

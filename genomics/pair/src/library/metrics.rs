@@ -297,11 +297,11 @@ fn biased_start(cycles: &[CycleTally]) -> usize {
     cycles.iter().take(MAX_BIASED_CYCLES).rposition(biased).map_or(0, |last| last + 1)
 }
 
-/// Quantiles of the fragment length that are reported.
+/// Quantiles of the insert size that are reported.
 const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
 /// Minimum number of pairs to report quantiles and duplicates.
 const MIN_PAIRS: u64 = 100;
-/// Step of the fragment length histogram in bases.
+/// Width of a class of the insert size histogram in bases.
 const HISTOGRAM_STEP_BP: usize = 10;
 
 fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
@@ -327,7 +327,7 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
     }
 }
 
-/// Assumed standard deviation, in bases, of the lengths of fragments that cannot be measured. Chosen; a higher value
+/// Assumed standard deviation, in bases, of the insert sizes that cannot be measured. Chosen; a higher value
 /// expects fewer coincidental duplicates.
 const UNSEEN_INSERT_SD_BP: f64 = 80.0;
 

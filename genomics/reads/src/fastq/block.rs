@@ -102,7 +102,7 @@ impl Block {
     }
 
     /// The four lines of record `i`, without line ends.
-    pub(super) fn lines(&self, i: usize) -> [&[u8]; LINES_PER_RECORD] {
+    pub(super) fn record_lines(&self, i: usize) -> [&[u8]; LINES_PER_RECORD] {
         let ends = &self.line_ends[i * LINES_PER_RECORD..(i + 1) * LINES_PER_RECORD];
         let mut start = if i == 0 { 0 } else { self.line_ends[i * LINES_PER_RECORD - 1] + 1 };
         std::array::from_fn(|line| {
