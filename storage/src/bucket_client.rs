@@ -169,7 +169,6 @@ fn is_mapped_status(status: u16) -> bool {
     status >= 400 && ![401, 403, 404, 412].contains(&status)
 }
 
-/// An error response.
 #[derive(Debug, thiserror::Error)]
 #[error("{status} {}", extract_message(text))]
 struct ErrorResponse {

@@ -30,7 +30,6 @@ impl StorageProvider {
 /// A bucket and the prefix of all object names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketLocation {
-    /// The provider.
     pub(crate) provider: StorageProvider,
     /// Name of the bucket.
     pub bucket: String,

@@ -76,7 +76,6 @@ pub(crate) struct TextChunk {
     templates: Vec<ChunkTemplate>,
 }
 
-/// A template of a chunk.
 #[derive(Debug)]
 struct ChunkTemplate {
     /// Position of the name in the first text.
@@ -273,7 +272,6 @@ pub(crate) struct BatchCutter {
     chunk_reads: u64,
     bases: u64,
     reads: u64,
-    /// Number of batches begun.
     begun: u64,
     /// Number of reads in all batches.
     all: u64,

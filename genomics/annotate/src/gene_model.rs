@@ -114,7 +114,6 @@ impl Transcript {
     }
 }
 
-/// A transcript in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IndexEntry {
     span: Range<usize>,

@@ -176,7 +176,6 @@ struct TranscriptPart {
 
 struct FeatureCollector<'a> {
     genome: &'a Reference,
-    /// Numbers of IDs.
     ids: HashMap<String, u32>,
     /// Names of the IDs.
     names: Vec<String>,

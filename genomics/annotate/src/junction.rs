@@ -135,7 +135,6 @@ fn representatives_at(model: &GeneModel, end: &JunctionEnd) -> Vec<usize> {
     found
 }
 
-/// Whether the junction keeps the start of the transcript.
 fn keeps_start(transcript: &Transcript, end: &JunctionEnd) -> bool {
     (transcript.strand == Strand::Forward) == (end.kept == KeptSide::Left)
 }

@@ -42,7 +42,6 @@ impl NodeAssignment {
         Self { ids, threads }
     }
 
-    /// Assignment without binding.
     fn single_node(threads: usize) -> Self {
         Self { ids: Vec::new(), threads: vec![0; threads.max(1)] }
     }
@@ -57,7 +56,6 @@ impl NodeAssignment {
         self.ids.get(node).copied()
     }
 
-    /// Number of threads on a node.
     pub(crate) fn num_threads(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }

@@ -149,7 +149,6 @@ pub(crate) struct MemoryDemand {
 pub(crate) enum KmerDelivery {
     /// They are passed on root by root.
     Roots,
-    /// They are sorted.
     SortedKmers,
 }
 

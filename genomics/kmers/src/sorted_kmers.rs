@@ -131,7 +131,6 @@ struct SortBuffers<const S: usize> {
 }
 
 impl<const S: usize> SortBuffers<S> {
-    /// Bytes per k-mer.
     const BYTES_PER_KMER: usize = 2 * size_of::<(u64, [u32; S])>() + size_of::<usize>();
 
     /// Empties the buffers for `num_kmers` k-mers.

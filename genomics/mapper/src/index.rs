@@ -32,7 +32,6 @@ pub use build::{ReferenceBuilder, build_index};
 pub const EDGE_PADDING_BP: u64 = 4096;
 /// Minimum padding (bp) between two sequences.
 pub(crate) const CONTIG_GAP_BP: u64 = 64;
-/// Number of slots in a bucket.
 const SLOTS_PER_BUCKET: usize = 12;
 /// Number of partitions of the hash values, by their first bits. Each partition has its own buckets.
 const PARTITIONS: u64 = 256;

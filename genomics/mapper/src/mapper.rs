@@ -126,7 +126,6 @@ impl MappedReads {
         &self.seeds[from as usize..to as usize]
     }
 
-    /// Deferred lists of a read.
     pub(crate) fn deferred_lists_of(&self, read: usize) -> &[DeferredList] {
         let (from, to) = self.summary[read].deferred;
         &self.deferred[from as usize..to as usize]
@@ -450,7 +449,6 @@ struct UngappedHit {
 #[derive(Debug, Default)]
 pub(crate) struct UngappedAligner {
     hits: Vec<UngappedHit>,
-    /// Number of hits by number of mismatches.
     hits_by_mismatches: Vec<usize>,
     masks: MismatchMasks,
 }

@@ -79,7 +79,6 @@ struct TemplateRead {
 }
 
 impl TemplateRead {
-    /// Sorts the placements of the read.
     #[inline(always)]
     fn sort_placements(&mut self, options: &ScoringOptions) {
         self.has_dropped_placements |= sort_and_filter(options, self.length, &mut self.places);

@@ -34,7 +34,6 @@ const MAX_TRACKED_LENGTH: usize = 1024;
 /// Tally of the pairs that are examined base by base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DetailTally {
-    /// Number of pairs.
     pairs: u64,
     cycles: CycleTallies,
     /// Number of pairs by fragment length, for overlapping mates.

@@ -26,7 +26,6 @@ const MAX_MARKERS_PER_SEQUENCE: usize = 4096;
 const MAX_CONTIGS: usize = 512;
 /// Maximum number of markers of all screened sequences together.
 const MAX_SCREEN_MARKERS: usize = 1 << 21;
-/// Bits per marker in the bit filter.
 const FILTER_BITS_PER_MARKER: usize = 16;
 
 /// What a sequence is.

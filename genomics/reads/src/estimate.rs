@@ -178,7 +178,6 @@ struct RecordScanner {
     estimate: ReadEstimate,
     /// Bytes of the whole records.
     record_bytes: u64,
-    /// Bytes of the text.
     text_bytes: u64,
     /// Number of complete lines of the current record, and bytes of the current line.
     lines_done: u32,

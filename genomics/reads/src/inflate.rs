@@ -171,7 +171,6 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     }
 }
 
-/// Why decompression stopped.
 #[derive(Debug)]
 pub(crate) enum DecompressError {
     /// A system call failed.

@@ -6,7 +6,6 @@ use crate::dna;
 
 /// Number of bases in a word.
 pub const WORD_BASES: usize = 32;
-/// Number of bases in half a word.
 const HALF_WORD_BASES: usize = WORD_BASES / 2;
 
 /// A read as codes and as packed words. Reuses its memory for all reads.
@@ -16,7 +15,6 @@ pub struct BaseCodes {
     codes: Vec<u8>,
     /// The bases at two bits each, and one more word.
     words: Vec<u64>,
-    /// Number of bases.
     bases: usize,
     /// Whether some codes are [`dna::NOT_A_BASE`].
     pub has_non_acgt: bool,

@@ -286,7 +286,6 @@ const BASES_OF_BYTE: [[u8; 4]; 256] = {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PackedReadRef<'a> {
     len: usize,
-    /// The distinct qualities.
     qualities: &'a [u8],
     packed_bases: &'a [u8],
     packed_quals: &'a [u8],

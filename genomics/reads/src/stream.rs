@@ -449,7 +449,6 @@ impl<'a> RecordReader<'a> {
         Ok(true)
     }
 
-    /// The current record.
     fn position(&self) -> RecordPosition<'_> {
         RecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
     }

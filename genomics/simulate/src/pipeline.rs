@@ -72,7 +72,6 @@ pub struct SimulationSummary {
     pub(crate) normal_reads: Option<ReadCounts>,
 }
 
-/// All variants of a simulation.
 struct SimulatedVariants {
     tumour: Tumour,
     germline: Vec<GermlineVariant>,

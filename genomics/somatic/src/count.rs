@@ -172,7 +172,6 @@ fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
 
 /// What happened to the packed reads.
 enum PackedReadsOutcome {
-    /// The packed reads are complete.
     Complete(PackedReadsIndex),
     /// Each shard of the reads has its own packed reads.
     PerShard,
@@ -432,7 +431,6 @@ fn pipe_scratch_error(bases: Option<u64>) -> Error {
 /// Prefix of the names of partition units.
 const PARTITION_UNIT_PREFIX: &str = "count-";
 
-/// Name of the unit of a partition.
 fn partition_unit_name(partition: Partition) -> String {
     format!("{PARTITION_UNIT_PREFIX}{}", partition.label())
 }

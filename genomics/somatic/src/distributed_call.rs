@@ -390,7 +390,6 @@ impl StepRunner<'_> {
         self.read_result(Step { kind: StepKind::Pick, number: 1 })
     }
 
-    /// The packed reads of a shard.
     fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalCopy), Error> {
         let step = Step { kind: StepKind::Scatter, number: shard };
         let opened = self.fetch_object(step, |_, one: &ShardScatterResult| 0..one.packed_reads.file_bytes())?;

@@ -55,7 +55,6 @@ pub(crate) struct CopiedStretch {
     pub(crate) query_start: usize,
     /// Index of the aligned base in the window of the genome.
     pub(crate) target_start: usize,
-    /// Number of bases.
     pub(crate) len: usize,
 }
 

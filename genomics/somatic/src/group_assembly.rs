@@ -66,7 +66,6 @@ pub struct GroupAssembler<'a> {
 /// Number of pairs by selector number: all tumours, then each tumour.
 type PairCounts = Vec<u64>;
 
-/// Counts pairs by selector number.
 fn count_by_selector(pairs: &[LabelledPair], tumours: usize) -> PairCounts {
     let mut counts = vec![0; tumours + 1];
     for pair in pairs {

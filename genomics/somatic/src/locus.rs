@@ -67,7 +67,6 @@ pub struct Locus {
 
 /// Votes of the molecules on one change.
 struct ChangeVotes {
-    /// Votes of the normal.
     normal: Vec<MoleculeVote>,
     /// Votes of each tumour.
     tumours: Vec<Vec<MoleculeVote>>,

@@ -277,7 +277,6 @@ impl CallJob {
         Ok(ContigAssemblyResult::from_assembly(assembled_groups))
     }
 
-    /// Path of the recruited pairs.
     fn recruited_pairs_path(&self) -> PathBuf {
         self.store.work_folder.join("recruit.bins")
     }

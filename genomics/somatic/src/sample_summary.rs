@@ -79,7 +79,6 @@ fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
 pub(crate) struct CallResults<'a> {
     /// Result of counting k-mers: spectra, alleles of the tumours, library properties.
     pub(crate) counts: &'a CallCounts,
-    /// All events of the call.
     pub(crate) events: &'a [Event],
     /// The reference, if there is one.
     pub(crate) reference: Option<&'a Reference>,

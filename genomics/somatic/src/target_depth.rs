@@ -91,7 +91,6 @@ fn hash_kmer(kmer: u64) -> u64 {
 struct CandidateMarker {
     target: u32,
     hash: u64,
-    /// The canonical k-mer.
     kmer: u64,
     /// Root and counter slot.
     key: u64,

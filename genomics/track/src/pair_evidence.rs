@@ -128,7 +128,6 @@ fn downsampling_level(pairs: u32) -> u32 {
 }
 
 impl JunctionDepths {
-    /// Zero counts.
     pub(crate) fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }

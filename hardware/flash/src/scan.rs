@@ -257,9 +257,7 @@ impl TableScan {
 pub struct EntryBatchReader<'s> {
     scan: &'s TableScan,
     raw: UncheckedPages,
-    /// Pages per batch.
     pages_per_batch: u64,
-    /// Number of the next page.
     next_page: u64,
     page_first_keys: Vec<u64>,
 }

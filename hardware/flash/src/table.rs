@@ -223,7 +223,6 @@ impl<'p> CheckedPage<'p> {
     }
 }
 
-/// Reads and checks the header of a table.
 pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error> {
     let unread = |source| Error::Read { path: path.to_path_buf(), part: TablePart::Header, source };
     let found = file.metadata().map_err(unread)?.len();

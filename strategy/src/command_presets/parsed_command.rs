@@ -12,7 +12,6 @@ use crate::invocation::{CommandWord, Error, InputMode, OutputTarget, ReadFiles, 
 /// Number of threads of a plain run as the command line gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadSetting {
-    /// A number.
     Given(usize),
     /// The placeholder `{threads}`.
     Placeholder,

@@ -74,7 +74,6 @@ pub(super) struct SeedPosition {
     /// Position of the first base in the concatenated sequences, shifted left by one. The lowest bit is set if the
     /// reverse complement is the canonical k-mer.
     at: u32,
-    /// Number of the sequence.
     sequence: u32,
 }
 
@@ -152,7 +151,6 @@ impl SeedIndex {
         SeedIndex { positions, hashes, first_positions, bucket_starts, bucket_bits, filter, filter_bits }
     }
 
-    /// Number of distinct seeds.
     pub(super) fn num_distinct_seeds(&self) -> usize {
         self.hashes.len()
     }

@@ -40,7 +40,6 @@ pub(crate) struct DeviceLane {
 /// Reason why a bin was not counted.
 #[derive(Debug)]
 pub(super) enum LaneError {
-    /// The device failed.
     Device(genuma_gpu::Error),
     /// The count itself failed.
     Counting(Error),

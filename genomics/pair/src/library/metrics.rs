@@ -353,7 +353,6 @@ fn quality_calibration(detail: &DetailTally) -> f64 {
     }
 }
 
-/// Error rate of a cycle.
 fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
     match cycle.compared_bases {
         MIN_COMPARED_BASES.. => cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64,

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 
-/// Number of lines of a record.
 pub(super) const LINES_PER_RECORD: usize = 4;
 
 /// Consecutive whole records of one file, four lines each. A FASTA record is stored as header, bases on one line, and
