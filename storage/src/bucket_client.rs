@@ -29,7 +29,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 pub(crate) struct BucketClient {
     /// Requests for whole objects.
     pub store: Arc<dyn ObjectStore>,
-    /// Multipart uploads.
+    /// The same bucket, for objects that are uploaded in several parts.
     pub multipart: Arc<dyn MultipartUpload>,
 }
 

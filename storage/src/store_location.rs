@@ -38,7 +38,7 @@ pub(crate) struct BucketLocation {
 }
 
 impl BucketLocation {
-    /// The key of an object in the bucket.
+    /// Key of an object in the bucket: the prefix of the run store and the name of the object.
     pub fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }

@@ -201,7 +201,7 @@ pub enum BaselineRule {
 }
 
 impl BaselineRule {
-    /// All baseline rules.
+    /// The rules that the model is compared with, in the order of the table.
     pub const ALL: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 

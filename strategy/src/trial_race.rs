@@ -15,7 +15,7 @@ use crate::strategy::{InstanceMemoryPolicy, Strategy};
 /// A candidate strategy of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RaceCandidate {
-    /// The strategy.
+    /// Number of instances and memory policy of this candidate.
     pub strategy: Strategy,
     /// Predicted time of the whole run.
     pub(crate) prediction: RunPrediction,

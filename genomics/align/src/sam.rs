@@ -72,7 +72,7 @@ impl Contigs {
         self
     }
 
-    /// Number of sequences.
+    /// Number of sequences of the reference, as in `@SQ` lines.
     pub fn num_contigs(&self) -> usize {
         self.names.len()
     }

@@ -25,7 +25,7 @@ pub struct CodingEdit {
 pub struct ProteinChange {
     /// Indices of the changes, in the direction of the transcript.
     pub changes: Vec<usize>,
-    /// Consequences.
+    /// Sequence Ontology terms of the change of the protein.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them, such as `12R>12C`.
     pub amino_acids: String,

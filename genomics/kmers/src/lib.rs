@@ -190,13 +190,13 @@ pub struct CountStats<const S: usize = 2> {
     pub spilled_bytes: u64,
     /// Largest size of the unnamed spill file in bytes.
     pub peak_spill_bytes: u64,
-    /// Number of bins.
+    /// Number of bins into which the k-mers were divided.
     pub bins: u64,
     /// Number of additional passes over bins whose table did not fit into memory.
     pub extra_passes: u64,
 }
 
-/// Error of a count.
+/// Why k-mers cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reads could not be read.

@@ -83,7 +83,7 @@ impl NodeAssignment {
 /// Threads and memory of a count on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeShare {
-    /// System number of the node.
+    /// Number of the NUMA node, as Linux has it.
     pub node: u32,
     /// Number of threads pinned to the node.
     pub threads: usize,

@@ -103,9 +103,9 @@ impl Partition {
 /// Layout of the bins if all partitions are scattered in one pass over the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BinGrid {
-    /// Number of partitions.
+    /// Number of partitions that one pass over the reads scatters, at least 1.
     pub num_partitions: u32,
-    /// Number of bins per partition.
+    /// Number of bins into which each partition is divided; bins are counted one after another.
     pub bins_per_partition: u32,
 }
 

@@ -42,7 +42,7 @@ const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 /// Expected amount of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedInput {
-    /// Number of k-mers.
+    /// Number of k-mers in all reads together, repeated ones included.
     pub kmers: u64,
     /// Bytes of the super-k-mers.
     pub super_kmer_bytes: u64,
@@ -178,7 +178,7 @@ impl MemoryDemand {
 /// Division of the memory. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    /// Number of bins.
+    /// Number of bins of a partition.
     pub bins: usize,
     /// Number of ranges in which counted k-mers are sorted: a power of two, or 0.
     pub sort_ranges: usize,

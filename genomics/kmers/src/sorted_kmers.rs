@@ -270,7 +270,7 @@ impl<const S: usize> SortedKmers<S> {
         self.num_kept == 0
     }
 
-    /// Sizes so far.
+    /// Numbers of k-mers, bins and bytes that were counted until now.
     pub fn count_stats(&self) -> CountStats<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }

@@ -124,7 +124,7 @@ const _: () = assert!(MAX_RECORD_BYTES == 17);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SuperKmerRecord<'a> {
-    /// Number of the sample.
+    /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
     pub sample: usize,
     /// Number of k-mers, 1..=[`MAX_KMERS_PER_RECORD`].
     pub kmers: usize,

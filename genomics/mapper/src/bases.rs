@@ -1,7 +1,7 @@
 //! Bases packed as two bits, 32 per word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3. These are two
 //! bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
 
-/// Number of bases in a word.
+/// Number of bases in a 64-bit word, at 2 bits a base.
 pub const BASES_PER_WORD: usize = 32;
 /// The lower bit of each base in a word.
 pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
@@ -115,7 +115,7 @@ impl PackedReadBatch {
         self.reads.clear();
     }
 
-    /// Number of reads.
+    /// Number of reads in the batch; a pair has two.
     pub fn len(&self) -> usize {
         self.reads.len()
     }

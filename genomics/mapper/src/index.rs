@@ -269,7 +269,7 @@ pub struct BucketAddress {
 /// Typed references to the arrays of an index, for lookups.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexView<'a> {
-    /// All packed bases.
+    /// Bases of all contigs at 2 bits a base, 32 in a word; gaps are between contigs.
     pub words: &'a [u64],
     buckets: &'a [Bucket],
     lists: &'a [u32],
@@ -309,7 +309,7 @@ impl<'a> IndexView<'a> {
         BucketAddress { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
 
-    /// Prefetches a bucket.
+    /// Requests the cache lines of a bucket, so that its look-up later does not wait for memory.
     #[inline(always)]
     pub fn prefetch_bucket(&self, address: BucketAddress) {
         genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
@@ -439,13 +439,13 @@ pub struct PositionList<'a> {
 }
 
 impl<'a> PositionList<'a> {
-    /// Number of positions.
+    /// Number of positions of the seed in the reference.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.counts.iter().map(|&n| n as usize).sum::<usize>().min(self.places.len())
     }
 
-    /// Whether the list is empty.
+    /// Whether the seed is not in the reference.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -88,7 +88,7 @@ pub struct ReadMappingRanges {
 /// Mapping result of a batch of reads.
 #[derive(Debug, Default)]
 pub struct MappedReads {
-    /// The packed reads.
+    /// The reads of the batch at 2 bits a base, both strands.
     pub packed: PackedReadBatch,
     /// Properties of each read.
     pub summary: Vec<ReadMappingRanges>,
@@ -114,7 +114,7 @@ impl MappedReads {
         self.cigars.clear();
     }
 
-    /// Placements of a read.
+    /// Placements of read number `read`, those in the primary assembly first, the best first.
     pub fn placements_of(&self, read: usize) -> &[Placement] {
         let (from, to) = self.summary[read].places;
         &self.places[from as usize..to as usize]

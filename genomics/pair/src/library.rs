@@ -135,7 +135,7 @@ pub struct LibraryTally {
 }
 
 impl LibraryTally {
-    /// Number of pairs.
+    /// Number of read pairs that were tallied, duplicates included.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }

@@ -31,9 +31,9 @@ pub struct SampleLibrary {
 /// Properties of the libraries of a normal and a tumour.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LibraryModel {
-    /// Library of the normal.
+    /// What the model needs to know of the normal's reads.
     pub normal: SampleLibrary,
-    /// Library of the tumour.
+    /// What the model needs to know of the tumour's reads.
     pub tumour: SampleLibrary,
 }
 

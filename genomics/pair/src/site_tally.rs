@@ -158,7 +158,7 @@ impl SiteSample {
 /// Depth of a sample at the roots of one GC class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcDepthSum {
-    /// Number of roots.
+    /// Number of roots in this GC class.
     pub roots: u64,
     /// Sum of the depths at these roots.
     pub depth_sum: u64,

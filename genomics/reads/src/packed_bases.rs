@@ -4,7 +4,7 @@ use genuma_machine::processor::run_with_widest_simd;
 
 use crate::dna;
 
-/// Number of bases in a word.
+/// Number of bases in a 64-bit word, at 2 bits a base.
 pub const WORD_BASES: usize = 32;
 const HALF_WORD_BASES: usize = WORD_BASES / 2;
 
@@ -62,7 +62,7 @@ impl BaseCodes {
         &self.codes[..self.bases]
     }
 
-    /// The packed bases.
+    /// The bases at 2 bits each, and whether the read has letters other than A, C, G and T.
     pub fn packed(&self) -> PackedBases<'_> {
         PackedBases { words: &self.words, has_non_acgt: self.has_non_acgt }
     }

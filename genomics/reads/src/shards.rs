@@ -61,7 +61,7 @@ impl ShardPlan {
 /// A lane that was cut into fewer slices than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnderSplitLane {
-    /// The input lane.
+    /// The lane as it was given.
     pub lane: Lane,
     /// Number of slices; 1 for a whole lane.
     pub num_slices: usize,

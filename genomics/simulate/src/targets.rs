@@ -14,7 +14,7 @@ use crate::variant::{GenomePosition, Span};
 /// Parameters of target capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaptureParams {
-    /// Source of the targets.
+    /// Which intervals are captured.
     pub targets: TargetSource,
     /// Depth outside the targets relative to that of the targets.
     pub off_target: f64,
@@ -75,7 +75,7 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 /// Capture targets, sorted and not overlapping, with the efficiency of each.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
-    /// Spans of the targets.
+    /// Captured ranges of the reference, by position, without overlap.
     pub spans: Vec<Span>,
     /// Capture efficiency of each target, relative to the mean.
     pub(crate) relative_efficiency: Vec<f64>,

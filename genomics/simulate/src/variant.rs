@@ -82,7 +82,7 @@ impl SequenceEdit {
     }
 }
 
-/// A structural variant.
+/// A change of 50 bp or more: which ranges of the reference are deleted, copied, inverted or joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StructuralVariant {
     Deletion(Span),

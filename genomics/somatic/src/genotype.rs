@@ -179,7 +179,7 @@ pub struct LikelihoodRatios {
 /// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
-    /// Support in the normal.
+    /// Number of molecules of the normal with and without the change.
     pub normal: AlleleSupport,
     /// Support in the tumour; the sum of all tumours if there are several.
     pub tumour: AlleleSupport,

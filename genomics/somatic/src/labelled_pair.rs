@@ -24,7 +24,7 @@ use crate::tandem_repeat;
 pub struct LabelledPair {
     /// Read name (template name).
     pub name: Box<[u8]>,
-    /// Number of the sample.
+    /// Number of the tumour that the pair is from; 1 for the first.
     pub sample: u8,
     /// Bases and qualities of both mates.
     pub mates: [PackedRead; 2],

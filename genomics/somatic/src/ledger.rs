@@ -31,7 +31,7 @@ pub struct LedgerLine {
     /// Description of what was produced or skipped.
     #[serde(alias = "what")]
     pub description: String,
-    /// The count.
+    /// How many of these the stage produced or skipped.
     pub count: u64,
     /// True if it was skipped, false if it was produced.
     #[serde(alias = "left_out")]
@@ -42,7 +42,7 @@ pub struct LedgerLine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger {
-    /// The lines.
+    /// One line for each thing that a stage produced or skipped, in the order of the stages.
     pub lines: Vec<LedgerLine>,
 }
 

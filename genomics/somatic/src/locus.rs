@@ -19,7 +19,7 @@ use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, RepeatRange, SlippageRate};
 
-/// A genotyped change.
+/// A change of a contig with its genotype, filters and position on the reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantCall {
     /// The difference between the tumour and the genome.

@@ -105,7 +105,7 @@ impl RecruitBuckets {
         self.buckets.finish_writing()
     }
 
-    /// Number of buckets.
+    /// Number of buckets into which the recruited pairs are divided by locus.
     pub fn num_buckets(&self) -> usize {
         self.buckets.num_buckets()
     }

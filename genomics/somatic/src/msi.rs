@@ -39,7 +39,7 @@ pub struct RepeatDetectionConditions<'a> {
     pub kmer_depth: f64,
     /// Read length in bases.
     pub read_len_bases: usize,
-    /// Tumour purity.
+    /// Share of tumour cells in the tumour sample, 0 to 1.
     pub purity: f64,
     /// Slippage rates of repeats.
     pub slippage: &'a SlippageModel,

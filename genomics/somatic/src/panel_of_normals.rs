@@ -33,7 +33,7 @@ const MIN_REPEAT_COPIES: u32 = 4;
 /// Logarithm (base 2) of the number of slots of a filter that excludes most reference k-mers.
 const FILTER_SLOTS_LOG2: u32 = 20;
 
-/// A panel of normals.
+/// The table of `--panel`, and how many of its normals must have a k-mer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanelOfNormals {
     /// Path of its k-mer table: canonical k-mers of the call's length, each with the number of normals that have it

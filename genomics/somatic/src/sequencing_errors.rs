@@ -252,7 +252,7 @@ fn min_error_probability(mismatches: u64, bases: u64) -> f64 {
 /// Measured error rate of one base quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QualityErrorRate {
-    /// Phred quality.
+    /// Phred quality that the sequencer gave to the bases.
     pub quality: u8,
     /// Share of the bases with this quality that differ from the contig.
     pub share: f64,
@@ -378,7 +378,7 @@ impl ErrorModel {
         self.measured_error_rate.map_or(self.common_error_probability, |rate| rate.min(self.common_error_probability))
     }
 
-    /// Number of samples.
+    /// Number of samples, the normal included.
     pub fn num_samples(&self) -> usize {
         self.log_damage.len()
     }

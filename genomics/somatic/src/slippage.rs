@@ -495,7 +495,7 @@ impl RepeatRange {
         found
     }
 
-    /// Length in bases.
+    /// Number of bases between start and end of the repeat.
     pub fn len(&self) -> usize {
         self.end - self.start
     }

@@ -290,7 +290,7 @@ impl TargetDepth {
     }
 }
 
-/// Depths of all targets.
+/// Depth of each target in each sample, and the callable bases.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepths {
     /// In the order of the targets.
@@ -447,9 +447,9 @@ impl TargetSummary {
 /// The targets of a finished call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedTargets {
-    /// The targets.
+    /// The targets on the reference, without padding.
     pub targets: Targets,
-    /// Their depths.
+    /// Depth of each target in each sample.
     pub depths: TargetDepths,
     /// Summary for the reports.
     pub summary: TargetSummary,

@@ -44,7 +44,7 @@ pub struct TrackingJob {
 /// A change that cannot be tracked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntrackedChange {
-    /// The record of the change.
+    /// The record of the VCF file.
     pub record: VcfRecord,
     /// Why the change cannot be tracked.
     pub reason: &'static str,
@@ -53,7 +53,7 @@ pub struct UntrackedChange {
 /// Results of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleTracking {
-    /// Name of the sample.
+    /// Name of the sample, as given with `--sample`.
     pub name: String,
     /// Whether the sample is the patient's normal.
     pub is_normal: bool,
@@ -61,7 +61,7 @@ pub struct SampleTracking {
     pub changes: Vec<ChangeResult>,
     /// Result of the whole sample.
     pub result: SampleResult,
-    /// Estimated error rates.
+    /// Rates at which errors look like a change, estimated from bases near the changes.
     pub background: BackgroundErrors,
     /// Number of pairs read.
     pub pairs: u64,
@@ -70,13 +70,13 @@ pub struct SampleTracking {
 /// Results of a tracking run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
-    /// The tracked changes.
+    /// The changes of the VCF file that can be tracked, in its order.
     pub changes: Vec<KnownChange>,
     /// The changes that cannot be tracked.
     pub untracked: Vec<UntrackedChange>,
     /// Records that repeat another record's change: file position of the record and of the other record.
     pub duplicate_records: Vec<[(usize, usize); 2]>,
-    /// Results of the samples.
+    /// Results for each later sample, in the given order.
     pub samples: Vec<SampleTracking>,
     /// Number of mates that fit neither allele of their junction.
     pub unassigned_mates: u64,

@@ -17,7 +17,7 @@ pub const JUNCTION_FLANK_BASES: usize = 160;
 pub struct TrackedJunction {
     /// Index of the change.
     pub change: usize,
-    /// Class of the change.
+    /// SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The sequence with the change.
     pub alternative: Vec<u8>,

@@ -88,7 +88,7 @@ pub struct ChangeResult {
     pub expected: f64,
     /// Probability that errors alone give as many molecules or more.
     pub p: f64,
-    /// The verdict.
+    /// Whether the molecules show the change, or errors explain them.
     pub verdict: Verdict,
     /// Number of duplicate pairs.
     pub duplicates: u64,
@@ -115,7 +115,7 @@ struct JunctionCounts {
 /// An estimate with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Maximum-likelihood value.
+    /// Maximum-likelihood value, between `low` and `high`.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,

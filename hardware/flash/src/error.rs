@@ -99,9 +99,9 @@ pub enum Error {
     Damaged {
         /// Path of the table.
         path: PathBuf,
-        /// The damaged part.
+        /// Which part of the file cannot be used.
         part: TablePart,
-        /// What is wrong.
+        /// Which check failed.
         what: &'static str,
     },
     /// A part of the table could not be read.
@@ -151,9 +151,9 @@ pub enum TablePart {
     Page(u64),
     /// The index: the first key of each page.
     Index,
-    /// The Bloom filter.
+    /// The Bloom filters of the page groups.
     Filter,
-    /// The hot entries.
+    /// The copy of the entries that are looked up most often.
     HotEntries,
 }
 

@@ -156,7 +156,7 @@ impl FileSection {
 pub(crate) struct TableHeader {
     /// Layout of entries in pages.
     pub page_layout: PageLayout,
-    /// Number of entries.
+    /// Number of keys with their values.
     pub entries: u64,
     /// Smallest key; 0 in an empty table.
     pub first_key: u64,

@@ -40,9 +40,9 @@ impl Default for TableOptions {
 /// Memory of an open table in bytes, by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableMemoryBytes {
-    /// Bytes of the index.
+    /// Size in memory of the first keys of all pages.
     pub index: u64,
-    /// Bytes of the filter.
+    /// Size in memory of the Bloom filters.
     pub filter: u64,
     /// Bytes of the hot entries.
     pub hot: u64,
@@ -127,12 +127,12 @@ impl Table {
         Ok(table)
     }
 
-    /// Number of entries.
+    /// Number of keys in the table.
     pub fn len(&self) -> u64 {
         self.header.entries
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -5,9 +5,9 @@
 pub struct HeaderProgram {
     /// Name, also used as identifier.
     pub name: String,
-    /// Version.
+    /// Version of genuma, for VN of the `@PG` line.
     pub version: String,
-    /// Command line.
+    /// Command line of genuma, for CL of the `@PG` line.
     pub line: String,
 }
 

@@ -18,7 +18,7 @@ pub(crate) const RACES_PER_CASE: u64 = 1000;
 /// The advisor's choice for one published case, with model parameters fitted on the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
-    /// The case.
+    /// Aligner, server and data set with their measured runs.
     pub case: ReplayCase,
     /// Server on which the parameters were fitted.
     pub learnt_on: String,

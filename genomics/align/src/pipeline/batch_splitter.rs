@@ -24,7 +24,10 @@ pub(super) enum BatchRole {
     WholeBlock,
     /// The block has several batches: whether this batch is the first, and whether it is known to be the last. A
     /// block also ends when the next block begins, and at the end of the reads.
-    PartOfBlock { is_first: bool, is_last: bool },
+    PartOfBlock {
+        is_first: bool,
+        is_last: bool,
+    },
 }
 
 impl BatchSplitter {

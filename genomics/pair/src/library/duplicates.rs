@@ -103,7 +103,7 @@ impl DuplicateKeys {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
-    /// Counts the pairs and keys.
+    /// Number of pairs, of different keys, and of pairs whose key other pairs have too.
     pub fn count_pairs_and_keys(&self) -> KeyCounts {
         let mut counts = KeyCounts { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {

@@ -24,9 +24,9 @@ pub struct LibraryMetrics {
     pub gc: Option<f64>,
     /// Share of pairs whose fragment is shorter than a read, so that the adapter was sequenced.
     pub adapter_share: Option<Estimate>,
-    /// Insert sizes.
+    /// Distribution of insert sizes, as far as overlapping mates show them.
     pub insert: InsertSizeMetrics,
-    /// Sequencing errors.
+    /// Error rates, measured where both mates of a pair cover the same base.
     pub errors: ErrorMetrics,
     /// Shares of duplicates, and the number of distinct molecules.
     pub duplicates: DuplicateMetrics,
@@ -39,7 +39,7 @@ pub struct LibraryMetrics {
 pub struct MateMetrics {
     /// Length in bases of the shortest, the most frequent and the longest read; lengths over 1024 count as 1024.
     pub lengths: [u64; 3],
-    /// Mean Phred quality.
+    /// Mean Phred quality of all bases; `None` without bases.
     pub quality: Option<f64>,
     /// Share of bases with quality 30 or more.
     pub q30: Option<f64>,
@@ -54,7 +54,7 @@ pub struct MateMetrics {
 /// Metrics of one cycle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CycleMetrics {
-    /// Mean Phred quality.
+    /// Mean Phred quality of the bases of this cycle.
     pub quality: f64,
     /// Share of bases with quality 30 or more.
     pub q30: f64,
@@ -105,14 +105,14 @@ pub struct ErrorMetrics {
 pub struct Substitution {
     /// True base and read base, such as `A>C`.
     pub change: String,
-    /// Share of all errors.
+    /// Share of this substitution among all errors, 0 to 1.
     pub share: Estimate,
 }
 
 /// Error rate of the bases of one Phred quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct QualityMetrics {
-    /// Phred quality.
+    /// Phred quality that the sequencer gave to these bases.
     pub quality: usize,
     /// Number of bases of this quality that were compared with the other mate.
     pub compared: u64,
@@ -160,7 +160,7 @@ pub struct TelomereMetrics {
 /// Library metrics of both samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairLibraryMetrics {
-    /// Metrics of the normal.
+    /// Metrics of the normal's reads.
     pub normal: LibraryMetrics,
     /// Metrics of the tumour.
     pub tumor: LibraryMetrics,

@@ -54,7 +54,7 @@ pub struct EvaluationInputs<'a> {
 pub enum FilterMode {
     /// Only calls that passed all filters (FILTER is PASS or missing).
     PassOnly,
-    /// All calls.
+    /// Calls count whatever their FILTER is.
     All,
 }
 

@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 /// One alternate allele of one VCF record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VcfRecord {
-    /// CHROM.
+    /// CHROM: name of the contig.
     pub chrom: String,
     /// POS, 1-based.
     pub pos: usize,
     /// ID; `.` if missing.
     pub id: String,
-    /// REF.
+    /// REF: bases of the reference from POS on.
     pub reference: String,
     /// One allele of ALT.
     pub alternate: String,
-    /// QUAL as text.
+    /// QUAL as text; `.` if missing.
     pub quality: String,
-    /// FILTER as text.
+    /// FILTER as text: `PASS`, `.`, or names joined by `;`.
     pub filter: String,
     /// INFO; flags have an empty value.
     pub info: HashMap<String, String>,

@@ -18,7 +18,7 @@ pub(crate) struct CellChromosome<'a> {
     pub sequence: ChromosomeSequence<'a>,
     /// Reference origin of its bases.
     pub(crate) origins: ReferenceOrigins,
-    /// Number of copies in the cell.
+    /// How many copies of the chromosome a cell has.
     pub copies: usize,
     /// Whether the chromosome is circular.
     pub(crate) circular: bool,
