@@ -57,9 +57,9 @@ pub(crate) struct DistributedPlan {
 /// One step of a distributed call, with the resources of its tasks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StepPlan {
-    /// Name of the step.
+    /// Name of the step in `genuma step`, such as `scatter`.
     pub(crate) name: String,
-    /// Number of tasks.
+    /// Number of tasks of the step, 1 or more.
     pub(crate) tasks: u32,
     /// Names of the steps that must be finished before.
     pub(crate) after: Vec<String>,

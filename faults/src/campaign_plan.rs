@@ -90,7 +90,7 @@ impl FromStr for FaultTrial {
     }
 }
 
-/// Upper limits of a campaign.
+/// How many faults a campaign injects into each test case.
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
     /// Maximum number of call numbers at which each series of faults begins.

@@ -25,7 +25,7 @@ impl RunAndFaultCount {
     }
 }
 
-/// A trial with a violation.
+/// A run with a fault that did not behave correctly.
 #[derive(Debug, Clone)]
 pub struct FoundViolation {
     /// Name of the test case.

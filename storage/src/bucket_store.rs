@@ -33,7 +33,7 @@ const MAX_UPLOAD_ATTEMPTS: u32 = 3;
 /// Maximum time to abort a failed upload.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A bucket of objects.
+/// A run store in a bucket of S3 or Google Cloud Storage.
 #[derive(Debug)]
 pub struct BucketStore {
     location: BucketLocation,

@@ -99,7 +99,7 @@ pub struct StepOutput {
 pub struct StepOutputId<'a> {
     /// The step, as it is given to `genuma step`: `scatter 3`.
     pub step: &'a str,
-    /// Name of the object.
+    /// Name of the object in the run store.
     pub name: &'a str,
     /// Everything that results depend on (inputs, parameters, version), one item per line.
     pub fingerprint: &'a str,

@@ -44,7 +44,7 @@ pub struct TrialResult {
     pub spent_s: f64,
 }
 
-/// A strategy that was considered.
+/// A strategy with its predicted time, and the times of its trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConsideredStrategy {
     /// Number of instances and memory policy.

@@ -8,7 +8,7 @@ use crate::strategy::Strategy;
 /// A measured run of an aligner, to which model parameters are fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunObservation {
-    /// Index of the workload.
+    /// Index of the aligner with its data set in the list of workloads, from 0.
     pub(crate) workload: usize,
     /// Number of instances and memory policy of the run.
     pub strategy: Strategy,

@@ -28,7 +28,7 @@ pub struct Invocation {
     pub threads: Option<usize>,
     /// The index, if known.
     pub index: Option<AlignerIndex>,
-    /// Destination of the output.
+    /// Where the command alone would write its records.
     pub output: OutputTarget,
     /// What the aligner writes: SAM text, or alignments of `bwa aln`.
     pub format: OutputFormat,
@@ -108,7 +108,7 @@ pub enum IndexLoading {
     Built,
 }
 
-/// Destination of the output.
+/// Where the aligner writes its records: standard output, or a file that the command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     /// The aligner writes its records to standard output.

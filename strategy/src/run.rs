@@ -68,7 +68,7 @@ pub struct RunPlan {
     pub stderr_logging: StderrLogging,
 }
 
-/// Summary of a finished run.
+/// Reads, time, CPU time and memory placement of a finished run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunSummary {
     /// Number of reads that the instances aligned; a pair has two.
@@ -79,13 +79,13 @@ pub struct RunSummary {
     pub instances_cpu_s: f64,
     /// CPU time of genuma itself, s.
     pub own_cpu_s: f64,
-    /// Summary of each instance.
+    /// One entry for each instance, in the order of their numbers.
     pub instances: Vec<InstanceSummary>,
     /// Files of aligned reads with the counts of their records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
 }
 
-/// Summary of one instance.
+/// CPUs, memory policy, batches and processes of one instance.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct InstanceSummary {
     /// CPUs on which it ran.

@@ -39,7 +39,7 @@ impl Default for RaceRules {
     }
 }
 
-/// Result of a race.
+/// Which strategy won the race of trials, and how certain its gain is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RaceVerdict {
     /// Fastest strategy; the plain run if nothing is faster.
@@ -75,7 +75,7 @@ impl RacingStrategy {
     }
 }
 
-/// A race in progress.
+/// The trials of all candidates until now, from which the next trial is chosen.
 #[derive(Debug, Clone)]
 pub(crate) struct TrialRace {
     rules: RaceRules,

@@ -96,7 +96,7 @@ pub struct Program<'a> {
     pub command: &'a str,
 }
 
-/// Content of the BAM header.
+/// What `supporting.bam` says of the reference, the samples and the program.
 #[derive(Debug, Clone, Copy)]
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.

@@ -70,7 +70,7 @@ pub enum Error {
     Farm(String),
 }
 
-/// The reads to be aligned.
+/// The reads to be aligned: the first batch, and the stream of the others.
 pub struct AlignInput {
     /// All reads, lane after lane, in input order.
     pub stream: ReadStream,

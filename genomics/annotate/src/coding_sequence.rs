@@ -16,7 +16,7 @@ pub struct CodingEdit {
     pub range: Range<usize>,
     /// Bases that replace them.
     pub bases: Vec<u8>,
-    /// Index of the change.
+    /// Index of the change among the changes that are annotated together, from 0.
     pub change: usize,
 }
 

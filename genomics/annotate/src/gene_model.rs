@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// Strand of a gene.
+/// Strand of the reference that is transcribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strand {
     /// The transcript has the bases of the reference.
@@ -62,7 +62,7 @@ pub struct Transcript {
     pub id: String,
     /// Version of the ID, if the file has it in an attribute of its own (Ensembl).
     pub version: Option<String>,
-    /// Index of the gene.
+    /// Index of its gene in the gene model, from 0.
     pub gene: usize,
     /// Biotype, such as `protein_coding`.
     pub biotype: String,

@@ -79,7 +79,7 @@ pub enum LineFault {
     BeyondContig {
         /// End column, 1-based, inclusive.
         end: usize,
-        /// Name of the contig.
+        /// Name of the contig, as column 1 has it.
         contig: String,
         /// Length of the contig in the reference.
         contig_bases: usize,

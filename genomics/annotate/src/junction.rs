@@ -15,10 +15,10 @@ pub enum KeptSide {
     Right,
 }
 
-/// One end of a junction.
+/// One of the two positions that a junction joins, and the side of it that the tumour keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JunctionEnd {
-    /// Index of the contig.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
     /// The last base that stays (0-based).
     pub position: usize,

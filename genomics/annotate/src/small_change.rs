@@ -22,7 +22,7 @@ const SPLICE_REGION_INTRON_BP: usize = 8;
 /// A change of the reference with known bases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SmallChange {
-    /// Index of the contig.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
     /// Position of the first base of the reference allele (0-based).
     pub position: usize,

@@ -175,7 +175,7 @@ pub struct CountResult<P, const S: usize = 2> {
     pub roots: u64,
 }
 
-/// Sizes of a count.
+/// How many bases and k-mers were counted, and how much memory and disk space that took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountStats<const S: usize = 2> {
     /// Number of bases read, per sample.

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::minimizer::bin_of;
 
-/// Maximum number of partitions.
+/// Maximum number of partitions of the k-mers; the reads are read once for each.
 pub const MAX_PARTITIONS: u32 = 1 << 12;
 
 /// One partition of the k-mer space.

@@ -39,7 +39,7 @@ const MAX_HELD_SUPER_KMERS: usize = 8192;
 /// Preferred minimum size of an extent in bytes: fewer bins are used rather than smaller extents.
 const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
-/// Expected amount of input.
+/// How many k-mers and bytes of super-k-mers the reads are expected to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedInput {
     /// Number of k-mers in all reads together, repeated ones included.

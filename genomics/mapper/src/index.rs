@@ -60,11 +60,11 @@ const CONTINUES_FLAG: u32 = 1 << 16;
 /// A sequence of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contig {
-    /// Name of the sequence.
+    /// Name of the sequence: the first word of its FASTA header.
     pub name: String,
     /// Position of the first base of the contig in the packed bases of the reference.
     pub start: u64,
-    /// Length (bp).
+    /// Length of the sequence in bp, ambiguous bases included.
     pub length: u64,
 }
 
@@ -284,7 +284,7 @@ pub struct IndexView<'a> {
     extra_position_bits: u32,
 }
 
-/// Content of a slot.
+/// What a slot of the index has for a seed: its only position, or the list of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexSlot {
     /// Position of the seed in the packed bases of the reference, and whether the reverse complement of the seed was

@@ -15,7 +15,7 @@ use crate::interval::{Estimate, MIN_LOG_ARGUMENT, MIN_SHARE_FOR_LOG, log_factori
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 use crate::sketch::molecule_count_matrix;
 
-/// Contamination of a sample.
+/// How much of a sample is DNA of another person, and on how many sites the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contamination {
     /// Share of the DNA of the sample that is another person's (0 to 1).

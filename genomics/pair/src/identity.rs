@@ -84,9 +84,9 @@ pub(crate) struct IdentityModelParams {
     /// Source: KING (Manichaikul 2010), near the bound 0.0884 of second-degree relatives. If higher: fewer relatives
     /// are reported.
     pub(crate) min_relatives_kinship: f64,
-    /// Roots of more than this depth in both samples together are repeats and are left out of the comparison of read
-    /// pairs. Unit: multiples of the modal depth of both samples together. Source: empirical; not fitted. If higher:
-    /// more repeats are compared.
+    /// Roots of more than this depth in both samples together are repeats and are left out of the comparison of reads.
+    /// Unit: multiples of the modal depth of both samples together. Source: empirical; not fitted. If higher: more
+    /// repeats are compared.
     pub(crate) max_depth_factor: f64,
     /// Smallest value of the depth up to which roots are compared by reads, two by two; applies if `max_depth_factor`
     /// gives less. Unit: reads. Source: empirical; not fitted. If higher: more repeats in very shallow samples.

@@ -155,7 +155,7 @@ struct DepthBin {
 /// Contig, position, and the depths of both samples or the allele counts of the tumour there.
 type PlacedCounts = (u32, u32, [u32; 2]);
 
-/// A segmentation of the genome.
+/// The genome divided into stretches of one copy number each.
 pub struct Segmentation {
     /// Stretches of one copy number, in the order of the reference.
     pub segments: Vec<Segment>,
@@ -230,7 +230,7 @@ fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
         .collect()
 }
 
-/// Noise of the depth ratio.
+/// How much the ratio of tumour depth to normal depth varies between bins of one copy number.
 struct DepthNoise {
     /// Depth ratio of the whole genome.
     mean_ratio: f64,

@@ -23,7 +23,7 @@ pub const MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the refere
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
-/// One line of the ledger.
+/// How many things of a kind one stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
     /// Name of the stage, as of its unit.

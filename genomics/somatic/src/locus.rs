@@ -68,7 +68,7 @@ pub struct Locus {
 /// Votes of the molecules on one change.
 struct ChangeVotes {
     normal: Vec<MoleculeVote>,
-    /// Votes of each tumour.
+    /// For each tumour the log-odds of its molecules for the change.
     tumours: Vec<Vec<MoleculeVote>>,
     /// Votes of all tumours, sorted by pair.
     pooled: Vec<MoleculeVote>,

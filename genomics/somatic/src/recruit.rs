@@ -125,12 +125,12 @@ impl RecruitingCounts {
 /// A read pair that was recruited for one or more contigs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecruitedPair {
-    /// Number of the pair's sample.
+    /// Number of the sample that the pair is from: 0 for the normal, 1 and up for tumours.
     pub sample: u8,
-    /// Template name of the pair.
+    /// Name of the template (QNAME), without `/1` and `/2`.
     #[serde(with = "serde_bytes")]
     pub name: Vec<u8>,
-    /// Both reads of the pair.
+    /// Read 1 and read 2, trimmed.
     pub mates: [OwnedRead; 2],
     /// Unique number of the pair.
     pub id: u64,

@@ -113,7 +113,7 @@ impl Default for BaseErrorCounts {
 /// A read placed on a sequence.
 #[derive(Debug, Clone)]
 pub struct ReadOnContig<'a> {
-    /// Number of the read's sample.
+    /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
     pub sample: u8,
     /// Whether read 1 of the pair has the sequence's orientation and read 2 the opposite one (F1R2).
     pub is_f1r2: bool,

@@ -412,7 +412,7 @@ pub struct TargetCoverage {
 /// Summary of the targets of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetSummary {
-    /// Path of the targets file.
+    /// Path of the BED file or interval list, as the user gave it.
     pub path: String,
     /// Number of bases by which targets were extended on both sides to decide which calls are written.
     pub padding_bp: usize,
@@ -451,7 +451,7 @@ pub struct FinishedTargets {
     pub targets: Targets,
     /// Depth of each target in each sample.
     pub depths: TargetDepths,
-    /// Summary for the reports.
+    /// Coverage and callable bases of all targets, for `summary.json`, the report and MultiQC.
     pub summary: TargetSummary,
 }
 

@@ -22,7 +22,7 @@ use crate::labelled_pair::find_candidates_in_read;
 use crate::locus::{Locus, VariantCall};
 use crate::tandem_repeat;
 
-/// A variant to trace.
+/// A variant given with `--why` that is followed through all stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedVariant {
     /// The variant as the user wrote it.

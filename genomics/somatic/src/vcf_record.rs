@@ -14,7 +14,7 @@ use crate::locus::VariantCall;
 /// One VCF record. Positions are 1-based.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VcfRecord {
-    /// Index of the event.
+    /// Index of the event in the events of the call, from 0.
     pub event: usize,
     /// VCF ID: that of the event, or of one of its breakends.
     pub id: String,

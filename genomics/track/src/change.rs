@@ -124,7 +124,7 @@ impl ChangeClass {
     }
 }
 
-/// A change to track.
+/// A change of the VCF file with its junctions, as it is searched for in later samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChange {
     /// The record of the VCF file, with one ALT allele.

@@ -27,7 +27,7 @@ use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 pub struct TrackingJob {
     /// VCF records of the changes to track.
     pub records: Vec<VcfRecord>,
-    /// Reference of the records.
+    /// FASTA file of the genome to which the VCF records refer.
     pub reference: PathBuf,
     /// Reads of all samples. The number of a sample is its index in [`TrackingJob::samples`].
     pub lanes: Vec<Lane>,
@@ -59,7 +59,7 @@ pub struct SampleTracking {
     pub is_normal: bool,
     /// Results of the tracked changes, in their order.
     pub changes: Vec<ChangeResult>,
-    /// Result of the whole sample.
+    /// Whether the sample has tumour DNA, and how much, from all changes together.
     pub result: SampleResult,
     /// Rates at which errors look like a change, estimated from bases near the changes.
     pub background: BackgroundErrors,
@@ -67,7 +67,7 @@ pub struct SampleTracking {
     pub pairs: u64,
 }
 
-/// Results of a tracking run.
+/// Which changes were tracked, and what each later sample shows of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
     /// The changes of the VCF file that can be tracked, in its order.

@@ -69,7 +69,7 @@ impl Verdict {
 /// Result for one change in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeResult {
-    /// Index of the change.
+    /// Index of the change in the tracked changes, from 0.
     #[serde(skip)]
     pub change: usize,
     /// Number of molecules with the change.

@@ -18,7 +18,7 @@ use crate::hot_entries::HotEntries;
 use crate::index::PageIndex;
 use crate::queue::PageAccess;
 
-/// Options for opening a table.
+/// How the pages of a table are read, and which parts are kept in memory on which nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
     /// How pages are read.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pci_node;
 
-/// Type of a device.
+/// OpenCL type of a device: GPU, CPU or accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {

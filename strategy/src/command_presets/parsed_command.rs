@@ -19,7 +19,7 @@ pub(super) enum ThreadSetting {
     ProgramDefault,
 }
 
-/// A parsed command line.
+/// The aligner's command divided into options, index, reads and output.
 pub(super) struct ParsedCommand {
     pub aligner: &'static str,
     /// Words of an instance's command behind the program and its subcommand, without those that genuma adds.

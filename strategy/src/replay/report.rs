@@ -52,7 +52,7 @@ impl EvaluatedCase {
     }
 }
 
-/// Result of a replay.
+/// How well the model chooses strategies for the published runs of one server after it was fitted to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayReport {
     /// All cases, by fitted server, aligner and data set.

@@ -12,7 +12,7 @@ use genuma_somatic::target_depth::TargetSummary;
 
 use super::number_format::{format_percent, format_share_with_interval};
 
-/// Level of a finding.
+/// Whether a property of the pair is good, unknown, to be checked, or bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingLevel {
     /// Nothing to do.

@@ -82,7 +82,7 @@ pub struct Genuma {
     vectors: SimdLevel,
 }
 
-/// Buffers of a worker.
+/// Buffers that a worker reuses for mapping, pairing and records, and its count of reads that are too long.
 #[derive(Default)]
 pub struct WorkerState {
     mapping: mapper::MapperState,

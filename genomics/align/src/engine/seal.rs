@@ -41,7 +41,7 @@ pub fn seal_path(file: &Path) -> PathBuf {
 /// Size and CRC-32 of a file or memory area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum {
-    /// Size (bytes).
+    /// Size of the file in bytes.
     pub size: u64,
     /// CRC-32 of all bytes.
     pub crc: u32,
@@ -159,7 +159,7 @@ fn index_error(path: &Path, reason: impl Into<String>) -> Error {
     Error::Index { path: path.to_path_buf(), reason: reason.into() }
 }
 
-/// Content of a seal.
+/// Checksums of an index and of its reference, as the file `NAME.seal` stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexSeal {
     path: PathBuf,

@@ -90,7 +90,7 @@ pub struct Options {
 /// Result of sorting: numbers of records and duplicates, and the use of the spill file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of records written.
+    /// Number of SAM records written, secondary and supplementary ones included.
     pub records: u64,
     /// Number of templates of the records.
     pub templates: u64,

@@ -114,7 +114,7 @@ impl DuplicateKeys {
     }
 }
 
-/// Counts of pairs and keys.
+/// How many read pairs share their key (the start of both mates) with others: duplicates or coincidences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCounts {
     /// Number of pairs with a kept key.

@@ -12,13 +12,13 @@ use crate::interval::Estimate;
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryMetrics {
-    /// Number of read pairs.
+    /// Number of read pairs, duplicates included.
     pub pairs: u64,
     /// Number of bases before trimming.
     pub bases: u64,
     /// Number of pairs examined base by base, sampled by name; the basis of the metrics of mates, inserts and errors.
     pub examined_pairs: u64,
-    /// Metrics of each mate.
+    /// Lengths, qualities and composition of read 1 and of read 2.
     pub mates: [MateMetrics; 2],
     /// GC content: share of G and C among the known bases (0 to 1).
     pub gc: Option<f64>,
@@ -34,7 +34,7 @@ pub struct LibraryMetrics {
     pub telomeres: TelomereMetrics,
 }
 
-/// Metrics of one mate.
+/// Lengths, qualities and composition of all first reads, or of all second reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MateMetrics {
     /// Length in bases of the shortest, the most frequent and the longest read; lengths over 1024 count as 1024.
@@ -51,7 +51,7 @@ pub struct MateMetrics {
     pub cycles: Vec<CycleMetrics>,
 }
 
-/// Metrics of one cycle.
+/// Quality, composition and errors of the bases at one position of the reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CycleMetrics {
     /// Mean Phred quality of the bases of this cycle.
@@ -162,7 +162,7 @@ pub struct TelomereMetrics {
 pub struct PairLibraryMetrics {
     /// Metrics of the normal's reads.
     pub normal: LibraryMetrics,
-    /// Metrics of the tumour.
+    /// Metrics of the tumour's reads.
     pub tumor: LibraryMetrics,
     /// Telomere content of the tumour over that of the normal, each as the share of pairs.
     pub telomeres: Option<Estimate>,

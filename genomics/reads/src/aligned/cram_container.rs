@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The parts of a container.
+/// The header of a CRAM container, and the blocks that follow it.
 struct ContainerHeader<'a> {
     /// The numbers between the length and the landmarks.
     numbers: &'a [u8],

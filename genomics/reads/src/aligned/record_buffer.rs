@@ -320,7 +320,7 @@ impl RecordBuffer {
     }
 }
 
-/// Properties of a primary record.
+/// Name and read number of a primary record, and whether it lacks qualities.
 struct PrimaryRead<'a> {
     name: &'a [u8],
     read_number: ReadNumber,
