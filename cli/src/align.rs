@@ -113,8 +113,8 @@ pub(crate) struct Args {
     /// Each file is one lane of reads without mates
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. SM must
-    /// be given. If ID is missing, ID, PL and PU are derived from flowcell and lane in the read names
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. If ID is
+    /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
