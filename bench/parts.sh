@@ -2,10 +2,10 @@
 # What a call in parts costs beside one process on the same reads: CPU time, the longest step, time if all steps of a kind ran at once, bytes
 # a k-mer; and whether VCF, contigs and BAM are the same bytes.
 #
-# usage: bench/parts.sh [--genome-length BP] [--shards N] [--parts N] [--threads N] [--memory SIZE] [--rounds N] [--out DIR]
+# usage: bench/parts.sh [--genome-length BP] [--shards N] [--partitions N] [--threads N] [--memory SIZE] [--rounds N] [--out DIR]
 #   --genome-length BP   of the made genome, which is like the human one, 30x/30x (25000000)
 #   --shards N           (8)
-#   --parts N            (8)
+#   --partitions N       (8)
 #   --threads N          of the one process, and of each step (2)
 #   --memory SIZE        of the one process (4G)
 #   --rounds N           how often both are run, in turns (1)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --genome-length) length=$2 ;;
     --shards) shards=$2 ;;
-    --parts) parts=$2 ;;
+    --partitions) parts=$2 ;;
     --threads) threads=$2 ;;
     --memory) memory=$2 ;;
     --rounds) rounds=$2 ;;
@@ -63,7 +63,7 @@ for round in $(seq "$rounds"); do
   table=$out/times-$round
   rm -rf "$table" "$out/one" "$out/run" "$out/calls"
   timed one "$genuma" call --quiet "${reads[@]}" --threads "$threads" --memory "$memory" -o "$out/one"
-  "$genuma" call --quiet --plan "$out/run" --shards "$shards" --parts "$parts" --threads "$threads" "${reads[@]}" -o "$out/calls"
+  "$genuma" call --quiet --plan "$out/run" --shards "$shards" --partitions "$parts" --threads "$threads" "${reads[@]}" -o "$out/calls"
   while read -r step tasks; do
     for task in $(seq "$tasks"); do
       timed "$step" "$genuma" step --quiet "$out/run" "$step" "$task"

@@ -163,7 +163,7 @@ def call(genuma, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--genome", help="FASTA file, plain or gzip'd")
+    parser.add_argument("--genome", help="FASTA file, plain or gzipped")
     parser.add_argument("--genuma", default="target/release/genuma")
     parser.add_argument("--seeds", default="11,12")
     parser.add_argument("--out", help="folder for reads and calls (default: a temporary folder)")

@@ -23,7 +23,8 @@ params.platform = null
 params.multiqc = 'multiqc'
 params.outdir = 'results'
 params.shards = null
-params.parts = null
+params.partitions = null
+params.parts = null          // earlier name of params.partitions
 params.genuma = 'genuma'
 params.genuma_args = ''
 params.align = false
@@ -45,14 +46,17 @@ def usage() {
       --platform NAME     PL of the read groups of genuma align and of supporting.bam, such as ILLUMINA
       --multiqc FILE      MultiQC; without it there is no common report [multiqc, if it is installed]
       --outdir DIR        where results go [results]
-      --shards N          parts that the reads are cut into [by their size]
-      --parts N           parts that the counting is cut into [as many]
+      --shards N          shards of the reads, each read by a task of its own [by the size of the reads]
+      --partitions N      partitions of the k-mers, each counted by a task of its own [as many as shards]
       --genuma_args ARGS  more options of genuma call, as one word: --genuma_args='--min-quality 20'
       --genuma FILE       the program [genuma]
       --align             also align each sample of FASTQ: sorted, indexed BAM, duplicates marked; wants --reference
       --align_args ARGS   options of genuma align [--mark-duplicates]
       -profile NAME       standard, slurm, awsbatch; docker, apptainer beside them; test""".stripIndent()
 }
+
+// The number of partitions, given by its name or by its earlier name.
+def numPartitions() { params.parts ?: params.partitions }
 
 /* ---- the samplesheet ---- */
 
@@ -159,7 +163,7 @@ def pairs_of(samples) {
         def (t, n) = [files_of(tumor), normal ? files_of(normal) : []]
         def inputs = t + n + options.values()
         def seen = inputs.collect { "${name_of(it)} ${it.size()} ${it.lastModified()}" }
-        def key = digest(seen + [tumor.sample, normal?.sample, "${params.shards} ${params.parts} ${params.platform} ${params.genuma_args}"])
+        def key = digest(seen + [tumor.sample, normal?.sample, "${params.shards} ${numPartitions()} ${params.platform} ${params.genuma_args}"])
         [
             id: "${tumor.patient}-${tumor.sample}-${key}".toString(),
             patient: tumor.patient,
@@ -233,7 +237,7 @@ process PLAN {
     def normal = pair.normal ? "--normal ${words(pair.normal)} --normal-name ${quoted(pair.normal_sample)}" : ''
     def options = pair.options.collect { name, path -> "--${name} ${quoted(path)}" }.join(' ')
     """
-    ${quoted(params.genuma)} call --plan ${quoted(pair.run)} ${params.shards ? "--shards ${params.shards}" : ''} ${params.parts ? "--parts ${params.parts}" : ''} \\
+    ${quoted(params.genuma)} call --plan ${quoted(pair.run)} ${params.shards ? "--shards ${params.shards}" : ''} ${numPartitions() ? "--partitions ${numPartitions()}" : ''} \\
       --tumor ${words(pair.tumor)} --tumor-name ${quoted(pair.sample)} ${normal} \\
       ${options} ${params.platform ? "--platform ${quoted(params.platform)}" : ''} ${warning_rule()} \\
       -o ${quoted(pair.run + '/results')} ${params.genuma_args}
@@ -459,7 +463,7 @@ workflow {
         exit 0
     }
     if (!params.input) error("--input is missing\n${usage()}")
-    [shards: params.shards, parts: params.parts].each { name, value ->
+    [shards: params.shards, partitions: numPartitions()].each { name, value ->
         if (value != null && !(value.toString() ==~ /[1-9][0-9]{0,3}/)) error("--${name} is '${value}': a number from 1 to 9999")
     }
     if (params.strict && params.force) error('--strict and --force exclude each other')

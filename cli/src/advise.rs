@@ -37,13 +37,13 @@ use trials::{TrialRunner, TrialSettings};
 /// the reads, and a memory policy: the NUMA nodes on which the memory of each instance is (--strategy in `genuma run
 /// --help`). A model of the machine's memory predicts the run time of each strategy. The best few strategies and the
 /// plain run (the command unchanged) are then tried on the first reads, one after another, until the fastest is clear
-/// or the trials have used their share of the time (--pilot-budget). The records of the trials are discarded. The
+/// or the trials have used their share of the time (--trial-budget). The records of the trials are discarded. The
 /// answer states the expected gain with its uncertainty. The best strategy may be the plain run.
 ///
 /// With --replay no aligner runs. Instead genuma tests how good its advice is, on a table of published run times of two
 /// servers: it is fitted to the times on one server and chooses strategies for the other, in both directions, with and
-/// without simulated trials. The result is the regret of its choices and of simple rules: the time lost relative to the
-/// best strategy in the table.
+/// without simulated trials. The result is the regret of its choices and of simple rules: the time that a choice
+/// loses relative to the best strategy in the table.
 #[derive(Debug, ClapArgs)]
 #[command(
     about = "Recommend how to divide and place an aligner on the NUMA nodes of this machine",
@@ -61,10 +61,10 @@ pub(crate) struct Args {
     /// Use the profile although it was measured while other programs used the machine
     #[arg(long, help_heading = "Method")]
     force: bool,
-    /// Maximum time of the trials, including the loading of indexes, as a share of the predicted time of the whole run;
-    /// 0 runs no trials
-    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = parse_share, help_heading = "Method")]
-    pilot_budget: f64,
+    /// Maximum time of the trials, including the loading of indexes, as a share of the predicted time of the whole run
+    /// (0.05 is 5%); 0 runs no trials
+    #[arg(long, alias = "pilot-budget", value_name = "SHARE", default_value = "0.05", value_parser = parse_share, help_heading = "Method")]
+    trial_budget: f64,
     /// Strategies to choose from, in addition to the plain run, such as bind or 4xbind (see --strategy in `genuma run
     /// --help`) [default: all that differ on this machine, up to 8 instances]
     #[arg(long, value_name = "STRATEGY", num_args = 1.., help_heading = "Method")]
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let candidates = cpu_layout::candidate_strategies(&topology, threads, MAX_INSTANCES);
     let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
-    let budget = (args.pilot_budget > 0.0).then_some(args.pilot_budget);
+    let budget = (args.trial_budget > 0.0).then_some(args.trial_budget);
     let advice = case.ask(&invocation, &topology, strategies, budget)?;
     let mut set = FileSet::default();
     if let Some(path) = &args.json {

@@ -80,7 +80,7 @@ impl From<IndexPlacement> for PlacementRequest {
 /// `samtools sort` does. --mark-duplicates adds the flags of `samtools fixmate -m | samtools sort | samtools markdup` in
 /// the same pass.
 ///
-/// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is standard input. One file is a lane of single reads. Two
+/// Reads are FASTQ or FASTA, plain, gzipped or BGZF; `-` is standard input. One file is a lane of single reads. Two
 /// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ or VBQ file is a lane of
 /// its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has them.
 /// The reads of one lane do not influence those of another.
@@ -100,10 +100,11 @@ impl From<IndexPlacement> for PlacementRequest {
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]
 pub(crate) struct Args {
-    /// Reference genome, plain or gzip'd FASTA, next to the index that `genuma index` wrote
+    /// Reference genome, plain or gzipped FASTA, next to the index that `genuma index` wrote
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Reads: one file of single reads, or files of read 1 and read 2 in turn, lane after lane; or BAM or CRAM files
+    /// Reads: one FASTQ file of single reads, or files in the order read 1, read 2 of the first lane, read 1, read 2 of the
+    /// second lane, and so on; or BAM, CRAM, CBQ or VBQ files
     #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
     /// Each file is one lane in which read 1 and read 2 alternate
@@ -112,8 +113,8 @@ pub(crate) struct Args {
     /// Each file is one lane of reads without mates
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. Without ID the
-    /// fields ID, PL and PU are taken from flowcell and lane in the read names
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. If ID is
+    /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
@@ -139,7 +140,7 @@ pub(crate) struct Args {
     /// Threads that align [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// NUMA nodes in whose memory the index is, on a machine with several nodes; the alignments are the same
+    /// Where the index is stored on a machine with several NUMA nodes; does not change the alignments
     #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
     placement: IndexPlacement,
     /// Measured profile of this machine for --placement auto: the machine.json that `genuma probe` wrote [default: the
@@ -362,7 +363,7 @@ impl AlignRun<'_> {
         let aligning = Instant::now();
         let nearest = engine.nearest_copy();
         let contigs = nearest.contigs();
-        for name in (0..contigs.len()).filter_map(|number| contigs.contig_name(number as i32)) {
+        for name in (0..contigs.num_contigs()).filter_map(|number| contigs.contig_name(number as i32)) {
             fasta::check_name(name.as_bytes()).map_err(|fault| {
                 anyhow::anyhow!(
                     "the index has a sequence \"{name}\", whose name {fault}, which SAM forbids: rename it in the reference, \

@@ -35,7 +35,7 @@ pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
         );
     }
     for (what, n) in tally.missing_data() {
-        warn!("{file}: {what}: {n}; check that the file has all reads of the sample, with all their bases");
+        warn!("{file}: {n} {what}; check that the file has all reads of the sample, with all their bases");
     }
 }
 

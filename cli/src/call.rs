@@ -68,7 +68,7 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 /// Call somatic variants from tumour and normal reads.
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
-/// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzip'd,
+/// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzipped,
 /// or BAM, CRAM, CBQ or VBQ in any order, whose alignments are ignored. Reads may have any length from
 /// k up, and the samples may differ in depth and read length. An input file may be a pipe, or `-` for
 /// standard input, if the work folder has room for packed reads (a compact copy of the input).
@@ -97,7 +97,7 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
     To resume an interrupted run, repeat the same command with\n    \
     --resume\n  \
     On many machines with Slurm, in 8 shards and 8 partitions (see also genuma step --help):\n    \
-    genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz \\\n      \
+    genuma call --plan run --shards 8 --partitions 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz \\\n      \
     --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls && sh run/submit.sh"
 )]
 pub(crate) struct Args {
@@ -120,16 +120,16 @@ pub(crate) struct Args {
     platform: Option<String>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome, plain or gzip'd FASTA, no index needed. Without it calls are placed on the assembled contigs
+    /// Reference genome, plain or gzipped FASTA, no index needed. Without it calls are placed on the assembled contigs
     /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
-    /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzip'd FASTA.
+    /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzipped FASTA.
     /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
     /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. A call whose
-    /// variant several of these normals have (see --panel-least) gets the FILTER `panel`
+    /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
     /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a tabix
@@ -137,11 +137,11 @@ pub(crate) struct Args {
     /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
     #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
     known: Option<PathBuf>,
-    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzip'd, with the contig names of the reference. The
+    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the reference. The
     /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
     #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
     gff: Option<PathBuf>,
-    /// Target intervals of an exome or a panel of genes: BED, plain or gzip'd, or a Picard interval list. Calls outside
+    /// Target intervals of an exome or a panel of genes: BED, plain or gzipped, or a Picard interval list. Calls outside
     /// the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     targets: Option<PathBuf>,
@@ -161,7 +161,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
     /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
-    /// times. The explanations go to standard output and to why.txt
+    /// times. The explanations go to standard output and to why.txt. Needs --reference, and one more pass over the reads
     #[arg(long, value_name = "VARIANT", help_heading = "Output")]
     why: Vec<String>,
     /// Minimum somatic quality (Phred) of a call with FILTER PASS [default: 8; without --normal 3, with which a call is
@@ -169,26 +169,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PHRED", value_parser = parse_quality, help_heading = "Output")]
     min_quality: Option<f64>,
     /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
-    #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
-    panel_least: Option<u32>,
+    #[arg(long, alias = "panel-least", value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
+    panel_min_samples: Option<u32>,
 
-    /// Write the results although the reference is wrong, the samples are of two people, or tumour and normal are
-    /// exchanged. The warning then stands in the VCF header, in summary.json and in the report. Without this option
-    /// genuma writes no results then, and the exit code is 1
+    /// Write the results although the reference is wrong, the samples come from two people, or tumour and normal were
+    /// swapped. The warning is then written to the VCF header, to summary.json and to the report. Without this option
+    /// genuma writes no results in these cases, and the exit code is 1
     #[arg(long, help_heading = "Output")]
     force: bool,
-    /// Write no results if there is a warning about the inputs or the result, also one that --force is not needed for;
-    /// the exit code is then 1
+    /// Treat every warning about the inputs or the result as an error: no results are written and the exit code is 1
     #[arg(long, conflicts_with = "force", help_heading = "Output")]
     strict: bool,
 
-    /// Kind of library of all samples. With `auto` the reads of each sample decide; the decision and its reason are in the
-    /// log, in summary.json and in the report. With `amplicon` each read pair counts as a molecule, with the others pairs
-    /// with the same ends are copies of one molecule
+    /// Assay (kind of library) of all samples. With `auto` the reads of each sample decide; the decision and its reason are
+    /// in the log, in summary.json and in the report. With `amplicon`, each read pair counts as one molecule. With the other
+    /// assays, pairs with the same ends are duplicates of one molecule
     #[arg(long, value_name = "ASSAY", value_enum, default_value_t = AssayOption::Auto, help_heading = "Method")]
     assay: AssayOption,
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
-    /// [default: 31, or less for reads under 52 bases]
+    /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
     k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
@@ -229,8 +228,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "Distributed call")]
     shards: Option<u32>,
     /// Number of partitions of the k-mers; each is counted by a task of its own [default: the number of shards]
-    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "Distributed call")]
-    parts: Option<u32>,
+    #[arg(long, alias = "parts", value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "Distributed call")]
+    partitions: Option<u32>,
     /// Also write submit.sh, a script that submits each step to Slurm as an array job
     #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
@@ -288,10 +287,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
-        let Args { shards, parts, sbatch, out, .. } = &args;
+        let Args { shards, partitions, sbatch, out, .. } = &args;
         return planning::write_plan(
             &job,
-            &PlanRequest { run, shards: *shards, num_partitions: *parts, sbatch: *sbatch, out, warnings },
+            &PlanRequest { run, shards: *shards, num_partitions: *partitions, sbatch: *sbatch, out, warnings },
         );
     }
     let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
@@ -456,8 +455,11 @@ impl Args {
         } else {
             check_lanes(&lanes)?
         }
-        let panel =
-            self.panel.as_deref().map(|table| panel::open_panel(table, params.k, self.panel_least)).transpose()?;
+        let panel = self
+            .panel
+            .as_deref()
+            .map(|table| panel::open_panel(table, params.k, self.panel_min_samples))
+            .transpose()?;
         let targets = self.targets.clone().map(|path| TargetsOption {
             path,
             padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
@@ -713,7 +715,9 @@ fn fingerprint_inputs(
         None => fingerprint,
     };
     let fingerprint = match panel {
-        Some(panel) => fingerprint.with_file("panel", &panel.table)?.with_parameter("panel-least", panel.min_normals),
+        Some(panel) => {
+            fingerprint.with_file("panel", &panel.table)?.with_parameter("panel-min-samples", panel.min_normals)
+        }
         None => fingerprint,
     };
     let fingerprint = match targets {
@@ -795,8 +799,8 @@ fn log_warnings(outcome: &CallSummary) {
                  sequence the normal deeper, or expect missed variants"
             ),
             MANY_VARIANTS_LEDGER_LINE => warn!(
-                "{count} k-mers of the tumour were skipped, because without a normal all variants of the person are examined, and \
-                 there are too many: indels and structural variants may be missed; give a normal, or call a capture"
+                "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
+                 examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
             ),
             OTHER_SPECIES_LEDGER_LINE => warn!(
                 "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \

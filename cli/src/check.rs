@@ -51,7 +51,7 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome, plain or gzip'd FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
+    /// Reference genome, plain or gzipped FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
     /// the genome and thus have the same copy number. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
         });
         let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
-        evidence.summarise_pair(&positions.unwrap_or_default(), &names, None)
+        evidence.complete_with_purity(&positions.unwrap_or_default(), &names, None)
     };
     let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
     drop(progress);

@@ -39,7 +39,7 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 ///
 /// A k-mer and its reverse complement are counted together, as the alphabetically smaller of the two
 /// (canonical k-mer). K-mers with letters other than A, C, G and T are skipped. Reads are FASTQ, plain,
-/// gzip'd or BGZF, or BAM, CRAM, CBQ or VBQ. Files are counted
+/// gzipped or BGZF, or BAM, CRAM, CBQ or VBQ. Files are counted
 /// independently: mate files need not be paired.
 ///
 /// Writes, in the order of the k-mers:
@@ -63,7 +63,7 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub(crate) struct Args {
-    /// Reads, if there is only one sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is standard input. Pipes
+    /// Reads, if there is only one sample: FASTQ, plain, gzipped or BGZF, or BAM or CRAM; `-` is standard input. Pipes
     /// can be read, too, but not with --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=READS,...", value_parser = parse_named_files, help_heading = "Input")]
     sample: Vec<NamedFiles>,
 
-    /// Reference that CRAM input was compressed against, plain or gzip'd FASTA
+    /// Reference that CRAM input was compressed against, plain or gzipped FASTA
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

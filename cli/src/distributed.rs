@@ -57,9 +57,9 @@ pub(crate) struct DistributedPlan {
 /// One step of a distributed call, with the resources of its tasks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StepPlan {
-    /// Name of the step.
+    /// Name of the step in `genuma step`, such as `scatter`.
     pub(crate) name: String,
-    /// Number of tasks.
+    /// Number of tasks of the step, 1 or more.
     pub(crate) tasks: u32,
     /// Names of the steps that must be finished before.
     pub(crate) after: Vec<String>,
@@ -155,11 +155,12 @@ impl DistributedPlan {
         }
         match lines.find(then) {
             Some(then) => bail!(
-                "{}: changed since the run was planned (now {now}, then {then}); plan the call again in another location",
-                path.display()
+                "{}: changed since the run was planned ({}); plan the call again in another location",
+                path.display(),
+                Fingerprint::describe_file_change(then, &now)
             ),
             None => bail!(
-                "{}: not the file of that name that the run was planned with (now {now}); plan the call again in another location",
+                "{}: is not among the input files of the plan; plan the call again in another location",
                 path.display()
             ),
         }

@@ -22,11 +22,11 @@ use crate::{json_file, logging};
 #[command(after_help = "Examples:\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
     genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
-      --germline pair/germline.vcf --kinds pair/repeats.bed --json scores.json")]
+      --germline pair/germline.vcf --regions pair/repeats.bed --json scores.json")]
 pub(crate) struct Args {
     /// True variants: truth.vcf of `genuma simulate`
     truth: PathBuf,
-    /// Calls: VCF of any caller, plain or gzip'd
+    /// Calls: VCF of any caller, plain or gzipped
     calls: PathBuf,
     /// Reference genome, FASTA. It is used to left-align alleles, to distinguish false calls in repeats, and to place
     /// calls that were made without a reference by the sequence of their contigs
@@ -39,10 +39,10 @@ pub(crate) struct Args {
     /// Germline variants, such as germline.vcf of `genuma simulate`: false calls at these variants are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
-    /// BED file with the class of each region in column 4, such as repeats.bed of `genuma simulate --genome-like`:
-    /// false calls and missed variants are also counted by region class
-    #[arg(long, value_name = "BED")]
-    kinds: Option<PathBuf>,
+    /// Count false calls and missed variants also by region class: BED file with the class of each region in column 4,
+    /// such as repeats.bed of `genuma simulate --genome-like`
+    #[arg(long, alias = "kinds", value_name = "BED")]
+    regions: Option<PathBuf>,
     /// Score all calls, not only those with FILTER PASS
     #[arg(long)]
     all_filters: bool,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         germline: args.germline.as_deref(),
         filters: if args.all_filters { FilterMode::All } else { FilterMode::PassOnly },
     })?;
-    let kinds = args.kinds.as_deref().map(|path| ErrorsByRegion::from_outcome(&outcome, path)).transpose()?;
+    let kinds = args.regions.as_deref().map(|path| ErrorsByRegion::from_outcome(&outcome, path)).transpose()?;
     if let Some(path) = &args.json {
         let mut set = FileSet::default();
         let mut json = outcome.to_json();

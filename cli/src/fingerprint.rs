@@ -7,6 +7,8 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context;
 
+use crate::report::markup::format_date;
+
 /// Lines with genuma's version, parameters and input files. Threads and memory are omitted, because results do not
 /// depend on them.
 pub(crate) struct Fingerprint(String);
@@ -49,8 +51,37 @@ impl Fingerprint {
         Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
+    /// What differs between two lines of `describe_file` for one path: its size, else its modification time.
+    pub(crate) fn describe_file_change(before: &str, now: &str) -> String {
+        let parse = |line: &str| -> Option<(u64, u64)> {
+            let (_, numbers) = line.rsplit_once(" of ")?;
+            let (bytes, changed) = numbers.strip_suffix(" ns")?.split_once(" bytes, changed at ")?;
+            Some((bytes.parse().ok()?, changed.parse::<u64>().ok()? / 1_000_000_000))
+        };
+        match (parse(before), parse(now)) {
+            (Some((old, _)), Some((new, _))) if old != new => format!("its size was {old}, is {new} bytes"),
+            (Some((_, old)), Some((_, new))) => {
+                format!("its modification time was {}, is {}", format_date(old), format_date(new))
+            }
+            _ => format!("it was {before}, is {now}"),
+        }
+    }
+
     /// The whole text.
     pub(crate) fn into_text(self) -> String {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fingerprint;
+
+    #[test]
+    fn a_changed_file_is_described_by_what_differs() {
+        let line = |bytes: u64, ns: u64| format!("tumor /data/a of b.fq.gz of {bytes} bytes, changed at {ns} ns");
+        let describe = |bytes, ns| Fingerprint::describe_file_change(&line(123, 5_000_000_000), &line(bytes, ns));
+        assert_eq!(describe(456, 5_000_000_000), "its size was 123, is 456 bytes");
+        assert!(describe(123, 9_000_000_000).starts_with("its modification time was 1970-01-01"));
     }
 }

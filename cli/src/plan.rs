@@ -60,7 +60,7 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome, plain or gzip'd FASTA; if it has an index (.fai), only the index is read
+    /// Reference genome, plain or gzipped FASTA; if it has an index (.fai), only the index is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
     /// Panel of normals, if the call uses one: a k-mer table made by `genuma table union --counts samples`, with the
@@ -70,14 +70,15 @@ pub(crate) struct Args {
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
     #[arg(long, value_name = "BASES", value_parser = size_format::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "single", "umi", "reference"], help_heading = "Input")]
     genome: Option<u64>,
-    /// Mean depth of the tumour's and the normal's reads
+    /// Mean depth of the tumour's and the normal's reads; only with --genome
     #[arg(long, value_name = "T,N", value_parser = parse_depths, requires = "genome", help_heading = "Input")]
     depth: Option<[f64; 2]>,
-    /// Length of a read in bases
+    /// Length of a read in bases; only with --genome
     #[arg(long, value_name = "BASES", default_value_t = 150, value_parser = value_parser!(u32).range(24..=1_000_000), requires = "genome", help_heading = "Input")]
     read_length: u32,
 
-    /// Length of k-mers in bases, 17 to 32 [default: 31, or less for reads under 52 bases]
+    /// Length of k-mers in bases, 17 to 32 [default: 31; for a mean read length below 52
+    /// bases, the largest odd number up to 0.6 of it, at least 17]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
     k: Option<u32>,
     /// summary.json of earlier runs on this machine; times and memory are then predicted from the medians of these
@@ -101,7 +102,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     gpu: gpu::GpuArgs,
 
-    /// Power of the machine during the call (watts)
+    /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
     #[arg(long, value_name = "W", value_parser = parse_amount, help_heading = "Energy and cost")]
     watts: Option<f64>,
     /// Price of a kilowatt hour, in any currency

@@ -25,7 +25,7 @@ const CACHE_ONE_ENTRY_IN: u64 = 20;
 ///
 /// Prints a line for each k-mer of the sequences: name of the sequence, position of the k-mer (from 1), the k-mer on
 /// the strand of the sequence, and a count for each sample. K-mers that are not in the table have counts of 0. K-mers
-/// with other letters than A, C, G and T are skipped. K-mers that were found stay in a cache in memory (--cache).
+/// with other letters than A, C, G and T are skipped. The entries of k-mers that were found are kept in a cache in memory (--cache).
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Look up k-mers in a table that `genuma count` made",
@@ -37,13 +37,13 @@ pub(crate) struct Args {
     /// Table that `genuma count -o x.gkt` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
-    /// Sequences: FASTA or FASTQ, plain, gzip'd or BGZF; `-` is standard input
+    /// Sequences: FASTA or FASTQ, plain, gzipped or BGZF; `-` is standard input
     #[arg(value_name = "SEQUENCES", required = true, num_args = 1..)]
     sequences: Vec<PathBuf>,
     /// Threads that look up k-mers [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
-    /// Memory of the cache, such as 500M; 0 disables it [default: enough for 5% of the table's k-mers]
+    /// Memory of the cache, which keeps the entries of k-mers that were found, such as 500M; 0 disables it [default: enough for 5% of the table's k-mers]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes)]
     cache: Option<u64>,
 }

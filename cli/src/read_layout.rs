@@ -16,12 +16,12 @@ pub(crate) struct ReadLayoutArgs {
     /// Each FASTQ file of any sample is one lane of reads without mates (single-end)
     #[arg(long, visible_alias = "single-end", help_heading = "Input")]
     single: bool,
-    /// Reads begin with a UMI: structures of read 1 and read 2, or one for both, in the notation of fgbio. UMI bases (M)
-    /// are moved to the read name, skipped bases (S) are removed, the template (T) stays. Such as 3M1S+T, or 8M+T +T for
-    /// a UMI in read 1 only
+    /// Reads begin with a UMI. Read structure of each read in the notation of fgbio, one for both reads or two: `3M1S+T`, or
+    /// `8M+T +T` for a UMI in read 1 only. UMI bases (M) are moved to the read name, skipped bases (S) are removed, the
+    /// template (T) stays
     #[arg(long, value_name = "STRUCTURE", num_args = 1..=2, value_delimiter = ',', help_heading = "Input")]
     umi: Vec<ReadStructure>,
-    /// Structures of the reads of the normal, if they differ: +T for reads without UMIs [default: those of --umi]
+    /// Read structures of the normal, if they differ: +T for reads without UMIs [default: those of --umi]
     #[arg(long, value_name = "STRUCTURE", num_args = 1..=2, value_delimiter = ',', requires = "umi", help_heading = "Input")]
     normal_umi: Vec<ReadStructure>,
 }

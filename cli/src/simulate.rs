@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Sample whose reads go to standard output, with -o -
     #[arg(long, value_name = "SAMPLE")]
     sample: Option<StreamedSample>,
-    /// Reference genome, FASTA, plain or gzip'd; without it a random genome is generated
+    /// Reference genome, FASTA, plain or gzipped; without it a random genome is generated
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
     /// Length of the generated genome in bases, such as 5000000, 300M or 3.1G (powers of 1000)
@@ -79,21 +79,21 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
 
-    /// Somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
+    /// Number of somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     snvs: Option<usize>,
-    /// Somatic insertions and deletions of 1-50 bp; `genuma evaluate` counts those of 50 bp as structural variants
+    /// Number of somatic insertions and deletions of 1-50 bp; `genuma evaluate` counts those of 50 bp as structural variants
     /// [default: 150; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     indels: Option<usize>,
-    /// Somatic structural variants of at least 50 bp, of six classes in turn: deletion, tandem duplication, inversion,
+    /// Number of somatic structural variants of at least 50 bp, of six classes in turn: deletion, tandem duplication, inversion,
     /// insertion, translocation, copy to another place [default: 40; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     svs: Option<usize>,
-    /// Additional clusters of 2-5 SNVs and short indels within 3-120 bp on one haplotype
+    /// Number of additional clusters of 2-5 SNVs and short indels within 3-120 bp on one haplotype
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
     clusters: usize,
-    /// Additional substitutions of 2-3 adjacent bases
+    /// Number of additional substitutions of 2-3 adjacent bases
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
     mnvs: usize,
     /// Share of the indels that change the length of a tandem repeat or homopolymer [default: a third]
@@ -112,12 +112,12 @@ pub(crate) struct Args {
     /// Minimum distance of two somatic variants or breakpoints in bases [default: 500; with capture 150]
     #[arg(long, value_name = "BP", help_heading = "Somatic variants")]
     spacing: Option<usize>,
-    /// Length of the longest structural variant (a quarter of the longest contig if that is less)
+    /// Length of the longest structural variant in bp (a quarter of the longest contig if that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
-    /// Share of the tumour cells in each subclone, such as 0.3,0.2, or the number of subclones of equal size, such as
-    /// 2. Somatic variants are divided evenly among founder clone and subclones. A subclone of share 0 is absent from
-    /// this sample
+    /// Share of the tumour cells in each subclone, such as 0.3,0.2. One whole number, such as 2, is the number of subclones;
+    /// founder clone and subclones then have equal shares. Somatic variants are divided evenly among founder clone and
+    /// subclones. A subclone of share 0 is absent from this sample [default: no subclones]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Somatic variants")]
     subclones: Vec<f64>,
 
@@ -151,20 +151,20 @@ pub(crate) struct Args {
     )]
     contamination: f64,
 
-    /// Length of a read in bases [default: 150]
+    /// Length of a read in bases [default: 150, or that of --library]
     #[arg(long, value_name = "BASES", help_heading = "Sequencing")]
     read_length: Option<usize>,
-    /// Mean length of a fragment [default: 400]; if a fragment is shorter than the read, the read runs into the
-    /// adapter
+    /// Mean length of a fragment; if a fragment is shorter than the read, the read runs into the adapter [default: 400, or
+    /// that of --library]
     #[arg(long, value_name = "BP", help_heading = "Sequencing")]
     insert_mean: Option<f64>,
-    /// Standard deviation of the fragment length [default: 60]
+    /// Standard deviation of the fragment length [default: 60, or that of --library]
     #[arg(long, value_name = "BP", help_heading = "Sequencing")]
     insert_sd: Option<f64>,
-    /// Share of the pairs that are PCR duplicates [default: 0]
+    /// Share of the pairs that are PCR duplicates [default: 0, or that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Sequencing")]
     duplicates: Option<f64>,
-    /// Mean probability that a base is read wrongly [default: 0.003]
+    /// Mean probability that a base is read wrongly [default: 0.003, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Sequencing")]
     error_rate: Option<f64>,
     /// Write the true positions of both mates into the read names: NAME,CONTIG,FIRST,LAST,STRAND of read 1, then of

@@ -38,9 +38,9 @@ use crate::{command_line, logging, size_format};
 ///   recruit   one task per shard: collects the reads of all samples that overlap a candidate change
 ///   finish    one task: genotypes and filters the changes, and writes the results
 ///
-/// All tasks of a step may run at once; a step needs all tasks of the steps before it. Each task but
-/// `finish` writes one object (file) to the run store, atomically: a task may be killed and repeated,
-/// or run twice at once. A task that is already done is skipped.
+/// The tasks of one step can run in parallel. A step can start when all tasks of the earlier steps are
+/// done. Each task except `finish` writes one object (file) to the run store, atomically: a task may
+/// be killed and repeated, or run twice at the same time. A task that is already done is skipped.
 ///
 /// Without a step, prints the progress of the call.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ use crate::{command_line, logging, size_format};
     verbatim_doc_comment,
     after_help = "Examples:\n  \
     Plan a call with 4 shards and 8 partitions, and do all its tasks on this machine:\n    \
-    genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz \\\n      \
+    genuma call --plan run --shards 4 --partitions 8 --tumor T_1.fq.gz T_2.fq.gz \\\n      \
     --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls\n    \
     for i in 1 2 3 4; do genuma step run scatter $i; done\n    \
     for i in 1 2 3 4 5 6 7 8; do genuma step run count $i; done; genuma step run pick\n    \
@@ -72,11 +72,11 @@ pub(crate) struct Args {
     /// Do the task again even if it is done
     #[arg(long)]
     again: bool,
-    /// For `finish`: write the results although the reference is wrong, the samples are of two people, or tumour and
-    /// normal are exchanged (see genuma call --help)
+    /// For `finish`: write the results although the reference is wrong, the samples come from two people, or tumour
+    /// and normal were swapped (see genuma call --help)
     #[arg(long)]
     force: bool,
-    /// For `finish`: write no results if there is a warning about the inputs or the result (see genuma call --help)
+    /// For `finish`: treat every warning about the inputs or the result as an error, and write no results (see genuma call --help)
     #[arg(long, conflicts_with = "force")]
     strict: bool,
     /// Folder for the results of `finish`, instead of the planned one

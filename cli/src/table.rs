@@ -60,10 +60,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum TableCommand {
     /// Write the k-mers that are in any of the tables
+    #[command(mut_arg("counts", |arg| SetOperation::Union.describe_count_modes(arg)))]
     Union(CombineArgs),
     /// Write the k-mers that are in all tables
+    #[command(mut_arg("counts", |arg| SetOperation::Intersect.describe_count_modes(arg)))]
     Intersect(CombineArgs),
     /// Write the k-mers of the first table that are in no other table
+    #[command(mut_arg("counts", |arg| SetOperation::Subtract.describe_count_modes(arg)))]
     Subtract(CombineArgs),
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
@@ -80,15 +83,14 @@ struct CombineArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// How the counts of the tables are combined, sample by sample if the tables have several samples [default: sum
-    /// for union, min for intersect, first for subtract]
+    // Help, values and default depend on the operation: see `SetOperation::describe_count_modes`.
     #[arg(long, value_name = "MODE")]
     counts: Option<CountMode>,
     /// Ignore counts below this in the input tables: they are set to 0 before the tables are combined
-    #[arg(long = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long = "min-input", alias = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     min_input_count: u32,
     /// Ignore counts above this in the input tables: they are set to 0 before the tables are combined
-    #[arg(long = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long = "max-input", alias = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
     max_input_count: Option<u32>,
     /// Names of the result's samples, in the order of the tables, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
@@ -180,30 +182,17 @@ struct CombineJob<'a> {
 
 impl CombineArgs {
     fn run(&self, operation: SetOperation) -> anyhow::Result<()> {
-        let default_counts = match operation {
-            SetOperation::Union | SetOperation::Filter => CountMode::Sum,
-            SetOperation::Intersect => CountMode::Min,
-            SetOperation::Subtract => CountMode::First,
-        };
-        let counts = self.counts.unwrap_or(default_counts);
-        let of_first = matches!(counts, CountMode::First | CountMode::Difference);
-        if (operation == SetOperation::Subtract && !of_first)
-            || (operation != SetOperation::Subtract && counts == CountMode::Difference)
-        {
-            let (counts, name) = (counts.name(), operation.name());
-            return Err(UsageError(format!(
-                "--counts {counts} cannot be used with {name}: see `genuma table {name} --help`"
-            ))
-            .into());
-        }
+        let counts = self.counts.unwrap_or(operation.default_count_mode());
         if operation != SetOperation::Union && self.tables.len() < 2 {
             return Err(UsageError(format!("{}: give two tables or more", operation.name())).into());
         }
         let max_input_count = self.max_input_count.unwrap_or(u32::MAX);
         if max_input_count < self.min_input_count {
-            return Err(
-                UsageError(format!("--most {max_input_count} is below --least {}", self.min_input_count)).into()
-            );
+            return Err(UsageError(format!(
+                "--max-input {max_input_count} is below --min-input {}",
+                self.min_input_count
+            ))
+            .into());
         }
         let tables = open_tables(&self.tables, self.resources)?;
         let counts_of_first = counts == CountMode::First && operation != SetOperation::Union;
@@ -450,8 +439,8 @@ fn warn_about_differences(tables: &[OpenTable]) {
     if let (Some(panel), Some(other)) = (tables.iter().find(is_panel), tables.iter().find(|table| !is_panel(table))) {
         let (panel, other) = (panel.scan.path().display(), other.scan.path().display());
         warn!(
-            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: counts that combine \
-             both, and limits on these, have no meaning; --counts columns (with subtract: first) keeps them apart"
+            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: do not combine these \
+             counts; use --counts columns (for subtract: --counts first)"
         );
     }
 }

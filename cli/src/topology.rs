@@ -15,8 +15,8 @@ use crate::{device_list, logging, size_format};
 
 /// Show the NUMA nodes, CPUs, caches and memory of a machine.
 ///
-/// Shows CPUs, memory and huge pages of each NUMA node, the distances of nodes, latency and bandwidth that the
-/// firmware reports, and the limits of this process if it may not use the whole machine. The end of the output lists
+/// Shows CPUs, memory and huge pages of each NUMA node, the distances between nodes, the latency and bandwidth
+/// that the firmware reports, and the limits of this process if it may not use the whole machine. The end of the output lists
 /// what could not be read, and what was assumed instead. For this machine OpenCL devices are shown too.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \

@@ -42,22 +42,23 @@ use crate::{aligned_files, command_line, json_file, logging, size_format};
     --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json both.json -o both.tsv"
 )]
 pub(crate) struct Args {
-    /// VCF file with the known variants, of any caller, plain or gzip'd
+    /// VCF file with the known variants, of any caller, plain or gzipped
     #[arg(value_name = "VCF")]
     calls: PathBuf,
-    /// Reads of the only later sample: FASTQ, plain or gzip'd, files of read 1 and read 2 in turn, lane after lane; or
-    /// BAM or CRAM files
+    /// Reads of the only later sample: FASTQ, plain or gzipped, in the order read 1, read 2 of the first lane, read 1,
+    /// read 2 of the second lane, and so on; or BAM, CRAM, CBQ or VBQ files
     #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
     /// Name and reads of a later sample; repeat the option for each sample
     #[arg(long, value_name = "NAME=READS,...", value_parser = parse_named_reads, help_heading = "Input")]
     sample: Vec<(String, Vec<PathBuf>)>,
-    /// Reads of the patient's normal sample: variants found in it are not counted as tumour
+    /// Reads of the patient's normal sample: variants found in it get the verdict in_normal and do not count as evidence of
+    /// tumour DNA
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
-    /// Reference genome of the VCF file, plain or gzip'd FASTA, no index needed
+    /// Reference genome of the VCF file, plain or gzipped FASTA, no index needed
     #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
     reference: PathBuf,
     /// Look for all records of the VCF file, not only those with FILTER PASS

@@ -74,7 +74,7 @@ fn a_real_aligner_is_tried() {
     let out = scratch("tried");
     let (json, page) = (out.join("advice.json"), out.join("advice.html"));
     let outputs = ["--json", json.to_str().expect("UTF-8"), "--explain", page.to_str().expect("UTF-8")];
-    let asked = ["advise", "--threads", "2", "--pilot-budget", "1000", "--strategies", "2xdefault", "default"];
+    let asked = ["advise", "--threads", "2", "--trial-budget", "1000", "--strategies", "2xdefault", "default"];
     let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).assert_success();
     // Columns: strategy, prediction, interval, measured seconds, trials, verdict.
     for strategy in ["default", "2xdefault"] {
@@ -108,7 +108,7 @@ fn without_time_there_are_no_trials() {
     for (budget, said) in
         [("0", "No trials: the model decided alone."), ("1e-9", "No trials: the first would take more than")]
     {
-        let asked = ["advise", "--threads", "2", "--strategies", "2xdefault", "--pilot-budget", budget];
+        let asked = ["advise", "--threads", "2", "--strategies", "2xdefault", "--trial-budget", budget];
         let ended = in_folder(folder, "untried-tmp", &[&asked[..], &BWA].concat()).assert_success();
         assert!(ended.stdout.contains(said), "{}", ended.stdout);
         assert_eq!(line(&ended.stdout, "2xdefault")[5..7], ["-", "0"]);
@@ -119,7 +119,7 @@ fn without_time_there_are_no_trials() {
 fn what_cannot_be_had_is_said() {
     let Some(folder) = folder() else { return };
     // There are more instances than threads.
-    let asked = ["advise", "--threads", "2", "--pilot-budget", "0", "--strategies", "8xdefault"];
+    let asked = ["advise", "--threads", "2", "--trial-budget", "0", "--strategies", "8xdefault"];
     let ended = in_folder(folder, "refused-tmp", &[&asked[..], &BWA].concat()).assert_success();
     assert!(ended.stdout.contains("8xdefault      not possible: more instances than threads"), "{}", ended.stdout);
     assert!(ended.stdout.contains("Do nothing"), "{}", ended.stdout);
@@ -164,7 +164,7 @@ fn what_is_wrong_is_one_line() {
         (with(&[], &no_reads), 1, "nowhere.fq"),
         (with(&[], &no_index), 1, "the index of bwa mem is missing"),
         (with(&[], &piped), 1, "no sample of its reads can be taken"),
-        (with(&["--pilot-budget=-1"], bwa), 2, "give a share of the run's time"),
+        (with(&["--trial-budget=-1"], bwa), 2, "give a share of the run's time"),
         (with(&["--strategies", "4xfast"], bwa), 2, "4xfast"),
         (vec!["advise".to_owned()], 2, "COMMAND"),
         (vec!["advise".to_owned(), "--replay".to_owned(), text(&no_profile)], 1, "line 1"),
@@ -205,7 +205,7 @@ fn a_profile_of_this_machine_is_used() {
     let path = scratch("profiled").join("machine.json");
     profile(Sysfs::new().topology().expect("this machine"), &path);
     let machine = path.to_str().expect("UTF-8");
-    let asked = ["advise", "--machine", machine, "--pilot-budget", "0"];
+    let asked = ["advise", "--machine", machine, "--trial-budget", "0"];
     let ended = in_folder(folder, "profiled-tmp", &[&asked[..], &BWA].concat()).assert_success();
     assert!(ended.stdout.contains("measured by `genuma probe`"), "{}", ended.stdout);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
@@ -221,7 +221,7 @@ fn a_profile_measured_under_load_is_refused_unless_forced() {
     marked["load"] = "the load average is 9.0 on 2 CPUs".into();
     fs::write(&path, marked.to_string()).expect("a file");
     let machine = path.to_str().expect("UTF-8");
-    let asked = ["advise", "--machine", machine, "--pilot-budget", "0"];
+    let asked = ["advise", "--machine", machine, "--trial-budget", "0"];
     let ended = in_folder(folder, "under-load-tmp", &[&asked[..], &BWA].concat());
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     for part in ["machine.json: was measured while other programs used the machine", "9.0 on 2 CPUs", "--force"] {

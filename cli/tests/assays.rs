@@ -268,7 +268,7 @@ fn known_variants_take_the_place_of_a_deep_normal() {
     // The same from a distributed call.
     let [store, parts] = ["run", "parts"].map(|name| data.folder.join(name));
     let [store_text, known_text] = [&store, &plain].map(|path| path.to_str().expect("a path").to_owned());
-    let plan = ["--known", &known_text, "--plan", &store_text, "--shards", "1", "--parts", "1"];
+    let plan = ["--known", &known_text, "--plan", &store_text, "--shards", "1", "--partitions", "1"];
     run(data.call_with(&parts, &plan)).assert_success();
     common::run_all_steps(&store_text, [1, 1], &data.folder);
     assert_eq!(vcf_text(&parts), vcf);

@@ -201,7 +201,7 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
     // Germline variants are false calls, and each has a named region.
     let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
     let scores = scratch("kinds").join("scores.json");
-    let scored = ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--kinds", &file("repeats.bed"), "--json"]
+    let scored = ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--regions", &file("repeats.bed"), "--json"]
         .map(str::to_owned);
     let said = run(scored.into_iter().chain([scores.to_str().expect("UTF-8").to_owned()])).assert_success().stdout;
     assert!(said.contains("\nalu ") && said.contains("\nelsewhere "), "{said}");

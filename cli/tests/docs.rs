@@ -188,7 +188,7 @@ fn shrunk(command: &str) -> String {
         ("--amplifications", 1),
         ("--losses", 1),
         ("--shards", 4),
-        ("--parts", 2),
+        ("--partitions", 2),
         ("-t", 2),
     ];
     let simulated = command.starts_with("genuma simulate ");

@@ -68,7 +68,7 @@ fn genes_are_in_all_outputs_and_change_nothing_else() {
 
     let (store, apart) = (folder.join("run"), folder.join("apart"));
     let store = store.to_str().expect("UTF-8");
-    let plan = ["--gff", gff, "--plan", store, "--shards", "2", "--parts", "2", "--threads", "2"];
+    let plan = ["--gff", gff, "--plan", store, "--shards", "2", "--partitions", "2", "--threads", "2"];
     run(data().call_with(&apart, &plan)).assert_success();
     run_all_steps(store, [2, 2], &folder);
     assert_eq!(vcf(&apart), text);

@@ -90,7 +90,12 @@ fn large_pair() -> &'static Data {
 fn exchanged_samples_withhold_the_results() {
     let own = large_pair().clone();
     let exchanged = Data { tumor: own.normal.clone(), normal: own.tumor.clone(), ..own.clone() };
-    assert_withheld(&exchanged, &scratch("exchanged-calls"), "exchanged_samples", "tumour and its normal exchanged");
+    assert_withheld(
+        &exchanged,
+        &scratch("exchanged-calls"),
+        "exchanged_samples",
+        "a tumour and a normal that were swapped",
+    );
     let out = scratch("right-calls");
     run(own.call(&out)).assert_success();
     assert_eq!(json(&out.join("summary.json"))["warnings"], Value::Array(Vec::new()));
@@ -103,16 +108,16 @@ fn steps_withhold_the_results_too() {
     let exchanged = Data { tumor: own.normal.clone(), normal: own.tumor.clone(), ..own };
     let (out, store) = (scratch("steps-calls").join("out"), scratch("steps-store"));
     let store = store.to_str().expect("UTF-8");
-    run(exchanged.call_with(&out, &["--plan", store, "--shards", "1", "--parts", "1"])).assert_success();
+    run(exchanged.call_with(&out, &["--plan", store, "--shards", "1", "--partitions", "1"])).assert_success();
     let step = |args: &[&str]| run([&["step", store], args].concat());
     for name in ["scatter", "count", "pick", "label", "assemble", "place", "recruit"] {
         step(&[name]).assert_success();
     }
     let ended = step(&["finish"]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("exchanged"), "{}", ended.stderr);
+    assert!(ended.code == Some(1) && ended.stderr.contains("were swapped"), "{}", ended.stderr);
     assert!(names(&out).is_empty(), "{:?}", names(&out));
     step(&["finish", "--force"]).assert_success();
-    assert_warned(&out, "exchanged_samples", "exchanged");
+    assert_warned(&out, "exchanged_samples", "were swapped");
 }
 
 fn text(path: &Path) -> &str {

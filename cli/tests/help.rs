@@ -101,3 +101,24 @@ fn manual_pages_tell_every_option() {
         assert!(missing.is_empty(), "{command}: {missing:?}");
     }
 }
+
+#[test]
+fn earlier_option_names_are_accepted() {
+    let earlier = [
+        "call --panel-least 3",
+        "call --parts 2",
+        "table union --least 2",
+        "table intersect --most 9",
+        "align --least-score 20",
+        "align --pieces-secondary",
+        "align --named-places 5",
+        "advise --pilot-budget 0.1",
+        "evaluate --kinds x.bed",
+        "simulate --contamination 0.1",
+    ];
+    for words in earlier {
+        run(words.split(' ').chain(["--help"])).assert_success();
+    }
+    // The help is not printed if an option is unknown.
+    assert_eq!(run(["call", "--no-such-option", "3", "--help"]).code, Some(2));
+}

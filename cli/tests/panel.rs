@@ -108,7 +108,7 @@ fn artefacts_that_recur_go_and_changes_stay() {
         assert!(!filtered || normals.is_some_and(|n| n >= 2), "{place:?}: {filter} {info}");
     }
     assert!(after.contains("##FILTER=<ID=panel,") && after.contains("##INFO=<ID=PANEL,"));
-    assert!(after.contains("--panel panel.gkt --panel-least 2\n"));
+    assert!(after.contains("--panel panel.gkt --panel-min-samples 2\n"));
     let summary = fs::read_to_string(with.join("summary.json")).expect("a summary");
     for part in ["panel.gkt\"", "\"stage\": \"panel\"", "\"panel\": "] {
         assert!(summary.contains(part), "{part}");
@@ -118,7 +118,7 @@ fn artefacts_that_recur_go_and_changes_stay() {
 
     // When nearly all normals must have a variant, fewer calls are filtered.
     let strict = scratch("strict");
-    run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-least", "9"]].concat()))
+    run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-min-samples", "9"]].concat()))
         .assert_success();
     let left = passed(&vcf(&strict)).intersection(&artefacts).count();
     assert!(false_after < left && left <= false_before, "{false_after}, {left}, {false_before}");
@@ -134,7 +134,7 @@ fn in_parts_it_is_the_same() {
     fs::copy(panel, &own).expect("a copy");
     let [one, out, place] = ["one", "out", "run"].map(|name| folder.join(name));
     run(data.call_with(&one, &["-q", "--panel", text(&own)])).assert_success();
-    let plan = ["-q", "--panel", text(&own), "--plan", text(&place), "--shards", "1", "--parts", "3"];
+    let plan = ["-q", "--panel", text(&own), "--plan", text(&place), "--shards", "1", "--partitions", "3"];
     run(data.call_with(&out, &plan)).assert_success();
     let step = |name: &str, number: &str| run(["step", text(&place), name, number, "-q"]);
     let before = ["scatter", "pick", "label", "assemble", "place", "recruit"];
@@ -176,8 +176,8 @@ fn what_is_no_panel_of_this_call_is_refused() {
         (&["--panel", text(&counts)], 1, &["n0.gkt", "not a panel", "--counts samples"]),
         (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "not a genuma table"]),
         (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
-        (&["--panel", text(panel), "--panel-least", "11"], 2, &["--panel-least 11", "10 normals"]),
-        (&["--panel-least", "3"], 2, &["--panel <TABLE>"]),
+        (&["--panel", text(panel), "--panel-min-samples", "11"], 2, &["--panel-min-samples 11", "10 normals"]),
+        (&["--panel-min-samples", "3"], 2, &["--panel <TABLE>"]),
     ] {
         let ended = run(data.call_with(&out, options));
         assert_eq!(ended.code, Some(code), "{options:?}: {}", ended.stderr);

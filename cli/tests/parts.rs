@@ -60,7 +60,7 @@ impl Run {
 
     fn plan_again(&self, data: &Data, options: &[&str]) -> RunOutput {
         let numbers = [self.shards, self.parts].map(|n| n.to_string());
-        let plan = ["--plan", &self.place, "--shards", &numbers[0], "--parts", &numbers[1], "--threads", "2"];
+        let plan = ["--plan", &self.place, "--shards", &numbers[0], "--partitions", &numbers[1], "--threads", "2"];
         run(data.call_with(&self.out, &[plan.as_slice(), options].concat()))
     }
 
@@ -389,7 +389,7 @@ fn objects_may_be_in_a_bucket_of_a_network_that_fails_now_and_then() {
         command.env_remove("AWS_PROFILE").envs(environment.iter().map(|(name, value)| (name, value)));
         command
     };
-    let numbers = ["--shards", "2", "--parts", "3", "--threads", "2"];
+    let numbers = ["--shards", "2", "--partitions", "3", "--threads", "2"];
     let mut plan = genuma();
     plan.args(cut().call_with(&run.out, &[&["--plan", &run.place], &numbers[..]].concat()));
     ended(in_bucket(plan)).assert_success();

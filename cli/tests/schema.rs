@@ -338,7 +338,7 @@ fn outputs_on_samples_fit_their_schema() {
     let contig = contig.split('\t').next().expect("a name");
     fs::write(&regions, format!("{contig}\t0\t50000\tfirst\n")).expect("a file");
     let calls = called().join("somatic.vcf.gz");
-    let evaluate = ["evaluate", &file("truth.vcf"), text(&calls), "--reference", &genome, "--kinds", text(&regions)];
+    let evaluate = ["evaluate", &file("truth.vcf"), text(&calls), "--reference", &genome, "--regions", text(&regions)];
     assert_fits("evaluate", &output_of("evaluate", &evaluate));
 }
 
@@ -360,7 +360,7 @@ fn outputs_of_the_aligners_fit_their_schema() {
     let out = folder.join("x.sam");
     for (name, verb) in [
         ("run", vec!["run", "--strategy", "default", "-o", text(&out)]),
-        ("advise", vec!["advise", "--pilot-budget", "0"]),
+        ("advise", vec!["advise", "--trial-budget", "0"]),
     ] {
         let json = folder.join(format!("{name}.json"));
         let args = [&verb[..], &["--reads", text(&few), "--json", text(&json)], &aligner].concat();
@@ -385,7 +385,8 @@ fn plans_fit_their_schema() {
     let divisible = Data { tumor: data().tumor.iter().map(pack).collect(), ..data().clone() };
     let store = folder.join("run");
     let bed = whole_genome_bed();
-    let plan = ["--plan", text(&store), "--shards", "2", "--parts", "2", "--threads", "2", "--targets", text(&bed)];
+    let plan =
+        ["--plan", text(&store), "--shards", "2", "--partitions", "2", "--threads", "2", "--targets", text(&bed)];
     run(divisible.call_with(&folder.join("out"), &plan)).assert_success();
     assert_fits("distributed_plan", &read_json(&store.join("plan.json")));
 }

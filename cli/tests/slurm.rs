@@ -177,7 +177,7 @@ fn submitted_by_its_own_script_and_a_node_dies() {
     let folder = scratch("sbatch");
     let (run_folder, out) = (folder.join("a patient's run"), folder.join("out"));
     let Some(cluster) = Cluster::start() else { return };
-    let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--threads", "2", "--sbatch"];
+    let plan = ["--plan", &text(&run_folder), "--shards", "3", "--partitions", "2", "--threads", "2", "--sbatch"];
     run(data().call_with(&out, &plan)).assert_success();
 
     let mut submit = cluster.command("sh");

@@ -326,8 +326,8 @@ fn faults_are_told_and_leave_nothing() {
     let (a, b, c, x) = (text(&a), text(&b), text(&c), text(&out));
     refused(&["table", "union", a, b, "-o", x], 2, &["b.gkt", "24-mers", "a.gkt", "31-mers"]);
     refused(&["table", "subtract", a, "-o", x], 2, &["two tables"]);
-    refused(&["table", "subtract", a, c, "--counts", "sum", "-o", x], 2, &["--counts sum", "subtract"]);
-    refused(&["table", "union", a, c, "--counts", "difference", "-o", x], 2, &["difference", "union"]);
+    refused(&["table", "union", a, c, "--counts", "difference", "-o", x], 2, &["'difference'", "--counts"]);
+    refused(&["table", "subtract", a, c, "--counts", "sum", "-o", x], 2, &["'sum'", "--counts"]);
     refused(&["table", "union", a, a, "--counts", "columns", "-o", x], 2, &["two samples", "named a", "--names"]);
     refused(&["table", "union", a, c, "--names", "s,t", "-o", x], 2, &["2 names for 1 sample"]);
     refused(&["table", "union", a, c, "--counts", "columns", "--names", "s,s", "-o", x], 2, &["named s"]);

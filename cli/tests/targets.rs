@@ -258,7 +258,7 @@ fn a_distributed_call_has_the_same_targets() {
     let own = folder.join("targets.bed");
     fs::copy(bed, &own).expect("a copy");
     let plan = ["-q", "--targets", text(&own), "--target-padding", "150", "--plan", text(&store)];
-    run(data.call_with(&out, &[&plan[..], &["--shards", "1", "--parts", "3"]].concat())).assert_success();
+    run(data.call_with(&out, &[&plan[..], &["--shards", "1", "--partitions", "3"]].concat())).assert_success();
     let step = |name: &str, number: &str| run(["step", text(&store), name, number, "-q"]);
     step("scatter", "1").assert_success();
     // Another file under the same name is reported.

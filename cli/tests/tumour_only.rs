@@ -94,7 +94,7 @@ fn germline_variants_are_told_by_population_and_allele_fraction() {
     assert_eq!(vcf_text(&again), vcf);
     let [store, parts] = ["run", "parts"].map(|name| data.folder.join(name));
     let store = store.to_str().expect("UTF-8");
-    let plan = ["--known", &known, "--plan", store, "--shards", "2", "--parts", "2", "--threads", "2"];
+    let plan = ["--known", &known, "--plan", store, "--shards", "2", "--partitions", "2", "--threads", "2"];
     run(arguments(&parts, &plan)).assert_success();
     run_all_steps(store, [2, 2], &data.folder);
     assert_eq!(vcf_text(&parts), vcf);

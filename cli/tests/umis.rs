@@ -174,7 +174,7 @@ fn umis_of_names_tags_and_bases_give_the_same_calls() {
     assert_ne!(vcf_records(&other), records);
     // In parts.
     let (store, out) = (folder.join("run"), folder.join("parts"));
-    let options = [&INLINE[..], &["--plan", text(&store), "--shards", "2", "--parts", "2"]].concat();
+    let options = [&INLINE[..], &["--plan", text(&store), "--shards", "2", "--partitions", "2"]].concat();
     run(data.call_with(&out, &options)).assert_success();
     run_all_steps(text(&store), [2, 2], &folder);
     assert_same(&out, &inline);

@@ -120,7 +120,7 @@ fn snakemake_ends_only_the_jobs_of_the_wrong_pair() {
     command.arg("-s").arg(repository("workflow/Snakefile")).args(["--cores", "2", "--keep-going", "--retries", "0"]);
     command.arg("--config").arg(format!("input={sheet}")).arg(format!("multiqc={multiqc}"));
     command.arg(format!("reference={}", text(&patients()[0].folder.join("genome.fa"))));
-    command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "parts=2", "strict=true"]);
+    command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "partitions=2", "strict=true"]);
     command.arg("genuma_args=--threads 2").current_dir(&folder).stdin(Stdio::null());
     let output = command.output().expect("snakemake");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -15,7 +15,7 @@ use crate::test_cases::TestCase;
 /// One trial of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultTrial {
-    /// Inject a fault.
+    /// One system call of the run fails in this way.
     Fault(InjectedFault),
     /// Run the command twice at the same time, the second with this delay.
     Twice(Duration),
@@ -23,9 +23,9 @@ pub enum FaultTrial {
     Damage {
         /// Path of the file in `{given}`.
         file: String,
-        /// Kind of damage.
+        /// How the file is damaged.
         harm: DamageKind,
-        /// First damaged byte.
+        /// Offset in the file of the first damaged byte.
         at: usize,
     },
 }
@@ -90,7 +90,7 @@ impl FromStr for FaultTrial {
     }
 }
 
-/// Upper limits of a campaign.
+/// How many faults a campaign injects into each test case.
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
     /// Maximum number of call numbers at which each series of faults begins.

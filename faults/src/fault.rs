@@ -47,7 +47,7 @@ pub enum SystemCallKind {
 }
 
 impl SystemCallKind {
-    /// All kinds of system calls.
+    /// All kinds of system calls in which faults can be injected.
     pub const ALL: [SystemCallKind; 19] = [
         SystemCallKind::Open,
         SystemCallKind::Read,
@@ -146,7 +146,7 @@ impl SystemCallKind {
     }
 }
 
-/// Effect of a fault on a system call.
+/// What a system call with an injected fault does: it fails, transfers fewer bytes, or kills the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum FaultEffect {
@@ -215,7 +215,7 @@ impl FaultEffect {
 /// Which calls fail after the first failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultRepetition {
-    /// No further calls.
+    /// Only the chosen call fails; later ones succeed.
     Once,
     /// Every n-th further call.
     Following(u64),

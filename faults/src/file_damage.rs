@@ -5,20 +5,20 @@ use fastrand::Rng;
 /// Bytes that disks and file systems lose together.
 const SECTOR_BYTES: usize = 512;
 
-/// Kind of damage.
+/// How a file is damaged at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DamageKind {
-    /// One bit is flipped.
+    /// One bit has the other value.
     Flip,
-    /// A sector is set to zero.
+    /// All bytes of a sector are 0; the length is unchanged.
     Zero,
-    /// The file is truncated.
+    /// The file ends at the position; all later bytes are lost.
     Truncate,
-    /// A sector is repeated, and the rest follows later.
+    /// A sector is written twice: the bytes after it are shifted, and the file is longer.
     Repeat,
-    /// A sector is missing: its bytes are removed.
+    /// A sector is missing: the bytes after it are shifted, and the file is shorter.
     Drop,
-    /// A sector has random bytes.
+    /// A sector has random bytes; the length is unchanged.
     Scramble,
 }
 

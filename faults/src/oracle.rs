@@ -100,7 +100,7 @@ impl RunOutcome {
 /// Outcome of a run, with the detail that shows it.
 #[derive(Debug, Clone)]
 pub struct RunVerdict {
-    /// The outcome.
+    /// Whether the run behaved correctly, and otherwise which rule it violated.
     pub outcome: RunOutcome,
     /// The file or line that shows it.
     pub detail: String,
@@ -120,7 +120,7 @@ pub fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict
 /// Output of a run without faults.
 #[derive(Debug, Clone)]
 pub struct ReferenceRun {
-    /// Standard output.
+    /// Standard output of the run without faults.
     pub stdout: Vec<u8>,
     /// Files in `{made}` after the run.
     pub files: FolderSnapshot,
@@ -129,7 +129,7 @@ pub struct ReferenceRun {
 /// A run to be judged, with the files before and after it.
 #[derive(Debug)]
 pub struct ObservedRun<'a> {
-    /// The test case.
+    /// The command and its inputs.
     pub case: &'a TestCase,
     /// How the run ended.
     pub ended: &'a ProcessResult,

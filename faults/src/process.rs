@@ -17,9 +17,9 @@ pub(crate) const RUN_TIME_LIMIT: Duration = Duration::from_secs(30);
 pub struct ProcessResult {
     /// How the process ended.
     pub how: ExitKind,
-    /// Complete standard output.
+    /// All bytes that the process wrote to standard output.
     pub stdout: Vec<u8>,
-    /// Complete standard error.
+    /// All text that the process wrote to standard error; invalid UTF-8 is replaced.
     pub stderr: String,
     /// Whether processes that the run had started still existed one second after its end.
     pub(crate) orphans: bool,
@@ -30,7 +30,7 @@ pub struct ProcessResult {
 pub enum ExitKind {
     /// With this exit code.
     Exit(i32),
-    /// By this signal.
+    /// The process was ended by the signal with this number.
     Signal(i32),
     /// It exceeded [`RUN_TIME_LIMIT`] and was killed.
     Hung,

@@ -25,14 +25,14 @@ impl RunAndFaultCount {
     }
 }
 
-/// A trial with a violation.
+/// A run with a fault that did not behave correctly.
 #[derive(Debug, Clone)]
 pub struct FoundViolation {
     /// Name of the test case.
     pub case: &'static str,
-    /// The trial.
+    /// The fault or damage, in the form in which it can be repeated.
     pub trial: String,
-    /// The verdict.
+    /// Which rule the run violated, and how.
     pub verdict: String,
 }
 
@@ -45,7 +45,7 @@ pub struct CampaignTally {
 }
 
 impl CampaignTally {
-    /// Counts a trial.
+    /// Counts a run with a fault by its outcome, and keeps its violation if there is one.
     pub fn add_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
         let (kind, what) = trial.tally_keys();
         let outcome = judged.verdict.outcome;

@@ -112,7 +112,7 @@ impl TestInput {
                 Ok(())
             }
             TestInput::PlannedRun => {
-                let plan = "--plan {given}/planned/run --shards 2 --parts 2";
+                let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
                 genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
                 for step in [
                     "scatter 1",
@@ -171,7 +171,7 @@ pub fn split_command(line: &str, given: &Path, made: &Path) -> Vec<String> {
 pub struct TestCase {
     /// Name of the case; the part before the first dash is the subcommand.
     pub name: &'static str,
-    /// The command line.
+    /// Command line of genuma with placeholders for files.
     pub line: String,
     /// Inputs of the command.
     pub inputs: &'static [TestInput],
@@ -190,7 +190,7 @@ pub struct TestCase {
 }
 
 impl TestCase {
-    /// Returns the subcommand.
+    /// Returns the subcommand that the case runs, such as `call`.
     pub fn subcommand(&self) -> &'static str {
         self.name.split('-').next().unwrap_or(self.name)
     }

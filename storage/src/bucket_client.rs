@@ -29,7 +29,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 pub(crate) struct BucketClient {
     /// Requests for whole objects.
     pub store: Arc<dyn ObjectStore>,
-    /// Multipart uploads.
+    /// The same bucket, for objects that are uploaded in several parts.
     pub multipart: Arc<dyn MultipartUpload>,
 }
 
@@ -169,7 +169,6 @@ fn is_mapped_status(status: u16) -> bool {
     status >= 400 && ![401, 403, 404, 412].contains(&status)
 }
 
-/// An error response.
 #[derive(Debug, thiserror::Error)]
 #[error("{status} {}", extract_message(text))]
 struct ErrorResponse {

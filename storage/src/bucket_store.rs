@@ -33,7 +33,7 @@ const MAX_UPLOAD_ATTEMPTS: u32 = 3;
 /// Maximum time to abort a failed upload.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A bucket of objects.
+/// A run store in a bucket of S3 or Google Cloud Storage.
 #[derive(Debug)]
 pub struct BucketStore {
     location: BucketLocation,
@@ -43,7 +43,7 @@ pub struct BucketStore {
     options: BucketOptions,
 }
 
-/// An object of a bucket store.
+/// An object of a bucket that was found: its size, and the version to which reads are tied.
 #[derive(Debug, Clone)]
 pub struct BucketObject {
     name: String,
@@ -269,7 +269,7 @@ fn broken_answer_message(what: &str, missing: u64) -> String {
 }
 
 impl BucketObject {
-    /// Name of the object.
+    /// Name of the object in the run store, without the prefix of the bucket.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -20,7 +20,7 @@ pub enum Error {
     /// The environment variables do not configure access to the bucket.
     #[error("{location}: the environment variables do not configure access: {reason}")]
     BucketSettings {
-        /// The bucket.
+        /// Location of the run store, as the user gave it (`s3://...` or `gs://...`).
         location: String,
         /// What is wrong with the environment variables.
         reason: String,
@@ -34,7 +34,7 @@ pub enum Error {
     /// The folder or bucket does not exist.
     #[error("{location}: this {what} does not exist; create it, or check its name")]
     StoreMissing {
-        /// The run store.
+        /// Location of the run store, as the user gave it.
         location: String,
         /// `folder` or `bucket`.
         what: &'static str,
@@ -44,13 +44,13 @@ pub enum Error {
         "{object} was removed while it was in use; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
     )]
     ObjectRemoved {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
     },
     /// Another object has replaced the object.
     #[error("{object} was replaced while it was in use; run the step that reads it again")]
     Replaced {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
     },
     /// The object has become shorter.
@@ -58,7 +58,7 @@ pub enum Error {
         "{object} is truncated: it had {len} bytes when it was found and has {found} now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
     )]
     Truncated {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// Length of the object, in bytes, when it was found.
         len: u64,
@@ -68,7 +68,7 @@ pub enum Error {
     /// A range was requested that is not within the object.
     #[error("{object}: bytes {}..{} were requested, but the object has {len}", range.start, range.end)]
     OutOfRange {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// The requested range in bytes.
         range: Range<u64>,
@@ -118,7 +118,7 @@ pub enum Error {
         object: String,
         /// The failure of the last attempt.
         reason: String,
-        /// Number of attempts.
+        /// How many times the request was sent.
         tries: u32,
         /// Seconds from the first attempt to the last.
         seconds: u64,

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::store_location::is_object_name;
 use crate::temp_object::TempObject;
 
-/// A folder of objects.
+/// A run store in a folder; each object is a file.
 #[derive(Debug)]
 pub struct FolderStore(pub PathBuf);
 

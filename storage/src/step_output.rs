@@ -41,25 +41,25 @@ pub enum Error {
     /// A local file cannot be written or read.
     #[error("{object}: {source}")]
     LocalFile {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// The error of the operating system.
         source: io::Error,
     },
     /// The object is damaged.
-    #[error("{object}: damaged ({what}); run the step that made it again")]
+    #[error("{object}: damaged ({what}); run the step that made it again (genuma step RUN STEP NUMBER --again)")]
     Damaged {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// The check that failed.
         what: &'static str,
     },
     /// The object was made for a run with other inputs or parameters.
     #[error(
-        "{object}: made for another plan ({difference}); run the step that made it again, or use another run store for this plan"
+        "{object}: made for another plan ({difference}); run the step that made it again (genuma step RUN STEP NUMBER --again), or use another run store for this plan"
     )]
     OtherRun {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// First line of the fingerprint in which the two runs differ.
         difference: String,
@@ -67,7 +67,7 @@ pub enum Error {
     /// The step that makes the object has not run.
     #[error("{object}: missing; first run the step that makes it: {step}")]
     Missing {
-        /// The object.
+        /// Name of the object in the run store.
         object: String,
         /// The step, as it is given to `genuma step`.
         step: String,
@@ -99,7 +99,7 @@ pub struct StepOutput {
 pub struct StepOutputId<'a> {
     /// The step, as it is given to `genuma step`: `scatter 3`.
     pub step: &'a str,
-    /// Name of the object.
+    /// Name of the object in the run store.
     pub name: &'a str,
     /// Everything that results depend on (inputs, parameters, version), one item per line.
     pub fingerprint: &'a str,

@@ -30,7 +30,6 @@ impl StorageProvider {
 /// A bucket and the prefix of all object names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketLocation {
-    /// The provider.
     pub(crate) provider: StorageProvider,
     /// Name of the bucket.
     pub bucket: String,
@@ -39,7 +38,7 @@ pub(crate) struct BucketLocation {
 }
 
 impl BucketLocation {
-    /// The key of an object in the bucket.
+    /// Key of an object in the bucket: the prefix of the run store and the name of the object.
     pub fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
@@ -52,12 +51,12 @@ impl fmt::Display for BucketLocation {
     }
 }
 
-/// Location of a run store.
+/// Where a run store is: a folder, or a bucket of a cloud provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreLocation {
-    /// A folder.
+    /// Path of the folder that has one file for each object.
     Folder(PathBuf),
-    /// A bucket.
+    /// Bucket of S3 or Google Cloud Storage, and the prefix of the keys.
     Bucket(BucketLocation),
 }
 

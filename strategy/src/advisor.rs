@@ -14,9 +14,9 @@ use crate::trial_race::{
 /// Input of the advisor.
 #[derive(Debug)]
 pub struct AdviceRequest<'a> {
-    /// The machine.
+    /// Nodes, latencies and bandwidths of the machine.
     pub machine: &'a MachineModel,
-    /// The application model.
+    /// Fitted parameters of the aligner with its reads.
     pub app: ApplicationModel,
     /// Threads of all instances together.
     pub threads: u32,
@@ -29,9 +29,9 @@ pub struct AdviceRequest<'a> {
 /// A strategy that is not feasible.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RefusedStrategy {
-    /// The strategy.
+    /// Number of instances and memory policy.
     pub strategy: Strategy,
-    /// Reason.
+    /// Why the strategy cannot be used on this machine, for the user.
     pub why: String,
 }
 
@@ -44,10 +44,10 @@ pub struct TrialResult {
     pub spent_s: f64,
 }
 
-/// A strategy that was considered.
+/// A strategy with its predicted time, and the times of its trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConsideredStrategy {
-    /// The strategy.
+    /// Number of instances and memory policy.
     pub strategy: Strategy,
     /// Predicted time of the whole run, corrected by the first trial.
     pub predicted: RunPrediction,
@@ -74,7 +74,7 @@ pub enum StopReason {
 /// Recommendation of the advisor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
-    /// Recommended strategy.
+    /// Number of instances and memory policy that are recommended.
     pub strategy: Strategy,
     /// Verdict on the fastest strategy; the gain of the plain run is 1.
     pub verdict: RaceVerdict,

@@ -76,7 +76,6 @@ pub(crate) struct TextChunk {
     templates: Vec<ChunkTemplate>,
 }
 
-/// A template of a chunk.
 #[derive(Debug)]
 struct ChunkTemplate {
     /// Position of the name in the first text.
@@ -91,7 +90,7 @@ impl TextChunk {
     }
 
     /// Returns the name of template `i`.
-    pub(crate) fn template_name_at(&self, i: usize) -> &[u8] {
+    pub(crate) fn name_of_template(&self, i: usize) -> &[u8] {
         &self.texts[0][self.templates[i].name.clone()]
     }
 
@@ -121,7 +120,7 @@ impl TextChunk {
     /// Returns whether a read with this header, the next in the file, is the mate of the last read.
     fn is_mate(&self, header: &[u8]) -> bool {
         let last = self.templates.len().wrapping_sub(1);
-        self.templates.get(last).is_some_and(|t| t.reads == 1 && self.template_name_at(last) == template_name(header))
+        self.templates.get(last).is_some_and(|t| t.reads == 1 && self.name_of_template(last) == template_name(header))
     }
 
     /// Returns whether the next read may be the mate of the last read.
@@ -273,7 +272,6 @@ pub(crate) struct BatchCutter {
     chunk_reads: u64,
     bases: u64,
     reads: u64,
-    /// Number of batches begun.
     begun: u64,
     /// Number of reads in all batches.
     all: u64,

@@ -5,16 +5,16 @@ mod simplex;
 use crate::model::{ApplicationModel, MachineModel, predict_run};
 use crate::strategy::Strategy;
 
-/// A measured run.
+/// A measured run of an aligner, to which model parameters are fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunObservation {
-    /// Index of the workload.
+    /// Index of the aligner with its data set in the list of workloads, from 0.
     pub(crate) workload: usize,
-    /// The strategy.
+    /// Number of instances and memory policy of the run.
     pub strategy: Strategy,
     /// Threads of all instances together.
     pub threads: u32,
-    /// Wall time, s.
+    /// Wall-clock time of the whole run, s.
     pub seconds: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct Workload {
     pub index_bytes: u64,
     /// Memory per thread in addition to the index, bytes.
     pub(crate) private_bytes: u64,
-    /// Number of reads.
+    /// Number of reads of the run; a pair has two.
     pub reads: f64,
 }
 

@@ -28,11 +28,10 @@ impl AssignedBatches for TestBatches {
     }
 }
 
-/// Parses the SAM output of an aligner that got two batches of two pairs, `a` to `d`, in chunks of `piece` bytes.
-/// Returns the records if they are complete.
+/// Parses `output`, the SAM output of an aligner that got two batches of two pairs, `a` to `d`, in chunks of `piece`
+/// bytes. `in_order`: the aligner answers in the order of the reads. Returns the records if they are complete.
 ///
-/// # Errors
-/// The output is invalid.
+/// # Errors The output is invalid.
 pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
     let read = |name| ReadRef { name, comment: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {

@@ -55,7 +55,7 @@ fn remove_replica(folder: &Path) {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The memory is too small.
-    #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances, or another strategy", format_memory_need(*index, *working))]
+    #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances or another memory policy with --strategy", format_memory_need(*index, *working))]
     TooLarge {
         /// Number of instances as text.
         instances: String,
@@ -264,7 +264,7 @@ fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> R
         if let [WordPart::Text(text)] = word.0.as_slice()
             && let Some(text) = relocate_word(text, &old, folder, &index.files)
         {
-            *word = CommandWord::from_text(text);
+            *word = CommandWord::literal(text);
         }
     }
     invocation.index = Some(AlignerIndex { files, ..index.clone() });
@@ -290,10 +290,10 @@ fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Opt
 fn without_mapping(invocation: &Invocation) -> Invocation {
     let mut invocation = invocation.clone();
     match invocation.aligner.as_str() {
-        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::from_text("--mm")),
+        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::literal("--mm")),
         aligner if aligner.starts_with("snap-aligner") => {
-            invocation.words.retain(|word| *word != CommandWord::from_text("-map"));
-            invocation.words.push(CommandWord::from_text(OsString::from_vec(b"-map-".to_vec())));
+            invocation.words.retain(|word| *word != CommandWord::literal("-map"));
+            invocation.words.push(CommandWord::literal(OsString::from_vec(b"-map-".to_vec())));
         }
         _ => {}
     }
@@ -328,7 +328,11 @@ mod tests {
         let cpu_slots = [cpu_slot(&[0], None), cpu_slot(&[0], None)];
         let said = check_memory_fits(&invocation, &cpu_slots, 0).expect_err("8 TiB").to_string();
         assert!(said.starts_with("2 instances of tool need 4194304 MiB of index and about 64 MiB"), "{said}");
-        assert!(said.contains("do not fit") && said.ends_with("choose fewer instances, or another strategy"), "{said}");
+        assert!(
+            said.contains("do not fit")
+                && said.ends_with("choose fewer instances or another memory policy with --strategy"),
+            "{said}"
+        );
         invocation.index = None;
         assert!(check_memory_fits(&invocation, &cpu_slots, 1000).is_ok());
     }

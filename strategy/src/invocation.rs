@@ -28,9 +28,9 @@ pub struct Invocation {
     pub threads: Option<usize>,
     /// The index, if known.
     pub index: Option<AlignerIndex>,
-    /// Destination of the output.
+    /// Where the command alone would write its records.
     pub output: OutputTarget,
-    /// Format of the output.
+    /// What the aligner writes: SAM text, or alignments of `bwa aln`.
     pub format: OutputFormat,
     /// What the result for a read depends on besides the read.
     pub depends: ReadDependence,
@@ -44,12 +44,12 @@ pub struct Invocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandWord(pub Vec<WordPart>);
 
-/// A part of a command word.
+/// A part of a word of the aligner's command: fixed text, or something that differs between instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordPart {
-    /// Fixed text.
+    /// Text that is the same for all instances.
     Text(OsString),
-    /// The number of threads.
+    /// Replaced by the number of threads of the instance.
     Threads,
     /// The file of the reads, or of read 1 of pairs.
     Reads1,
@@ -69,7 +69,7 @@ pub enum ReadFiles {
     Single(Vec<PathBuf>),
     /// Read 1 and read 2 in two files per lane.
     Paired(Vec<[PathBuf; 2]>),
-    /// Interleaved mates.
+    /// Files in which read 1 and read 2 of each pair alternate.
     Interleaved(Vec<PathBuf>),
     /// Adjacent reads with the same name are mates, others are single reads. Mates must not be separated.
     Mixed(Vec<PathBuf>),
@@ -86,10 +86,10 @@ pub enum InputMode {
     Two,
 }
 
-/// Index of an aligner.
+/// The index that the command names: its files, and how they are loaded into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlignerIndex {
-    /// Files of the index.
+    /// Files that the aligner loads into memory.
     pub files: Vec<PathBuf>,
     /// How the index is loaded into memory.
     pub loading: IndexLoading,
@@ -108,10 +108,10 @@ pub enum IndexLoading {
     Built,
 }
 
-/// Destination of the output.
+/// Where the aligner writes its records: standard output, or a file that the command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
-    /// Standard output.
+    /// The aligner writes its records to standard output.
     Stdout,
     /// A file named in the command line. Instances write to standard output instead.
     File(PathBuf),
@@ -120,7 +120,7 @@ pub enum OutputTarget {
 /// Format of an aligner's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// SAM text.
+    /// SAM text with a header.
     Sam,
     /// Suffix array intervals of bwa aln (`.sai`): 68 bytes of options (bytes 56–59: number of threads), then the
     /// reads in order.
@@ -164,7 +164,7 @@ pub enum Determinism {
 /// Order in which an instance writes its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordOrder {
-    /// In input order.
+    /// Records have the order of the reads.
     AsRead,
     /// In input order with one thread, else depending on timing.
     AsReadByOneThread,
@@ -212,7 +212,7 @@ pub enum Error {
     Usage {
         /// Name of the aligner.
         aligner: String,
-        /// What is wrong.
+        /// What is wrong with the command, for the user.
         why: String,
     },
     /// The format of a file of reads cannot be found.
@@ -230,7 +230,7 @@ pub enum Error {
 
 impl CommandWord {
     /// Creates a word of fixed text.
-    pub fn from_text(word: impl Into<OsString>) -> CommandWord {
+    pub fn literal(word: impl Into<OsString>) -> CommandWord {
         CommandWord(vec![WordPart::Text(word.into())])
     }
 }

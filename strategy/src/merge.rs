@@ -47,9 +47,9 @@ pub enum AlignerOutputError {
     /// The output does not have the format of the aligner.
     #[error("it wrote invalid {format}: {what}")]
     InvalidFormat {
-        /// Expected format.
+        /// The format that the output should have: SAM or SAI.
         format: &'static str,
-        /// What is wrong.
+        /// How the output differs from its format, for the user.
         what: String,
     },
     /// The header differs between instances.

@@ -63,7 +63,6 @@ pub(crate) enum InfeasibleStrategy {
         "{strategy}: each instance needs {needed:.1} GB, but its nodes have {room:.1} GB free; use fewer instances"
     )]
     Memory {
-        /// The strategy.
         strategy: Strategy,
         /// Memory that an instance needs, GB.
         needed: f64,
@@ -73,7 +72,6 @@ pub(crate) enum InfeasibleStrategy {
     /// There are more instances than threads.
     #[error("{strategy}: more instances than threads ({threads}); use fewer instances or more threads")]
     Threads {
-        /// The strategy.
         strategy: Strategy,
         /// Threads of all instances together.
         threads: u32,

@@ -47,14 +47,14 @@ pub enum Error {
 pub struct ReadSample {
     /// Owns the temporary files that `whole` and `part` name; the files exist until drop.
     _files: [SampleFiles; 2],
-    /// The whole sample.
+    /// Files with all reads of the sample.
     pub whole: ReadFiles,
     /// The first quarter of the sample. The time difference between whole and part excludes constant costs such as
     /// loading the index.
     pub part: ReadFiles,
-    /// Number of reads of the sample.
+    /// Number of reads in `whole`; a pair has two.
     pub reads: u64,
-    /// Number of reads of the part.
+    /// Number of reads in `part`; a pair has two.
     pub part_reads: u64,
     /// Bases of the sample, bp.
     pub bases: u64,

@@ -38,7 +38,7 @@ pub enum Error {
     #[error("runs of two servers are needed, one to learn from and one to be judged; the table has {0}")]
     Servers(usize),
     /// A case has no plain run to compare with.
-    #[error("{0}: no plain run with that many threads; add it")]
+    #[error("{0}: the table lacks a run of the strategy default with that many threads: add that row")]
     NoPlain(String),
 }
 
@@ -169,7 +169,7 @@ impl ReplayCase {
 ///
 /// # Errors
 /// A case has no plain run.
-pub fn replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
+pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
     let mut by_job: BTreeMap<AlignmentJob, Vec<PublishedRun>> = BTreeMap::new();
@@ -201,7 +201,7 @@ pub enum BaselineRule {
 }
 
 impl BaselineRule {
-    /// All baseline rules.
+    /// The rules that the model is compared with, in the order of the table.
     pub const ALL: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 

@@ -50,7 +50,7 @@ const EXTRA_BLOCKS: usize = 2;
 /// Plan of a run: strategy, CPU slots and command lines.
 #[derive(Debug, Clone)]
 pub struct RunPlan {
-    /// The strategy.
+    /// Number of instances and memory policy of the run.
     pub strategy: Strategy,
     /// Why the strategy was chosen.
     pub why: String,
@@ -68,29 +68,29 @@ pub struct RunPlan {
     pub stderr_logging: StderrLogging,
 }
 
-/// Summary of a finished run.
+/// Reads, time, CPU time and memory placement of a finished run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunSummary {
-    /// Number of reads.
+    /// Number of reads that the instances aligned; a pair has two.
     pub reads: u64,
-    /// Wall time, s.
+    /// Wall-clock time of the run, s.
     pub wall_s: f64,
     /// CPU time of the instances, s.
     pub instances_cpu_s: f64,
     /// CPU time of genuma itself, s.
     pub own_cpu_s: f64,
-    /// Summary of each instance.
+    /// One entry for each instance, in the order of their numbers.
     pub instances: Vec<InstanceSummary>,
     /// Files of aligned reads with the counts of their records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
 }
 
-/// Summary of one instance.
+/// CPUs, memory policy, batches and processes of one instance.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct InstanceSummary {
     /// CPUs on which it ran.
     pub cpus: String,
-    /// Number of threads.
+    /// Number of threads that the instance was started with.
     pub threads: usize,
     /// Requested memory policy; `None` for the kernel's default.
     pub policy: Option<String>,
@@ -115,7 +115,7 @@ pub enum Error {
     /// An instance cannot be started.
     #[error(transparent)]
     Start(#[from] instance::StartError),
-    /// An instance died.
+    /// A process of an instance ended with an error or by a signal.
     #[error("{who} {how}{}", format_last_lines(words))]
     Died {
         /// Name of the instance.
@@ -130,7 +130,7 @@ pub enum Error {
     Output {
         /// Name of the instance.
         who: String,
-        /// What is wrong.
+        /// How the output differs from what the instance should write.
         fault: AlignerOutputError,
         /// Last lines of its standard error.
         words: Vec<String>,
@@ -142,7 +142,7 @@ pub enum Error {
     OneOnly {
         /// Name of the aligner.
         aligner: String,
-        /// The requested strategy.
+        /// The strategy that the user chose with `--strategy`.
         strategy: Strategy,
     },
     /// The operating system reported an error.

@@ -22,7 +22,7 @@ pub enum InstanceMemoryPolicy {
 }
 
 impl InstanceMemoryPolicy {
-    /// All memory policies.
+    /// All memory policies, in the order in which they are listed to users.
     pub const ALL: [InstanceMemoryPolicy; 5] = [
         InstanceMemoryPolicy::Default,
         InstanceMemoryPolicy::Local,

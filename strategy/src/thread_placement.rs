@@ -10,7 +10,7 @@ use crate::page_placement::processes_of_group;
 /// Threads of an instance and their CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadPlacement {
-    /// Number of threads.
+    /// Number of threads whose CPU was observed.
     pub number: usize,
     /// CPUs on which any of the threads may run.
     pub may_run_on: IdSet,

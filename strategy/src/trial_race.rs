@@ -15,7 +15,7 @@ use crate::strategy::{InstanceMemoryPolicy, Strategy};
 /// A candidate strategy of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RaceCandidate {
-    /// The strategy.
+    /// Number of instances and memory policy of this candidate.
     pub strategy: Strategy,
     /// Predicted time of the whole run.
     pub(crate) prediction: RunPrediction,
@@ -39,7 +39,7 @@ impl Default for RaceRules {
     }
 }
 
-/// Result of a race.
+/// Which strategy won the race of trials, and how certain its gain is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RaceVerdict {
     /// Fastest strategy; the plain run if nothing is faster.
@@ -75,7 +75,7 @@ impl RacingStrategy {
     }
 }
 
-/// A race in progress.
+/// The trials of all candidates until now, from which the next trial is chosen.
 #[derive(Debug, Clone)]
 pub(crate) struct TrialRace {
     rules: RaceRules,

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, max_of, mean_of, replay_runs_of_table};
-use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, published_runs, replay_cases};
+use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, list_replay_cases, published_runs};
 
 const FILE: &str = "lenis2017.csv";
 const TEXT: &str = include_str!("../data/lenis2017.csv");
@@ -78,7 +78,7 @@ fn fitting_does_not_see_the_judged_server() {
 fn there_are_sixteen_cases() {
     let runs = runs();
     assert_eq!(runs.len(), 320);
-    let [amd, intel] = ["amd", "intel"].map(|server| replay_cases(&runs, server).unwrap());
+    let [amd, intel] = ["amd", "intel"].map(|server| list_replay_cases(&runs, server).unwrap());
     assert_eq!((amd.len(), intel.len()), (8, 8));
     assert!(amd.iter().chain(&intel).all(|case| case.threads == 64));
     let gem = amd.iter().find(|case| case.job.aligner == "gem" && case.job.dataset == "na12878").unwrap();
@@ -111,5 +111,8 @@ fn bad_tables_are_refused_with_their_line() {
     let elsewhere = format!("{line}\n{}", line.replace("amd", "sparc"));
     assert!(refused(&table(&elsewhere)).contains("server 'sparc' is not described"));
     let unplain = format!("{line}\n{}", line.replace("amd", "intel").replace("none", "interleave"));
-    assert!(refused(&table(&unplain)).contains("bowtie2 intel gcat, 8 threads: no plain run"));
+    assert!(
+        refused(&table(&unplain))
+            .contains("bowtie2 intel gcat, 8 threads: the table lacks a run of the strategy default")
+    );
 }

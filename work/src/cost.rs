@@ -10,7 +10,7 @@ use crate::rusage;
 /// Resources that one unit of a run used: wall time, CPU time and peak memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitCost {
-    /// Name of the unit.
+    /// Name of the unit, such as `count`.
     pub name: String,
     /// Wall-clock time in seconds.
     pub wall_s: f64,
@@ -66,7 +66,7 @@ pub struct CostTimer {
 }
 
 impl CostTimer {
-    /// Starts the timer.
+    /// Starts to measure wall-clock time, CPU time and bytes of this process.
     pub fn start() -> CostTimer {
         CostTimer { wall: Instant::now(), cpu_s: process_cost().cpu_s }
     }

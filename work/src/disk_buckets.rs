@@ -17,7 +17,7 @@ pub const BLOCK_BYTES: usize = 64 << 10;
 /// Index of one bucket: number of values, bytes, and its blocks in the spill file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBucket {
-    /// Number of values.
+    /// Number of values that were appended to the bucket.
     pub num_values: u64,
     /// Bytes of the serialised values.
     pub bytes: u64,
@@ -87,7 +87,7 @@ impl DiskBuckets {
         DiskBuckets { spill, buckets: buckets.map(open).collect() }
     }
 
-    /// Number of buckets.
+    /// Number of buckets of the file; it was given when the file was created.
     pub fn num_buckets(&self) -> usize {
         self.buckets.len()
     }

@@ -15,7 +15,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{}: cannot use the work folder: {source}", path.display())]
     Io {
-        /// The work folder.
+        /// Path of the work folder.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -23,7 +23,7 @@ pub enum Error {
     /// The folder contains files but no lock file, so genuma did not create it.
     #[error("{}: holds other files: name a new or empty work folder with --work", path.display())]
     ForeignFiles {
-        /// The work folder.
+        /// Path of the work folder.
         path: PathBuf,
     },
     /// An input or output path is inside the work folder, whose files genuma deletes.
@@ -34,13 +34,13 @@ pub enum Error {
     PathInWorkFolder {
         /// The input or output path.
         path: PathBuf,
-        /// The work folder.
+        /// Path of the work folder that contains this path.
         work: PathBuf,
     },
     /// Another run holds the lock.
     #[error("{}: another run uses this work folder: wait for it, or name another with --work", path.display())]
     InUse {
-        /// The work folder.
+        /// Path of the work folder.
         path: PathBuf,
     },
 }

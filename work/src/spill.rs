@@ -27,7 +27,7 @@ pub enum Error {
     Io {
         /// What failed: `read`, `write` or `use`.
         operation: &'static str,
-        /// The spill file.
+        /// What the spill file contains, and where it is; for messages.
         file: SpillFileName,
         /// Bytes in the file so far.
         file_bytes: u64,
@@ -37,7 +37,7 @@ pub enum Error {
     /// The checksum of a block differs, or the file ends before the block does.
     #[error("{file} is damaged: the {len} bytes from byte {offset} on differ from what was written; {}", .file.read_error_advice())]
     Damaged {
-        /// The spill file.
+        /// What the spill file contains, and where it is; for messages.
         file: SpillFileName,
         /// Offset of the block in bytes.
         offset: u64,
@@ -47,7 +47,7 @@ pub enum Error {
     /// The spill file has reached its maximum size.
     #[error("{file} has reached its limit of {:.1} GB; {}", *.max_bytes as f64 / 1e9, .file.write_error_advice())]
     Full {
-        /// The spill file.
+        /// What the spill file contains, and where it is; for messages.
         file: SpillFileName,
         /// Maximum size of the file in bytes.
         max_bytes: u64,

@@ -66,7 +66,7 @@ impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
         }
     }
 
-    /// Number of buckets.
+    /// Number of buckets, empty ones included.
     pub fn len(&self) -> usize {
         self.in_memory.len()
     }

@@ -32,16 +32,16 @@ pub struct UsageSample {
     pub read_bytes: u64,
     /// Bytes written by system calls, to the disk or to the page cache.
     pub written_bytes: u64,
-    /// Bytes read from the disk.
+    /// Bytes that were read from a disk, not from the page cache, since the start.
     pub disk_read_bytes: u64,
     /// Bytes written, or waiting to be written, to the disk.
     pub disk_written_bytes: u64,
 }
 
-/// The start of a unit.
+/// When a unit of the run started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitStart {
-    /// Name of the unit.
+    /// Name of the unit, such as `count`.
     pub name: String,
     /// Resources that the process had used when the unit started.
     pub at: UsageSample,
@@ -75,7 +75,7 @@ struct RecorderState {
 }
 
 impl TimelineRecorder {
-    /// Starts a timeline.
+    /// Starts to sample CPU time, memory, disk transfers and energy of this process, in a thread of its own.
     pub fn start() -> TimelineRecorder {
         let (first, meters) = (process_usage(), energy_counters(Path::new("/sys/class/powercap")));
         let state = RecorderState {
@@ -103,7 +103,7 @@ impl TimelineRecorder {
         TimelineRecorder { state, sampler: sampler.map(|thread| (stop, thread)) }
     }
 
-    /// Records the start of a unit.
+    /// Notes that the unit `name` starts now, for the timeline of the report.
     pub fn record_unit_start(&self, name: &str) {
         let mut state = lock_state(&self.state);
         let at = state.take_sample();

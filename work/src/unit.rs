@@ -60,7 +60,7 @@ pub enum Error {
 /// Stores and loads the results of finished units in the work folder of a run.
 #[derive(Debug, Clone)]
 pub struct UnitStore {
-    /// The work folder.
+    /// Folder with the results of finished units; a run resumes from it.
     pub work_folder: PathBuf,
     /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result is
     /// used only if its fingerprint is equal.

@@ -54,7 +54,7 @@ pub(crate) fn trial_size_and_time(
     (reads as u64, (1.0 + 1.0 / FIRST_PART_DIVISOR as f64) * reads * read_s + 2.0 * load_s)
 }
 
-/// Settings of the trials.
+/// How many reads the trials align, and how much time they may take.
 pub(crate) struct TrialSettings {
     /// Number of reads of the whole run.
     pub(crate) run_reads: f64,

@@ -45,13 +45,13 @@ pub(crate) struct ScoringArgs {
     #[arg(short = 'U', long = "unpaired", value_name = "N")]
     unpaired_penalty: Option<u16>,
     /// Minimum score of a reported alignment [default: 30]
-    #[arg(short = 'T', long = "least-score", value_name = "N")]
+    #[arg(short = 'T', long = "min-score", alias = "least-score", value_name = "N")]
     min_score: Option<u16>,
     /// Report all alignments found, those at other positions as secondary records
     #[arg(short = 'a', long = "all")]
     report_all: bool,
     /// Report the further segments of a split read as secondary instead of supplementary records
-    #[arg(short = 'M', long = "pieces-secondary")]
+    #[arg(short = 'M', long = "split-secondary", alias = "pieces-secondary")]
     supplementary_as_secondary: bool,
     /// Soft-clip supplementary records instead of hard-clipping them, so that they keep all bases
     #[arg(short = 'Y', long = "soft-clips")]
@@ -64,7 +64,7 @@ pub(crate) struct ScoringArgs {
     ignore_alt: bool,
     /// Write the tag XA, which lists the other positions of a read, only if there are at most this many; the second
     /// number is for reads with positions on ALT contigs (-h of bwa mem) [default: 5,200]
-    #[arg(long = "named-places", value_name = "N[,N]")]
+    #[arg(long = "xa-max", alias = "named-places", value_name = "N[,N]")]
     max_xa_placements: Option<NumberPair>,
 }
 

@@ -9,7 +9,7 @@ use genuma_somatic::panel_of_normals::PanelOfNormals;
 use crate::errors::UsageError;
 use crate::table_note::TableNote;
 
-/// Default of `--panel-least`: the minimum number of normals that have a k-mer. A k-mer of one normal may be a
+/// Default of `--panel-min-samples`: the minimum number of normals that have a k-mer. A k-mer of one normal may be a
 /// variant of that person alone.
 const DEFAULT_MIN_NORMALS: u32 = 2;
 
@@ -34,14 +34,14 @@ pub(crate) fn open_panel(table: &Path, k: u32, least: Option<u32>) -> anyhow::Re
     }
     if num_normals < u64::from(least) {
         let message = format!(
-            "--panel-least {least}: {path} has only {num_normals} normals: lower the option, or {make} from more normals"
+            "--panel-min-samples {least}: {path} has only {num_normals} normals: lower the option, or {make} from more normals"
         );
         return Err(UsageError(message).into());
     }
     if note.min_count > least {
         let min_normals = note.min_count;
         tracing::warn!(
-            "{path}: contains only k-mers of {min_normals} or more normals, so --panel-least {least} has the effect of {min_normals}: \
+            "{path}: contains only k-mers of {min_normals} or more normals, so --panel-min-samples {least} has the effect of {min_normals}: \
              variants of fewer normals are not filtered; to filter them, create the panel with --min {least}"
         );
     }

@@ -262,7 +262,7 @@ fn result_settings(job: &CallJob) -> String {
     }
     if let Some(panel) = &job.panel {
         let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
-        line += &format!(" --panel {name} --panel-least {}", panel.min_normals);
+        line += &format!(" --panel {name} --panel-min-samples {}", panel.min_normals);
     }
     if let Some(name) = job.known.as_ref().and_then(|known| known.path.file_name()) {
         line += &format!(" --known {}", name.to_string_lossy());

@@ -33,8 +33,7 @@ pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) 
                 // A VCF file can contain records without sequence. They are skipped with a warning.
                 if alternate == "<INS>" {
                     warn!(
-                        "{asked}: {chrom}:{pos}: not explained, because the insertion has no sequence; calls are the same. \
-                         Write its sequence in ALT to have it explained"
+                        "{asked}: {chrom}:{pos} is not explained because the insertion has no sequence: give the sequence in ALT"
                     );
                     continue;
                 }

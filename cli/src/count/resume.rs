@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, SampleKmers};
+use genuma_kmers::{BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, SampleKmers};
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost};
@@ -92,8 +92,13 @@ impl ResumableCount {
             Some(self.store.run_or_load(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());
                 progress.unit_started(READ_STEP, Some(meter.clone()));
-                let read =
-                    ReadCheckpoint::create_for_samples(samples, lanes, params, &meter, &self.bins_path(READ_STEP))?;
+                let read = BinnedReadsCheckpoint::create_for_samples(
+                    samples,
+                    lanes,
+                    params,
+                    &meter,
+                    &self.bins_path(READ_STEP),
+                )?;
                 undivided = Some(signals::enter_critical_section());
                 anyhow::Ok(read)
             })?)
@@ -104,7 +109,7 @@ impl ResumableCount {
             progress.unit_started(COUNT_STEP, None);
             let bins = self.bins_path(READ_STEP);
             let path = self.bins_path(COUNT_STEP);
-            let counted = CountCheckpoint::create_for_samples(read, &bins, params, min_count, &path)?;
+            let counted = CountedKmersCheckpoint::create_for_samples(read, &bins, params, min_count, &path)?;
             undivided = Some(signals::enter_critical_section());
             anyhow::Ok(counted)
         })?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_kmers::{ExpectedInput, bin_grid, min_memory_for_grid};
+use genuma_kmers::{ExpectedInput, bin_grid_for_kmers, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
@@ -58,14 +58,14 @@ pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Re
     let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
     let num_partitions = request.num_partitions.unwrap_or(shards);
     let sharding = genuma_reads::split_into_shards(&job.lanes, shards as usize)?;
-    for lane in &sharding.partly_split_lanes {
+    for lane in &sharding.under_split_lanes {
         warn!("{lane}; the calls are the same, but tasks of unequal size take longer");
     }
     if let Some(message) = sharding.shortfall_message() {
         warn!("{message}; the calls are the same, but fewer tasks can run at once");
     }
     let genome_bases = job.reference.as_deref().map(Reference::read).transpose()?.as_ref().map(count_known_bases);
-    let grid = bin_grid(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
+    let grid = bin_grid_for_kmers(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
     let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
         let (have, need) =

@@ -79,7 +79,7 @@ pub(crate) struct PanelSize {
     pub(crate) filter_and_index_bytes: u64,
 }
 
-/// Forecast of one unit of a call.
+/// Predicted time, memory and bytes of one unit (count, assemble, recruit, ...) of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct UnitForecast {
     /// Name of the unit, as in `summary.json`.
@@ -96,7 +96,7 @@ pub(crate) struct UnitForecast {
     pub(crate) written_bytes: u64,
 }
 
-/// Forecast of a whole call.
+/// Predicted time, memory and bytes of a call, whether it fits, and advice if it does not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CallForecast {
     /// Forecast of each unit in the order of execution. Empty if the call is refused.
@@ -298,9 +298,9 @@ impl CallInput {
 struct CallWork<'a> {
     input: &'a CallInput,
     rates: &'a Rates,
-    /// Gbases of the tumours.
+    /// Bases of all tumour samples together, in units of 10^9.
     tumour_gbases: f64,
-    /// Gbases of all samples.
+    /// Bases of all samples together, in units of 10^9.
     all_gbases: f64,
     /// Size of packed reads (bytes), if they are written.
     packed_bytes: Option<u64>,

@@ -84,7 +84,7 @@ pub(crate) struct Rates {
     pub(crate) unit_file_bytes: f64,
     /// Results (bytes per Gbase of all samples).
     pub(crate) result_bytes: f64,
-    /// Size of gzip'd FASTQ (bytes per base), used when there are no files to measure.
+    /// Size of gzipped FASTQ (bytes per base), used when there are no files to measure.
     pub(crate) gzip_bytes_per_base: f64,
     /// Size of packed reads with four quality values (bytes per base), used when there are no files to measure.
     pub(crate) packed_bytes_per_base: f64,

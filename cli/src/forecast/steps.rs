@@ -133,7 +133,8 @@ mod tests {
             k: 31,
             resources: Resources { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },
         };
-        let steps = |n: u32| given.forecast_steps(n, genuma_kmers::bin_grid(150_000_000_000, n), &MEASURED_RATES);
+        let steps =
+            |n: u32| given.forecast_steps(n, genuma_kmers::bin_grid_for_kmers(150_000_000_000, n), &MEASURED_RATES);
         let (few, many) = (steps(8), steps(32));
         let all = |steps: &[StepForecast], n: u32| -> f64 {
             let tasks =

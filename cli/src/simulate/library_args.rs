@@ -114,30 +114,35 @@ pub(crate) struct LibraryArgs {
     /// [default: truseq if an option needs adapters]
     #[arg(long, value_name = "KIND", help_heading = "Library")]
     adapter: Option<AdapterKind>,
-    /// Distribution of the fragment length [default: normal]
+    /// Distribution of the fragment length [default: normal, or that of --library]
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["insert_mean", "insert_sd"], help_heading = "Library")]
     insert_model: Option<InsertModelName>,
-    /// Share of the molecules with lengths of 30 bp up to the read length; one in fifty of these is an adapter dimer
+    /// Share of the molecules that are only 30 bp to one read length long; one in fifty of these is an adapter dimer
+    /// [default: 0, or that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
     short_inserts: Option<f64>,
-    /// Share of fold-back molecules: the 3' end folded back on a nearby inverted repeat and was copied
+    /// Share of fold-back molecules: the 3' end folded back on a nearby inverted repeat and was copied [default:
+    /// 0, or that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
     fold_backs: Option<f64>,
     /// Share of chimeric molecules, ligated from two fragments; half of these join fragments within 1 kb
+    /// [default: 0, or that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
     chimeras: Option<f64>,
     /// Rate of oxidised G per G, read as G>T on read 1 and C>A on read 2; three times as frequent before another G
+    /// [default: 0, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Library")]
     oxidation: Option<f64>,
     /// Rate of deaminated C per C, read as C>T on read 1 and G>A on read 2; three times as frequent in CpG, five
-    /// times at the ends of molecules
+    /// times at the ends of molecules [default: 0, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Library")]
     deamination: Option<f64>,
     /// Wrong bases made by early PCR cycles, per base; all duplicates of the molecule share them
+    /// [default: 0, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Library")]
     pcr_errors: Option<f64>,
     /// Strength of PCR slippage, which makes tandem repeats longer or shorter in all duplicates of a molecule; 1 is
-    /// usual for PCR: 1.2% of homopolymers of 10 bases, 12% of homopolymers of 15
+    /// usual for PCR: 1.2% of homopolymers of 10 bases, 12% of homopolymers of 15 [default: 0, or that of --library]
     #[arg(long, value_name = "FACTOR", help_heading = "Library")]
     pcr_slippage: Option<f64>,
     /// Amplify the targets, or the genome without targets, with primer pairs: amplicons of 120-250 bp that overlap.
@@ -162,10 +167,11 @@ pub(crate) struct LibraryArgs {
     consensus: bool,
 
     /// Strength of GC bias: loss of depth where the GC content is far from 45%; at 1, fragments of 25% or 70% GC have
-    /// a third of the depth
+    /// a third of the depth [default: 0, or that of --library]
     #[arg(long, value_name = "STRENGTH", help_heading = "Coverage")]
     gc_bias: Option<f64>,
     /// Coefficient of variation of the depth along the genome, in waves of 1-5 kb that the samples mostly share
+    /// [default: 0, or that of --library]
     #[arg(long, value_name = "CV", help_heading = "Coverage")]
     unevenness: Option<f64>,
     /// Sequence mainly capture targets, which are chosen at random. Depths are those of the targets, and somatic
@@ -188,7 +194,8 @@ pub(crate) struct LibraryArgs {
         help_heading = "Sequencer"
     )]
     read_lengths: Vec<usize>,
-    /// Share of the mates that are cut to a random length of at least 30 bases, as after trimming
+    /// Share of the mates that are cut to a random length of at least 30 bases, as after trimming [default: 0, or
+    /// that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Sequencer")]
     trimmed: Option<f64>,
     /// Two-colour chemistry: after the adapter, reads continue with G of high quality, or with noise of low quality,
@@ -198,18 +205,19 @@ pub(crate) struct LibraryArgs {
     /// Write only the qualities 2, 12, 23 and 37; errors remain those of the original qualities
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Sequencer")]
     binned_qualities: Option<bool>,
-    /// Share of the mates that have quality 2, with 30% wrong bases, from a random base on
+    /// Share of the mates that have quality 2, with 30% wrong bases, from a random base on [default: 0, or
+    /// that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Sequencer")]
     quality_tails: Option<f64>,
-    /// Bases called N, per base
+    /// Bases called N, per base [default: 0, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Sequencer")]
     n_rate: Option<f64>,
     /// Strength of slippage during sequencing, which makes tandem repeats longer or shorter in single reads; 1 is
-    /// usual: a quarter as frequent as PCR slippage of strength 1
+    /// usual: a quarter as frequent as PCR slippage of strength 1 [default: 0, or that of --library]
     #[arg(long, value_name = "FACTOR", help_heading = "Sequencer")]
     sequencing_slippage: Option<f64>,
     /// Homopolymers of at least two bases that a read shows one base too short or too long, per base of the
-    /// homopolymer; 0.007 is usual for Ion Torrent
+    /// homopolymer; 0.007 is usual for Ion Torrent [default: 0, or that of --library]
     #[arg(long, value_name = "RATE", help_heading = "Sequencer")]
     homopolymer_errors: Option<f64>,
 
@@ -217,14 +225,14 @@ pub(crate) struct LibraryArgs {
     /// stays
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
     aneuploidy: f64,
-    /// Regions of 10-40 kb amplified in tandem on one haplotype, each with six small variants of its own, in all or
+    /// Number of additional regions of 10-40 kb that are amplified in tandem on one haplotype, each with six small variants of its own, in all or
     /// half of the copies. Depths are those of two copies
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
     amplifications: usize,
     /// Copies of the amplified regions in a tumour cell, assigned in turn
     #[arg(long, value_name = "COPIES", value_delimiter = ',', default_values_t = [10, 30, 100], help_heading = "Copy numbers")]
     amplified_copies: Vec<usize>,
-    /// Regions of 20-200 kb lost on one haplotype, in addition to the structural variants
+    /// Number of additional regions of 20-200 kb that are lost on one haplotype
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
     losses: usize,
     /// Double the whole genome of the tumour before contigs are lost and gained
@@ -244,7 +252,7 @@ pub(crate) struct LibraryArgs {
     /// Share of the normal sample's reads that come from another person; 1 makes the samples come from two people
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     foreign_normal: f64,
-    /// Relationship of the other person to the patient
+    /// Relationship of the other person to the patient; used with --foreign-tumor and --foreign-normal
     #[arg(long, value_name = "KIN", default_value = "unrelated", help_heading = "Samples")]
     foreign_kin: RelativeName,
     /// Genome of the foreign reads, such as that of another species, instead of another person's

@@ -28,13 +28,13 @@ pub(crate) struct TablePages {
     pub(crate) first_kmers: Vec<u64>,
 }
 
-/// Position in one table.
+/// How far one table has been divided into k-mer ranges.
 #[derive(Debug)]
 struct TableCursor {
     /// First page that may have k-mers of the next range.
     next_page: u64,
     num_pages: u64,
-    /// Maximum pages of a range.
+    /// Maximum number of pages of this table in one k-mer range.
     max_pages: u64,
     /// First k-mers of `next_page` and the pages after it, as far as the index was read.
     first_kmers: Vec<u64>,

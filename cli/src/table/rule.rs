@@ -5,7 +5,8 @@
 
 use std::ops::RangeInclusive;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ValueEnum};
 
 /// Which k-mers the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,34 @@ impl SetOperation {
             SetOperation::Subtract => "subtract",
             SetOperation::Filter => "filter",
         }
+    }
+
+    /// How counts are combined if `--counts` is not given.
+    pub(crate) fn default_count_mode(self) -> CountMode {
+        match self {
+            SetOperation::Union | SetOperation::Filter => CountMode::Sum,
+            SetOperation::Intersect => CountMode::Min,
+            SetOperation::Subtract => CountMode::First,
+        }
+    }
+
+    /// Whether counts can be combined in this way. The result of a subtraction has counts of the first table only.
+    fn allows(self, counts: CountMode) -> bool {
+        match self {
+            SetOperation::Subtract => matches!(counts, CountMode::First | CountMode::Difference),
+            _ => counts != CountMode::Difference,
+        }
+    }
+
+    /// Gives the argument `--counts` its help, the values that the operation allows, and their parser.
+    pub(crate) fn describe_count_modes(self, counts: Arg) -> Arg {
+        let allowed = CountMode::value_variants().iter().filter(|mode| self.allows(**mode));
+        let parser = PossibleValuesParser::new(allowed.filter_map(ValueEnum::to_possible_value))
+            .try_map(|name| CountMode::from_str(&name, false));
+        counts.value_parser(parser).help(format!(
+            "How the counts of the tables are combined, sample by sample if the tables have several samples [default: {}]",
+            self.default_count_mode().name()
+        ))
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn render_table(tracking: &TrackingResult) -> String {
                 "{}\t{}\t{}\t{then}\t{}\t{}\t{numbers}\t{:.3}\t{:.2e}\t{}",
                 sample.name,
                 variant_columns(&change.record),
-                change.class.name(),
+                change.class.class_name(),
                 t.changed,
                 t.molecules,
                 t.expected,
@@ -122,7 +122,7 @@ pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
         let each = tracking.changes.iter().zip(&sample.changes);
         each.map(|(change, t)| {
             let mut value = named(&change.record);
-            value["class"] = change.class.name().into();
+            value["class"] = change.class.class_name().into();
             if let (Some(value), Ok(Value::Object(told))) = (value.as_object_mut(), serde_json::to_value(t)) {
                 value.extend(told);
             }

@@ -220,7 +220,7 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Content of a gzip'd file.
+/// Content of a gzipped file.
 pub fn gunzip(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -228,7 +228,7 @@ pub fn gunzip(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes a gzip'd file and returns its path.
+/// Writes a gzipped file and returns its path.
 pub fn gzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
     let mut file = GzEncoder::new(fs::File::create(&path).expect("a file"), Compression::fast());
     file.write_all(bytes).and_then(|()| file.finish()).expect("a file that can be written");

@@ -52,7 +52,7 @@ pub struct Read<'a> {
 /// A read pair to be aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template<'a> {
-    /// Read name.
+    /// Name of the template, which all its reads share (QNAME).
     pub name: &'a [u8],
     /// Index of the read group in [`BamHeader::read_groups`].
     pub read_group: usize,
@@ -77,9 +77,9 @@ pub trait HasTemplate {
 /// A read group for the `@RG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadGroup<'a> {
-    /// Read group ID.
+    /// ID of the read group, unique in the file.
     pub id: &'a str,
-    /// Sample name.
+    /// Sample that the reads are from (SM).
     pub sample: &'a str,
     /// Sequencing platform (PL), if it is known.
     pub platform: Option<&'a str>,
@@ -88,15 +88,15 @@ pub struct ReadGroup<'a> {
 /// The program for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program<'a> {
-    /// Name of the program.
+    /// Name of the program (PN and ID of `@PG`).
     pub name: &'a str,
-    /// Version of the program.
+    /// Version of the program (VN of `@PG`).
     pub version: &'a str,
     /// The command line as typed.
     pub command: &'a str,
 }
 
-/// Content of the BAM header.
+/// What `supporting.bam` says of the reference, the samples and the program.
 #[derive(Debug, Clone, Copy)]
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.

@@ -50,7 +50,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file with which the operation failed.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -58,7 +58,7 @@ pub enum Error {
     /// The index does not exist.
     #[error("{path}: no index; make it with `genuma index {reference}`")]
     NoIndex {
-        /// The missing file.
+        /// Path of the index file that does not exist.
         path: PathBuf,
         /// The reference to be indexed.
         reference: PathBuf,
@@ -66,7 +66,7 @@ pub enum Error {
     /// The index is damaged, or is the index of another reference.
     #[error("{path}: {reason}; make the index again with `genuma index`")]
     Index {
-        /// The file.
+        /// Path of the index file.
         path: PathBuf,
         /// What is wrong with the index.
         reason: String,
@@ -74,7 +74,7 @@ pub enum Error {
     /// The reference cannot be read or indexed.
     #[error("{path}: {reason}")]
     Reference {
-        /// The FASTA file.
+        /// Path of the FASTA file of the reference.
         path: PathBuf,
         /// What is wrong with the reference.
         reason: String,
@@ -82,13 +82,13 @@ pub enum Error {
     /// A read whose name would make its SAM record a header line.
     #[error("read {name}: its name begins with '@', so SAM cannot hold it: rename the reads")]
     HeaderLikeName {
-        /// Read name.
+        /// Name of the read that cannot be aligned or written.
         name: String,
     },
     /// A read that the engine cannot map, or whose record BAM cannot hold.
     #[error("read {name}: {reason}")]
     Read {
-        /// Read name.
+        /// Name of the read that cannot be aligned or written.
         name: String,
         /// What is wrong with the read.
         reason: String,
@@ -116,7 +116,7 @@ impl Error {
 /// How the reads of a lane are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadLayout {
-    /// Reads without mates.
+    /// Each read is a template of its own.
     Single,
     /// Mates in two files.
     Paired,

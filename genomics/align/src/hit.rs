@@ -23,9 +23,9 @@ pub enum CigarKind {
 /// One CIGAR operation: its kind and its length (bp).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CigarOp {
-    /// Kind of operation.
+    /// Match, insertion, deletion or clip.
     pub kind: CigarKind,
-    /// Number of bases.
+    /// Length of the operation in bases.
     pub len: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct Hit {
     pub strand: Strand,
     /// Mapping quality (Phred).
     pub mapq: u8,
-    /// Alignment score.
+    /// Sum of match scores, mismatch penalties and gap penalties.
     pub score: i32,
     /// Number of alignment columns: matches, mismatches, inserted and deleted bases (PAF: alignment block length).
     pub alignment_columns: usize,

@@ -26,7 +26,7 @@ pub enum Error {
     /// A record that cannot be indexed.
     #[error("{path}: record {record} cannot be indexed: {reason}")]
     IndexRecord {
-        /// The file.
+        /// Path of the BAM or CRAM file.
         path: PathBuf,
         /// Record number, from 1.
         record: u64,
@@ -50,7 +50,7 @@ pub enum IndexedFormat {
     },
 }
 
-/// Position of a record for the index.
+/// Where a record is on the reference and in the file, as the index needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPosition {
     /// Index of the reference sequence.
@@ -80,7 +80,7 @@ const fn max_indexed_bp(levels: u8) -> usize {
 pub(crate) enum IndexBuilder {
     /// A BAI or tabix index.
     Linear(Indexer<LinearIndex>),
-    /// A CSI index.
+    /// CSI, for sequences that are too long for BAI.
     Binned(Indexer<BinnedIndex>),
 }
 

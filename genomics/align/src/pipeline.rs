@@ -47,7 +47,7 @@ pub const DEFAULT_BATCH_BASES: u64 = 250_000;
 /// Number of tasks per worker that are in the queues. The tasks take about the same time. Chosen.
 const TASKS_PER_WORKER: usize = 6;
 
-/// Why alignment failed.
+/// Why the alignment of a set of reads ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reads cannot be read.
@@ -70,9 +70,9 @@ pub enum Error {
     Farm(String),
 }
 
-/// The reads to be aligned.
+/// The reads to be aligned: the first batch, and the stream of the others.
 pub struct AlignInput {
-    /// Stream of the reads.
+    /// All reads, lane after lane, in input order.
     pub stream: ReadStream,
     /// The first reads, which were already taken from the stream.
     pub first_batch: ReadBatch,

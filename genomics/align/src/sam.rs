@@ -68,12 +68,12 @@ impl Contigs {
 
     /// Marks the sequences for whose name `is_alt` returns true as ALT contigs: their `@SQ` lines get the tag `AH:*`.
     pub(crate) fn with_alt_contigs(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
-        self.alt_numbers = (0..self.len()).filter(|&number| is_alt(&self.names[number])).collect();
+        self.alt_numbers = (0..self.num_contigs()).filter(|&number| is_alt(&self.names[number])).collect();
         self
     }
 
-    /// Number of sequences.
-    pub fn len(&self) -> usize {
+    /// Number of sequences of the reference, as in `@SQ` lines.
+    pub fn num_contigs(&self) -> usize {
         self.names.len()
     }
 

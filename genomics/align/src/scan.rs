@@ -419,7 +419,7 @@ impl SequenceBatch {
             for_each_seed_batch(&self.bases[start..end], |some| {
                 let own = some.iter().map(|seed| Seed { at: seed.at + start as u32, ..*seed });
                 let wanted = own.filter(|seed| wanted(seed.at as usize));
-                positions.extend(wanted.map(|seed| SeedPosition::new(seed, number)));
+                positions.extend(wanted.map(|seed| SeedPosition::from_seed(seed, number)));
             });
         }
         SeedIndex::new(positions)
@@ -452,7 +452,7 @@ impl SequenceBatch {
                     prefetch(&self.starts[position.sequence_index()]);
                     seed_matches.push(SeedMatch {
                         position,
-                        is_reverse: position.is_reverse() != reverse,
+                        is_reverse: position.is_canonical_reverse() != reverse,
                         ref_pos: start + at as usize,
                     });
                     if seed_matches.len() == SEED_MATCHES_PER_BATCH {

@@ -16,7 +16,7 @@ pub struct CodingEdit {
     pub range: Range<usize>,
     /// Bases that replace them.
     pub bases: Vec<u8>,
-    /// Index of the change.
+    /// Index of the change among the changes that are annotated together, from 0.
     pub change: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct CodingEdit {
 pub struct ProteinChange {
     /// Indices of the changes, in the direction of the transcript.
     pub changes: Vec<usize>,
-    /// Consequences.
+    /// Sequence Ontology terms of the change of the protein.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them, such as `12R>12C`.
     pub amino_acids: String,

@@ -29,9 +29,9 @@ pub enum Consequence {
     FeatureElongation,
     /// A junction cuts the transcript.
     FeatureTruncation,
-    /// Codons are inserted.
+    /// Whole codons are inserted; the reading frame is kept.
     InframeInsertion,
-    /// Codons are deleted.
+    /// Whole codons are deleted; the reading frame is kept.
     InframeDeletion,
     /// Insertions and deletions that act together keep the reading frame and the length.
     InframeAltering,
@@ -94,7 +94,7 @@ const NAMES: [(Consequence, &str, &str); 26] = [
 pub struct ConsequenceSet(BTreeSet<Consequence>);
 
 impl ConsequenceSet {
-    /// Adds a consequence.
+    /// Adds a term to the set; nothing changes if the set has it.
     pub fn insert(&mut self, consequence: Consequence) {
         self.0.insert(consequence);
     }
@@ -116,12 +116,12 @@ impl ConsequenceSet {
         self.0.contains(&consequence)
     }
 
-    /// Whether the set is empty.
+    /// Whether the change has no consequence for the transcript.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The most severe consequence.
+    /// The most severe consequence, in the order of [`Consequence`]; `None` if the set is empty.
     pub fn most_severe(&self) -> Option<Consequence> {
         self.0.first().copied()
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// Strand of a gene.
+/// Strand of the reference that is transcribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strand {
     /// The transcript has the bases of the reference.
@@ -12,7 +12,7 @@ pub enum Strand {
     Reverse,
 }
 
-/// A gene.
+/// A gene of the GFF3 file: its ID and its symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gene {
     /// ID without prefixes such as `gene:`.
@@ -24,11 +24,11 @@ pub struct Gene {
 /// Why a transcript is preferred to others of its gene. Earlier values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TranscriptTag {
-    /// Tag MANE_Select.
+    /// The transcript that NCBI and Ensembl chose for the gene (tag `MANE_Select`).
     ManeSelect,
-    /// Tag Ensembl_canonical.
+    /// The transcript that Ensembl chose for the gene (tag `Ensembl_canonical`).
     Canonical,
-    /// Neither tag.
+    /// The file has neither tag for the transcript.
     Untagged,
 }
 
@@ -49,32 +49,32 @@ impl CodingRegion {
         self.parts[0].start..self.parts[self.parts.len() - 1].end
     }
 
-    /// Number of bases.
+    /// Number of coding bases that the region has, 1 or more.
     pub fn num_bases(&self) -> usize {
         self.parts.iter().map(Range::len).sum()
     }
 }
 
-/// A transcript.
+/// A transcript of a gene with its exons and coding sequence, on one contig of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// ID without prefixes such as `transcript:` and `rna-`.
     pub id: String,
     /// Version of the ID, if the file has it in an attribute of its own (Ensembl).
     pub version: Option<String>,
-    /// Index of the gene.
+    /// Index of its gene in the gene model, from 0.
     pub gene: usize,
     /// Biotype, such as `protein_coding`.
     pub biotype: String,
     /// Index of the contig in the reference.
     pub contig: usize,
-    /// Strand.
+    /// Strand of the reference that is transcribed.
     pub strand: Strand,
-    /// Exons.
+    /// Exons in reference order; 0-based, half-open.
     pub exons: Vec<Range<usize>>,
     /// Coding sequence; `None` for non-coding transcripts.
     pub coding: Option<CodingRegion>,
-    /// Tag.
+    /// Whether a database chose this transcript to represent the gene.
     pub tag: TranscriptTag,
 }
 
@@ -84,7 +84,7 @@ impl Transcript {
         self.exons[0].start..self.exons[self.exons.len() - 1].end
     }
 
-    /// Introns.
+    /// Introns in reference order: the ranges between exons; 0-based, half-open.
     pub fn introns(&self) -> impl Iterator<Item = Range<usize>> {
         self.exons.windows(2).map(|two| two[0].end..two[1].start)
     }
@@ -114,7 +114,6 @@ impl Transcript {
     }
 }
 
-/// A transcript in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IndexEntry {
     span: Range<usize>,
@@ -174,7 +173,7 @@ impl GeneModel {
         found
     }
 
-    /// The gene of a transcript.
+    /// The gene that transcript number `transcript` belongs to.
     pub fn gene_of(&self, transcript: usize) -> &Gene {
         &self.genes[self.transcripts[transcript].gene]
     }

@@ -1,6 +1,6 @@
 //! Genetic codes: the standard code (table 1 of NCBI) and the vertebrate mitochondrial code (table 2).
 
-/// A genetic code.
+/// Which amino acid each codon stands for: the standard code, or that of vertebrate mitochondria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
     /// Table 1.

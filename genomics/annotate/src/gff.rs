@@ -1,4 +1,4 @@
-//! Reads GFF3 files as Ensembl, GENCODE and RefSeq publish them, plain or gzip'd.
+//! Reads GFF3 files as Ensembl, GENCODE and RefSeq publish them, plain or gzipped.
 //!
 //! The parents of features of type `exon` and `CDS` are the transcripts, and their topmost ancestors are the genes. A
 //! gene whose parts have no transcript (mitochondrial genes of RefSeq) is its own transcript.
@@ -22,7 +22,7 @@ pub enum Error {
     /// The file cannot be opened or read.
     #[error("{path}: cannot read: {source}", path = path.display())]
     Read {
-        /// The file.
+        /// Path of the GFF3 file.
         path: PathBuf,
         /// Error of the system or of the decompression.
         source: io::Error,
@@ -30,17 +30,17 @@ pub enum Error {
     /// A line is invalid or does not fit the reference.
     #[error("{path}: line {line}: {fault}", path = path.display())]
     Line {
-        /// The file.
+        /// Path of the GFF3 file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Why the line cannot be used.
         fault: LineFault,
     },
     /// No feature is on a contig of the reference.
     #[error("{path}: no contig of the file is in the reference (the file has {gff}, the reference {reference}): use the GFF3 file of the same assembly, with the same contig names", path = path.display())]
     NoSharedContig {
-        /// The file.
+        /// Path of the GFF3 file.
         path: PathBuf,
         /// First contig of the GFF3 file.
         gff: String,
@@ -50,7 +50,7 @@ pub enum Error {
     /// The file has no transcript.
     #[error("{path}: no transcript with an exon or a CDS: give a GFF3 file with genes, such as those of Ensembl, GENCODE or RefSeq", path = path.display())]
     NoTranscripts {
-        /// The file.
+        /// Path of the GFF3 file.
         path: PathBuf,
     },
 }
@@ -61,7 +61,7 @@ pub enum LineFault {
     /// The columns cannot be parsed.
     #[error("no GFF3 feature: {0}: a feature has 9 columns separated by tabs")]
     Columns(String),
-    /// A GTF file.
+    /// The line has attributes of GTF, which is not supported.
     #[error("this is GTF: give the GFF3 file of the same release")]
     Gtf,
     /// A feature ends before it starts.
@@ -69,7 +69,7 @@ pub enum LineFault {
     EmptyFeature {
         /// Start (1-based).
         start: usize,
-        /// End.
+        /// End column, 1-based, inclusive.
         end: usize,
     },
     /// A feature ends beyond its contig.
@@ -77,9 +77,9 @@ pub enum LineFault {
         "end {end} is beyond the {contig_bases} bases of {contig} in the reference: use the GFF3 file of the same assembly"
     )]
     BeyondContig {
-        /// End.
+        /// End column, 1-based, inclusive.
         end: usize,
-        /// Name of the contig.
+        /// Name of the contig, as column 1 has it.
         contig: String,
         /// Length of the contig in the reference.
         contig_bases: usize,
@@ -176,7 +176,6 @@ struct TranscriptPart {
 
 struct FeatureCollector<'a> {
     genome: &'a Reference,
-    /// Numbers of IDs.
     ids: HashMap<String, u32>,
     /// Names of the IDs.
     names: Vec<String>,

@@ -15,10 +15,10 @@ pub enum KeptSide {
     Right,
 }
 
-/// One end of a junction.
+/// One of the two positions that a junction joins, and the side of it that the tumour keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JunctionEnd {
-    /// Index of the contig.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
     /// The last base that stays (0-based).
     pub position: usize,
@@ -31,7 +31,7 @@ pub struct JunctionEnd {
 pub enum Frame {
     /// The codons after the junction are those of the second transcript.
     InFrame,
-    /// They are not.
+    /// The codons after the junction are not those of the second transcript: its protein is not made.
     OutOfFrame,
     /// The junction leaves the coding sequence of the second transcript complete, from its start codon on.
     CompleteCodingSequence,
@@ -62,14 +62,14 @@ pub struct Fusion {
     pub last_exon: usize,
     /// Number of the first exon of the second transcript.
     pub first_exon: usize,
-    /// Reading frame.
+    /// Whether the second gene keeps its reading frame.
     pub frame: Frame,
 }
 
 /// Exons of a transcript that a deletion removes or a tandem duplication repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExonChange {
-    /// The transcript.
+    /// Index of the transcript in the gene model, from 0.
     pub transcript: usize,
     /// Numbers of the first and the last exon, counted in the direction of the transcript from 1; `None` if no exon is
     /// touched.
@@ -85,7 +85,7 @@ pub struct ExonChange {
 pub struct StructuralEffect {
     /// Transcripts that an end of a junction lies in, introns included; each once.
     pub cut: Vec<usize>,
-    /// Fusions.
+    /// Pairs of genes that the junctions of the event join.
     pub fusions: Vec<Fusion>,
     /// Changed exons, for deletions and tandem duplications.
     pub exon_changes: Vec<ExonChange>,
@@ -135,7 +135,6 @@ fn representatives_at(model: &GeneModel, end: &JunctionEnd) -> Vec<usize> {
     found
 }
 
-/// Whether the junction keeps the start of the transcript.
 fn keeps_start(transcript: &Transcript, end: &JunctionEnd) -> bool {
     (transcript.strand == Strand::Forward) == (end.kept == KeptSide::Left)
 }

@@ -22,7 +22,7 @@ const SPLICE_REGION_INTRON_BP: usize = 8;
 /// A change of the reference with known bases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SmallChange {
-    /// Index of the contig.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
     /// Position of the first base of the reference allele (0-based).
     pub position: usize,
@@ -64,9 +64,9 @@ impl SmallChange {
 /// The effect of a change on one transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptEffect {
-    /// Index of the transcript.
+    /// Index of the transcript in the gene model, from 0.
     pub transcript: usize,
-    /// Consequences. Those of changes that act on the protein together are the same for each of them.
+    /// Sequence Ontology terms. Changes that act on the protein together (compound changes) all have the same terms.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them; empty if no protein is predicted.
     pub amino_acids: String,

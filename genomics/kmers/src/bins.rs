@@ -41,7 +41,6 @@ pub(crate) struct BinIndex {
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 impl BinIndex {
-    /// Number of bins.
     pub(crate) fn len(&self) -> usize {
         self.bins.len()
     }
@@ -63,7 +62,6 @@ impl BinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
-    /// Bytes of all records.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }
@@ -75,7 +73,6 @@ impl Bins {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
 
-    /// Number of bins.
     pub(crate) fn len(&self) -> usize {
         self.bins.len()
     }
@@ -243,7 +240,6 @@ impl Bins {
 
 /// Source of bins to count, one after the other.
 pub(crate) trait BinSource: Sync {
-    /// Number of bins.
     fn len(&self) -> usize;
 
     /// Number of k-mers in a bin.

@@ -20,7 +20,7 @@ use crate::{CountParams, CountStats, Error, UnchangedPairs};
 
 /// Checkpoint after all reads are in bins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadCheckpoint {
+pub struct BinnedReadsCheckpoint {
     /// Number of bases read, per sample.
     bases: Vec<u64>,
     /// Number of k-mers in the bins, per sample.
@@ -32,7 +32,7 @@ pub struct ReadCheckpoint {
 
 /// Checkpoint after all k-mers are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountCheckpoint {
+pub struct CountedKmersCheckpoint {
     bases: Vec<u64>,
     kmers: Vec<u64>,
     distinct: u64,
@@ -46,7 +46,7 @@ pub struct CountCheckpoint {
     ranges: BinIndex,
 }
 
-impl ReadCheckpoint {
+impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`.
     ///
     /// # Errors
@@ -103,14 +103,14 @@ impl ReadCheckpoint {
     }
 }
 
-impl CountCheckpoint {
+impl CountedKmersCheckpoint {
     /// Counts the bins in the file at `bins`, and writes the k-mers whose total count is at least `min_count` into a new
     /// file at `path`. The threads and memory of `params` may differ from those of the reading.
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, or if a spill file cannot be written or read or is damaged.
     pub fn create<const S: usize>(
-        read: ReadCheckpoint,
+        read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,
         min_count: u32,

@@ -20,7 +20,7 @@ const BATCH_SUPER_KMERS: usize = 32;
 pub(crate) struct CountedSuperKmer<const S: usize> {
     /// Packed bases ([`SuperKmerRecord::canonical_word`]).
     pub word: u128,
-    /// Number of k-mers.
+    /// Number of k-mers in one copy of the super-k-mer.
     pub kmers: u32,
     /// Number of occurrences in each sample.
     pub counts: [u32; S],

@@ -48,7 +48,6 @@ pub(crate) struct RootClass {
 }
 
 impl RootClass {
-    /// The class of all roots.
     pub(crate) const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
 
     /// Whether a root with this hash belongs to the class.
@@ -252,7 +251,6 @@ impl<const S: usize> CounterTable<S> {
 pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
-    /// Spectra without k-mers.
     pub(crate) fn zero() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }

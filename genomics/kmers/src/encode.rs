@@ -7,7 +7,7 @@ use genuma_reads::dna;
 pub struct Kmer {
     /// The k-mer as read.
     pub forward: u64,
-    /// The reverse complement.
+    /// Code of the reverse complement, 2 bits a base.
     pub reverse: u64,
 }
 

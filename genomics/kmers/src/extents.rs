@@ -49,7 +49,6 @@ impl OpenExtent {
         self.len += records.len();
     }
 
-    /// All appended records.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }
@@ -58,9 +57,7 @@ impl OpenExtent {
 /// A full extent, in memory or in the spill file.
 #[derive(Debug)]
 pub(crate) enum Extent {
-    /// The extent is in memory.
     Memory(OpenExtent),
-    /// The extent is in the spill file.
     File(SpillBlock),
 }
 
@@ -210,7 +207,6 @@ impl ExtentPool {
         }
     }
 
-    /// Frees an extent.
     pub(crate) fn free_extent(&self, extent: Extent) {
         match extent {
             Extent::Memory(records) => {

@@ -54,14 +54,14 @@ use std::path::PathBuf;
 
 use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
-pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
+pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{DeviceGain, Devices, estimate_gain};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{FilterScratch, MinimizerFilter};
 pub use node_assignment::NodeShare;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
-pub use plan::{CountForecast, ExpectedInput, bin_grid, min_memory, min_memory_for_grid};
+pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory, min_memory_for_grid};
 pub use sample_count::{SampleKmers, ScatteredSamples};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardIndex, count_shards};
@@ -175,7 +175,7 @@ pub struct CountResult<P, const S: usize = 2> {
     pub roots: u64,
 }
 
-/// Sizes of a count.
+/// How many bases and k-mers were counted, and how much memory and disk space that took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountStats<const S: usize = 2> {
     /// Number of bases read, per sample.
@@ -190,13 +190,13 @@ pub struct CountStats<const S: usize = 2> {
     pub spilled_bytes: u64,
     /// Largest size of the unnamed spill file in bytes.
     pub peak_spill_bytes: u64,
-    /// Number of bins.
+    /// Number of bins into which the k-mers were divided.
     pub bins: u64,
     /// Number of additional passes over bins whose table did not fit into memory.
     pub extra_passes: u64,
 }
 
-/// Error of a count.
+/// Why k-mers cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reads could not be read.

@@ -42,7 +42,6 @@ impl NodeAssignment {
         Self { ids, threads }
     }
 
-    /// Assignment without binding.
     fn single_node(threads: usize) -> Self {
         Self { ids: Vec::new(), threads: vec![0; threads.max(1)] }
     }
@@ -57,7 +56,6 @@ impl NodeAssignment {
         self.ids.get(node).copied()
     }
 
-    /// Number of threads on a node.
     pub(crate) fn num_threads(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }
@@ -85,7 +83,7 @@ impl NodeAssignment {
 /// Threads and memory of a count on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeShare {
-    /// System number of the node.
+    /// Number of the NUMA node, as Linux has it.
     pub node: u32,
     /// Number of threads pinned to the node.
     pub threads: usize,

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::minimizer::bin_of;
 
-/// Maximum number of partitions.
+/// Maximum number of partitions of the k-mers; the reads are read once for each.
 pub const MAX_PARTITIONS: u32 = 1 << 12;
 
 /// One partition of the k-mer space.
@@ -103,9 +103,9 @@ impl Partition {
 /// Layout of the bins if all partitions are scattered in one pass over the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BinGrid {
-    /// Number of partitions.
+    /// Number of partitions that one pass over the reads scatters, at least 1.
     pub num_partitions: u32,
-    /// Number of bins per partition.
+    /// Number of bins into which each partition is divided; bins are counted one after another.
     pub bins_per_partition: u32,
 }
 
@@ -135,9 +135,10 @@ impl BinGrid {
 /// Outcome of counting one partition.
 #[derive(Debug)]
 pub enum PartitionOutcome<T> {
-    /// The partition was counted.
+    /// The partition fitted in memory; the result of counting it.
     Counted(T),
-    /// The partition did not fit; counting stopped when this share of the input had been read (above 0, at most 1).
+    /// The partition did not fit in memory. Counting stopped when this share of the input had been read (above 0, at
+    /// most 1).
     TooLarge(f64),
 }
 

@@ -39,10 +39,10 @@ const MAX_HELD_SUPER_KMERS: usize = 8192;
 /// Preferred minimum size of an extent in bytes: fewer bins are used rather than smaller extents.
 const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
-/// Expected amount of input.
+/// How many k-mers and bytes of super-k-mers the reads are expected to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedInput {
-    /// Number of k-mers.
+    /// Number of k-mers in all reads together, repeated ones included.
     pub kmers: u64,
     /// Bytes of the super-k-mers.
     pub super_kmer_bytes: u64,
@@ -97,7 +97,7 @@ pub struct CountForecast {
 }
 
 /// Grid of bins for `kmers` k-mers in `num_partitions` partitions; bins are as small as if one process counted all.
-pub fn bin_grid(kmers: u64, num_partitions: u32) -> BinGrid {
+pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
     let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
     let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
     BinGrid { num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }
@@ -149,7 +149,6 @@ pub(crate) struct MemoryDemand {
 pub(crate) enum KmerDelivery {
     /// They are passed on root by root.
     Roots,
-    /// They are sorted.
     SortedKmers,
 }
 
@@ -179,7 +178,7 @@ impl MemoryDemand {
 /// Division of the memory. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    /// Number of bins.
+    /// Number of bins of a partition.
     pub bins: usize,
     /// Number of ranges in which counted k-mers are sorted: a power of two, or 0.
     pub sort_ranges: usize,

@@ -8,8 +8,8 @@ use std::path::Path;
 use genuma_reads::{Lane, ProgressCounters};
 
 use crate::{
-    CountCheckpoint, CountParams, CountStats, Error, MAX_SAMPLES, NodeShare, ReadCheckpoint, ScatteredReads,
-    SortedKmers,
+    BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeShare,
+    ScatteredReads, SortedKmers,
 };
 
 /// Evaluates `$result` with the constant `$S`: the least number of counters for `$samples` samples.
@@ -117,11 +117,11 @@ impl SampleKmers {
     }
 }
 
-impl ReadCheckpoint {
+impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `samples - 1` into bins in a new file at `path`.
     ///
     /// # Errors
-    /// As [`ReadCheckpoint::create`].
+    /// As [`BinnedReadsCheckpoint::create`].
     pub fn create_for_samples(
         samples: usize,
         lanes: &[Lane],
@@ -129,29 +129,29 @@ impl ReadCheckpoint {
         meter: &ProgressCounters,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(samples, S => ReadCheckpoint::create::<S>(lanes, params, meter, path))
+        with_counters!(samples, S => BinnedReadsCheckpoint::create::<S>(lanes, params, meter, path))
     }
 }
 
-impl CountCheckpoint {
+impl CountedKmersCheckpoint {
     /// Counts the bins in the file at `bins` with as many counters as they were read for.
     ///
     /// # Errors
-    /// As [`CountCheckpoint::create`].
+    /// As [`CountedKmersCheckpoint::create`].
     pub fn create_for_samples(
-        read: ReadCheckpoint,
+        read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,
         min_count: u32,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(read.num_counters(), S => CountCheckpoint::create::<S>(read, bins, params, min_count, path))
+        with_counters!(read.num_counters(), S => CountedKmersCheckpoint::create::<S>(read, bins, params, min_count, path))
     }
 
     /// Opens the k-mers in the file at `path` with as many counters as they were counted with.
     ///
     /// # Errors
-    /// As [`CountCheckpoint::open_sorted_kmers`].
+    /// As [`CountedKmersCheckpoint::open_sorted_kmers`].
     pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SampleKmers, Error> {
         Ok(with_counters!(self.num_counters(), S => SampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))))
     }

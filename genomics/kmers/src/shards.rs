@@ -77,7 +77,7 @@ impl ShardIndex {
         self.kmers
     }
 
-    /// Bytes of the records.
+    /// Total size of the super-k-mer records of the shard, in bytes.
     pub fn record_bytes(&self) -> u64 {
         self.bytes
     }

@@ -131,7 +131,6 @@ struct SortBuffers<const S: usize> {
 }
 
 impl<const S: usize> SortBuffers<S> {
-    /// Bytes per k-mer.
     const BYTES_PER_KMER: usize = 2 * size_of::<(u64, [u32; S])>() + size_of::<usize>();
 
     /// Empties the buffers for `num_kmers` k-mers.
@@ -271,7 +270,7 @@ impl<const S: usize> SortedKmers<S> {
         self.num_kept == 0
     }
 
-    /// Sizes so far.
+    /// Numbers of k-mers, bins and bytes that were counted until now.
     pub fn count_stats(&self) -> CountStats<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }

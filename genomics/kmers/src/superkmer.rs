@@ -51,7 +51,6 @@ impl ReadPacker {
         Self { min_letter: lowest, read: BaseCodes::default() }
     }
 
-    /// Packs a read.
     #[inline]
     pub(crate) fn pack_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
         self.read.encode_bases(mate.seq, mate.qual, self.min_letter);
@@ -123,10 +122,9 @@ impl SuperKmer {
 
 const _: () = assert!(MAX_RECORD_BYTES == 17);
 
-/// A stored super-k-mer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SuperKmerRecord<'a> {
-    /// Number of the sample.
+    /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
     pub sample: usize,
     /// Number of k-mers, 1..=[`MAX_KMERS_PER_RECORD`].
     pub kmers: usize,

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use genuma_kmers::{
-    CountCheckpoint, CountParams, Devices, Partition, ReadCheckpoint, RootCounters, UnchangedPairs, count, min_memory,
+    BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, Devices, Partition, RootCounters, UnchangedPairs,
+    count, min_memory,
 };
 use genuma_reads::{Error, Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, for_each_batch};
 use peak_alloc::PeakAlloc;
@@ -110,8 +111,9 @@ fn the_counter_allocates_no_more_than_it_is_given() {
         // In separate steps, bins and ranges are in files, and less memory is mapped.
         let [bins, parts] = ["read.bins", "count.bins"].map(|name| dir.path().join(name));
         let by_steps = peak(|| {
-            let read = ReadCheckpoint::create::<2>(&lanes, &params, &ProgressCounters::default(), &bins).expect("read");
-            let counted = CountCheckpoint::create::<2>(read, &bins, &params, 1, &parts).expect("counted");
+            let read =
+                BinnedReadsCheckpoint::create::<2>(&lanes, &params, &ProgressCounters::default(), &bins).expect("read");
+            let counted = CountedKmersCheckpoint::create::<2>(read, &bins, &params, 1, &parts).expect("counted");
             let sorted = counted.open_sorted_kmers::<2>(&params, &parts).expect("there");
             let mut kmers = 0;
             let each = |_, counts: &[u32; 2]| {

@@ -1,7 +1,7 @@
 //! Bases packed as two bits, 32 per word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3. These are two
 //! bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
 
-/// Number of bases in a word.
+/// Number of bases in a 64-bit word, at 2 bits a base.
 pub const BASES_PER_WORD: usize = 32;
 /// The lower bit of each base in a word.
 pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
@@ -40,13 +40,13 @@ pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     word
 }
 
-/// The reverse_bases complement of a word of 32 bases.
+/// The reverse complement of a word of 32 bases.
 #[inline(always)]
 pub(crate) fn reverse_complement(word: u64) -> u64 {
     reverse_bases(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 
-/// A word with its 32 bases in reverse_bases order.
+/// A word with its 32 bases in reverse order.
 #[inline(always)]
 pub fn reverse_bases(word: u64) -> u64 {
     let x = word.swap_bytes();
@@ -81,7 +81,7 @@ pub fn low_bits_between(i: usize, from: usize, to: usize) -> u64 {
         & !low_bits_of_first(from.saturating_sub(BASES_PER_WORD * i))
 }
 
-/// Packed reads of a batch: forward strand, reverse_bases complement, and masks of ambiguous bases.
+/// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
 #[derive(Debug, Default, Clone)]
 pub struct PackedReadBatch {
     words: Vec<u64>,
@@ -115,7 +115,7 @@ impl PackedReadBatch {
         self.reads.clear();
     }
 
-    /// Number of reads.
+    /// Number of reads in the batch; a pair has two.
     pub fn len(&self) -> usize {
         self.reads.len()
     }
@@ -158,7 +158,7 @@ impl PackedReadBatch {
         self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
 
-    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse_bases order. `turned` reverses the bases
+    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse order. `turned` reverses the bases
     /// of a word.
     #[inline(always)]
     fn push_reversed(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {

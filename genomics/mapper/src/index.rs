@@ -32,7 +32,6 @@ pub use build::{ReferenceBuilder, build_index};
 pub const EDGE_PADDING_BP: u64 = 4096;
 /// Minimum padding (bp) between two sequences.
 pub(crate) const CONTIG_GAP_BP: u64 = 64;
-/// Number of slots in a bucket.
 const SLOTS_PER_BUCKET: usize = 12;
 /// Number of partitions of the hash values, by their first bits. Each partition has its own buckets.
 const PARTITIONS: u64 = 256;
@@ -61,11 +60,11 @@ const CONTINUES_FLAG: u32 = 1 << 16;
 /// A sequence of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contig {
-    /// Name of the sequence.
+    /// Name of the sequence: the first word of its FASTA header.
     pub name: String,
     /// Position of the first base of the contig in the packed bases of the reference.
     pub start: u64,
-    /// Length (bp).
+    /// Length of the sequence in bp, ambiguous bases included.
     pub length: u64,
 }
 
@@ -270,7 +269,7 @@ pub struct BucketAddress {
 /// Typed references to the arrays of an index, for lookups.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexView<'a> {
-    /// All packed bases.
+    /// Bases of all contigs at 2 bits a base, 32 in a word; gaps are between contigs.
     pub words: &'a [u64],
     buckets: &'a [Bucket],
     lists: &'a [u32],
@@ -285,7 +284,7 @@ pub struct IndexView<'a> {
     extra_position_bits: u32,
 }
 
-/// Content of a slot.
+/// What a slot of the index has for a seed: its only position, or the list of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexSlot {
     /// Position of the seed in the packed bases of the reference, and whether the reverse complement of the seed was
@@ -310,7 +309,7 @@ impl<'a> IndexView<'a> {
         BucketAddress { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
 
-    /// Prefetches a bucket.
+    /// Requests the cache lines of a bucket, so that its look-up later does not wait for memory.
     #[inline(always)]
     pub fn prefetch_bucket(&self, address: BucketAddress) {
         genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
@@ -440,13 +439,13 @@ pub struct PositionList<'a> {
 }
 
 impl<'a> PositionList<'a> {
-    /// Number of positions.
+    /// Number of positions of the seed in the reference.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.counts.iter().map(|&n| n as usize).sum::<usize>().min(self.places.len())
     }
 
-    /// Whether the list is empty.
+    /// Whether the seed is not in the reference.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

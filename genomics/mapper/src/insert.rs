@@ -89,10 +89,10 @@ pub fn add_pair(
 }
 
 impl InsertSizeModels {
-    /// Estimates the distributions from the insert sizes of a block. `equal` is the score of a match.
-    pub fn new(mut insert_sizes: InsertSizesByOrientation, equal: i32) -> InsertSizeModels {
+    /// Estimates the distributions from the insert sizes of a block. `match_score` is the score of a match.
+    pub fn new(mut insert_sizes: InsertSizesByOrientation, match_score: i32) -> InsertSizeModels {
         let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
-        let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, equal));
+        let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, match_score));
         let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);
         InsertSizeModels { by_orientation: all, max_distance: farthest }
     }
@@ -111,7 +111,7 @@ impl InsertSizeModels {
     }
 }
 
-fn fit_insert_sizes(found: &mut [u32], most: usize, equal: i32) -> Option<InsertSizeModel> {
+fn fit_insert_sizes(found: &mut [u32], most: usize, match_score: i32) -> Option<InsertSizeModel> {
     if found.len() < MIN_ORIENTATION_PAIRS || (found.len() as f64) < most as f64 * MIN_ORIENTATION_SHARE {
         return None;
     }
@@ -135,7 +135,7 @@ fn fit_insert_sizes(found: &mut [u32], most: usize, equal: i32) -> Option<Insert
     let worth = |far: i64| {
         let away = (far as f64 - mean).abs() / deviation.max(1.0) * std::f64::consts::FRAC_1_SQRT_2;
         let seldom = (2.0 * libm::erfc(away)).max(1e-30);
-        (0.721 * libm::log(seldom) * f64::from(equal)).min(0.0).round().max(-30.0 * f64::from(equal)) as i32
+        (0.721 * libm::log(seldom) * f64::from(match_score)).min(0.0).round().max(-30.0 * f64::from(match_score)) as i32
     };
     Some(InsertSizeModel { low, high, mean, deviation, scores: (low..=high).map(worth).collect() })
 }

@@ -69,7 +69,7 @@ pub struct DeferredList {
 
 /// Mapping results of one read except the placements themselves.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ReadMappingSummary {
+pub struct ReadMappingRanges {
     /// Range of the placements of the read in the placements of all reads.
     pub places: (u32, u32),
     /// Range of the deferred lists of the read in the deferred lists of all reads.
@@ -88,10 +88,10 @@ pub struct ReadMappingSummary {
 /// Mapping result of a batch of reads.
 #[derive(Debug, Default)]
 pub struct MappedReads {
-    /// The packed reads.
+    /// The reads of the batch at 2 bits a base, both strands.
     pub packed: PackedReadBatch,
     /// Properties of each read.
-    pub summary: Vec<ReadMappingSummary>,
+    pub summary: Vec<ReadMappingRanges>,
     /// Placements of each read: those in the primary assembly, the best first, then those on ALT contigs, the best
     /// first.
     pub places: Vec<Placement>,
@@ -114,7 +114,7 @@ impl MappedReads {
         self.cigars.clear();
     }
 
-    /// Placements of a read.
+    /// Placements of read number `read`, those in the primary assembly first, the best first.
     pub fn placements_of(&self, read: usize) -> &[Placement] {
         let (from, to) = self.summary[read].places;
         &self.places[from as usize..to as usize]
@@ -126,7 +126,6 @@ impl MappedReads {
         &self.seeds[from as usize..to as usize]
     }
 
-    /// Deferred lists of a read.
     pub(crate) fn deferred_lists_of(&self, read: usize) -> &[DeferredList] {
         let (from, to) = self.summary[read].deferred;
         &self.deferred[from as usize..to as usize]
@@ -309,7 +308,7 @@ impl MapperState {
             more.clear();
             more.extend_from_slice(&self.hits[before[1]..ends[1]]);
             before = *ends;
-            let mut summary = ReadMappingSummary::default();
+            let mut summary = ReadMappingRanges::default();
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {
@@ -450,7 +449,6 @@ struct UngappedHit {
 #[derive(Debug, Default)]
 pub(crate) struct UngappedAligner {
     hits: Vec<UngappedHit>,
-    /// Number of hits by number of mismatches.
     hits_by_mismatches: Vec<usize>,
     masks: MismatchMasks,
 }

@@ -11,7 +11,7 @@ use crate::index::IndexView;
 use crate::insert::{InsertSizeModels, five_prime_position};
 use crate::join::{MateCandidates, MateJoiner, num_deferred_lists_for_pair, num_deferred_lists_for_single_read};
 use crate::mapper::{
-    MappedReads, PREFETCH_DISTANCE, ReadMappingSummary, UngappedAligner, add_gapped_jobs, count_examined_seeds,
+    MappedReads, PREFETCH_DISTANCE, ReadMappingRanges, UngappedAligner, add_gapped_jobs, count_examined_seeds,
     for_each_listed_diagonal, replace_if_better, sort_and_filter,
 };
 use crate::options::ScoringOptions;
@@ -37,7 +37,8 @@ const CLEAR_SCORE_MARGIN: i32 = 14;
 /// Maximum score deficit, in matches, with which a joined placement is still aligned with gaps: its mate may
 /// compensate. Empirical.
 const MAX_JOINED_SCORE_DEFICIT: i32 = 15;
-/// Number of positions that are sampled for a read without any placement.
+/// Approximate number of positions that are sampled from the list of a frequent seed if a read has no placement because
+/// all its seeds are frequent.
 const SAMPLED_POSITIONS: usize = 64;
 /// Maximum number of placements of a read near which its mate is searched for.
 const MAX_RESCUING_PLACEMENTS: usize = 8;
@@ -67,8 +68,8 @@ struct TemplateRead {
     has_skipped_lists: bool,
     /// Whether placements with good scores were dropped.
     has_dropped_placements: bool,
-    /// Properties of the read, see [`ReadMappingSummary::examined_seeds`].
-    summary: ReadMappingSummary,
+    /// Properties of the read, see [`ReadMappingRanges::examined_seeds`].
+    summary: ReadMappingRanges,
     /// Number of seeds whose positions were examined only near positions of the mate's seeds; these seeds count as
     /// exhausted for pairs.
     joined: u16,
@@ -78,7 +79,6 @@ struct TemplateRead {
 }
 
 impl TemplateRead {
-    /// Sorts the placements of the read.
     #[inline(always)]
     fn sort_placements(&mut self, options: &ScoringOptions) {
         self.has_dropped_placements |= sort_and_filter(options, self.length, &mut self.places);
@@ -118,7 +118,8 @@ pub struct PairingState {
     placement_pairs: Vec<PlacementPair>,
     joiner: MateJoiner,
     diagonals: Vec<Diagonal>,
-    /// Diagonals that were joined but not aligned yet. `readers` holds for each read where its diagonals end.
+    /// Diagonals that [`MateJoiner`] selected because they may be part of a proper pair, and that are not aligned yet.
+    /// `readers` has the number of each read, and the end of its diagonals in this list.
     pending: Vec<Diagonal>,
     readers: Vec<(usize, usize)>,
     jobs: Vec<GappedJob>,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_kmers::RootCounters;
 use genuma_pair::identity::Identity;
-use genuma_pair::site_tally::{READ_PAIR_DEPTH_LIMIT, ReadPairComparisons, has_near_copy};
+use genuma_pair::site_tally::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisons, has_near_copy};
 use genuma_pair::sketch::{SketchBuilder, SketchParams};
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, Trimmer, for_each_batch};
 
@@ -58,9 +58,9 @@ impl Set {
     }
 }
 
-/// Comparisons of read pairs of two samples, by depth in both samples together.
-fn draws(normal: &Set, tumour: &Set) -> Vec<ReadPairComparisons> {
-    let mut all = vec![ReadPairComparisons::default(); READ_PAIR_DEPTH_LIMIT as usize];
+/// Comparisons of the reads of two samples, two by two, by depth in both samples together.
+fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisons> {
+    let mut all = vec![ReadComparisons::default(); READ_COMPARISON_DEPTH_LIMIT as usize];
     let (mut a, mut b) = (normal.kmers.iter().peekable(), tumour.kmers.iter().peekable());
     while let Some(key) = [a.peek(), b.peek()].into_iter().flatten().map(|kmer| kmer.0 >> 4).min() {
         let mut root = RootCounters { root: key, counts: [[0; 2]; 16] };
@@ -69,12 +69,13 @@ fn draws(normal: &Set, tumour: &Set) -> Vec<ReadPairComparisons> {
                 root.counts[(key & 15) as usize][s] = u32::from(*count);
             }
         }
-        let (depth, mut own) = ReadPairComparisons::compare_at_root(
+        let (depth, mut own) = ReadComparisons::compare_at_root(
             &root,
             [normal, tumour].map(|set| set.copies.get(&key).copied().unwrap_or(0)),
         );
         let is_there = |root: u64| normal.has(root) || tumour.has(root);
-        if depth < READ_PAIR_DEPTH_LIMIT && own.differing != [0; 3] && has_near_copy(key, SAMPLE.k - 2, is_there) {
+        if depth < READ_COMPARISON_DEPTH_LIMIT && own.differing != [0; 3] && has_near_copy(key, SAMPLE.k - 2, is_there)
+        {
             own.differing = [0; 3];
         }
         if let Some(sum) = all.get_mut(depth as usize) {
@@ -93,7 +94,8 @@ fn main() {
         let one = Set::read(name);
         for other in &second {
             let draws = draws(other, &one);
-            let Identity { relation, excess_mismatch_rate: excess, sites, .. } = Identity::from_read_pairs(&draws, 2.0);
+            let Identity { relation, excess_mismatch_rate: excess, sites, .. } =
+                Identity::from_read_comparisons(&draws, 2.0);
             println!(
                 "{}\t{}\t{relation:?}\t{:.2e}\t{:.2e}\t{:.2e}\t{sites}",
                 one.name, other.name, excess.value, excess.low, excess.high

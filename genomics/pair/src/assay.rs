@@ -67,7 +67,7 @@ impl Assay {
 /// The assay of a sample, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AssayDecision {
-    /// The assay.
+    /// The assay that was given with `--assay`, or that was recognised from the reads.
     pub assay: Assay,
     /// Whether the user gave it; otherwise the reads show it.
     pub is_given: bool,

@@ -15,7 +15,7 @@ use crate::interval::{Estimate, MIN_LOG_ARGUMENT, MIN_SHARE_FOR_LOG, log_factori
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 use crate::sketch::molecule_count_matrix;
 
-/// Contamination of a sample.
+/// How much of a sample is DNA of another person, and on how many sites the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contamination {
     /// Share of the DNA of the sample that is another person's (0 to 1).
@@ -24,12 +24,12 @@ pub struct Contamination {
     pub sites: u64,
 }
 
-/// Parameters of the contamination model. Numbers in parentheses are formulas of
+/// Parameters of the contamination model. The formulas are those of
 /// `docs/model/contamination.md`.
 #[derive(Debug)]
 pub(crate) struct ContaminationModelParams {
-    /// Contamination shares at which the likelihood is computed (13), denser near 0. Unit: share of DNA. Source:
-    /// chosen (above 0.3 the alleles of both people mix too much). If higher: wider range of shares.
+    /// Contamination shares at which the likelihood is computed (formula 13), denser near 0. Unit: share of DNA.
+    /// Source: chosen (above 0.3 the alleles of both people mix too much). If higher: wider range of shares.
     pub(crate) share_grid: [f64; 24],
     /// Number of steps into which the intervals of `share_grid` around the likeliest shares are divided. Unit: steps.
     /// Source: empirical; not fitted. If higher: finer estimate, more computation.
@@ -42,47 +42,49 @@ pub(crate) struct ContaminationModelParams {
     /// subset for speed). If higher: no direct effect.
     pub(crate) coarse_share_grid: [f64; 7],
     /// Number of sites at which a contaminant is heterozygous for an allele that the person lacks, and at which he is
-    /// homozygous for one (2). Unit: sites per heterozygous site of the person. Source: derived for unrelated people
-    /// with neutral allele frequencies (Watterson 1975; KING kinship 0, Manichaikul 2010). If higher: lower
+    /// homozygous for one (formula 2). Unit: sites per heterozygous site of the person. Source: derived for unrelated
+    /// people with neutral allele frequencies (Watterson 1975; KING kinship 0, Manichaikul 2010). If higher: lower
     /// estimates.
     pub(crate) foreign_sites_per_het_site: [f64; 2],
     /// Standard deviations of the natural logarithms of `foreign_sites_per_het_site`, because people differ in
-    /// diversity (2). Unit: natural-log units. Source: empirical; not fitted. If higher: wider interval.
+    /// diversity (formula 2). Unit: natural-log units. Source: empirical; not fitted. If higher: wider interval.
     pub(crate) foreign_density_log_sds: [f64; 2],
-    /// Deviations of the density of foreign sites that are tried (2). Unit: multiples of `foreign_density_log_sds`.
-    /// Source: chosen (three points of a normal distribution). If higher: wider range of densities.
+    /// Deviations of the density of foreign sites that are tried (formula 2). Unit: multiples of
+    /// `foreign_density_log_sds`. Source: chosen (three points of a normal distribution). If higher: wider range of
+    /// densities.
     pub(crate) foreign_density_deviations: [f64; 3],
-    /// Scale of the prior of the contamination share (11). Unit: share of DNA. Source: chosen (most samples have next
-    /// to no contamination). If higher: weaker pull of small estimates towards 0.
+    /// Scale of the prior of the contamination share (formula 11). Unit: share of DNA. Source: chosen (most samples
+    /// have next to no contamination). If higher: weaker pull of small estimates towards 0.
     pub(crate) share_prior_scale: f64,
-    /// Densities of somatic changes that are tried (9). Unit: changes per heterozygous site of the person. Source:
-    /// chosen (covers 0.003 to 0.9). If higher: more somatic changes are possible.
+    /// Densities of somatic changes that are tried (formula 9). Unit: changes per heterozygous site of the person.
+    /// Source: chosen (covers 0.003 to 0.9). If higher: more somatic changes are possible.
     pub(crate) somatic_density_grid: [f64; 8],
-    /// Shares of the reads that clonal somatic changes have, as tried (9). Unit: share of reads. Source: chosen
+    /// Shares of the reads that clonal somatic changes have, as tried (formula 9). Unit: share of reads. Source: chosen
     /// (covers purities up to about 1). If higher: amplified changes are covered.
     pub(crate) somatic_fraction_grid: [f64; 8],
-    /// Shares of the somatic changes that are subclonal, as tried (9). Unit: share of somatic changes. Source:
+    /// Shares of the somatic changes that are subclonal, as tried (formula 9). Unit: share of somatic changes. Source:
     /// empirical; not fitted. If higher: more of the alleles with few reads may be subclonal changes.
     pub(crate) subclonal_part_grid: [f64; 3],
-    /// Number of read fractions, equally spaced up to that of clonal changes, over which subclonal changes are
-    /// averaged (9). Unit: read fractions. Source: empirical; not fitted. If higher: finer average, more computation.
+    /// Number of read fractions, equally spaced up to that of clonal changes, over which subclonal changes are averaged
+    /// (formula 9). Unit: read fractions. Source: empirical; not fitted. If higher: finer average, more computation.
     pub(crate) num_subclonal_parts: usize,
-    /// Negative logarithm of the prior of each value of `subclonal_part_grid` (10). Unit: natural-log units. Source:
-    /// chosen (more subclonal changes are less likely). If higher: fewer alleles are attributed to subclonal changes.
+    /// Negative logarithm of the prior of each value of `subclonal_part_grid` (formula 10). Unit: natural-log units.
+    /// Source: chosen (more subclonal changes are less likely). If higher: fewer alleles are attributed to subclonal
+    /// changes.
     pub(crate) subclonal_log_penalties: [f64; 3],
-    /// Shares of the somatic changes that are transitions, as tried; the first is used for the first search (3).
-    /// Unit: share of somatic changes. Source: empirical; not fitted. If higher: more transitions among the somatic
+    /// Shares of the somatic changes that are transitions, as tried; the first is used for the first search (formula
+    /// 3). Unit: share of somatic changes. Source: empirical; not fitted. If higher: more transitions among the somatic
     /// changes.
     pub(crate) transition_share_grid: [f64; 3],
-    /// Scale of the prior of the density of somatic changes (10). Unit: changes per base. Source: empirical; not
-    /// fitted. If higher: many somatic changes become more likely.
+    /// Scale of the prior of the density of somatic changes (formula 10). Unit: changes per base. Source: empirical;
+    /// not fitted. If higher: many somatic changes become more likely.
     pub(crate) somatic_density_prior_scale: f64,
-    /// Read fraction below which somatic changes count as being in few cells, which costs one natural-log unit (10).
-    /// Unit: share of reads. Source: empirical; not fitted. If higher: more spectra are penalised, so more alleles
+    /// Read fraction below which somatic changes count as being in few cells, which costs one natural-log unit (formula
+    /// 10). Unit: share of reads. Source: empirical; not fitted. If higher: more spectra are penalised, so more alleles
     /// with few reads are attributed to contamination.
     pub(crate) low_fraction_limit: f64,
-    /// Penalty of somatic changes in a normal sample (10). Unit: natural-log units. Source: chosen (samples may be
-    /// swapped, but rarely are). If higher: more alleles of the normal are attributed to contamination.
+    /// Penalty of somatic changes in a normal sample (formula 10). Unit: natural-log units. Source: chosen (samples may
+    /// be swapped, but rarely are). If higher: more alleles of the normal are attributed to contamination.
     pub(crate) normal_somatic_log_penalty: f64,
     /// Number of somatic spectra, the likeliest ones, that are examined at all contamination shares. Unit: spectra.
     /// Source: chosen (for speed). If higher: slower and more exhaustive search.
@@ -104,28 +106,28 @@ pub(crate) struct ContaminationModelParams {
     /// Smallest depth of the examined sites. Unit: molecules. Source: empirical; not fitted. If higher: fewer sites
     /// of shallow samples.
     pub(crate) min_depth: f64,
-    /// Number of other bases that could be the minor allele of a site (3). The site is counted once for each of them.
-    /// Unit: alleles per site. Source: definition. If higher: not to be changed.
+    /// Number of other bases that could be the minor allele of a site (formula 3). The site is counted once for each of
+    /// them. Unit: alleles per site. Source: definition. If higher: not to be changed.
     pub(crate) minor_alleles_per_site: f64,
-    /// Shares of inherited alleles that are transitions, and that are one given transversion of the two that a site
-    /// has (3). Unit: share of inherited alleles. Source: transition to transversion ratio of 2 of the human genome.
-    /// If higher: not to be changed alone, because the first plus twice the second is 1.
+    /// Shares of inherited alleles that are transitions, and that are one given transversion of the two that a site has
+    /// (formula 3). Unit: share of inherited alleles. Source: transition to transversion ratio of 2 of the human
+    /// genome. If higher: not to be changed alone, because the first plus twice the second is 1.
     pub(crate) inherited_class_shares: [f64; 2],
-    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and
-    /// error hot spots (6). Unit: sites per site with an error in one molecule and per share of duplicates. Source:
+    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and error
+    /// hot spots (formula 6). Unit: sites per site with an error in one molecule and per share of duplicates. Source:
     /// empirical; the factor `repeated_error_factors` is fitted to each sample. If higher: lower small estimates.
     pub(crate) repeated_error_rate: f64,
-    /// Factors of `repeated_error_rate` that are tried; the second is used for the first search (6). Unit: factor.
-    /// Source: empirical; not fitted. If higher: more repeated errors are allowed.
+    /// Factors of `repeated_error_rate` that are tried; the second is used for the first search (formula 6). Unit:
+    /// factor. Source: empirical; not fitted. If higher: more repeated errors are allowed.
     pub(crate) repeated_error_factors: [f64; 3],
-    /// Standard deviation of the natural logarithm of the factor of `repeated_error_rate` (12). Unit: natural-log
-    /// units. Source: empirical; not fitted. If higher: more variation between libraries is allowed.
+    /// Standard deviation of the natural logarithm of the factor of `repeated_error_rate` (formula 12). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: more variation between libraries is allowed.
     pub(crate) repeated_error_factor_log_sd: f64,
     /// Smallest duplicate share that `repeated_error_rate` is multiplied by. Unit: share of read pairs. Source:
     /// empirical; not fitted. If higher: more repeated errors in libraries without duplicates.
     pub(crate) min_duplicate_share: f64,
-    /// Lower bound of the fitted error rate (7). Unit: errors per base. Source: chosen (keeps the likelihood finite).
-    /// If higher: no effect unless errors are that rare.
+    /// Lower bound of the fitted error rate (formula 7). Unit: errors per base. Source: chosen (keeps the likelihood
+    /// finite). If higher: no effect unless errors are that rare.
     pub(crate) min_error_rate: f64,
     /// Substitution classes whose error rate exceeds this multiple of the lowest rate are damaged and left out. Unit:
     /// factor. Source: empirical; not fitted. If higher: more damaged classes are used.
@@ -134,15 +136,15 @@ pub(crate) struct ContaminationModelParams {
     /// empirical; not fitted. If higher: more damaged classes are used.
     pub(crate) always_used_error_rate: f64,
     /// Maximum share of the sites with one read of the minor allele in the other sample that may be foreign alleles
-    /// (8). Unit: share of sites. Source: chosen (keeps the likelihood finite). If higher: more of these sites may be
-    /// foreign.
+    /// (formula 8). Unit: share of sites. Source: chosen (keeps the likelihood finite). If higher: more of these sites
+    /// may be foreign.
     pub(crate) max_foreign_shared_site_share: f64,
-    /// Maximum number of reads of the minor allele in this sample at sites with a read of it in the other sample (8).
-    /// Unit: reads. Source: chosen (with more, the allele may be inherited and by chance or loss rare in the other
-    /// sample). If higher: more sites, and more inherited alleles among them.
+    /// Maximum number of reads of the minor allele in this sample at sites with a read of it in the other sample
+    /// (formula 8). Unit: reads. Source: chosen (with more, the allele may be inherited and by chance or loss rare in
+    /// the other sample). If higher: more sites, and more inherited alleles among them.
     pub(crate) max_shared_minor_reads: usize,
-    /// Probability of a second allele for a reason that the model does not cover (6). Unit: probability per site.
-    /// Source: empirical; not fitted. If higher: more robust and less sensitive estimate.
+    /// Probability of a second allele for a reason that the model does not cover (formula 6). Unit: probability per
+    /// site. Source: empirical; not fitted. If higher: more robust and less sensitive estimate.
     pub(crate) unexplained_site_rate: f64,
     /// Maximum number of rounds in which the contamination of both samples is re-estimated, because each estimate
     /// depends on the other. Unit: rounds. Source: empirical; not fitted. If higher: slower, closer to convergence.

@@ -5,13 +5,13 @@
 //! heterozygous sites in an unrelated person, a quarter in a child, none in the same person, whatever alleles the
 //! tumour has lost.
 //!
-//! Shallow samples: pairs of reads are compared at roots of low depth. If the samples are from one person, pairs
-//! between the samples differ as often as pairs within a sample, whatever repeats and errors there are.
+//! Shallow samples: reads are compared two by two at roots of low depth. If the samples are from one person, reads
+//! of both samples differ as often as two reads of one sample, whatever repeats and errors there are.
 
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{DEVIATIONS_95_PERCENT, Estimate, MIN_DIVISOR};
-use crate::site_tally::{GenotypeCounts, ReadPairComparisons, SiteTally};
+use crate::site_tally::{GenotypeCounts, ReadComparisons, SiteTally};
 
 /// Relation of the people that two samples are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Identity {
     pub genetic_distance: Option<Estimate>,
     /// Share of the sites that are heterozygous, in the normal and in the tumour. `None` for shallow samples.
     pub heterozygosity: Option<[f64; 2]>,
-    /// Number of sites at which the genotypes of both samples are known; for shallow samples the number of read pairs
+    /// Number of sites at which the genotypes of both samples are known; for shallow samples the number of comparisons of two reads
     /// compared between the samples.
     pub sites: u64,
 }
@@ -55,84 +55,84 @@ const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
 /// Divisor of the summed variances of two samples for the variance of their mean: 2².
 const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
 
-/// Parameters of the identity model. Numbers in parentheses are formulas of `docs/model/identity.md`.
+/// Parameters of the identity model. The formulas are those of `docs/model/identity.md`.
 #[derive(Debug)]
 pub(crate) struct IdentityModelParams {
     /// Minimum number of heterozygous sites to use genotypes. Unit: sites. Source: empirical; not fitted. If higher:
-    /// more samples are compared by pairs of reads.
+    /// more samples are compared by reads, two by two.
     pub(crate) min_het_sites: u64,
     /// Minimum number of sites with known genotypes to use genotypes. Unit: sites. Source: empirical; not fitted. If
-    /// higher: more samples are compared by pairs of reads.
+    /// higher: more samples are compared by reads, two by two.
     pub(crate) min_sites: u64,
     /// Smallest and largest depth of the normal at the sites whose genotypes are used. Unit: multiples of the modal
     /// depth of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value:
     /// fewer sites; second value: more repeats.
     pub(crate) depth_range: [f64; 2],
-    /// Genetic distance up to which samples are from one person (4). Unit: share of the distance of unrelated people.
-    /// Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
+    /// Genetic distance up to which samples are from one person (formula 4). Unit: share of the distance of unrelated
+    /// people. Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
     /// mistaken for one person.
     pub(crate) max_same_person_distance: f64,
-    /// Multiple of `max_same_person_distance` from which an uncertain distance does not count as one person (4).
-    /// Unit: factor. Source: empirical; not fitted. If higher: relatives are mistaken for one person.
+    /// Multiple of `max_same_person_distance` from which an uncertain distance does not count as one person (formula
+    /// 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are mistaken for one person.
     pub(crate) same_person_distance_factor: f64,
     /// Kinship above which samples are from one person however many somatic changes the tumour has; LOH in the tumour
-    /// lowers the kinship (4). Unit: KING kinship, 0.5 for one person. Source: KING (Manichaikul 2010), bound for
-    /// duplicates: halfway between 0.5 and 0.25 on a log scale. If higher: fewer tumours with many changes are
+    /// lowers the kinship (formula 4). Unit: KING kinship, 0.5 for one person. Source: KING (Manichaikul 2010), bound
+    /// for duplicates: halfway between 0.5 and 0.25 on a log scale. If higher: fewer tumours with many changes are
     /// matched with their normal.
     pub(crate) min_same_person_kinship: f64,
-    /// Kinship above which two people are relatives (4). Unit: KING kinship, 0.25 for first-degree relatives. Source:
-    /// KING (Manichaikul 2010), near the bound 0.0884 of second-degree relatives. If higher: fewer relatives are
-    /// reported.
+    /// Kinship above which two people are relatives (formula 4). Unit: KING kinship, 0.25 for first-degree relatives.
+    /// Source: KING (Manichaikul 2010), near the bound 0.0884 of second-degree relatives. If higher: fewer relatives
+    /// are reported.
     pub(crate) min_relatives_kinship: f64,
-    /// Roots of more than this depth in both samples together are repeats and are left out of the comparison of read
-    /// pairs. Unit: multiples of the modal depth of both samples together. Source: empirical; not fitted. If higher:
-    /// more repeats are compared.
+    /// Roots of more than this depth in both samples together are repeats and are left out of the comparison of reads.
+    /// Unit: multiples of the modal depth of both samples together. Source: empirical; not fitted. If higher: more
+    /// repeats are compared.
     pub(crate) max_depth_factor: f64,
-    /// Smallest value of the depth up to which roots are compared by pairs of reads; applies if `max_depth_factor`
+    /// Smallest value of the depth up to which roots are compared by reads, two by two; applies if `max_depth_factor`
     /// gives less. Unit: reads. Source: empirical; not fitted. If higher: more repeats in very shallow samples.
     pub(crate) min_depth_bound: usize,
-    /// Minimum number of read pairs of each kind at a depth to use this depth. Unit: read pairs. Source: empirical;
+    /// Minimum number of comparisons of two reads of each kind at a depth to use this depth. Unit: comparisons. Source: empirical;
     /// not fitted. If higher: fewer depths are used.
-    pub(crate) min_pairs_per_depth: u64,
-    /// Mismatch rate that is added to the observed one in the variance (5). Unit: mismatches per base. Source: chosen
-    /// (keeps the variance positive). If higher: depths without mismatches weigh less.
+    pub(crate) min_comparisons_per_depth: u64,
+    /// Mismatch rate that is added to the observed one in the variance (formula 5). Unit: mismatches per base. Source:
+    /// chosen (keeps the variance positive). If higher: depths without mismatches weigh less.
     pub(crate) min_mismatch_rate: f64,
-    /// Factor by which the variance of the mismatch counts exceeds that of independent draws: a place is seen from
-    /// two sides, and a read is in several pairs (5). Unit: factor. Source: empirical; not fitted. If higher: wider
-    /// intervals, fewer decisions.
-    pub(crate) read_pair_variance_factor: f64,
-    /// Minimum number of read pairs between the samples. Unit: read pairs. Source: empirical; not fitted. If higher:
+    /// Factor by which the variance of the mismatch counts exceeds that of independent draws: a place is seen from two
+    /// sides, and a read is in several comparisons (formula 5). Unit: factor. Source: empirical; not fitted. If higher:
+    /// wider intervals, fewer decisions.
+    pub(crate) comparison_variance_factor: f64,
+    /// Minimum number of comparisons of two reads between the samples. Unit: comparisons. Source: empirical; not fitted. If higher:
     /// more shallow samples are undecided.
-    pub(crate) min_read_pairs: u64,
-    /// Minimum excess of mismatches between samples of two unrelated people, and of close relatives (7). Unit:
+    pub(crate) min_read_comparisons: u64,
+    /// Minimum excess of mismatches between samples of two unrelated people, and of close relatives (formula 7). Unit:
     /// mismatches per base. Source: empirical (people have 7e-4 and more, because each neighbouring base differs at
     /// half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
     pub(crate) min_excess: [f64; 2],
-    /// Minimum excess to call the samples different (7). Unit: standard deviations. Source: chosen (about one false
-    /// alarm in 2000). If higher: fewer samples are called different.
+    /// Minimum excess to call the samples different (formula 7). Unit: standard deviations. Source: chosen (about one
+    /// false alarm in 2000). If higher: fewer samples are called different.
     pub(crate) min_excess_deviations: f64,
-    /// Samples are different only if the excess is more than that of relatives over this divisor (7). Unit: factor.
-    /// Source: empirical; not fitted. If higher: more samples are called different.
+    /// Samples are different only if the excess is more than that of relatives over this divisor (formula 7). Unit:
+    /// factor. Source: empirical; not fitted. If higher: more samples are called different.
     pub(crate) min_excess_divisor: f64,
     /// Standard deviations that are added to the excess before it is compared with the bounds of relatives and of one
-    /// person (7). Unit: standard deviations. Source: definition (one-sided 95 %). If higher: fewer decisions.
+    /// person (formula 7). Unit: standard deviations. Source: definition (one-sided 95 %). If higher: fewer decisions.
     pub(crate) one_sided_deviations: f64,
-    /// Relatives have an excess of less than this share of the minimum of unrelated people (7). Unit: factor. Source:
-    /// chosen (five standard deviations in total). If higher: more unrelated people are called relatives.
+    /// Relatives have an excess of less than this share of the minimum of unrelated people (formula 7). Unit: factor.
+    /// Source: chosen (five standard deviations in total). If higher: more unrelated people are called relatives.
     pub(crate) relatives_margin: f64,
-    /// One person has an excess of less than this share of the minimum of relatives (7). Unit: factor. Source:
+    /// One person has an excess of less than this share of the minimum of relatives (formula 7). Unit: factor. Source:
     /// empirical; not fitted. If higher: more relatives are called one person.
     pub(crate) same_person_margin: f64,
-    /// Maximum standard deviation of the excess to distinguish one person from close relatives (7). Unit: mismatches
-    /// per base. Source: empirical; not fitted. If higher: more shallow samples are decided and more relatives
-    /// mistaken.
+    /// Maximum standard deviation of the excess to distinguish one person from close relatives (formula 7). Unit:
+    /// mismatches per base. Source: empirical; not fitted. If higher: more shallow samples are decided and more
+    /// relatives mistaken.
     pub(crate) max_same_person_deviation: f64,
-    /// Standard deviations that are added to the excess before unrelated people are excluded (7). Unit: standard
-    /// deviations. Source: chosen (two-sided 95 %). If higher: fewer decisions.
+    /// Standard deviations that are added to the excess before unrelated people are excluded (formula 7). Unit:
+    /// standard deviations. Source: chosen (two-sided 95 %). If higher: fewer decisions.
     pub(crate) undecided_deviations: f64,
     /// Samples with an excess below this share of the minimum of unrelated people are from one person or relatives
-    /// (7). Unit: factor. Source: chosen (four standard deviations in total). If higher: more unrelated people are
-    /// called one person or relatives.
+    /// (formula 7). Unit: factor. Source: chosen (four standard deviations in total). If higher: more unrelated people
+    /// are called one person or relatives.
     pub(crate) undecided_margin: f64,
 }
 
@@ -147,10 +147,10 @@ pub(crate) const IDENTITY_PARAMS: IdentityModelParams = IdentityModelParams {
     min_relatives_kinship: 0.09,
     max_depth_factor: 1.5,
     min_depth_bound: 4,
-    min_pairs_per_depth: 50,
+    min_comparisons_per_depth: 50,
     min_mismatch_rate: 1e-6,
-    read_pair_variance_factor: 2.0,
-    min_read_pairs: 20_000,
+    comparison_variance_factor: 2.0,
+    min_read_comparisons: 20_000,
     min_excess: [5.5e-4, 2.8e-4],
     min_excess_deviations: 3.3,
     min_excess_divisor: 3.0,
@@ -177,7 +177,7 @@ impl Identity {
         }
     }
 
-    /// Decides by genotypes if there are enough sites, else by pairs of reads. `modal_depths` is the modal depth of the
+    /// Decides by genotypes if there are enough sites, else by comparing reads two by two at roots. `modal_depths` is the modal depth of the
     /// normal and of the tumour.
     pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> Identity {
         let (from, to) = (
@@ -189,16 +189,16 @@ impl Identity {
         if all.sites >= IDENTITY_PARAMS.min_sites && all.het_normal >= IDENTITY_PARAMS.min_het_sites {
             identity_from_genotypes(&all)
         } else {
-            Identity::from_read_pairs(&tally.read_pairs_by_depth, modal_depths[0] + modal_depths[1])
+            Identity::from_read_comparisons(&tally.read_comparisons_by_depth, modal_depths[0] + modal_depths[1])
         }
     }
 
-    /// Decides by pairs of reads alone. `read_pairs` are the comparisons by depth of the root in both samples together;
+    /// Decides by comparing reads two by two at roots. `comparisons` are those by depth of the root in both samples together;
     /// `modal_depth` is the modal depth of both together. Roots of more than 1.5 times this depth are repeats and are left
     /// out.
-    pub fn from_read_pairs(read_pairs: &[ReadPairComparisons], modal_depth: f64) -> Identity {
-        identity_from_read_pairs(
-            read_pairs,
+    pub fn from_read_comparisons(comparisons: &[ReadComparisons], modal_depth: f64) -> Identity {
+        identity_from_read_comparisons(
+            comparisons,
             ((modal_depth * IDENTITY_PARAMS.max_depth_factor) as usize).max(IDENTITY_PARAMS.min_depth_bound),
         )
     }
@@ -241,25 +241,25 @@ fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
     }
 }
 
-fn identity_from_read_pairs(read_pairs: &[ReadPairComparisons], max_depth: usize) -> Identity {
+fn identity_from_read_comparisons(comparisons: &[ReadComparisons], max_depth: usize) -> Identity {
     // Each depth class has its own rate of errors and repeats; classes are weighted by precision.
     let (mut sum, mut weights, mut pairs) = (0.0, 0.0, 0);
-    for own in read_pairs
+    for own in comparisons
         .iter()
         .take(max_depth + 1)
         .skip(2)
-        .filter(|own| own.pairs.iter().all(|pairs| *pairs >= IDENTITY_PARAMS.min_pairs_per_depth))
+        .filter(|own| own.compared.iter().all(|compared| *compared >= IDENTITY_PARAMS.min_comparisons_per_depth))
     {
-        let rate = own.differing.iter().sum::<u64>() as f64 / own.pairs.iter().sum::<u64>() as f64;
-        let [normal, tumour, between] = [0, 1, 2].map(|i| own.differing[i] as f64 / own.pairs[i] as f64);
-        let [n, t, b] = own.pairs.map(|pairs| 1.0 / pairs as f64);
+        let rate = own.differing.iter().sum::<u64>() as f64 / own.compared.iter().sum::<u64>() as f64;
+        let [normal, tumour, between] = [0, 1, 2].map(|i| own.differing[i] as f64 / own.compared[i] as f64);
+        let [n, t, b] = own.compared.map(|pairs| 1.0 / pairs as f64);
         // docs/model/identity.md (5)
-        let variance = IDENTITY_PARAMS.read_pair_variance_factor
+        let variance = IDENTITY_PARAMS.comparison_variance_factor
             * (rate + IDENTITY_PARAMS.min_mismatch_rate)
             * (b + (n + t) / VARIANCE_DIVISOR_OF_MEAN);
         sum += (between - (normal + tumour) / 2.0) / variance;
         weights += 1.0 / variance;
-        pairs += own.pairs[2];
+        pairs += own.compared[2];
     }
     let none = Estimate { value: 0.0, low: -1.0, high: 1.0 };
     let unknown = |excess| Identity {
@@ -269,7 +269,7 @@ fn identity_from_read_pairs(read_pairs: &[ReadPairComparisons], max_depth: usize
         heterozygosity: None,
         sites: pairs,
     };
-    if pairs < IDENTITY_PARAMS.min_read_pairs || weights == 0.0 {
+    if pairs < IDENTITY_PARAMS.min_read_comparisons || weights == 0.0 {
         return unknown(none);
     }
     // docs/model/identity.md (6)
@@ -310,17 +310,17 @@ mod tests {
 
     /// Comparisons of two simulated samples of `times` × 20 Mbp at 0.5x, with an excess of mismatches between the
     /// samples; each difference is seen twice.
-    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<ReadPairComparisons> {
+    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<ReadComparisons> {
         let mut twice = |mean: f64| {
             let normal = (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
             (2.0 * (mean / 2.0 + (mean / 2.0).sqrt() * normal).round()).max(0.0) as u64
         };
-        let mut all = vec![ReadPairComparisons::default(); 8];
+        let mut all = vec![ReadComparisons::default(); 8];
         for (reads, within, rate) in [(2, 280_000, 2.9e-3), (3, 130_000, 3.6e-3), (4, 36_000, 4.2e-3)] {
             let pairs = [within, within, 2 * within].map(|pairs| pairs * times);
             let rates = [rate, rate, rate + excess];
             let differ = std::array::from_fn(|i| twice(pairs[i] as f64 * rates[i]));
-            all[reads] = ReadPairComparisons { pairs, differing: differ };
+            all[reads] = ReadComparisons { compared: pairs, differing: differ };
         }
         all
     }
@@ -338,7 +338,7 @@ mod tests {
                 let mut said = [0; 5];
                 for _ in 0..1000 {
                     let draws = draws(excess, times, &mut random);
-                    said[match Identity::from_read_pairs(&draws, 1.0).relation {
+                    said[match Identity::from_read_comparisons(&draws, 1.0).relation {
                         Relation::Same => 0,
                         Relation::SameOrRelatives => 1,
                         Relation::Different => 2,

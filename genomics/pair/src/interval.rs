@@ -24,7 +24,7 @@ const WILSON_FACTOR: f64 = 4.0;
 /// An estimate with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Point estimate.
+    /// Point estimate, between `low` and `high`.
     pub value: f64,
     /// Lower end of the 95 % confidence interval.
     pub low: f64,

@@ -34,7 +34,6 @@ const MAX_TRACKED_LENGTH: usize = 1024;
 /// Tally of the pairs that are examined base by base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DetailTally {
-    /// Number of pairs.
     pairs: u64,
     cycles: CycleTallies,
     /// Number of pairs by fragment length, for overlapping mates.
@@ -136,7 +135,7 @@ pub struct LibraryTally {
 }
 
 impl LibraryTally {
-    /// Number of pairs.
+    /// Number of read pairs that were tallied, duplicates included.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
@@ -168,8 +167,8 @@ impl LibraryTally {
         self.bases += other.bases;
         self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add_counts(sums, others));
         self.short_pairs += other.short_pairs;
-        self.duplicate_keys.add_keys(&other.duplicate_keys);
-        self.single_read_keys.add_keys(&other.single_read_keys);
+        self.duplicate_keys.merge(&other.duplicate_keys);
+        self.single_read_keys.merge(&other.single_read_keys);
         self.telomere_pairs.iter_mut().zip(other.telomere_pairs).for_each(|(sum, n)| *sum += n);
         self.details.add(&other.details);
     }
@@ -228,7 +227,7 @@ impl LibraryObserver {
                 tally.single_read_keys.add_pair([packed[i]; 2]);
             }
         }
-        if let Some(motif) = telomere::find_telomere_motif(cut, packed) {
+        if let Some(motif) = telomere::telomere_motif_of_pair(cut, packed) {
             tally.telomere_pairs[motif] += 1;
         }
         if let Some(detail) = tally.details.tally_for(hash_pair(raw)) {

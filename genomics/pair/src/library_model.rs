@@ -14,7 +14,7 @@ use crate::sketch::KmerSketch;
 /// Properties of the library of one sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampleLibrary {
-    /// The assay, and why.
+    /// Which assay the library is, and by which sign it was recognised.
     pub assay: AssayDecision,
     /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
     pub depth: f64,
@@ -31,9 +31,9 @@ pub struct SampleLibrary {
 /// Properties of the libraries of a normal and a tumour.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LibraryModel {
-    /// Library of the normal.
+    /// What the model needs to know of the normal's reads.
     pub normal: SampleLibrary,
-    /// Library of the tumour.
+    /// What the model needs to know of the tumour's reads.
     pub tumour: SampleLibrary,
 }
 

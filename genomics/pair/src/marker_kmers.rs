@@ -26,10 +26,9 @@ const MAX_MARKERS_PER_SEQUENCE: usize = 4096;
 const MAX_CONTIGS: usize = 512;
 /// Maximum number of markers of all screened sequences together.
 const MAX_SCREEN_MARKERS: usize = 1 << 21;
-/// Bits per marker in the bit filter.
 const FILTER_BITS_PER_MARKER: usize = 16;
 
-/// What a sequence is.
+/// Why markers of a sequence are counted: it is a chromosome, an organelle, or is screened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SequenceKind {
     /// A contig of the reference that is not an organelle: a chromosome or a part of one.
@@ -312,11 +311,11 @@ pub struct MarkerCounts {
     pub name: String,
     /// Whether it is a contig, an organelle or a screened sequence.
     pub kind: SequenceKind,
-    /// Length in bases.
+    /// Length of the sequence in bases, N included.
     pub bases: u64,
     /// Number of k-mers without N, repeats included.
     pub kmers: u64,
-    /// Number of markers.
+    /// Number of k-mers of the sequence whose counts were used.
     pub markers: u64,
     /// Number of candidate markers that are not used because the reference or an earlier screened sequence has them
     /// too.

@@ -170,7 +170,7 @@ impl PairEvidence {
         (is_clear && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
     }
 
-    /// Roots whose positions on the reference are needed by [`Self::summarise_pair`]: those of the heterozygous sites, of
+    /// Roots whose positions on the reference are needed by [`Self::complete_with_purity`]: those of the heterozygous sites, of
     /// the somatic sites and of the root depths, in this order.
     pub fn roots_to_locate(&self) -> Vec<u64> {
         let sites = self.het_sites.iter().chain(&self.somatic_sites).map(|site| site.root);
@@ -182,7 +182,7 @@ impl PairEvidence {
     /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`] in the same order; an empty
     /// slice if there is no reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic changes of a call; without a call the somatic sites
     /// of the sketch are used.
-    pub fn summarise_pair(
+    pub fn complete_with_purity(
         &self,
         positions: &[GenomePosition],
         contig_names: &[&str],

@@ -62,7 +62,7 @@ pub struct TumourEvidence<'a> {
     pub het_sites: &'a [(AlleleSite, GenomePosition)],
     /// Depths at single-copy roots, with their positions.
     pub root_depths: &'a [(RootDepth, GenomePosition)],
-    /// Somatic changes of the tumour.
+    /// Somatic changes that the call found, with their molecule counts and positions.
     pub changes: &'a [SomaticChange],
     /// What is known about non-somatic alleles among the changes.
     pub context: PairContext<'a>,

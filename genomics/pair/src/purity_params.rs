@@ -1,7 +1,7 @@
 //! Parameters of the model of purity and ploidy (`docs/model/purity_ploidy.md`).
 
 /// Parameters of the purity and ploidy model: data, segmentation, copy states, fit, somatic changes, other
-/// alleles, report. Numbers in parentheses are formulas of `docs/model/purity_ploidy.md`.
+/// alleles, report. The formulas are those of `docs/model/purity_ploidy.md`.
 #[derive(Debug)]
 pub(crate) struct PurityModelParams {
     /// Minimum modal depth of the normal. Unit: molecules. Source: chosen (below it heterozygous sites cannot be
@@ -19,11 +19,11 @@ pub(crate) struct PurityModelParams {
     /// sites; second value: more repeats.
     pub(crate) somatic_site_depth_range: [f64; 2],
     /// Depths of the normal of the heterozygous sites whose tumour depths enter the detection probability of foreign
-    /// alleles (16). Unit: multiples of the mean depth of the normal. Source: chosen (a higher depth may come from
-    /// several copies of the place in the genome). If higher: more sites in repeats.
+    /// alleles (formula 16). Unit: multiples of the mean depth of the normal. Source: chosen (a higher depth may come
+    /// from several copies of the place in the genome). If higher: more sites in repeats.
     pub(crate) detection_depth_range: [f64; 2],
-    /// Maximum number of heterozygous sites whose tumour depths are averaged for the detection probability (16).
-    /// Unit: sites. Source: chosen (enough for a precise mean). If higher: slower.
+    /// Maximum number of heterozygous sites whose tumour depths are averaged for the detection probability (formula
+    /// 16). Unit: sites. Source: chosen (enough for a precise mean). If higher: slower.
     pub(crate) max_detection_depths: usize,
     /// Maximum number of single-copy roots whose depths are kept: those with the smallest hashes. Unit: roots.
     /// Source: chosen (at 30x they give the depth ratio of a hundredth of a genome to about 1 %). If higher: finer
@@ -52,61 +52,61 @@ pub(crate) struct PurityModelParams {
     /// Minimum number of roots of a bin, and of a contig. Unit: roots. Source: empirical; not fitted. If higher:
     /// larger and more precise bins; more contigs are left out.
     pub(crate) min_roots_per_bin: usize,
-    /// Penalty of each breakpoint (6). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer
+    /// Penalty of each breakpoint (formula 6). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer
     /// segments.
     pub(crate) breakpoint_penalty: f64,
     /// Step of the minor allele share in the segmentation. Unit: 0.5 / `MINOR_SHARE_STEPS`. Source: chosen (for
     /// speed). If higher: faster and less precise.
     pub(crate) coarse_step: usize,
-    /// Share of the sites that are not heterozygous, or have wrong counts; their minor allele share is uniform (3).
-    /// Unit: share of sites. Source: empirical; not fitted. If higher: more robust, less sensitive.
+    /// Share of the sites that are not heterozygous, or have wrong counts; their minor allele share is uniform (formula
+    /// 3). Unit: share of sites. Source: empirical; not fitted. If higher: more robust, less sensitive.
     pub(crate) outlier_site_share: f64,
-    /// Smallest and largest allele share in the beta-binomial distribution (4). Unit: share of reads. Source: chosen
-    /// (a base may be wrong). If higher: reads of an absent allele weigh less.
+    /// Smallest and largest allele share in the beta-binomial distribution (formula 4). Unit: share of reads. Source:
+    /// chosen (a base may be wrong). If higher: reads of an absent allele weigh less.
     pub(crate) share_limits: [f64; 2],
-    /// First value and step of the 61 overdispersions that are tried (5). Unit: variance over the largest possible
-    /// variance. Source: chosen (covers 0 to 0.24). If higher: coarser grid.
+    /// First value and step of the 61 overdispersions that are tried (formula 5). Unit: variance over the largest
+    /// possible variance. Source: chosen (covers 0 to 0.24). If higher: coarser grid.
     pub(crate) overdispersion_grid: [f64; 2],
-    /// Shares of sites that are not heterozygous but in repeats, as tried for the overdispersion (5). Unit: share of
-    /// sites. Source: empirical; not fitted. If higher: more sites may be in repeats.
+    /// Shares of sites that are not heterozygous but in repeats, as tried for the overdispersion (formula 5). Unit:
+    /// share of sites. Source: empirical; not fitted. If higher: more sites may be in repeats.
     pub(crate) repeat_site_share_grid: [f64; 5],
     /// Distance over which two sites share reads. Unit: bp. Source: chosen (about a read length). If higher: close
     /// sites weigh less.
     pub(crate) read_sharing_bases: f64,
-    /// Factor of the variance of the depth ratio, for reads that neighbouring bins share (7). Unit: factor. Source:
-    /// empirical; not fitted. If higher: fewer segments.
+    /// Factor of the variance of the depth ratio, for reads that neighbouring bins share (formula 7). Unit: factor.
+    /// Source: empirical; not fitted. If higher: fewer segments.
     pub(crate) neighbour_variance_factor: f64,
-    /// Minimum number of pairs of neighbouring bins from which the noise of the depths is estimated (7). Unit: pairs.
-    /// Source: empirical; not fitted. If higher: small genomes use the assumed noise more often.
+    /// Minimum number of pairs of neighbouring bins from which the noise of the depths is estimated (formula 7). Unit:
+    /// pairs. Source: empirical; not fitted. If higher: small genomes use the assumed noise more often.
     pub(crate) min_bin_pairs: usize,
-    /// Variance of the depths, relative to that of counting, that is assumed with fewer pairs of bins (7). Unit:
-    /// factor. Source: empirical; not fitted. If higher: fewer segments in small genomes.
+    /// Variance of the depths, relative to that of counting, that is assumed with fewer pairs of bins (formula 7).
+    /// Unit: factor. Source: empirical; not fitted. If higher: fewer segments in small genomes.
     pub(crate) few_bins_variance_factor: f64,
-    /// Median of the square of a standard normal deviate (7). Unit: none. Source: definition (chi-squared
+    /// Median of the square of a standard normal deviate (formula 7). Unit: none. Source: definition (chi-squared
     /// distribution with one degree of freedom). If higher: not to be changed.
     pub(crate) median_squared_deviate: f64,
     /// Weights with which the likelihood of a minor allele share is mixed with its neighbours at distances of 0 to 3
     /// steps of half a percent. Unit: weight. Source: chosen (a normal distribution with a standard deviation of half
     /// a percent, for model error). If higher: broader likelihood, wider intervals.
     pub(crate) balance_blur: [f64; 4],
-    /// Major and minor copy number of the clonal states, with their prior in a genome that changed step by step, and
-    /// in one that was doubled as a whole (9). Unit: copies; probability. Source: empirical; not fitted. If higher:
-    /// the state wins more often where depth and balance leave it open.
+    /// Major and minor copy number of the clonal states, with their prior in a genome that changed step by step, and in
+    /// one that was doubled as a whole (formula 9). Unit: copies; probability. Source: empirical; not fitted. If
+    /// higher: the state wins more often where depth and balance leave it open.
     pub(crate) clonal_state_priors: [([u8; 2], [f64; 2]); 24],
-    /// Prior that a segment is in a subclonal state (9). Unit: probability. Source: empirical; not fitted. If higher:
-    /// more segments are explained by subclones.
+    /// Prior that a segment is in a subclonal state (formula 9). Unit: probability. Source: empirical; not fitted. If
+    /// higher: more segments are explained by subclones.
     pub(crate) subclonal_state_prior: f64,
-    /// Cell fractions of subclonal states, as tried (9). Unit: share of tumour cells. Source: empirical; not fitted.
-    /// If higher: no direct effect.
+    /// Cell fractions of subclonal states, as tried (formula 9). Unit: share of tumour cells. Source: empirical; not
+    /// fitted. If higher: no direct effect.
     pub(crate) cell_fraction_grid: [f64; 7],
     /// States with at least this total copy number have no subclonal variants. Unit: copies. Source: empirical; not
     /// fitted. If higher: adds states that are hard to distinguish.
     pub(crate) subclonal_copies_limit: u8,
-    /// Number of cell fractions that are tried for one large subclone (10). Unit: cell fractions. Source: empirical;
-    /// not fitted. If higher: finer cell fraction, slower.
+    /// Number of cell fractions that are tried for one large subclone (formula 10). Unit: cell fractions. Source:
+    /// empirical; not fitted. If higher: finer cell fraction, slower.
     pub(crate) num_subclone_fractions: u32,
-    /// Smallest cell fraction of a large subclone, and the width of the range (10). Unit: share of tumour cells.
-    /// Source: chosen (0.1 to 0.9). If higher: larger subclones.
+    /// Smallest cell fraction of a large subclone, and the width of the range (formula 10). Unit: share of tumour
+    /// cells. Source: chosen (0.1 to 0.9). If higher: larger subclones.
     pub(crate) subclone_fraction_range: [f64; 2],
     /// Smallest and largest purity that is tried. Unit: share of cells. Source: empirical; not fitted. If higher:
     /// lower purities are not tried.
@@ -114,30 +114,30 @@ pub(crate) struct PurityModelParams {
     /// Smallest and largest ploidy that is tried. Unit: copies. Source: empirical; not fitted. If higher: higher
     /// ploidies are tried, lower ones not.
     pub(crate) ploidy_range: [f64; 2],
-    /// Prior of a doubled genome that an undoubled one explains as well (10). Unit: probability. Source: chosen low
-    /// (a doubled genome without earlier LOH looks like an undoubled one of lower purity and is rare; with LOH the
+    /// Prior of a doubled genome that an undoubled one explains as well (formula 10). Unit: probability. Source: chosen
+    /// low (a doubled genome without earlier LOH looks like an undoubled one of lower purity and is rare; with LOH the
     /// segments decide). If higher: more doubled genomes are reported.
     pub(crate) genome_doubling_prior: f64,
-    /// Prior of a genome with a large subclone (10). Unit: probability. Source: empirical; not fitted. If higher:
-    /// more segments are explained by subclones.
+    /// Prior of a genome with a large subclone (formula 10). Unit: probability. Source: empirical; not fitted. If
+    /// higher: more segments are explained by subclones.
     pub(crate) large_subclone_prior: f64,
-    /// Prior that a segment of a genome with a large subclone is in a subclonal state (10). Unit: probability.
+    /// Prior that a segment of a genome with a large subclone is in a subclonal state (formula 10). Unit: probability.
     /// Source: empirical; not fitted. If higher: more segments are explained by the subclone.
     pub(crate) subclone_segment_prior: f64,
     /// Difference in log-likelihood beyond which a state is neglected. Unit: natural-log units. Source: chosen (for
     /// speed). If higher: slower, no visible effect.
     pub(crate) negligible_log_difference: f64,
-    /// Prior that a segment is in no known state: any depth and balance (9). Unit: probability. Source: empirical;
-    /// not fitted. If higher: more segments are left unexplained.
+    /// Prior that a segment is in no known state: any depth and balance (formula 9). Unit: probability. Source:
+    /// empirical; not fitted. If higher: more segments are left unexplained.
     pub(crate) unexplained_segment_prior: f64,
-    /// Range of depth ratios over which a segment in no known state is uniform (9). Unit: multiples of the mean depth
-    /// ratio. Source: empirical; not fitted. If higher: fewer segments are left unexplained.
+    /// Range of depth ratios over which a segment in no known state is uniform (formula 9). Unit: multiples of the mean
+    /// depth ratio. Source: empirical; not fitted. If higher: fewer segments are left unexplained.
     pub(crate) unexplained_ratio_range: f64,
-    /// Relative errors of the depths of segments beyond counting noise, as tried; the best one is used (8). Unit:
-    /// share of the depth. Source: empirical; not fitted. If higher: more differences of depth count as noise.
+    /// Relative errors of the depths of segments beyond counting noise, as tried; the best one is used (formula 8).
+    /// Unit: share of the depth. Source: empirical; not fitted. If higher: more differences of depth count as noise.
     pub(crate) depth_error_grid: [f64; 5],
-    /// Minimum standard deviation of the depth ratio of a segment (8). Unit: share of the mean depth ratio. Source:
-    /// empirical; not fitted. If higher: wider intervals of large genomes.
+    /// Minimum standard deviation of the depth ratio of a segment (formula 8). Unit: share of the mean depth ratio.
+    /// Source: empirical; not fitted. If higher: wider intervals of large genomes.
     pub(crate) min_depth_error: f64,
     /// Number of steps of the purity in the first search. Unit: steps. Source: empirical; not fitted. If higher:
     /// finer and slower search.
@@ -170,14 +170,14 @@ pub(crate) struct PurityModelParams {
     /// Smallest gain of the log-posterior that counts as progress. Unit: natural-log units. Source: chosen (above
     /// rounding errors). If higher: the search stops earlier.
     pub(crate) min_climb_gain: f64,
-    /// Step of the profile of the purity (18). Unit: share of cells. Source: chosen (finer than the interval). If
-    /// higher: coarser interval.
+    /// Step of the profile of the purity (formula 18). Unit: share of cells. Source: chosen (finer than the interval).
+    /// If higher: coarser interval.
     pub(crate) purity_step: f64,
-    /// Relative steps of the depth ratio that are tried at each purity of the profile (18). Unit: share of the ratio.
-    /// Source: empirical; not fitted. If higher: wider search of the depth ratio.
+    /// Relative steps of the depth ratio that are tried at each purity of the profile (formula 18). Unit: share of the
+    /// ratio. Source: empirical; not fitted. If higher: wider search of the depth ratio.
     pub(crate) profile_ratio_steps: [f64; 9],
-    /// Minimum number of tumour molecules of a somatic change (14). Unit: molecules. Source: chosen (changes with
-    /// fewer may be errors). If higher: fewer changes.
+    /// Minimum number of tumour molecules of a somatic change (formula 14). Unit: molecules. Source: chosen (changes
+    /// with fewer may be errors). If higher: fewer changes.
     pub(crate) min_change_reads: u32,
     /// Minimum number of somatic changes to use their read fractions: of a call, and of a sketch, some of whose
     /// changes are false. Unit: changes. Source: empirical; not fitted. If higher: purity of tumours with two copies
@@ -186,77 +186,77 @@ pub(crate) struct PurityModelParams {
     /// Maximum number of changes that are evaluated; with more, every second, third, … change is used. Unit: changes.
     /// Source: chosen (2000 give the purity to about 0.01). If higher: slower, more precise.
     pub(crate) max_changes: usize,
-    /// Overdispersion of the read fractions of called changes (14). Unit: variance over the largest possible
+    /// Overdispersion of the read fractions of called changes (formula 14). Unit: variance over the largest possible
     /// variance. Source: empirical; not fitted. If higher: changes weigh less.
     pub(crate) called_overdispersion: f64,
     /// Overdispersion of the read fractions of changes of a sketch, relative to that of heterozygous sites, some of
-    /// which are in repeats (14). Unit: factor. Source: empirical; not fitted. If higher: changes weigh less.
+    /// which are in repeats (formula 14). Unit: factor. Source: empirical; not fitted. If higher: changes weigh less.
     pub(crate) sketched_overdispersion_factor: f64,
-    /// Shares of the changes that are subclonal, as tried (13). Unit: share of changes. Source: empirical; not
+    /// Shares of the changes that are subclonal, as tried (formula 13). Unit: share of changes. Source: empirical; not
     /// fitted. If higher: more changes may be subclonal.
     pub(crate) subclonal_share_grid: [f64; 5],
-    /// Exponent of 1 − share in the prior of the subclonal share: Beta(1, 4), a fifth on average (15). Unit: none.
-    /// Source: chosen (if few changes leave it open, they are not explained as subclonal changes of a purer tumour).
-    /// If higher: fewer subclonal changes, lower purity.
+    /// Exponent of 1 − share in the prior of the subclonal share: Beta(1, 4), a fifth on average (formula 15). Unit:
+    /// none. Source: chosen (if few changes leave it open, they are not explained as subclonal changes of a purer
+    /// tumour). If higher: fewer subclonal changes, lower purity.
     pub(crate) subclonal_share_exponent: f64,
     /// Shares of the clonal changes that are older than the gain of their allele, as tried, where the allele has
-    /// several copies (13). Unit: share of clonal changes. Source: chosen (a genome may double early or late). If
-    /// higher: more changes may be older.
+    /// several copies (formula 13). Unit: share of clonal changes. Source: chosen (a genome may double early or late).
+    /// If higher: more changes may be older.
     pub(crate) early_share_grid: [f64; 5],
     /// Exponent of share × (1 − share) in the prior of the share of older changes; with the value 2 the prior is a
-    /// Beta(3, 3) distribution (15). Unit: none. Source: chosen (few genomes have only older or only later changes).
-    /// If higher: shares near one half become likelier.
+    /// Beta(3, 3) distribution (formula 15). Unit: none. Source: chosen (few genomes have only older or only later
+    /// changes). If higher: shares near one half become likelier.
     pub(crate) early_share_exponent: f64,
-    /// Scale of the prior of the share of older changes, so that the prior is 1 at one half (15). Unit: none. Source:
-    /// definition. If higher: not to be changed.
+    /// Scale of the prior of the share of older changes, so that the prior is 1 at one half (formula 15). Unit: none.
+    /// Source: definition. If higher: not to be changed.
     pub(crate) early_share_scale: f64,
     /// Share of the changes that are no changes or are where copy numbers are wrong; their read fraction is uniform
-    /// (13). Unit: share of changes. Source: empirical; not fitted. If higher: more robust, less sensitive.
+    /// (formula 13). Unit: share of changes. Source: empirical; not fitted. If higher: more robust, less sensitive.
     pub(crate) uniform_share: f64,
-    /// Number of cell fractions that subclonal changes may have (12). Unit: cell fractions. Source: empirical; not
-    /// fitted. If higher: finer grid.
+    /// Number of cell fractions that subclonal changes may have (formula 12). Unit: cell fractions. Source: empirical;
+    /// not fitted. If higher: finer grid.
     pub(crate) num_cell_fractions: usize,
-    /// Largest cell fraction of a subclonal change is n / (n + offset) for n cell fractions (12). Unit: cell
+    /// Largest cell fraction of a subclonal change is n / (n + offset) for n cell fractions (formula 12). Unit: cell
     /// fractions. Source: empirical; not fitted. If higher: smaller cell fractions of subclonal changes.
     pub(crate) cell_fraction_offset: f64,
-    /// Mean copy number from which an allele has several copies, so that changes may be older than its gain (12).
-    /// Unit: copies. Source: chosen (halfway between one copy and two). If higher: fewer subclonal gains have older
-    /// changes.
+    /// Mean copy number from which an allele has several copies, so that changes may be older than its gain (formula
+    /// 12). Unit: copies. Source: chosen (halfway between one copy and two). If higher: fewer subclonal gains have
+    /// older changes.
     pub(crate) several_copies_limit: f64,
-    /// Shares of the later changes that are in one copy, and that arose between two gains (12). Unit: share of later
-    /// changes. Source: empirical; not fitted. If higher: more later changes in one copy, or between gains.
+    /// Shares of the later changes that are in one copy, and that arose between two gains (formula 12). Unit: share of
+    /// later changes. Source: empirical; not fitted. If higher: more later changes in one copy, or between gains.
     pub(crate) later_change_weights: [f64; 2],
-    /// Minimum probability of a change; keeps the logarithm finite (13). Unit: probability. Source: empirical; not
-    /// fitted. If higher: outliers weigh less.
+    /// Minimum probability of a change; keeps the logarithm finite (formula 13). Unit: probability. Source: empirical;
+    /// not fitted. If higher: outliers weigh less.
     pub(crate) min_probability: f64,
-    /// Minimum probability to detect a change by which its likelihood is divided (14). Unit: probability. Source:
-    /// chosen (keeps the quotient finite). If higher: rarely seen fractions become less likely.
+    /// Minimum probability to detect a change by which its likelihood is divided (formula 14). Unit: probability.
+    /// Source: chosen (keeps the quotient finite). If higher: rarely seen fractions become less likely.
     pub(crate) min_detection_probability: f64,
     /// A running product of probabilities is converted to a logarithm when it leaves the range from this value to its
     /// inverse. Unit: probability. Source: chosen (far from the smallest double-precision number). If higher: more
     /// logarithms, slower.
     pub(crate) min_product: f64,
-    /// Minimum share of the changes that is somatic, because the number of others is only estimated (16). Unit: share
-    /// of changes. Source: empirical; not fitted. If higher: the model can explain fewer changes away.
+    /// Minimum share of the changes that is somatic, because the number of others is only estimated (formula 16). Unit:
+    /// share of changes. Source: empirical; not fitted. If higher: the model can explain fewer changes away.
     pub(crate) min_somatic_share: f64,
-    /// Shares of the changes that are foreign alleles, as tried if the number of examined sites is unknown (17).
-    /// Unit: share of changes. Source: empirical; not fitted. If higher: more changes may be foreign.
+    /// Shares of the changes that are foreign alleles, as tried if the number of examined sites is unknown (formula
+    /// 17). Unit: share of changes. Source: empirical; not fitted. If higher: more changes may be foreign.
     pub(crate) foreign_share_grid: [f64; 6],
-    /// Factors of the expected number of foreign alleles, as tried if the number of examined sites is known (17).
-    /// Unit: factor. Source: empirical; not fitted. If higher: more changes may be foreign.
+    /// Factors of the expected number of foreign alleles, as tried if the number of examined sites is known (formula
+    /// 17). Unit: factor. Source: empirical; not fitted. If higher: more changes may be foreign.
     pub(crate) foreign_count_factors: [f64; 6],
-    /// Minimum standard deviation of the natural logarithm of the factor of `foreign_count_factors` (17). Unit:
+    /// Minimum standard deviation of the natural logarithm of the factor of `foreign_count_factors` (formula 17). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: the expected number is trusted less.
     pub(crate) min_foreign_count_log_sd: f64,
-    /// Width of a 95 % interval in standard deviations (17). Unit: standard deviations. Source: definition (2 × 1.96,
-    /// rounded). If higher: the expected number is trusted more.
+    /// Width of a 95 % interval in standard deviations (formula 17). Unit: standard deviations. Source: definition (2 ×
+    /// 1.96, rounded). If higher: the expected number is trusted more.
     pub(crate) interval_width_sds: f64,
     /// Differences in log-posterior up to which a fit is inside the confidence interval: a fit of about the same
-    /// ploidy, and of another one (18). Unit: natural-log units. Source: empirical (one parameter alone would need
-    /// 1.92, simulated tumours needed more). If higher: wider intervals.
+    /// ploidy, and of another one (formula 18). Unit: natural-log units. Source: empirical (one parameter alone would
+    /// need 1.92, simulated tumours needed more). If higher: wider intervals.
     pub(crate) interval_log_drops: [f64; 2],
-    /// Difference in ploidy up to which two fits have about the same ploidy (18). Unit: copies. Source: empirical;
-    /// not fitted. If higher: more fits count by the first of `interval_log_drops`.
+    /// Difference in ploidy up to which two fits have about the same ploidy (formula 18). Unit: copies. Source:
+    /// empirical; not fitted. If higher: more fits count by the first of `interval_log_drops`.
     pub(crate) same_ploidy_tolerance: f64,
     /// Difference in log-posterior up to which an alternative fit is reported. Unit: natural-log units. Source:
     /// empirical; not fitted. If higher: more alternatives.
@@ -264,8 +264,8 @@ pub(crate) struct PurityModelParams {
     /// Differences in purity or ploidy from which a fit is another one than the best. Unit: share of cells; copies.
     /// Source: empirical; not fitted. If higher: fewer alternatives.
     pub(crate) min_alternative_differences: [f64; 2],
-    /// Minimum half-widths of the intervals of purity and ploidy (18). Unit: share of cells; copies. Source: chosen
-    /// (for model error). If higher: wider intervals.
+    /// Minimum half-widths of the intervals of purity and ploidy (formula 18). Unit: share of cells; copies. Source:
+    /// chosen (for model error). If higher: wider intervals.
     pub(crate) min_half_widths: [f64; 2],
     /// Maximum widths of the intervals of purity and ploidy to report an estimate. Unit: share of cells; copies.
     /// Source: empirical; not fitted. If higher: more uncertain estimates are reported.

@@ -96,7 +96,8 @@ impl BetaBinomial {
         BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
     }
 
-    /// Log-probability of `k` successes in `n` draws, for the share `i / (2 * MINOR_SHARE_STEPS)`.
+    /// Log-probability of `k` successes in `n` draws under the beta-binomial distribution with mean `i / (2 *
+    /// MINOR_SHARE_STEPS)`; natural logarithm.
     pub fn log_probability(&self, i: usize, k: usize, n: usize) -> f64 {
         // docs/model/purity_ploidy.md (4)
         let choose = self.log_factorials[n] - self.log_factorials[k] - self.log_factorials[n - k];
@@ -154,7 +155,7 @@ struct DepthBin {
 /// Contig, position, and the depths of both samples or the allele counts of the tumour there.
 type PlacedCounts = (u32, u32, [u32; 2]);
 
-/// A segmentation of the genome.
+/// The genome divided into stretches of one copy number each.
 pub struct Segmentation {
     /// Stretches of one copy number, in the order of the reference.
     pub segments: Vec<Segment>,
@@ -229,7 +230,7 @@ fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
         .collect()
 }
 
-/// Noise of the depth ratio.
+/// How much the ratio of tumour depth to normal depth varies between bins of one copy number.
 struct DepthNoise {
     /// Depth ratio of the whole genome.
     mean_ratio: f64,

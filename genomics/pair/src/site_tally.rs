@@ -20,9 +20,9 @@ use crate::sketch::KmerSketch;
 pub const NUM_DEPTH_CLASSES: usize = 256;
 /// Number of classes of the minor allele count: 0 to 30, and 31 for more.
 pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
-/// Roots with fewer occurrences than this in both samples together are used for the comparison of read pairs. Deeper
+/// Roots with fewer occurrences than this in both samples together are used to compare reads two by two. Deeper
 /// roots show the alleles themselves. Chosen.
-pub const READ_PAIR_DEPTH_LIMIT: u32 = 48;
+pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 /// Minimum depth of each sample at a site to call alleles there. Chosen: below it a heterozygous site often shows one
 /// allele only.
 pub const MIN_SITE_DEPTH: u32 = 8;
@@ -41,22 +41,22 @@ pub const NUM_GC_CLASSES: usize = 33;
 /// The six substitution classes, both strands together.
 pub const SUBSTITUTION_CLASS_NAMES: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
 
-/// Number of pairs of reads compared at a root, and how many of them differ. Each pair is two reads that have the
-/// root.
+/// Number of comparisons of two reads that have the same root, and how many of them differ. The two reads are of
+/// different molecules; they are not mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReadPairComparisons {
-    /// Number of pairs within the normal, within the tumour, and between the samples.
-    pub pairs: [u64; 3],
-    /// Number of pairs that differ in the base before or after the root, at roots without a near copy
+pub struct ReadComparisons {
+    /// Number of comparisons within the normal, within the tumour, and between the samples.
+    pub compared: [u64; 3],
+    /// Number of comparisons whose reads differ in the base before or after the root, at roots without a near copy
     /// ([`has_near_copy`]).
     pub differing: [u64; 3],
 }
 
-impl ReadPairComparisons {
-    /// Compares all pairs of reads at a root. Returns the depth of both samples together, and the comparisons.
-    /// `shared_starts` is the number of pairs within each sample whose reads start alike although they differ; they
-    /// are duplicates with an error and are not counted.
-    pub fn compare_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadPairComparisons) {
+impl ReadComparisons {
+    /// Compares all reads at a root two by two. Returns the depth of both samples together, and the comparisons.
+    /// `shared_starts` is the number of comparisons within each sample whose reads start alike although they differ;
+    /// they are duplicates with an error and are not counted.
+    pub fn compare_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisons) {
         let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
         for counts in &root.counts {
             for s in 0..2 {
@@ -69,13 +69,13 @@ impl ReadPairComparisons {
         let alike = [same[0], same[1], between];
         let shared_starts = [shared_starts[0], shared_starts[1], 0].map(u64::from);
         let differ: [u64; 3] = std::array::from_fn(|i| (all[i] - alike[i]).saturating_sub(shared_starts[i]));
-        let pairs = std::array::from_fn(|i| alike[i] + differ[i]);
-        (depth[0].saturating_add(depth[1]), ReadPairComparisons { pairs, differing: differ })
+        let compared = std::array::from_fn(|i| alike[i] + differ[i]);
+        (depth[0].saturating_add(depth[1]), ReadComparisons { compared, differing: differ })
     }
 
     /// Adds the comparisons of `other`.
-    pub fn add_comparisons(&mut self, other: &ReadPairComparisons) {
-        self.pairs.iter_mut().zip(other.pairs).for_each(|(a, b)| *a += b);
+    pub fn add_comparisons(&mut self, other: &ReadComparisons) {
+        self.compared.iter_mut().zip(other.compared).for_each(|(a, b)| *a += b);
         self.differing.iter_mut().zip(other.differing).for_each(|(a, b)| *a += b);
     }
 }
@@ -158,7 +158,7 @@ impl SiteSample {
 /// Depth of a sample at the roots of one GC class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcDepthSum {
-    /// Number of roots.
+    /// Number of roots in this GC class.
     pub roots: u64,
     /// Sum of the depths at these roots.
     pub depth_sum: u64,
@@ -174,8 +174,8 @@ pub struct SiteTally {
     pub num_roots: u64,
     /// For each sample the range of depths, both ends included, at which a root counts as single-copy.
     single_copy_depths: [(u32, u32); 2],
-    /// Comparisons of read pairs, by the depth of the root in both samples together.
-    pub read_pairs_by_depth: Vec<ReadPairComparisons>,
+    /// Comparisons of two reads, by the depth of the root in both samples together.
+    pub read_comparisons_by_depth: Vec<ReadComparisons>,
     /// Genotype counts, by the normal's depth.
     pub(crate) genotypes_by_depth: Vec<GenotypeCounts>,
     /// Number of sites where the normal is homozygous, heterozygous, and unclear, by the normal's depth and
@@ -205,7 +205,7 @@ impl Default for SiteTally {
             sampled_share: 1.0,
             num_roots: 0,
             single_copy_depths: [(1, u32::MAX); 2],
-            read_pairs_by_depth: vec![ReadPairComparisons::default(); READ_PAIR_DEPTH_LIMIT as usize],
+            read_comparisons_by_depth: vec![ReadComparisons::default(); READ_COMPARISON_DEPTH_LIMIT as usize],
             genotypes_by_depth: vec![GenotypeCounts::default(); NUM_DEPTH_CLASSES],
             zygosities_by_depth: vec![[0; 3]; NUM_DEPTH_CLASSES],
             minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
@@ -335,15 +335,15 @@ impl SiteTally {
         }
         let depth = before.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
         self.num_roots += 1;
-        let (all, mut draws) = ReadPairComparisons::compare_at_root(root, shared_starts);
+        let (all, mut draws) = ReadComparisons::compare_at_root(root, shared_starts);
         if all < 2 {
             return;
         }
-        if all < READ_PAIR_DEPTH_LIMIT {
+        if all < READ_COMPARISON_DEPTH_LIMIT {
             if draws.differing != [0; 3] && has_copies(root.root) {
                 draws.differing = [0; 3];
             }
-            self.read_pairs_by_depth[all as usize].add_comparisons(&draws);
+            self.read_comparisons_by_depth[all as usize].add_comparisons(&draws);
         }
         let gc = (root.root ^ (root.root >> 1)) & 0x5555_5555_5555_5555;
         let gc = (gc.count_ones() as usize).min(NUM_GC_CLASSES - 1);
@@ -674,9 +674,9 @@ mod tests {
     fn molecules_with_equal_starts_are_not_compared() {
         let mut root = RootCounters { root: 5, counts: [[0; 2]; 16] };
         (root.counts[3], root.counts[9]) = ([2, 1], [1, 1]);
-        let (all, apart) = ReadPairComparisons::compare_at_root(&root, [0, 0]);
-        assert_eq!((all, apart.pairs, apart.differing), (5, [3, 1, 6], [2, 1, 3]));
-        let (_, copied) = ReadPairComparisons::compare_at_root(&root, [1, 1]);
-        assert_eq!((copied.pairs, copied.differing), ([2, 0, 6], [1, 0, 3]));
+        let (all, apart) = ReadComparisons::compare_at_root(&root, [0, 0]);
+        assert_eq!((all, apart.compared, apart.differing), (5, [3, 1, 6], [2, 1, 3]));
+        let (_, copied) = ReadComparisons::compare_at_root(&root, [1, 1]);
+        assert_eq!((copied.compared, copied.differing), ([2, 0, 6], [1, 0, 3]));
     }
 }

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let sharding = split_into_shards(&lanes, n)?;
     println!("{} shards in {:.3} s", sharding.shards.len(), start.elapsed().as_secs_f64());
-    sharding.partly_split_lanes.iter().for_each(|uncut| println!("{uncut}"));
+    sharding.under_split_lanes.iter().for_each(|uncut| println!("{uncut}"));
     sharding.shortfall_message().iter().for_each(|shortfall| println!("{shortfall}"));
     for lanes in &sharding.shards {
         check_lanes(lanes)?;

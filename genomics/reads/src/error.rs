@@ -72,13 +72,13 @@ pub enum Error {
         path: PathBuf,
         /// Line number, counted from 1; 0 if no line is meant.
         line: u64,
-        /// What is wrong.
+        /// Why the record of the VCF cannot be used.
         fault: KnownVariantsFault,
     },
     /// A text is not a read structure.
     #[error("'{text}' is not a read structure such as 3M1S+T: {fault}")]
     ReadStructure {
-        /// The text.
+        /// The read structure as the user gave it.
         text: String,
         /// What is wrong with it.
         fault: &'static str,
@@ -196,7 +196,7 @@ pub enum FileFault {
     /// A sequence that the CRAM file refers to is not in the reference.
     #[error("the reference {} has no sequence \"{name}\": give the reference that the file was made with", reference.display())]
     ReferenceMissingSequence {
-        /// The FASTA file.
+        /// Path of the FASTA file of the reference.
         reference: PathBuf,
         /// Name of the sequence.
         name: String,
@@ -206,7 +206,7 @@ pub enum FileFault {
         "sequence \"{name}\" of the reference {} has {reference_bases} bases, but {file_bases} in the file: give the reference that the file was made with, and check that its index (.fai) belongs to it", reference.display()
     )]
     ReferenceLength {
-        /// The FASTA file.
+        /// Path of the FASTA file of the reference.
         reference: PathBuf,
         /// Name of the sequence.
         name: String,
@@ -227,7 +227,7 @@ pub enum FileFault {
         reference.display()
     )]
     ReferenceMd5 {
-        /// The FASTA file.
+        /// Path of the FASTA file of the reference.
         reference: PathBuf,
         /// Name of the sequence.
         name: String,
@@ -276,7 +276,7 @@ pub enum FileFault {
     },
     /// The size of the file has changed since it was divided into slices.
     #[error(
-        "is {new_bytes} bytes long and was {old_bytes} when it was divided into slices: restore the file, or divide it again"
+        "is {new_bytes} bytes long and was {old_bytes} when the call was planned (genuma call --plan): restore the file, or plan the call again"
     )]
     SizeChanged {
         /// Size in bytes at that time.
@@ -285,7 +285,9 @@ pub enum FileFault {
         new_bytes: u64,
     },
     /// The contents of the file have changed since it was divided into slices: no record starts at this position.
-    #[error("has changed since it was divided into slices (at {0}): restore the file, or divide it again")]
+    #[error(
+        "has changed since the call was planned (genuma call --plan; at {0}): restore the file, or plan the call again"
+    )]
     ContentChanged(VirtualOffset),
 }
 
@@ -326,9 +328,9 @@ pub enum RecordFault {
     /// Sequence and quality string have different lengths.
     #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]
     LengthMismatch {
-        /// Number of bases.
+        /// Number of bases in the sequence line.
         seq: usize,
-        /// Number of qualities.
+        /// Number of letters in the quality line.
         qual: usize,
     },
     /// A byte in the sequence that is neither an IUPAC letter nor `.` (N).
@@ -402,7 +404,7 @@ pub enum LineFault {
     /// A sequence name that SAM and VCF forbid.
     #[error("sequence name \"{name}\" {fault}, which SAM and VCF forbid: rename it")]
     Name {
-        /// The name.
+        /// Name of the sequence, as in the FASTA header.
         name: String,
         /// What is wrong with the name.
         fault: NameFault,
@@ -410,7 +412,7 @@ pub enum LineFault {
     /// A sequence name that occurred before.
     #[error("sequence name \"{name}\" was used on line {first}: rename one of them")]
     Duplicate {
-        /// The name.
+        /// Name of the sequence, as in the FASTA header.
         name: String,
         /// Line number of the first occurrence of the name.
         first: u64,

@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// Estimated contents of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadEstimate {
-    /// Number of bases of all reads.
+    /// Number of bases of all reads, before trimming.
     pub bases: u64,
     /// Number of reads; each mate counts as one.
     pub reads: u64,
@@ -178,7 +178,6 @@ struct RecordScanner {
     estimate: ReadEstimate,
     /// Bytes of the whole records.
     record_bytes: u64,
-    /// Bytes of the text.
     text_bytes: u64,
     /// Number of complete lines of the current record, and bytes of the current line.
     lines_done: u32,

@@ -26,7 +26,7 @@ pub struct Contig {
 /// A reference genome, in the order of its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reference {
-    /// The sequences.
+    /// The sequences in the order of the file.
     pub contigs: Vec<Contig>,
     index: HashMap<String, usize>,
 }

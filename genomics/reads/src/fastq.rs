@@ -221,7 +221,7 @@ fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Err
 
 /// Advice for the formats of bqtools.
 const BINSEQ_REMEDY: &str =
-    "only FASTQ can be read from a pipe, and here: save it to a file, or convert it to FASTQ with bqtools decode";
+    "here and from a pipe, only FASTQ can be read: save it to a file, or convert it to FASTQ with bqtools decode";
 
 /// Recognises formats that are often given by mistake. Returns the name of the format and advice.
 fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {

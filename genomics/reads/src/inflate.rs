@@ -12,14 +12,14 @@ use crate::bgzf::{self, BgzfReader};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::gzip_members::GzipMembers;
-use crate::input_file::InputFile;
+use crate::input_file::RawInputFile;
 use genuma_work::ProgressCounters;
 
 /// Bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// The compressed bytes of a file. The first bytes were already read to recognise the format.
-type BufferedInput<M> = Chain<Cursor<Vec<u8>>, BufReader<InputFile<M>>>;
+type BufferedInput<M> = Chain<Cursor<Vec<u8>>, BufReader<RawInputFile<M>>>;
 
 /// How to open and read a file.
 #[derive(Debug, Clone, Default)]
@@ -61,8 +61,8 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     /// Opens a file that must have at least one byte, or a span of a file.
     pub(crate) fn open(path: &Path, progress: M, access: &FileAccess) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let source =
-            InputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?.require_end(access.required_end);
+        let source = RawInputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?
+            .require_end(access.required_end);
         let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, source);
         let mut head = Vec::new();
         // A pipe may deliver its first bytes one at a time.
@@ -171,7 +171,6 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     }
 }
 
-/// Why decompression stopped.
 #[derive(Debug)]
 pub(crate) enum DecompressError {
     /// A system call failed.

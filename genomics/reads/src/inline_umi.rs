@@ -86,9 +86,7 @@ fn split_around(read: Mate<'_>, at: usize, num_removed: usize) -> [Mate<'_>; 2] 
 fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Option<usize> {
     let [one, two] = templates.map(|template| template.seq);
     let in_one = find_fragment_end(one, two, prefixes[1]).filter(|&end| continues_with_umi(two, end, prefixes[0]));
-    in_one.or_else(|| {
-        find_fragment_end(two, one, prefixes[0]).filter(|&end| continues_with_umi(one, end, prefixes[1]))
-    })
+    in_one.or_else(|| find_fragment_end(two, one, prefixes[0]).filter(|&end| continues_with_umi(one, end, prefixes[1])))
 }
 
 /// Whether a read continues at `end` with the reverse complement of the bases of its mate's UMI, or ends before.

@@ -19,7 +19,7 @@ use crate::pipe::{is_regular_file, is_stdin, open_peeked};
 use genuma_work::ProgressCounters;
 
 /// An open input file, or a span of a regular file, that counts the bytes it reads.
-pub(crate) struct InputFile<M> {
+pub(crate) struct RawInputFile<M> {
     file: File,
     progress: M,
     /// Bytes of the span that are left to read; `None` for a whole file.
@@ -31,7 +31,7 @@ pub(crate) struct InputFile<M> {
     last_bytes: Vec<u8>,
 }
 
-impl<M: Deref<Target = ProgressCounters>> InputFile<M> {
+impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
     /// Opens a file at the start of the span. A file that is not regular can only be read as a whole, and only if
     /// `stop` can end the waiting.
     pub(crate) fn open(
@@ -53,7 +53,7 @@ impl<M: Deref<Target = ProgressCounters>> InputFile<M> {
                 }
                 file.seek(SeekFrom::Start(span.start.file_offset)).map_err(read_error)?;
             }
-            return Ok(InputFile {
+            return Ok(RawInputFile {
                 file,
                 progress,
                 bytes_left: span.map(|span| span.len_bytes()),
@@ -74,12 +74,12 @@ impl<M: Deref<Target = ProgressCounters>> InputFile<M> {
             OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
         let (file, stop) = (file.map_err(read_error)?, Some(stop.clone()));
-        Ok(InputFile { file, progress, bytes_left: None, stop, required_end: &[], last_bytes: Vec::new() })
+        Ok(RawInputFile { file, progress, bytes_left: None, stop, required_end: &[], last_bytes: Vec::new() })
     }
 
     /// Requires that a pipe ends with the bytes `end`; any other end is an error.
     pub(crate) fn require_end(self, end: &'static [u8]) -> Self {
-        InputFile { required_end: if self.stop.is_some() { end } else { &[] }, ..self }
+        RawInputFile { required_end: if self.stop.is_some() { end } else { &[] }, ..self }
     }
 
     /// Keeps the last bytes that were read.
@@ -90,7 +90,6 @@ impl<M: Deref<Target = ProgressCounters>> InputFile<M> {
         self.last_bytes.extend_from_slice(read);
     }
 
-    /// The open file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -113,7 +112,7 @@ impl<M: Deref<Target = ProgressCounters>> InputFile<M> {
     }
 }
 
-impl<M: Deref<Target = ProgressCounters>> Read for InputFile<M> {
+impl<M: Deref<Target = ProgressCounters>> Read for RawInputFile<M> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes_left.map_or(buf.len(), |left| left.min(buf.len() as u64) as usize);
         let buf = &mut buf[..left];

@@ -27,7 +27,7 @@ pub fn num_samples(lanes: &[Lane]) -> usize {
 pub struct Lane {
     /// Sample number: [`NORMAL_SAMPLE`], [`TUMOUR_SAMPLE`], or the number of a further tumour.
     pub sample: u8,
-    /// The input files.
+    /// One file, or the two files of read 1 and read 2.
     pub files: LaneFiles,
     /// The slice of the files that belongs to the lane; `None` for whole files.
     pub slice: Option<LaneSlice>,
@@ -75,7 +75,7 @@ pub enum MateLayout {
 }
 
 impl Lane {
-    /// A lane of whole files.
+    /// A lane that has all records of its files; slices of it have parts of these.
     pub fn with_whole_files(sample: u8, files: LaneFiles) -> Lane {
         Lane { sample, files, slice: None, umis: None }
     }

@@ -95,6 +95,6 @@ pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};
 pub use record_counts::RecordCounts;
-pub use shards::{PartlySplitLane, ShardPlan, SplitObstacle, split_into_shards};
+pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_into_shards};
 pub use stream::{BatchLimit, ReadStream, StreamLane, StreamOptions};
 pub use trim::{TrimCounts, Trimmer};

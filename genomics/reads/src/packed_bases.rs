@@ -4,9 +4,8 @@ use genuma_machine::processor::run_with_widest_simd;
 
 use crate::dna;
 
-/// Number of bases in a word.
+/// Number of bases in a 64-bit word, at 2 bits a base.
 pub const WORD_BASES: usize = 32;
-/// Number of bases in half a word.
 const HALF_WORD_BASES: usize = WORD_BASES / 2;
 
 /// A read as codes and as packed words. Reuses its memory for all reads.
@@ -16,7 +15,6 @@ pub struct BaseCodes {
     codes: Vec<u8>,
     /// The bases at two bits each, and one more word.
     words: Vec<u64>,
-    /// Number of bases.
     bases: usize,
     /// Whether some codes are [`dna::NOT_A_BASE`].
     pub has_non_acgt: bool,
@@ -64,7 +62,7 @@ impl BaseCodes {
         &self.codes[..self.bases]
     }
 
-    /// The packed bases.
+    /// The bases at 2 bits each, and whether the read has letters other than A, C, G and T.
     pub fn packed(&self) -> PackedBases<'_> {
         PackedBases { words: &self.words, has_non_acgt: self.has_non_acgt }
     }

@@ -286,7 +286,6 @@ const BASES_OF_BYTE: [[u8; 4]; 256] = {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PackedReadRef<'a> {
     len: usize,
-    /// The distinct qualities.
     qualities: &'a [u8],
     packed_bases: &'a [u8],
     packed_quals: &'a [u8],
@@ -340,7 +339,7 @@ impl<'a> PackedReadRef<'a> {
         self.qualities.get(usize::from(number)).copied().unwrap_or(number)
     }
 
-    /// Unpacks the read.
+    /// Returns the read with a letter for each base and for each quality.
     pub fn unpack(self) -> OwnedRead {
         let mut read = OwnedRead::default();
         self.unpack_bases(&mut read.seq);
@@ -357,7 +356,7 @@ impl PackedRead {
         PackedRead(bytes.into())
     }
 
-    /// Number of bases.
+    /// Number of bases of the read, N included.
     pub fn len(&self) -> usize {
         u32::from_le_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]) as usize
     }
@@ -408,7 +407,7 @@ impl PackedRead {
         self.as_packed_ref().quality_at(at)
     }
 
-    /// Unpacks the read.
+    /// Returns the read with a letter for each base and for each quality.
     pub fn unpack(&self) -> OwnedRead {
         self.as_packed_ref().unpack()
     }

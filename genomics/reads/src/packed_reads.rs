@@ -50,7 +50,7 @@ impl PackedReadsIndex {
         self.blocks.last().map_or(0, |block| block.spill_block.offset + u64::from(block.spill_block.len))
     }
 
-    /// Number of read pairs.
+    /// Number of read pairs that are stored, of all samples.
     pub fn num_pairs(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.num_pairs)).sum()
     }

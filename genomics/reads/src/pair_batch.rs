@@ -49,7 +49,7 @@ impl PairBatch {
         self.ends.clear();
     }
 
-    /// Number of pairs.
+    /// Number of read pairs in the batch.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -64,7 +64,7 @@ impl PairBatch {
         self.bytes.len()
     }
 
-    /// Appends a pair.
+    /// Copies the name and both mates of a read pair to the end of the batch.
     pub fn push(&mut self, name: &[u8], mates: [Mate<'_>; 2]) {
         self.push_pieces([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
     }

@@ -1,4 +1,4 @@
-//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzip'd, or BGZF
+//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzipped, or BGZF
 //! with a tabix index.
 //!
 //! Only the variants that are asked for are kept. With an index (`.tbi`) only the records at their positions are read.
@@ -21,9 +21,9 @@ pub struct SmallVariant {
     pub contig: usize,
     /// 0-based position of the first base of REF.
     pub pos: usize,
-    /// REF.
+    /// REF of the VCF, upper case.
     pub reference: Vec<u8>,
-    /// ALT.
+    /// One ALT of the VCF, upper case.
     pub alternative: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ impl SmallVariant {
     }
 }
 
-/// Population frequencies of small variants.
+/// Allele frequencies of small variants in a population, looked up by position and allele.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Numbers of records of a file by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
-    /// All records.
+    /// Number of records of the file, skipped ones included.
     pub records: u64,
     /// Secondary records (flag 0x100), which are skipped.
     pub secondary: u64,
@@ -19,7 +19,7 @@ pub struct RecordCounts {
     pub mate_missing: CountWithExample,
     /// Hard-clipped reads, whose clipped bases are not in the file.
     pub hard_clipped: CountWithExample,
-    /// Reads without bases.
+    /// Reads whose SEQ is `*`.
     pub without_bases: CountWithExample,
     /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
     pub with_umi: u64,
@@ -54,7 +54,7 @@ impl Eq for SharedCounts {}
 /// A number of reads and the name of one of them, the alphabetically first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountWithExample {
-    /// Number of reads.
+    /// How many reads have the property.
     pub num_reads: u64,
     /// Name of one of the reads.
     pub example_name: Option<String>,

@@ -41,7 +41,7 @@ pub struct ShardPlan {
     /// Number of shards that were requested.
     pub requested: usize,
     /// Lanes that were cut into fewer slices than requested.
-    pub partly_split_lanes: Vec<PartlySplitLane>,
+    pub under_split_lanes: Vec<UnderSplitLane>,
 }
 
 impl ShardPlan {
@@ -51,7 +51,7 @@ impl ShardPlan {
         let shards = if made == 1 { "shard" } else { "shards" };
         (made < self.requested).then(|| {
             format!(
-                "{made} {shards} instead of {}: the reads cannot be divided into more (see each lane)",
+                "{made} {shards} instead of {}: the reads cannot be divided into more (the warnings of the lanes give the reasons)",
                 self.requested
             )
         })
@@ -60,8 +60,8 @@ impl ShardPlan {
 
 /// A lane that was cut into fewer slices than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartlySplitLane {
-    /// The input lane.
+pub struct UnderSplitLane {
+    /// The lane as it was given.
     pub lane: Lane,
     /// Number of slices; 1 for a whole lane.
     pub num_slices: usize,
@@ -69,7 +69,7 @@ pub struct PartlySplitLane {
     pub reason: SplitObstacle,
 }
 
-impl fmt::Display for PartlySplitLane {
+impl fmt::Display for UnderSplitLane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paths: Vec<String> = self.lane.paths().map(|path| path.display().to_string()).collect();
         write!(f, "{}: ", paths.join(" and "))?;
@@ -84,26 +84,26 @@ impl fmt::Display for PartlySplitLane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SplitObstacle {
     /// The input is a pipe, a device or the standard input.
-    #[error("not a regular file, so it can only be read from its start")]
+    #[error("it is not a regular file, so it can only be read from its start")]
     NotRegular,
     /// The input is gzip but not BGZF.
-    #[error("gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it")]
+    #[error("gzip that is not BGZF can only be read from its start: compress the file with bgzip")]
     Gzip,
     /// The input is BAM, CRAM or BINSEQ, in which mates may be anywhere.
-    #[error("aligned reads, whose mates may be anywhere in the file")]
+    #[error("it has aligned reads, whose mates may be anywhere in the file")]
     Aligned,
     /// The input is FASTA or another format.
-    #[error("not FASTQ")]
+    #[error("it is not FASTQ")]
     NotFastq,
     /// The file is too small for more slices.
-    #[error("too small for more")]
+    #[error("it is too small for more")]
     TooSmall,
     /// There are no records of four lines near the ideal position.
-    #[error("no records of four lines where it would be divided")]
+    #[error("there are no records of four lines where it would be divided")]
     NoRecords,
     /// Consecutive reads have the same name.
     #[error(
-        "consecutive reads have the same name, so the same pair cannot be found in both files, or mates cannot be recognised"
+        "read names are not unique where it would be divided, so the same pair cannot be found in both files, or mates cannot be recognised"
     )]
     EqualNames,
     /// The names of the first file are not found in the second, or consecutive reads are not mates.
@@ -140,7 +140,7 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
             pieces.push(SizedLane { lane_index: number, disk_bytes: lane.disk_bytes()?, lane });
         }
         if let Some(why) = why {
-            uncut.push(PartlySplitLane { lane: lane.clone(), num_slices: pieces.len(), reason: why });
+            uncut.push(UnderSplitLane { lane: lane.clone(), num_slices: pieces.len(), reason: why });
         }
         if pieces.len() == n {
             bins.iter_mut().zip(pieces).for_each(|(bin, piece)| bin.push(piece));
@@ -156,7 +156,7 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
         }
     }
     let filled = bins.into_iter().filter(|bin| !bin.lanes.is_empty());
-    Ok(ShardPlan { shards: filled.map(ShardBuilder::into_lanes).collect(), requested: n, partly_split_lanes: uncut })
+    Ok(ShardPlan { shards: filled.map(ShardBuilder::into_lanes).collect(), requested: n, under_split_lanes: uncut })
 }
 
 /// A lane or a slice of a lane, with its size.

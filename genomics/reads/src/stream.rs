@@ -34,7 +34,7 @@ const BLOCKS_PER_FILE: usize = 4;
 /// BINSEQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamLane {
-    /// Reads without mates.
+    /// One file of reads without mates.
     Single(PathBuf),
     /// Read 1 and read 2 in two files, in the same order.
     Pair(PathBuf, PathBuf),
@@ -101,7 +101,7 @@ impl BatchLimit {
 /// Options of a [`ReadStream`].
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
-    /// Where batches end.
+    /// Number of bases or reads after which a batch is full.
     pub batch_limit: BatchLimit,
     /// Number of batches that are prepared ahead, at least one. One more is kept in memory.
     pub batches_ahead: usize,
@@ -449,7 +449,6 @@ impl<'a> RecordReader<'a> {
         Ok(true)
     }
 
-    /// The current record.
     fn position(&self) -> RecordPosition<'_> {
         RecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
     }

@@ -1,4 +1,4 @@
-//! Target intervals of exomes and panels: BED, or an interval list of Picard, plain or gzip'd.
+//! Target intervals of exomes and panels: BED, or an interval list of Picard, plain or gzipped.
 //!
 //! BED positions are 0-based and half-open. Interval lists start with a SAM header; their positions are 1-based and
 //! closed. Overlapping intervals are merged, so that each base of the targets counts once.
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::error::{Error, FileFault, TargetFault};
 use crate::text_lines::for_each_line;
 
-/// One target interval.
+/// One target interval on a contig; 0-based, half-open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Index of the contig in the reference.
@@ -23,7 +23,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Number of bases.
+    /// Length of the interval in bases.
     pub fn num_bases(&self) -> usize {
         self.end - self.start
     }
@@ -32,7 +32,7 @@ impl Target {
 /// The targets of a file, by contig and position, without overlaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// The targets.
+    /// Intervals by contig and position; overlapping ones are merged.
     pub intervals: Vec<Target>,
     /// Number of intervals in the file, before overlapping ones were merged.
     pub num_intervals_read: usize,

@@ -1,4 +1,4 @@
-//! Reads small text files line by line, plain or gzip'd.
+//! Reads small text files line by line, plain or gzipped.
 
 use std::path::Path;
 

@@ -350,8 +350,8 @@ fn lane_formats_are_recognised_by_file_contents() {
     let sharding = split_into_shards(&lanes, 4).unwrap();
     assert_eq!(sharding.shards.len(), 1);
     assert!(
-        sharding.partly_split_lanes[0]
+        sharding.under_split_lanes[0]
             .to_string()
-            .ends_with("not divided: aligned reads, whose mates may be anywhere in the file")
+            .ends_with("not divided: it has aligned reads, whose mates may be anywhere in the file")
     );
 }

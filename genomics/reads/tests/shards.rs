@@ -191,10 +191,10 @@ fn mate_files_of_every_form_are_divided() {
             for n in [1, 2, 3, 7, 50] {
                 let (sharding, held) = cut(&lanes, n, &all);
                 let room = (one.min(two) >> 16) as usize;
-                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.partly_split_lanes);
+                assert_eq!(held.len(), n.min(room), "{look:?} {name} {n} {:?}", sharding.under_split_lanes);
                 if held.len() < n {
-                    assert_eq!(sharding.partly_split_lanes[0].reason, SplitObstacle::TooSmall);
-                    assert_eq!(sharding.partly_split_lanes[0].num_slices, room);
+                    assert_eq!(sharding.under_split_lanes[0].reason, SplitObstacle::TooSmall);
+                    assert_eq!(sharding.under_split_lanes[0].num_slices, room);
                 }
                 let mean = pairs as f64 / held.len() as f64;
                 let worst = held.iter().map(|&pairs| (pairs as f64 - mean).abs() / mean).fold(0.0, f64::max);
@@ -219,8 +219,8 @@ fn lanes_of_one_file_are_divided() {
                     let (sharding, held) = cut(&lanes, n, &all);
                     assert!(
                         n == 50
-                            || sharding.partly_split_lanes.is_empty()
-                            || sharding.partly_split_lanes[0].reason == SplitObstacle::TooSmall
+                            || sharding.under_split_lanes.is_empty()
+                            || sharding.under_split_lanes[0].reason == SplitObstacle::TooSmall
                     );
                     let mean = all.0.len() as f64 / held.len() as f64;
                     let even = held.iter().all(|&pairs| (pairs as f64 - mean).abs() < 0.2 * mean);
@@ -249,7 +249,7 @@ fn several_lanes_of_both_samples_are_divided() {
     for n in [1, 2, 3, 7, 50] {
         let (sharding, _) = cut(&lanes, n, &all);
         let whole: Vec<(&Lane, SplitObstacle)> = sharding
-            .partly_split_lanes
+            .under_split_lanes
             .iter()
             .filter(|uncut| uncut.num_slices == 1)
             .map(|u| (&u.lane, u.reason))
@@ -273,7 +273,7 @@ fn several_lanes_of_both_samples_are_divided() {
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }
     let (sharding, _) = cut(&lanes, 2, &all);
-    let error_text: Vec<String> = sharding.partly_split_lanes.iter().map(ToString::to_string).collect();
+    let error_text: Vec<String> = sharding.under_split_lanes.iter().map(ToString::to_string).collect();
     let [gzip, tiny] = [gzipped, tiny].map(|lane| {
         let paths: Vec<_> = lane.paths().map(|path| path.display().to_string()).collect();
         paths.join(" and ")
@@ -282,9 +282,9 @@ fn several_lanes_of_both_samples_are_divided() {
         error_text,
         [
             format!(
-                "{gzip}: not divided: gzip that is not BGZF, which can only be read from its start: compress it with bgzip to divide it"
+                "{gzip}: not divided: gzip that is not BGZF can only be read from its start: compress the file with bgzip"
             ),
-            format!("{tiny}: not divided: too small for more"),
+            format!("{tiny}: not divided: it is too small for more"),
         ]
     );
 }
@@ -300,7 +300,7 @@ fn slices_can_be_divided_again() {
     for lanes in &first.shards {
         let held = read(lanes);
         let (sharding, pairs) = cut(lanes, 3, &held);
-        assert_eq!(pairs.len(), 3, "{:?}", sharding.partly_split_lanes);
+        assert_eq!(pairs.len(), 3, "{:?}", sharding.under_split_lanes);
         again.extend(held.0);
     }
     again.sort_unstable();
@@ -324,7 +324,7 @@ fn mates_far_from_their_expected_position_are_found() {
     // In the last file it is displaced by 16 MB and found in steps.
     for two in [near, far] {
         let sharding = split_into_shards(&[pair(NORMAL_SAMPLE, &one, &two)], 2).unwrap();
-        assert_eq!(sharding.partly_split_lanes, []);
+        assert_eq!(sharding.under_split_lanes, []);
         let pairs: Vec<usize> = sharding.shards.iter().map(|lanes| read(lanes).0.len()).collect();
         assert!(pairs.iter().sum::<usize>() == 120_000 && pairs[0].abs_diff(60_000) < 10, "{pairs:?}");
     }
@@ -335,12 +335,12 @@ fn mates_far_from_their_expected_position_are_found() {
     let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     assert_eq!(sharding.shards, [[lane.clone()]]);
     assert_eq!(
-        (sharding.partly_split_lanes[0].num_slices, sharding.partly_split_lanes[0].reason),
+        (sharding.under_split_lanes[0].num_slices, sharding.under_split_lanes[0].reason),
         (1, SplitObstacle::MatesNotFound)
     );
     assert_eq!(
         sharding.shortfall_message().unwrap(),
-        "1 shard instead of 2: the reads cannot be divided into more (see each lane)"
+        "1 shard instead of 2: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
 
@@ -355,7 +355,7 @@ fn mate_files_with_different_compression_are_divided() {
     let all = read(&lanes);
     for n in [2, 3, 7] {
         let (sharding, held) = cut(&lanes, n, &all);
-        assert_eq!(sharding.partly_split_lanes, []);
+        assert_eq!(sharding.under_split_lanes, []);
         let mean = 16_000 / n;
         assert!(held.iter().all(|pairs| pairs.abs_diff(mean) < mean / 20), "{held:?}");
     }
@@ -393,7 +393,7 @@ fn ambiguous_names_prevent_division() {
         let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
         assert_eq!(sharding.shards, [[lane.clone()]], "{lane:?}");
         assert_eq!(
-            sharding.partly_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
+            sharding.under_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
             [(1, why)],
             "{lane:?}"
         );
@@ -409,7 +409,7 @@ fn ambiguous_names_prevent_division() {
     assert_eq!(cut(&lanes, 2, &read(&lanes)).1.len(), 2);
     assert_eq!(cut(&[interleaved(&twice)], 2, &read(&[interleaved(&twice)])).1.len(), 2);
     let none = split_into_shards(&[], 3).unwrap();
-    assert_eq!((none.shards.len(), none.partly_split_lanes.len()), (0, 0));
+    assert_eq!((none.shards.len(), none.under_split_lanes.len()), (0, 0));
     let absent = split_into_shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
     assert!(absent.ends_with("absent: cannot read: No such file or directory (os error 2)"), "{absent}");
 }
@@ -426,7 +426,7 @@ fn tiny_lanes_are_distributed_whole() {
     }
     assert_eq!(
         split_into_shards(&lanes, 7).unwrap().shortfall_message().unwrap(),
-        "5 shards instead of 7: the reads cannot be divided into more (see each lane)"
+        "5 shards instead of 7: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
 
@@ -514,7 +514,7 @@ fn files_that_changed_after_division_are_reported() {
     let cut_off = &text[..text.len() - 1000];
     folder.write("a.fq", cut_off);
     let resized = format!(
-        "a.fq: is {} bytes long and was {} when it was divided into slices: restore the file, or divide it again",
+        "a.fq: is {} bytes long and was {} when the call was planned (genuma call --plan): restore the file, or plan the call again",
         cut_off.len(),
         text.len()
     );
@@ -541,7 +541,7 @@ fn files_that_changed_after_division_are_reported() {
     let mut gzipped = text.clone().into_bytes();
     gzipped[from as usize..from as usize + 2].copy_from_slice(&[0x1f, 0x8b]);
     folder.write("a.fq", &gzipped);
-    let changed = "has changed since it was divided into slices (at byte";
+    let changed = "has changed since the call was planned (genuma call --plan; at byte";
     assert!(message(&folder, &slice).starts_with(&format!("a.fq: {changed} {from}): restore the file")));
 
     // An invalid record is counted from the start of the slice, which for the first slice is the start of the file.
@@ -583,7 +583,7 @@ fn bgzf_files_that_changed_after_division_are_reported() {
     other[at] = b'@';
     folder.write("a.gz", &other);
     for lane in [&slice, &first] {
-        let changed = "a.gz: has changed since it was divided into slices (at";
+        let changed = "a.gz: has changed since the call was planned (genuma call --plan; at";
         assert_eq!(message(&folder, lane), format!("{changed} {place}): restore the file, or divide it again"));
     }
     // The block has fewer bytes.

@@ -75,7 +75,7 @@ impl<'a> ChromosomeSequence<'a> {
         self.run_ends.find_item(&self.runs, at, |run| run.start + run.bases.len())
     }
 
-    /// Returns one base.
+    /// Returns the base at position `at` (0-based) of the derived chromosome.
     pub fn base_at(&self, at: usize) -> u8 {
         let BaseRun { start, bases, reverse } = self.runs[self.find_run(at)];
         if reverse { dna::complement(bases[bases.len() - 1 - (at - start)]) } else { bases[at - start] }

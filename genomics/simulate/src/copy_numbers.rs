@@ -181,7 +181,6 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
     done.then_some(Amplicon { span, haplotype, index: number })
 }
 
-/// An amplified span.
 struct Amplicon {
     span: Span,
     haplotype: usize,

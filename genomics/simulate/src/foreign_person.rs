@@ -30,7 +30,7 @@ pub struct ForeignReadParams {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relationship {
-    /// Not related.
+    /// Shares half of the SNVs, as unrelated people share common polymorphisms.
     #[default]
     Unrelated,
     /// Father or son: has the patient's second haplotype.

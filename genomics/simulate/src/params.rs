@@ -25,13 +25,13 @@ use genuma_reads::ReadStructures;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GenomeSource {
-    /// A FASTA file.
+    /// The sequences of this FASTA file.
     File(PathBuf),
     /// A synthetic genome with random sequence and repeats.
     Made {
         /// Total length of all contigs, bp.
         length: usize,
-        /// Number of contigs.
+        /// Number of contigs that are generated, of unequal lengths.
         contigs: usize,
         /// Share of the genome (0 to 1) that copies of repeat families and recent segmental duplications take. `None`
         /// uses the default of about one third.
@@ -100,7 +100,7 @@ pub struct SimulationParams {
     /// Capture targets. `None` sequences the whole genome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
-    /// Library and sequencer.
+    /// Read and fragment lengths, errors, and artefacts of library and sequencer.
     pub sequencing: SequencingParams,
     /// Library preset that the user chose. Its settings are already applied to the other parameters.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,7 @@ const SCHEMA: u32 = 1;
 pub struct SimulationSummary {
     /// Length of the reference, bp.
     pub genome_length: usize,
-    /// Number of germline variants.
+    /// Number of germline variants of the patient, heterozygous and homozygous.
     pub germline_variants: usize,
     /// Number of somatic SNVs, indels and MNVs that cells of the sample have.
     pub somatic_small: usize,
@@ -72,7 +72,6 @@ pub struct SimulationSummary {
     pub(crate) normal_reads: Option<ReadCounts>,
 }
 
-/// All variants of a simulation.
 struct SimulatedVariants {
     tumour: Tumour,
     germline: Vec<GermlineVariant>,
@@ -97,9 +96,9 @@ pub fn simulate(params: &SimulationParams, out: &Path, threads: usize) -> Result
 /// One of the two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRole {
-    /// The tumour sample.
+    /// Tumour cells and normal cells, by the purity.
     Tumor,
-    /// The normal sample.
+    /// Normal cells of the patient, and tumour cells if the normal is contaminated.
     Normal,
 }
 

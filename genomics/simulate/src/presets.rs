@@ -8,7 +8,7 @@ use crate::sequencing::{
 };
 use crate::targets::{CaptureParams, TargetSource};
 
-/// A library preset.
+/// Kind of real library whose artefacts are simulated (`--library`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryPreset {
@@ -22,7 +22,7 @@ pub enum LibraryPreset {
     Old,
     /// Capture panel of a few genes: deep, with many duplicates.
     Panel,
-    /// Exome capture.
+    /// Capture of the exons of all genes.
     Exome,
     /// Multiplex PCR of the targets, or of the whole genome without targets: reads begin with primers.
     Amplicon,
@@ -33,7 +33,7 @@ pub enum LibraryPreset {
 }
 
 impl LibraryPreset {
-    /// All presets.
+    /// All presets, in the order of the help of `--library`.
     pub const ALL_PRESETS: [LibraryPreset; 9] = [
         LibraryPreset::Wgs,
         LibraryPreset::Ffpe,

@@ -11,7 +11,7 @@ use crate::variant::GenomePosition;
 /// Number and seed of the recurrent error sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecurrentErrorParams {
-    /// Number of sites.
+    /// Number of sites of the genome that have a recurrent error.
     pub places: usize,
     /// Random seed of the sites, independent of [`crate::SimulationParams::seed`]. The same genome, number and seed give the
     /// same sites.

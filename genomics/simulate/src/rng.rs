@@ -15,11 +15,8 @@ fn mix_bits(mut z: u64) -> u64 {
 /// Purpose of a random stream of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RandomStream {
-    /// The synthetic genome.
     Genome,
-    /// Somatic variants.
     Somatic,
-    /// Germline variants.
     Germline,
     /// Reads of the tumour sample.
     Tumour,
@@ -29,7 +26,6 @@ pub(crate) enum RandomStream {
     CopyNumbers,
     /// Variant clusters and multi-nucleotide variants.
     LinkedVariants,
-    /// Capture targets.
     Targets,
     /// The part of uneven coverage that all samples share.
     Coverage,

@@ -33,7 +33,7 @@ pub(crate) struct SequencingInputs<'a> {
     pub amplicons: Option<&'a AmpliconPanel>,
     /// Sites at which every library shows the same wrong base.
     pub recurrent: &'a [RecurrentError],
-    /// Simulation parameters.
+    /// Parameters of the whole simulation.
     pub params: &'a SimulationParams,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct SampleSpec {
     pub(crate) tumour_share: f64,
     /// Share of reads from another person or species, 0 to 1.
     pub foreign: f64,
-    /// Random stream of the sample.
+    /// Stream of random numbers from which the reads of the sample are drawn.
     pub stream: RandomStream,
 }
 

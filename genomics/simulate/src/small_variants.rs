@@ -23,7 +23,7 @@ pub(crate) enum SmallVariantKind {
 /// A proposed variant, and the reference span that all its equivalent (shifted) notations cover.
 #[derive(Debug, Clone)]
 pub(crate) struct ProposedVariant {
-    /// The variant, left-aligned.
+    /// Position and alleles of the variant, left-aligned.
     pub edit: SequenceEdit,
     /// Span from the leftmost to the rightmost notation, plus one base on both sides.
     pub reserved: Span,

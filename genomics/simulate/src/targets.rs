@@ -14,7 +14,7 @@ use crate::variant::{GenomePosition, Span};
 /// Parameters of target capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaptureParams {
-    /// Source of the targets.
+    /// Which intervals are captured.
     pub targets: TargetSource,
     /// Depth outside the targets relative to that of the targets.
     pub off_target: f64,
@@ -22,7 +22,7 @@ pub struct CaptureParams {
     pub fewer_variants: bool,
 }
 
-/// Source of the capture targets.
+/// Which intervals of the genome are captured: random exons, or those of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetSource {
@@ -31,7 +31,7 @@ pub enum TargetSource {
     Panel,
     /// Synthetic exome: exons of 80–300 bp of many genes, 2.2 % of the genome.
     Exome,
-    /// A BED file.
+    /// The intervals of this BED file.
     File(PathBuf),
 }
 
@@ -75,7 +75,7 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 /// Capture targets, sorted and not overlapping, with the efficiency of each.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
-    /// Spans of the targets.
+    /// Captured ranges of the reference, by position, without overlap.
     pub spans: Vec<Span>,
     /// Capture efficiency of each target, relative to the mean.
     pub(crate) relative_efficiency: Vec<f64>,

@@ -61,7 +61,7 @@ struct TruthRecord {
 
 /// Adds INFO annotations to the records of the truth.
 pub(crate) struct TruthAnnotator<'a> {
-    /// The reference genome.
+    /// The genome without the patient's variants.
     pub genome: &'a Genome,
     /// Repeats of the reference at the variants.
     pub repeats: &'a RepeatMap<'a>,

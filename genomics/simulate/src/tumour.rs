@@ -10,7 +10,7 @@ use crate::variant::{GenomePosition, SequenceEdit, StructuralVariant};
 /// A small or structural variant with its haplotype and clone.
 #[derive(Debug, Clone)]
 pub struct PlacedVariant<V> {
-    /// The variant.
+    /// Position and alleles of the variant.
     pub variant: V,
     /// Haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
@@ -61,7 +61,7 @@ pub struct Tumour {
 /// A structural variant as the truth reports it.
 #[derive(Debug)]
 pub struct StructuralEvent {
-    /// The variant.
+    /// Which ranges of the reference are deleted, copied, inverted or joined.
     pub variant: StructuralVariant,
     /// Haplotype that has the variant, 0 or 1.
     pub haplotype: usize,

@@ -82,10 +82,9 @@ impl SequenceEdit {
     }
 }
 
-/// A structural variant.
+/// A change of 50 bp or more: which ranges of the reference are deleted, copied, inverted or joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StructuralVariant {
-    /// Deletion of a span.
     Deletion(Span),
     /// Insertion of novel bases.
     Insertion(GenomePosition, Vec<u8>),
@@ -93,12 +92,10 @@ pub enum StructuralVariant {
     Duplication(Span),
     /// Tandem amplification of a span to many copies.
     Amplification {
-        /// The amplified span.
         span: Span,
         /// Number of copies in tandem.
         copies: usize,
     },
-    /// Inversion of a span.
     Inversion(Span),
     /// Reciprocal translocation: two chromosomes exchange their ends.
     Translocation {
@@ -109,7 +106,6 @@ pub enum StructuralVariant {
     },
     /// Dispersed duplication: a copy of a span is inserted elsewhere.
     Copy {
-        /// The copied span.
         from: Span,
         /// Position at which the copy is inserted.
         to: GenomePosition,

@@ -15,13 +15,13 @@ pub(crate) const MAX_PLACEMENT_TRIES: usize = 2000;
 /// State that is needed to place somatic variants.
 #[derive(Debug)]
 pub(crate) struct VariantPlacer<'a, 'g> {
-    /// The reference genome.
+    /// The genome without the patient's variants.
     pub genome: &'g Genome,
     /// Regions that already have a variant or breakpoint.
     pub(crate) occupied: &'a mut OccupiedRegions<'g>,
     /// The tumour to which variants are added.
     pub tumour: &'a mut Tumour,
-    /// Random number generator.
+    /// Source of the random positions.
     pub rng: &'a mut Rng,
     /// Minimum distance between two variants or breakpoints, bp.
     pub min_spacing_bp: usize,

@@ -38,9 +38,10 @@ impl Alignment {
 const MATCH_SCORE: i32 = 10;
 /// Score of two different bases.
 const MISMATCH_SCORE: i32 = -40;
-/// Gap costs, short gaps first, then long gaps: opening a gap. The costs of both pieces are equal at 20 bases.
+/// Cost of opening a gap, for short gaps and for long gaps (two-piece affine). A gap costs the lower of both; they are
+/// equal at 20 bases.
 const GAP_OPEN_COST: [i32; 2] = [60, 250];
-/// Gap costs, short gaps first, then long gaps: extending a gap by one base.
+/// Cost of each base of a gap, for short gaps and for long gaps.
 const GAP_EXTEND_COST: [i32; 2] = [10, 1];
 /// Score of an impossible alignment; half of the minimum, so that costs can be subtracted.
 const NEGATIVE_INFINITY: i32 = i32::MIN / 2;

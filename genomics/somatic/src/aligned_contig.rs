@@ -362,7 +362,7 @@ impl OrientedContig<'_> {
         let mut weight = vec![0; pad + len + after.len()];
         weight[pad..pad + len].copy_from_slice(&self.quality_sums);
         let diagonal = |segment: &ContigSegment, end: SegmentEnd| {
-            segment.forward.then(|| (segment.chrom, segment.aligned_position(pad, end) - 2 * pad as i64))
+            segment.forward.then(|| (segment.chrom, segment.extrapolated_position(pad, end) - 2 * pad as i64))
         };
         AlignedContig {
             seq: [&before[..], &self.seq, &after[..]].concat(),

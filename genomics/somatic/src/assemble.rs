@@ -162,7 +162,6 @@ struct SeedConsensus {
     windows: Vec<(u32, Range<usize>)>,
     /// The trusted range of the consensus.
     range: Range<usize>,
-    /// Range of the seed on the consensus.
     seed: Range<usize>,
 }
 
@@ -618,7 +617,6 @@ fn find_changed_base(
     }
 }
 
-/// Start of a hit in the oriented read.
 fn oriented_start(hit: &KmerHit, len: usize, forward: bool) -> i32 {
     if forward { hit.start as i32 } else { len as i32 - (hit.start + hit.span) as i32 }
 }

@@ -25,7 +25,7 @@ use crate::vcf_record::GeneEffect;
 pub struct CallSummary {
     /// The command line as typed.
     pub command: String,
-    /// Version of genuma.
+    /// Version of genuma that made the call, such as 0.2.0.
     pub version: String,
     /// Time at which the results were written, as `2026-01-31 12:00 UTC`.
     pub date: String,
@@ -170,13 +170,13 @@ pub struct ReportedEvent {
     pub other: Option<(String, u64)>,
     /// REF and ALT of the first record.
     pub alleles: [String; 2],
-    /// Class of the event.
+    /// Class of the event: SNV, MNV, indel or kind of structural variant.
     pub class: EventClass,
     /// Somatic quality (Phred).
     pub quality: f64,
     /// IDs of the filters that the event failed; empty if it passes.
     pub filters: Vec<String>,
-    /// Support in the normal.
+    /// Number of molecules of the normal with and without the tumour allele.
     pub normal: AlleleSupport,
     /// Support in the tumour, or in all tumours together.
     pub tumour: AlleleSupport,

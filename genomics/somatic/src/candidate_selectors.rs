@@ -14,7 +14,6 @@ use crate::tumour_alleles::TumourAlleles;
 /// The selectors of all tumours of a call.
 #[derive(Debug)]
 pub struct CandidateSelectors {
-    /// Selectors by tumour.
     per_tumour: Vec<CandidateSelector>,
     /// Selector of all tumours pooled; `None` with a single tumour.
     pooled: Option<CandidateSelector>,

@@ -33,14 +33,14 @@ pub enum Change {
         chrom: usize,
         /// 0-based position of the first reference base.
         pos: usize,
-        /// Reference bases.
+        /// Bases of the reference from `pos` on, upper case; VCF: REF.
         reference: Vec<u8>,
-        /// Tumour bases.
+        /// Bases that the tumour has in their place, upper case; VCF: ALT.
         alternative: Vec<u8>,
     },
     /// Two breakends, apart in the genome, that are adjacent in the tumour; the smaller breakend first.
     Junction {
-        /// Both breakends.
+        /// The two breakends that the tumour joins.
         ends: [Breakend; 2],
         /// Bases inserted between the breakends, read from the first breakend to the second.
         inserted: Vec<u8>,

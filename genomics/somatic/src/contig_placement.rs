@@ -18,7 +18,7 @@ use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 
 /// Resources and options for placing contigs.
 pub struct PlacementContext<'a> {
-    /// The reference genome.
+    /// The genome in which the contigs are searched.
     pub genome: &'a Reference,
     /// Number of threads, at least 1.
     pub threads: usize,

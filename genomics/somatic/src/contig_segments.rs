@@ -55,7 +55,7 @@ impl ContigSegment {
 
     /// The genome position aligned with contig position `q` if the segment continues without gaps from its `end`,
     /// also outside the segment.
-    pub(crate) fn aligned_position(&self, q: usize, end: SegmentEnd) -> i64 {
+    pub(crate) fn extrapolated_position(&self, q: usize, end: SegmentEnd) -> i64 {
         let ahead = match end {
             SegmentEnd::First => q as i64 - self.query.0 as i64,
             SegmentEnd::Last => q as i64 - self.query.1 as i64,
@@ -72,7 +72,8 @@ impl ContigSegment {
     /// the direction of the contig. Fewer bases where the genome's sequence ends.
     pub(crate) fn aligned_bases(&self, range: std::ops::Range<usize>, end: SegmentEnd, genome: &Reference) -> Vec<u8> {
         let chrom = &genome.contigs[self.chrom].seq;
-        let base = |q: usize| usize::try_from(self.aligned_position(q, end)).ok().and_then(|i| chrom.get(i)).copied();
+        let base =
+            |q: usize| usize::try_from(self.extrapolated_position(q, end)).ok().and_then(|i| chrom.get(i)).copied();
         let orient = |b: u8| if self.forward { b } else { complement(b) };
         range.filter_map(base).map(orient).collect()
     }
@@ -84,7 +85,7 @@ impl ContigSegment {
             SegmentEnd::Last => (q.checked_sub(1)?, true),
             SegmentEnd::First => (q, false),
         };
-        let pos = usize::try_from(self.aligned_position(outermost, end)).ok()?;
+        let pos = usize::try_from(self.extrapolated_position(outermost, end)).ok()?;
         let side = if kept_before == self.forward { Side::Left } else { Side::Right };
         (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
     }

@@ -50,7 +50,7 @@ use crate::target_depth::{ReadProperties, TargetDepths, TargetMarkers, TargetTal
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
-/// Why counting failed.
+/// Why the counting unit cannot finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reference cannot be read.
@@ -172,7 +172,6 @@ fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
 
 /// What happened to the packed reads.
 enum PackedReadsOutcome {
-    /// The packed reads are complete.
     Complete(PackedReadsIndex),
     /// Each shard of the reads has its own packed reads.
     PerShard,
@@ -205,7 +204,7 @@ impl PackedReadsOutcome {
     }
 }
 
-/// Ledger line with the number of packed read pairs.
+/// Ledger line: number of read pairs that were packed and stored in the work folder for later passes.
 pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the work folder, which later passes read";
 
 /// Preprocessor of one thread: trims pairs, updates library statistics and the k-mer sketch, and writes packed reads.
@@ -299,7 +298,7 @@ impl PreparePair for PairPreparer<'_, '_> {
 pub struct CountingUnit<'a> {
     /// Reads of all samples.
     pub lanes: &'a [Lane],
-    /// Names of the samples.
+    /// Names of normal and tumours, as VCF columns have them.
     pub samples: &'a SampleNames,
     /// Counting parameters for the whole k-mer space.
     pub params: CountParams,
@@ -341,7 +340,7 @@ struct RecordedKmers {
 pub struct ShardScatterResult {
     /// Index of the k-mers of the shard.
     pub shard: ShardIndex,
-    /// Index of the packed reads of the shard.
+    /// Where the packed reads of the shard are in the step's object.
     pub packed_reads: PackedReadsIndex,
     /// Trimming and library statistics of the shard.
     read_stats: ReadStats,
@@ -432,7 +431,6 @@ fn pipe_scratch_error(bases: Option<u64>) -> Error {
 /// Prefix of the names of partition units.
 const PARTITION_UNIT_PREFIX: &str = "count-";
 
-/// Name of the unit of a partition.
 fn partition_unit_name(partition: Partition) -> String {
     format!("{PARTITION_UNIT_PREFIX}{}", partition.label())
 }

@@ -120,7 +120,7 @@ impl StepKind {
         StepKind::Finish,
     ];
 
-    /// Name of the step on the command line.
+    /// Name of the step in `genuma step`, such as `scatter`.
     pub fn command_line_name(self) -> &'static str {
         match self {
             StepKind::Scatter => "scatter",
@@ -154,7 +154,7 @@ impl StepKind {
 /// One step of a distributed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Kind of the step.
+    /// Which of the eight steps of a distributed call the task belongs to.
     pub kind: StepKind,
     /// Number of the shard or partition, from 1; 1 for other steps.
     pub number: u32,
@@ -183,7 +183,7 @@ impl Step {
 }
 
 impl DistributedCall {
-    /// Number of steps of a kind.
+    /// Number of tasks of a step: one for each shard or partition, or one in all.
     pub fn num_steps_of_kind(&self, kind: StepKind) -> u32 {
         match kind {
             StepKind::Count => self.grid.num_partitions,
@@ -192,7 +192,7 @@ impl DistributedCall {
         }
     }
 
-    /// All steps of a kind.
+    /// The tasks of a step, in the order of their numbers.
     pub fn steps_of_kind(&self, kind: StepKind) -> impl Iterator<Item = Step> + use<> {
         (1..=self.num_steps_of_kind(kind)).map(move |number| Step { kind, number })
     }
@@ -248,11 +248,11 @@ pub struct StepRunner<'a> {
     pub call: &'a DistributedCall,
     /// The store of the objects.
     pub store: &'a RunStore,
-    /// Resource limits.
+    /// Threads, memory and disk space that the task may use.
     pub resources: Resources,
     /// A folder of its own for spilled data.
     pub work_dir: &'a Path,
-    /// Receives progress.
+    /// Is informed of the units that start and of the bytes that were read.
     pub progress: &'a dyn ProgressListener,
 }
 
@@ -390,7 +390,6 @@ impl StepRunner<'_> {
         self.read_result(Step { kind: StepKind::Pick, number: 1 })
     }
 
-    /// The packed reads of a shard.
     fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalCopy), Error> {
         let step = Step { kind: StepKind::Scatter, number: shard };
         let opened = self.fetch_object(step, |_, one: &ShardScatterResult| 0..one.packed_reads.file_bytes())?;

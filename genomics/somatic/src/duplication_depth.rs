@@ -15,7 +15,8 @@ use crate::sequencing_errors::ERROR_MODEL_PARAMS;
 /// Minimum length in bp of a duplication whose unchanged allele is counted at its ends. Nearly all reads contain a
 /// shorter stretch and its flanks.
 const MIN_DUPLICATION_BP: usize = 20;
-/// Minimum share of the inserted bases that are a copy: the others are new bases between the copies.
+/// An insertion counts as a duplication if at least this share of its bases is a copy of the neighbouring sequence:
+/// numerator and denominator. The other bases are new, between the copies.
 const MIN_COPIED_SHARE: [usize; 2] = [1, 2];
 /// Number of bases on each side of an end that a read must have; two bases beyond a junction make it visible.
 const MIN_BASES_BESIDE_END: usize = 2;

@@ -10,13 +10,13 @@ pub enum Error {
     /// Reads or the reference cannot be read, or a file cannot be written.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// Counting failed.
+    /// K-mers cannot be counted, or candidates not be selected.
     #[error(transparent)]
     Count(#[from] count::Error),
     /// The panel of normals cannot be read.
     #[error(transparent)]
     Panel(#[from] genuma_flash::Error),
-    /// Aligning contigs failed.
+    /// Contigs cannot be aligned with the reference, or `supporting.bam` not be written.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),
     /// The result file of a unit is unusable.

@@ -14,11 +14,11 @@ use crate::locus::VariantCall;
 use genuma_reads::TrimCounts;
 use genuma_reads::targets::Targets;
 
-/// Class of an event.
+/// Class of an event, as tables, the report and INFO/CLASS name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventClass {
-    /// Single-nucleotide variant.
+    /// One base is substituted (SNV).
     Snv,
     /// Multi-nucleotide variant: neighbouring bases replaced by the same number of bases.
     Mnv,
@@ -28,11 +28,11 @@ pub enum EventClass {
     Del,
     /// Insertion of 50 bp or more.
     Ins,
-    /// Tandem duplication.
+    /// A stretch of the reference is repeated next to itself.
     Dup,
-    /// Inversion.
+    /// A stretch of the reference is replaced by its reverse complement.
     Inv,
-    /// Any other junction.
+    /// Two positions of the reference are joined in another way: a translocation, for example.
     Bnd,
 }
 
@@ -52,10 +52,10 @@ impl EventClass {
     }
 }
 
-/// One somatic event.
+/// One somatic change as it is reported: one or two VCF records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Class of the event.
+    /// SNV, MNV, indel or kind of structural variant.
     pub class: EventClass,
     /// Its calls, the best first: one, or two for events with two junctions.
     pub calls: Vec<VariantCall>,

@@ -8,26 +8,26 @@
 use crate::affine::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, Side};
 
-/// Costs of events. Numbers in parentheses are formulas of `docs/model/event.md`.
+/// Costs of events. The formulas are those of `docs/model/event.md`.
 #[derive(Debug)]
 pub(crate) struct EventModelParams {
-    /// Cost of a substitution (1). Unit: hundredths of natural-log units. Source: chosen, one substitution in 1000
-    /// bases with one of three bases. If higher: fewer substitutions are explained as part of a larger event.
+    /// Cost of a substitution (formula 1). Unit: hundredths of natural-log units. Source: chosen, one substitution in
+    /// 1000 bases with one of three bases. If higher: fewer substitutions are explained as part of a larger event.
     pub(crate) substitution: i32,
-    /// Cost of a gap or a jump, without its length (2, 3). Unit: hundredths of natural-log units. Source: chosen, one
-    /// in 10,000 bases. If higher: more substitutions are accepted instead of a larger event.
+    /// Cost of a gap or a jump, without its length (formulas 2, 3). Unit: hundredths of natural-log units. Source:
+    /// chosen, one in 10,000 bases. If higher: more substitutions are accepted instead of a larger event.
     pub(crate) event: i32,
-    /// Cost of a base that is not copied from the genome nearby (2, 3). Unit: hundredths of natural-log units. Source:
-    /// one of four bases. If higher: inserted bases are more often explained as copies.
+    /// Cost of a base that is not copied from the genome nearby (formulas 2, 3). Unit: hundredths of natural-log units.
+    /// Source: one of four bases. If higher: inserted bases are more often explained as copies.
     pub(crate) new_base: i32,
-    /// Cost of the place at which the contig continues after a jump (3). Unit: hundredths of natural-log units.
+    /// Cost of the place at which the contig continues after a jump (formula 3). Unit: hundredths of natural-log units.
     /// Source: one of about 1500 places of the window. If higher: fewer large events.
     pub(crate) place: i32,
-    /// Cost of a place anywhere in the genome (4). Unit: hundredths of natural-log units. Source: one of 3 Gbp. If
-    /// higher: junctions of distant places are explained by nearby events more often.
+    /// Cost of a place anywhere in the genome (formula 4). Unit: hundredths of natural-log units. Source: one of 3 Gbp.
+    /// If higher: junctions of distant places are explained by nearby events more often.
     pub(crate) distant_place: i32,
-    /// Maximum distance of the ends of a junction on one strand whose place is nearby (4). Unit: bp. Source: chosen, the
-    /// margin of the window. If higher: longer duplications and deletions cost as little as nearby ones.
+    /// Maximum distance of the ends of a junction on one strand whose place is nearby (formula 4). Unit: bp. Source:
+    /// chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby ones.
     pub(crate) max_local_junction_bp: usize,
 }
 
@@ -55,7 +55,6 @@ pub(crate) struct CopiedStretch {
     pub(crate) query_start: usize,
     /// Index of the aligned base in the window of the genome.
     pub(crate) target_start: usize,
-    /// Number of bases.
     pub(crate) len: usize,
 }
 

@@ -140,7 +140,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
-    pub(crate) fn error_probability(&self, f: usize) -> f64 {
+    pub(crate) fn error_probability_of_change(&self, f: usize) -> f64 {
         match self.error_frequency_of_change(f) {
             ErrorFrequency::Common if is_substitution(&self.contig.changes[f].change) => {
                 self.errors.substitution_error_probability()
@@ -176,7 +176,7 @@ impl<'a> LocusEvidence<'a> {
             Some(change) => change.slippage_rate(self.errors),
             None => repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors).unwrap_or_default(),
         };
-        let error_probability = self.error_probability(f);
+        let error_probability = self.error_probability_of_change(f);
         let mut votes = vec![Vec::new(); self.errors.num_samples()];
         for likelihoods in &self.read_likelihoods {
             let log_odds = self.log_odds(likelihoods, f, length.as_ref());

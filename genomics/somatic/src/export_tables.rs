@@ -10,12 +10,12 @@ use crate::genotype::{AlleleSupport, TumourSupport};
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{AltAllele, VcfRecord};
 
-/// An export table.
+/// A MAF or BEDPE table as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportTable {
     /// The text, including the header.
     pub text: String,
-    /// Number of rows.
+    /// Number of rows without the header.
     pub num_rows: usize,
     /// Number of records that passed but belong into the other table.
     pub skipped_records: usize,

@@ -17,7 +17,7 @@ use crate::vcf_record::{AltAllele, GeneEffect, RecordAnnotation, VcfRecord};
 /// A GFF3 file with genes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneFile {
-    /// Path of the file.
+    /// Path of the GFF3 file, as the user gave it.
     pub path: PathBuf,
 }
 
@@ -37,7 +37,7 @@ pub struct AnnotationSummary {
     pub bytes: u64,
     /// Number of genes with a transcript on the reference.
     pub genes: u64,
-    /// Number of transcripts.
+    /// Number of transcripts in the GFF3 file on contigs of the reference.
     pub transcripts: u64,
     /// Number of transcripts with a coding sequence.
     pub coding_transcripts: u64,
@@ -116,7 +116,7 @@ impl Genes {
         }
     }
 
-    /// Summary of the annotation.
+    /// Numbers of genes, transcripts and annotated records, for `summary.json`.
     pub fn summarize(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
         let mut consequences: BTreeMap<String, u64> = BTreeMap::new();
         let mut counted = std::collections::BTreeSet::new();

@@ -186,7 +186,7 @@ pub struct LikelihoodRatios {
 /// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
-    /// Support in the normal.
+    /// Number of molecules of the normal with and without the change.
     pub normal: AlleleSupport,
     /// Support in the tumour; the sum of all tumours if there are several.
     pub tumour: AlleleSupport,
@@ -624,8 +624,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         more + fitted_log_likelihood(votes, 1.0) < fitted_log_likelihood(&[normal, votes].concat(), 1.0)
     };
     // Of several tumours, those with less of the allele than the normal do not count.
-    let has_more =
-        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).vote_share() > n.vote_share();
+    let has_more = |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).vote_share() > n.vote_share();
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
     // Tumour cells in the normal may make as many molecules by chance.
     let of_tumour_cells = if in_normal > 0.0 {

@@ -1,133 +1,136 @@
 //! Parameters of the genotype model (docs/model/genotype.md), which several modules use.
 
-/// Parameters of the genotype model. Numbers in parentheses are formulas of `docs/model/genotype.md`.
+/// Parameters of the genotype model. The formulas are those of `docs/model/genotype.md`.
 #[derive(Debug)]
 pub(crate) struct GenotypeModelParams {
-    /// Prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (9). Unit:
-    /// natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence is
+    /// Prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (formula 9).
+    /// Unit: natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence is
     /// needed.
     pub(crate) somatic_prior_log_odds: f64,
-    /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (8). Unit:
+    /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (formula 8). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
     /// Prior odds of an allele of any fraction that normal and tumour share (sequence copies that the reference has
-    /// once, mosaics, errors of this position) over a somatic substitution or length change of a repeat (21). Unit:
-    /// natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed where the
-    /// tumour has a low fraction.
+    /// once, mosaics, errors of this position) over a somatic substitution or length change of a repeat (formula 21).
+    /// Unit: natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed
+    /// where the tumour has a low fraction.
     pub(crate) shared_allele_log_odds: f64,
-    /// Maximum fraction of an allele that normal and tumour share (21). Unit: fraction. Source: chosen; one copy of three has
-    /// one third, and more is a germline variant (8). If higher: more depth in the normal is needed for clonal mutations.
+    /// Maximum fraction of an allele that normal and tumour share (formula 21). Unit: fraction. Source: chosen; one
+    /// copy of three has one third, and more is a germline variant (formula 8). If higher: more depth in the normal is
+    /// needed for clonal mutations.
     pub(crate) max_shared_fraction: f64,
     /// Addition to `shared_allele_log_odds` if the molecules with the allele have another small change nearby: of the
-    /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (21). Unit:
-    /// natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
+    /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (formula
+    /// 21). Unit: natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
     pub(crate) linked_allele_log_odds: f64,
     /// Slippage rate of a repeat from which length changes that normal and tumour share (mosaics, and slippage that
-    /// exceeds the estimate) are more frequent than other alleles of both (21). Unit: probability in a read. Source:
-    /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
+    /// exceeds the estimate) are more frequent than other alleles of both (formula 21). Unit: probability in a read.
+    /// Source: chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
     pub(crate) shared_slippage_rate: f64,
-    /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (15). Unit:
-    /// natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If higher: calls
-    /// without a normal need an allele fraction further from one half.
+    /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (formula 15).
+    /// Unit: natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If
+    /// higher: calls without a normal need an allele fraction further from one half.
     pub(crate) germline_log_odds: f64,
-    /// Standard deviations, of which one is learned, of the fraction of a heterozygous germline allele in a tumour without a
-    /// normal, where copy numbers did not change (17). Unit: share of molecules. Source: chosen; the last is
-    /// `germline_fraction_sd`. If higher: more alleles near one half count as germline.
+    /// Standard deviations, of which one is learned, of the fraction of a heterozygous germline allele in a tumour
+    /// without a normal, where copy numbers did not change (formula 17). Unit: share of molecules. Source: chosen; the
+    /// last is `germline_fraction_sd`. If higher: more alleles near one half count as germline.
     pub(crate) germline_fraction_sds: [f64; 4],
-    /// Fraction of a homozygous germline allele in a tumour without a normal (17). Unit: share of molecules. Source: chosen;
-    /// one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
+    /// Fraction of a homozygous germline allele in a tumour without a normal (formula 17). Unit: share of molecules.
+    /// Source: chosen; one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
     pub(crate) homozygous_fraction: f64,
-    /// Number of allele fractions over which likelihoods are averaged in a call without a normal (17). Unit: fractions.
-    /// Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
+    /// Number of allele fractions over which likelihoods are averaged in a call without a normal (formula 17). Unit:
+    /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
     pub(crate) num_tumour_only_fractions: usize,
-    /// Weight of `shifted_fraction_share` when the share is learned (19). Unit: alleles. Source: chosen. If higher: more
-    /// common variants are needed to learn the share.
+    /// Weight of `shifted_fraction_share` when the share is learned (formula 19). Unit: alleles. Source: chosen. If
+    /// higher: more common variants are needed to learn the share.
     pub(crate) shifted_share_weight: f64,
-    /// Weight of the prior odds of unlisted alleles when these are learned (20). Unit: alleles. Source: chosen. If higher:
-    /// more unlisted alleles are needed to learn the odds.
+    /// Weight of the prior odds of unlisted alleles when these are learned (formula 20). Unit: alleles. Source: chosen.
+    /// If higher: more unlisted alleles are needed to learn the odds.
     pub(crate) germline_prior_weight: f64,
-    /// Minimum frequency in the population of the alleles from which germline fractions are learned (19). Unit: share of
-    /// chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are used.
+    /// Minimum frequency in the population of the alleles from which germline fractions are learned (formula 19). Unit:
+    /// share of chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are
+    /// used.
     pub(crate) min_common_frequency: f64,
-    /// Share of the germline variants of a person that are not among the known variants (15). Unit: share of variants.
-    /// Source: chosen; a few in a hundred germline variants of a person are not in large population files. If higher:
-    /// more depth in the normal is needed for alleles that are not known.
+    /// Share of the germline variants of a person that are not among the known variants (formula 15). Unit: share of
+    /// variants. Source: chosen; a few in a hundred germline variants of a person are not in large population files. If
+    /// higher: more depth in the normal is needed for alleles that are not known.
     pub(crate) unlisted_germline_share: f64,
-    /// Prior odds of a normal without tumour cells (7). Unit: natural-log units. Source: empirical; not fitted. If
-    /// higher: fewer tumour reads are tolerated in the normal.
+    /// Prior odds of a normal without tumour cells (formula 7). Unit: natural-log units. Source: empirical; not fitted.
+    /// If higher: fewer tumour reads are tolerated in the normal.
     pub(crate) pure_normal_log_odds: f64,
-    /// Default minimum quality of a call that passes (9). Unit: Phred. Source: empirical; not fitted. If higher:
-    /// fewer calls pass.
+    /// Default minimum quality of a call that passes (formula 9). Unit: Phred. Source: empirical; not fitted. If
+    /// higher: fewer calls pass.
     pub(crate) min_quality: f64,
-    /// Largest quality that is reported (9). Unit: Phred. Source: chosen (three digits). If higher: higher qualities
-    /// are reported.
+    /// Largest quality that is reported (formula 9). Unit: Phred. Source: chosen (three digits). If higher: higher
+    /// qualities are reported.
     pub(crate) max_quality: f64,
-    /// Minimum number of distinct molecules of a call (10). Unit: molecules. Source: chosen, two molecules have the
-    /// same error once in some thousand bases at 30x (docs/decisions/0017). If higher: fewer calls, fewer false ones.
+    /// Minimum number of distinct molecules of a call (formula 10). Unit: molecules. Source: chosen, two molecules have
+    /// the same error once in some thousand bases at 30x (docs/decisions/0017). If higher: fewer calls, fewer false
+    /// ones.
     pub(crate) min_molecules: usize,
-    /// Minimum number of distinct molecules of a change that errors hardly ever make (10). Unit: molecules. Source:
-    /// chosen (docs/decisions/0017). If higher: fewer indels and junctions.
+    /// Minimum number of distinct molecules of a change that errors hardly ever make (formula 10). Unit: molecules.
+    /// Source: chosen (docs/decisions/0017). If higher: fewer indels and junctions.
     pub(crate) min_molecules_rare_error: usize,
-    /// Highest measured error rate of good bases at which two molecules can be enough for any change (10). Unit:
-    /// probability. Source: derived, two molecules of the hundred at which rates are measured reach
+    /// Highest measured error rate of good bases at which two molecules can be enough for any change (formula 10).
+    /// Unit: probability. Source: derived, two molecules of the hundred at which rates are measured reach
     /// `somatic_prior_log_odds` below it. If higher: more contigs of two pairs are genotyped, whose quality is too low.
     pub(crate) max_two_molecule_error_rate: f64,
     /// Maximum number of calls with two molecules per call with three or more, among changes that errors hardly ever
-    /// make; more are library artefacts (10). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
-    /// two molecules pass.
+    /// make; more are library artefacts (formula 10). Unit: ratio. Source: empirical; not fitted. If higher: more calls
+    /// with two molecules pass.
     pub(crate) max_two_molecule_call_share: f64,
-    /// Minimum number of molecules of the normal that support an allele (10). Unit: molecules. Source: empirical; not
-    /// fitted. If higher: more calls are filtered at low depth.
+    /// Minimum number of molecules of the normal that support an allele (formula 10). Unit: molecules. Source:
+    /// empirical; not fitted. If higher: more calls are filtered at low depth.
     pub(crate) min_normal_depth: u32,
-    /// Minimum number of molecules of the normal that support an allele if known variants are given (10). Unit:
-    /// molecules. Source: chosen; the prior (15) replaces most of the normal's evidence. If higher: more calls are
-    /// filtered at low depth.
+    /// Minimum number of molecules of the normal that support an allele if known variants are given (formula 10). Unit:
+    /// molecules. Source: chosen; the prior (formula 15) replaces most of the normal's evidence. If higher: more calls
+    /// are filtered at low depth.
     pub(crate) min_normal_depth_known: u32,
-    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (10). Unit:
-    /// natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal are
-    /// filtered.
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (formula 10).
+    /// Unit: natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal
+    /// are filtered.
     pub(crate) min_tumour_excess: f64,
-    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal if one molecule of
-    /// the normal has it and the quality is high: e to 1 (10). Unit: natural-log units. Source: chosen, 16 true and 2
-    /// false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
+    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal if one molecule of the
+    /// normal has it and the quality is high: e to 1 (formula 10). Unit: natural-log units. Source: chosen, 16 true and
+    /// 2 false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
     pub(crate) min_tumour_excess_one_molecule: f64,
-    /// Quality from which a single molecule of the normal with the allele may be an error (10). Unit: Phred. Source:
-    /// empirical; not fitted. If higher: more calls are filtered.
+    /// Quality from which a single molecule of the normal with the allele may be an error (formula 10). Unit: Phred.
+    /// Source: empirical; not fitted. If higher: more calls are filtered.
     pub(crate) min_forgiving_quality: f64,
-    /// Allele fraction up to which an allele in the normal may be contamination with tumour (7). Unit: share of
+    /// Allele fraction up to which an allele in the normal may be contamination with tumour (formula 7). Unit: share of
     /// molecules. Source: empirical; not fitted. If higher: more calls with reads in the normal pass.
     pub(crate) min_contamination: f64,
     /// Allele fraction in the normal, relative to the largest one of the tumours, up to which the allele may be
-    /// contamination with tumour (7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with reads in
-    /// the normal pass.
+    /// contamination with tumour (formula 7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
+    /// reads in the normal pass.
     pub(crate) contamination_ratio: f64,
     /// Number of standard deviations by which the allele fraction in a normal with tumour cells may exceed the expected
-    /// one before the allele counts as germline (10). Unit: standard deviations. Source: chosen (one allele in 40 has more).
-    /// If higher: fewer calls get the filter `germline`.
+    /// one before the allele counts as germline (formula 10). Unit: standard deviations. Source: chosen (one allele in
+    /// 40 has more). If higher: fewer calls get the filter `germline`.
     pub(crate) tumour_in_normal_deviations: f64,
-    /// Number of allele fractions at which the likelihood of an allele of another person is computed (13). Unit:
-    /// fractions. Source: chosen. If higher: finer and slower.
+    /// Number of allele fractions at which the likelihood of an allele of another person is computed (formula 13).
+    /// Unit: fractions. Source: chosen. If higher: finer and slower.
     pub(crate) num_foreign_fractions: usize,
-    /// Number of germline indels outside repeats and of junctions per germline substitution (13). Unit: ratio. Source:
-    /// about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get the filter
-    /// `contamination`.
+    /// Number of germline indels outside repeats and of junctions per germline substitution (formula 13). Unit: ratio.
+    /// Source: about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get
+    /// the filter `contamination`.
     pub(crate) rare_allele_ratio: f64,
-    /// Minimum number of molecules of the normal with the allele of a germline variant (10). Unit: molecules. Source:
-    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum number of molecules of the normal with the allele of a germline variant (formula 10). Unit: molecules.
+    /// Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_molecules: u32,
-    /// Minimum allele fraction in the normal of a germline variant (10). Unit: share of molecules. Source: empirical;
-    /// not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum allele fraction in the normal of a germline variant (formula 10). Unit: share of molecules. Source:
+    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_fraction: f64,
-    /// Log-likelihood ratio from which the reads of the tumour allele clearly differ from those of the other allele
-    /// in a property (11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer calls are
+    /// Log-likelihood ratio from which the reads of the tumour allele clearly differ from those of the other allele in
+    /// a property (formula 11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer calls are
     /// filtered.
     pub(crate) min_bias_log_ratio: f64,
-    /// Minimum difference of the shares of reads with the property (11). Unit: share of reads. Source: chosen (at
-    /// great depth any difference is significant, only a large one is an artefact). If higher: fewer calls are
+    /// Minimum difference of the shares of reads with the property (formula 11). Unit: share of reads. Source: chosen
+    /// (at great depth any difference is significant, only a large one is an artefact). If higher: fewer calls are
     /// filtered.
     pub(crate) min_bias_difference: f64,
-    /// Distance from the end of a read that counts as its end (11). Unit: bases. Source: empirical; not fitted. If
-    /// higher: more calls are filtered.
+    /// Distance from the end of a read that counts as its end (formula 11). Unit: bases. Source: empirical; not fitted.
+    /// If higher: more calls are filtered.
     pub(crate) read_end_bases: u16,
     /// Quality below which the median supporting base is poor. Unit: Phred. Source: empirical; not fitted. If higher:
     /// more calls are filtered.
@@ -135,24 +138,25 @@ pub(crate) struct GenotypeModelParams {
     /// Mapping quality below which a contig may belong to another locus. Unit: Phred. Source: empirical; not fitted.
     /// If higher: more calls are filtered.
     pub(crate) min_mapq: u8,
-    /// Number of expectation–maximisation rounds of an allele fraction (2). Unit: rounds. Source: empirical; not
-    /// fitted. If higher: slower, no visible effect.
+    /// Number of expectation–maximisation rounds of an allele fraction (formula 2). Unit: rounds. Source: empirical;
+    /// not fitted. If higher: slower, no visible effect.
     pub(crate) num_fit_rounds: usize,
-    /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (3). Unit: standard
-    /// deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
+    /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (formula 3). Unit:
+    /// standard deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
     pub(crate) max_rate_deviations: usize,
-    /// Number of rates that are tried for each standard deviation (3). Unit: steps. Source: empirical; not fitted. If
-    /// higher: finer and slower.
-    pub(crate) rate_steps_per_deviation: usize,
-    /// Number of allele fractions over which likelihoods are averaged (4). Unit: fractions. Source: empirical; not
+    /// Number of rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical; not
     /// fitted. If higher: finer and slower.
+    pub(crate) rate_steps_per_deviation: usize,
+    /// Number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source: empirical;
+    /// not fitted. If higher: finer and slower.
     pub(crate) num_fractions: usize,
     /// Share of the tumour genome in which copy-number changes may have shifted the fraction of a germline allele to
-    /// any value (5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken for
-    /// germline variants.
+    /// any value (formula 5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken
+    /// for germline variants.
     pub(crate) shifted_fraction_share: f64,
-    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour elsewhere (5). Unit: share
-    /// of molecules. Source: chosen (that of 40 molecules). If higher: more calls are taken for germline variants.
+    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour elsewhere (formula 5). Unit:
+    /// share of molecules. Source: chosen (that of 40 molecules). If higher: more calls are taken for germline
+    /// variants.
     pub(crate) germline_fraction_sd: f64,
     /// Log-likelihood ratio from which one of several tumours has a called change: best-fitting fraction against
     /// errors. Unit: natural-log units. Source: empirical (one molecule in thirty passes, one in a hundred does not).
@@ -164,11 +168,11 @@ pub(crate) struct GenotypeModelParams {
     /// Log-likelihood difference by which a read must fit a haplotype without the position better to be excluded.
     /// Unit: natural-log units. Source: empirical; not fitted. If higher: more reads of other junctions count.
     pub(crate) min_uncovered_log_odds: f64,
-    /// Pseudo-count of found and expected calls, so that a few bases do not determine the mutation rate (12). Unit:
-    /// calls. Source: empirical; not fitted. If higher: qualities are lowered less.
+    /// Pseudo-count of found and expected calls, so that a few bases do not determine the mutation rate (formula 12).
+    /// Unit: calls. Source: empirical; not fitted. If higher: qualities are lowered less.
     pub(crate) frequency_pseudo_calls: f64,
-    /// Number of iterations of the mutation rate (12). Unit: iterations. Source: empirical; not fitted. If higher:
-    /// slower, no visible effect.
+    /// Number of iterations of the mutation rate (formula 12). Unit: iterations. Source: empirical; not fitted. If
+    /// higher: slower, no visible effect.
     pub(crate) frequency_iterations: usize,
 }
 

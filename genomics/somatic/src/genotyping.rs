@@ -39,7 +39,7 @@ use crate::tumour_alleles::OwnAlleleCounts;
 use crate::tumour_only;
 use crate::variant_trace::{TraceReport, VariantTracer};
 
-/// A finished call.
+/// The events of a call with everything that its output files report.
 pub struct FinishedCall {
     /// The sequences that calls are placed on.
     pub genome: Reference,
@@ -47,7 +47,7 @@ pub struct FinishedCall {
     pub ranges: LocusRanges,
     /// The events, by position.
     pub events: Vec<Event>,
-    /// Names of the samples.
+    /// Names of normal and tumours, as VCF columns have them.
     pub samples: SampleNames,
     /// k-mer spectra of all samples.
     pub spectra: Vec<Vec<u64>>,
@@ -85,7 +85,7 @@ pub struct FinishedCall {
 
 /// Inputs of the genotyping unit.
 pub(crate) struct GenotypingUnit<'a> {
-    /// Names of the samples.
+    /// Names of normal and tumours, as VCF columns have them.
     pub samples: &'a SampleNames,
     /// Result of the counting unit.
     pub counts: CallCounts,
@@ -101,7 +101,7 @@ pub(crate) struct GenotypingUnit<'a> {
     pub recruited_path: &'a Path,
     /// Parameters that determine the result.
     pub params: &'a CallParams,
-    /// Resource limits.
+    /// Threads, memory and disk space that the unit may use.
     pub resources: &'a Resources,
     /// Folder for spilled data.
     pub work_dir: &'a Path,
@@ -218,7 +218,7 @@ impl GenotypingUnit<'_> {
             let outside = (all - events.len()) as u64;
             ledger.add_skipped("judge", "calls outside the targets", outside);
             let depths = counts.target_depths.clone().unwrap_or_default();
-            (option.padding_bp, FinishedTargets::new(option, targets, depths, samples, outside))
+            (option.padding_bp, FinishedTargets::summarise(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
             if let Some((padding_bp, finished)) = &targets {

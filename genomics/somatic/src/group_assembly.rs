@@ -36,7 +36,7 @@ fn bucket_of(number: u64) -> usize {
 pub struct GroupAssemblyParams<'a> {
     /// Candidate k-mers, sorted. A k-mer appears once for each selector that chose it.
     pub candidates: Vec<CandidateKmer>,
-    /// Number of tumours.
+    /// Number of tumour samples, at least 1.
     pub num_tumours: usize,
     /// Length of the candidate k-mers.
     pub k: u32,
@@ -44,7 +44,7 @@ pub struct GroupAssemblyParams<'a> {
     pub threads: usize,
     /// Bytes of memory for pairs, before they are spilled to the work folder.
     pub memory_bytes: u64,
-    /// The work folder.
+    /// Folder for data that does not fit in memory.
     pub work_dir: &'a Path,
     /// For each traced variant, the ranks of its k-mers.
     pub traced_kmers: &'a [HashSet<u32>],
@@ -66,7 +66,6 @@ pub struct GroupAssembler<'a> {
 /// Number of pairs by selector number: all tumours, then each tumour.
 type PairCounts = Vec<u64>;
 
-/// Counts pairs by selector number.
 fn count_by_selector(pairs: &[LabelledPair], tumours: usize) -> PairCounts {
     let mut counts = vec![0; tumours + 1];
     for pair in pairs {
@@ -115,7 +114,7 @@ pub struct GroupAssemblyResult {
     pub duplicates: u64,
     /// Number of k-mer hits that were removed as recurrent errors.
     pub error_kmers: u64,
-    /// Number of groups.
+    /// Number of groups of labelled pairs, with or without a contig.
     pub groups: u64,
     /// Number of pairs in groups with too few pairs.
     pub pairs_in_small_groups: u64,
@@ -213,7 +212,7 @@ impl<'a> GroupAssembler<'a> {
         };
 
         let kmers = group_by_kmer(&candidates).count();
-        let molecule_counts = KmerMoleculeCounts::new(kmers, tumours);
+        let molecule_counts = KmerMoleculeCounts::zeroed(kmers, tumours);
         let counts = self.for_each_bucket(|mut all, bucket| {
             for shard in &self.shards {
                 all.append(&mut shard.read_bucket(bucket)?);

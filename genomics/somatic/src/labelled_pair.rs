@@ -24,7 +24,7 @@ use crate::tandem_repeat;
 pub struct LabelledPair {
     /// Read name (template name).
     pub name: Box<[u8]>,
-    /// Number of the sample.
+    /// Number of the tumour that the pair is from; 1 for the first.
     pub sample: u8,
     /// Bases and qualities of both mates.
     pub mates: [PackedRead; 2],
@@ -166,7 +166,7 @@ pub struct KmerMoleculeCounts {
 
 impl KmerMoleculeCounts {
     /// Zero counts for the given numbers of k-mers and tumours.
-    pub fn new(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
+    pub fn zeroed(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
         KmerMoleculeCounts {
             tumours,

@@ -9,7 +9,7 @@ pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
 
 /// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
 /// k-mers, as if the tumour were of another species.
-pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: another species?";
+pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
 
 /// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
 /// Outside the targets the normal has few reads.
@@ -23,7 +23,7 @@ pub const MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the refere
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
-/// One line of the ledger.
+/// How many things of a kind one stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
     /// Name of the stage, as of its unit.
@@ -31,7 +31,7 @@ pub struct LedgerLine {
     /// Description of what was produced or skipped.
     #[serde(alias = "what")]
     pub description: String,
-    /// The count.
+    /// How many of these the stage produced or skipped.
     pub count: u64,
     /// True if it was skipped, false if it was produced.
     #[serde(alias = "left_out")]
@@ -42,7 +42,7 @@ pub struct LedgerLine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger {
-    /// The lines.
+    /// One line for each thing that a stage produced or skipped, in the order of the stages.
     pub lines: Vec<LedgerLine>,
 }
 

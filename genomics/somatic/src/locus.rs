@@ -19,7 +19,7 @@ use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, RepeatRange, SlippageRate};
 
-/// A genotyped change.
+/// A change of a contig with its genotype, filters and position on the reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantCall {
     /// The difference between the tumour and the genome.
@@ -67,9 +67,8 @@ pub struct Locus {
 
 /// Votes of the molecules on one change.
 struct ChangeVotes {
-    /// Votes of the normal.
     normal: Vec<MoleculeVote>,
-    /// Votes of each tumour.
+    /// For each tumour the log-odds of its molecules for the change.
     tumours: Vec<Vec<MoleculeVote>>,
     /// Votes of all tumours, sorted by pair.
     pooled: Vec<MoleculeVote>,
@@ -255,7 +254,7 @@ impl Locus {
                 min_quality: least_quality,
                 min_molecules: evidence.min_call_molecules(),
                 mapq: contig_change.mapq,
-                error_probability: evidence.error_probability(f),
+                error_probability: evidence.error_probability_of_change(f),
                 admixture,
                 has_fixed_ends: evidence.has_fixed_ends(),
                 has_normal,

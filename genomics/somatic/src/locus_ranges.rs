@@ -24,7 +24,7 @@ use crate::recruit::{LocusDepths, RecruitedPair, RecruitingIndex};
 const FILE_DESCRIPTION: &str = "recruited reads'";
 /// Minimum number of contigs of a bucket. A contig of extreme depth has some ten thousand pairs.
 const MIN_CONTIGS_PER_BUCKET: usize = 16;
-/// Maximum number of buckets.
+/// Maximum number of buckets in which recruited pairs are stored on disk.
 const MAX_BUCKETS: usize = 1024;
 /// Memory of a pair in bytes without its bases, qualities and name: seven vectors, placements, and evidence.
 const BYTES_PER_PAIR: u64 = 400;
@@ -58,7 +58,7 @@ pub struct RecruitedPairs {
     buckets: Vec<DiskBucket>,
     /// For each bucket the memory of its pairs in bytes.
     bucket_memory_bytes: Vec<u64>,
-    /// Number of pairs kept.
+    /// Number of recruited pairs that the buckets have.
     pub num_pairs: u64,
     /// For each contig the downsampling factors of the normal and of the deepest tumour.
     pub downsampling_factors: Vec<[u32; 2]>,
@@ -105,7 +105,7 @@ impl RecruitBuckets {
         self.buckets.finish_writing()
     }
 
-    /// Number of buckets.
+    /// Number of buckets into which the recruited pairs are divided by locus.
     pub fn num_buckets(&self) -> usize {
         self.buckets.num_buckets()
     }
@@ -149,7 +149,7 @@ impl RecruitBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.downsample_pair(pair, depths, scratch, found);
+                index.downsample_contigs_of_pair(pair, depths, scratch, found);
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);

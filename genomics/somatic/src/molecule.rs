@@ -26,7 +26,7 @@ fn count_mismatches(a: &[u8], b: &[u8]) -> usize {
 
 /// A read pair of a sample.
 pub trait MatePair {
-    /// Number of the sample.
+    /// Number of the sample that the pair is from: 0 for the normal, 1 and up for tumours.
     fn sample(&self) -> u8;
     /// Bases of read 1 and of read 2.
     fn seqs(&self) -> [&[u8]; 2];

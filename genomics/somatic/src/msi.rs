@@ -39,7 +39,7 @@ pub struct RepeatDetectionConditions<'a> {
     pub kmer_depth: f64,
     /// Read length in bases.
     pub read_len_bases: usize,
-    /// Tumour purity.
+    /// Share of tumour cells in the tumour sample, 0 to 1.
     pub purity: f64,
     /// Slippage rates of repeats.
     pub slippage: &'a SlippageModel,
@@ -50,7 +50,7 @@ pub struct RepeatDetectionConditions<'a> {
 /// Length of the counted k-mers.
 const COUNTED_K: usize = 31;
 
-/// Parameters of the model of microsatellite instability. Numbers in parentheses are formulas of
+/// Parameters of the model of microsatellite instability. The formulas are those of
 /// `docs/model/msi.md`.
 #[derive(Debug)]
 pub(crate) struct MsiModelParams {
@@ -60,23 +60,23 @@ pub(crate) struct MsiModelParams {
     /// repeats.
     pub(crate) tract_bases: std::ops::RangeInclusive<usize>,
     /// Number of flanking bases, on both sides together, without which a read does not show the length of a repeat
-    /// (2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer reads
-    /// span a repeat, lower call probability.
+    /// (formula 2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer
+    /// reads span a repeat, lower call probability.
     pub(crate) flank_bases: usize,
     /// Smallest probability to detect a length change at a repeat; repeats below it are left out. Unit: probability.
     /// Source: empirical; not fitted. If higher: more repeats are left out.
     pub(crate) min_call_probability: f64,
-    /// Relative error of the call probabilities, 1.96 standard deviations (4). Unit: share of the probability.
+    /// Relative error of the call probabilities, 1.96 standard deviations (formula 4). Unit: share of the probability.
     /// Source: fitted on simulated pairs. If higher: wider interval.
     pub(crate) call_probability_relative_error: f64,
-    /// Smallest slippage rate in the test whether a change passes (1). Unit: share of reads. Source: empirical; not
-    /// fitted. If higher: more molecules are needed in short repeats.
+    /// Smallest slippage rate in the test whether a change passes (formula 1). Unit: share of reads. Source: empirical;
+    /// not fitted. If higher: more molecules are needed in short repeats.
     pub(crate) min_slippage_rate: f64,
-    /// Largest share of molecules with the change in the test whether a change passes (1). Unit: share of molecules.
-    /// Source: chosen (keeps the logarithm finite). If higher: no visible effect.
+    /// Largest share of molecules with the change in the test whether a change passes (formula 1). Unit: share of
+    /// molecules. Source: chosen (keeps the logarithm finite). If higher: no visible effect.
     pub(crate) max_tested_share: f64,
-    /// Log-likelihood ratio of a change over errors that passes (1). Unit: natural-log units. Source: derived (prior
-    /// odds and minimum quality of the genotype model). If higher: more molecules are needed.
+    /// Log-likelihood ratio of a change over errors that passes (formula 1). Unit: natural-log units. Source: derived
+    /// (prior odds and minimum quality of the genotype model). If higher: more molecules are needed.
     pub(crate) min_passing_log_ratio: f64,
 }
 

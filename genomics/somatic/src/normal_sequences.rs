@@ -205,7 +205,6 @@ fn differs_from_contig(contig: &[u8], c: i32, at: i32, read: &OwnedRead) -> bool
 
 /// How far a read agrees with the contig beyond a flank, towards the change.
 struct Agreement {
-    /// Number of bases.
     len: usize,
     /// Whether the read, or the contig, ends before they disagree.
     reaches_read_end: bool,

@@ -159,7 +159,7 @@ pub struct SupportingPair {
     /// Positions of the calls that the pair supports: sequence number and 0-based position, sorted. A junction has both
     /// ends.
     pub positions: Vec<(usize, usize)>,
-    /// The read pair.
+    /// The read pair that `supporting.bam` gets.
     pub pair: RecruitedPair,
     /// Highest mapping quality of the contigs whose calls the pair supports.
     pub quality: u8,
@@ -308,7 +308,7 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
 pub struct ReadsSource<'a> {
     /// Command line and sequencing platforms.
     pub provenance: &'a Provenance,
-    /// Identity of the reference.
+    /// URL, assembly and MD5 sums of the reference, for the BAM header.
     pub reference: &'a ReferenceIdentity,
 }
 

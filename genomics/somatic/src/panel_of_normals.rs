@@ -33,7 +33,7 @@ const MIN_REPEAT_COPIES: u32 = 4;
 /// Logarithm (base 2) of the number of slots of a filter that excludes most reference k-mers.
 const FILTER_SLOTS_LOG2: u32 = 20;
 
-/// A panel of normals.
+/// The table of `--panel`, and how many of its normals must have a k-mer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanelOfNormals {
     /// Path of its k-mer table: canonical k-mers of the call's length, each with the number of normals that have it
@@ -140,21 +140,21 @@ impl PanelCounts {
         Some(self.normals[place].into())
     }
 
-    /// Whether a finding has a branching k-mer in a repeat, by k-mer depths.
-    fn is_in_repeat(&self, contig: &AlignedContig, finding: usize, k: u32) -> bool {
-        let own = kmer_starts_at_finding(&contig.changes[finding], contig.seq.len(), k as usize);
+    /// Whether change number `change_index` of a contig has a branching k-mer in a repeat, by k-mer depths.
+    fn is_in_repeat(&self, contig: &AlignedContig, change_index: usize, k: u32) -> bool {
+        let own = kmer_starts_at_change(&contig.changes[change_index], contig.seq.len(), k as usize);
         let stretch = &contig.seq[own.start..(own.end + k as usize - 1).min(contig.seq.len())];
         kmers(stretch, k).any(|(_, kmer)| self.repeat_kmers.binary_search(&kmer.canonical()).is_ok())
     }
 
     /// Number of normals of the panel that have a change of a contig: the median over its candidate k-mers. If some of
-    /// them cover no other finding of the contig, only those count, because a change next to an artefact may be real.
-    /// `None` if the finding has no candidate k-mers.
-    pub fn normals_with_change(&self, contig: &AlignedContig, finding: usize, k: u32) -> Option<u32> {
+    /// them cover no other change of the contig, only those count, because a change next to an artefact may be real.
+    /// `None` if the change has no candidate k-mers.
+    pub fn normals_with_change(&self, contig: &AlignedContig, change_index: usize, k: u32) -> Option<u32> {
         let k = k as usize;
-        let own = kmer_starts_at_finding(&contig.changes[finding], contig.seq.len(), k);
-        let others = contig.changes.iter().enumerate().filter(|(other, _)| *other != finding);
-        let others: Vec<_> = others.map(|(_, other)| kmer_starts_at_finding(other, contig.seq.len(), k)).collect();
+        let own = kmer_starts_at_change(&contig.changes[change_index], contig.seq.len(), k);
+        let others = contig.changes.iter().enumerate().filter(|(other, _)| *other != change_index);
+        let others: Vec<_> = others.map(|(_, other)| kmer_starts_at_change(other, contig.seq.len(), k)).collect();
         let stretch = contig.seq.get(own.start..(own.end + k - 1).min(contig.seq.len()))?;
         let (mut unshared, mut shared_with_others) = (Vec::new(), Vec::new());
         for (start, kmer) in kmers(stretch, k as u32) {
@@ -207,9 +207,9 @@ impl PanelCounts {
 }
 
 /// The canonical k-mer of the unchanged sequence with the position of the change in its middle.
-fn unchanged_kmer(finding: &ContigChange, k: u32) -> Option<u64> {
-    let start = finding.contig_range.start.checked_sub(k as usize / 2)?;
-    let middle = finding.left_normal.get(start..start + k as usize)?;
+fn unchanged_kmer(change: &ContigChange, k: u32) -> Option<u64> {
+    let start = change.contig_range.start.checked_sub(k as usize / 2)?;
+    let middle = change.left_normal.get(start..start + k as usize)?;
     kmers(middle, k).next().map(|(_, kmer)| kmer.canonical())
 }
 
@@ -235,10 +235,10 @@ fn count_copies(genome: &Reference, k: u32, searched: &[u64], threads: usize) ->
     found.into_iter().map(AtomicU32::into_inner).collect()
 }
 
-/// Range of the start positions of k-mers that cover a finding: one of its bases, or the bases on both sides of a
+/// Range of the start positions of k-mers that cover a change: one of its bases, or the bases on both sides of a
 /// deletion.
-fn kmer_starts_at_finding(finding: &ContigChange, bases: usize, k: usize) -> std::ops::Range<usize> {
-    let at = &finding.contig_range;
+fn kmer_starts_at_change(change: &ContigChange, bases: usize, k: usize) -> std::ops::Range<usize> {
+    let at = &change.contig_range;
     let end = if at.is_empty() { at.start } else { at.end };
     let last = bases.saturating_sub(k - 1);
     (at.start + 1).saturating_sub(k).min(last)..end.min(last)

@@ -42,7 +42,7 @@ pub use crate::resources::{CallParams, Resources};
 pub struct CallJob {
     /// Reads of all samples.
     pub lanes: Vec<Lane>,
-    /// Names of the samples.
+    /// Names of normal and tumours, as VCF columns have them.
     pub samples: SampleNames,
     /// The reference; without it calls are placed on the normal's assembled contigs.
     pub reference: Option<PathBuf>,
@@ -52,13 +52,13 @@ pub struct CallJob {
     pub targets: Option<TargetsOption>,
     /// Parameters that determine the result.
     pub params: CallParams,
-    /// Resource limits.
+    /// Threads, memory and disk space that the call may use.
     pub resources: Resources,
     /// Store of the results of units.
     pub store: UnitStore,
     /// Variants to trace; they need a reference.
     pub traced_variants: Vec<TracedVariant>,
-    /// Panel of normals.
+    /// Panel of normals (`--panel`); `None` if there is none.
     pub panel: Option<PanelOfNormals>,
     /// Known variants with population frequencies.
     pub known: Option<KnownVariants>,
@@ -277,7 +277,6 @@ impl CallJob {
         Ok(ContigAssemblyResult::from_assembly(assembled_groups))
     }
 
-    /// Path of the recruited pairs.
     fn recruited_pairs_path(&self) -> PathBuf {
         self.store.work_folder.join("recruit.bins")
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct InputFile {
     /// The sample whose reads the file has, or `screen`, `panel`, `known`, `targets` or `gff`.
     pub role: String,
-    /// Absolute path.
+    /// Absolute path of the file; `-` for standard input.
     pub path: String,
     /// Size in bytes. `None` for a pipe.
     pub bytes: Option<u64>,

@@ -10,7 +10,7 @@ use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
 use crate::labelled_pair::{self, LabelledPair};
 use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingIndex};
 
-/// Source of the reads.
+/// Where a pass over the reads gets them: the input files, or packed reads.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadSource<'a> {
     /// The input files, not trimmed.
@@ -22,7 +22,7 @@ pub enum ReadSource<'a> {
 /// Passes over the reads of all samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadPasses<'a> {
-    /// Source of the reads.
+    /// The input files, or the packed reads of an earlier pass.
     pub reads: ReadSource<'a>,
     /// Number of samples, the normal first.
     pub num_samples: usize,

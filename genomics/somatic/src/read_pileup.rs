@@ -66,7 +66,6 @@ struct AlleleLine<'a> {
     shifts: [i32; 2],
 }
 
-/// All columns of a pileup.
 struct PileupColumns<'a> {
     tumour: AlleleLine<'a>,
     /// The normal's sequence. For a junction there are two lines, one for each end.

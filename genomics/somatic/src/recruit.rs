@@ -125,12 +125,12 @@ impl RecruitingCounts {
 /// A read pair that was recruited for one or more contigs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecruitedPair {
-    /// Number of the pair's sample.
+    /// Number of the sample that the pair is from: 0 for the normal, 1 and up for tumours.
     pub sample: u8,
-    /// Template name of the pair.
+    /// Name of the template (QNAME), without `/1` and `/2`.
     #[serde(with = "serde_bytes")]
     pub name: Vec<u8>,
-    /// Both reads of the pair.
+    /// Read 1 and read 2, trimmed.
     pub mates: [OwnedRead; 2],
     /// Unique number of the pair.
     pub id: u64,
@@ -479,7 +479,7 @@ impl RecruitingIndex {
     }
 
     /// Removes from a pair the contigs that do not keep it after the final downsampling.
-    pub fn downsample_pair(
+    pub fn downsample_contigs_of_pair(
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,

@@ -134,7 +134,7 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     let exchanged = has_changes_of_tumour(normal, tumour) && contamination.is_none_or(|found| found.share.low <= 0.0);
     let message = format!(
         "the normal has {} alleles that the tumour lacks, and the tumour has {} that the normal lacks, which is typical \
-         of a tumour and its normal exchanged: check which files are the tumour's",
+         of a tumour and a normal that were swapped: check which files are the tumour's",
         normal.minor / 2,
         tumour.minor / 2
     );

@@ -68,7 +68,7 @@ impl SampleNames {
         &self.names
     }
 
-    /// Names of the tumours.
+    /// Names of the tumours, in the order of the `--tumor` options.
     pub fn tumour_names(&self) -> &[String] {
         &self.names[1..]
     }

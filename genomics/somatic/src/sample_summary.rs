@@ -79,7 +79,6 @@ fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
 pub(crate) struct CallResults<'a> {
     /// Result of counting k-mers: spectra, alleles of the tumours, library properties.
     pub(crate) counts: &'a CallCounts,
-    /// All events of the call.
     pub(crate) events: &'a [Event],
     /// The reference, if there is one.
     pub(crate) reference: Option<&'a Reference>,
@@ -133,7 +132,7 @@ impl SampleSummary {
             let places = reference.map(|genome| {
                 root_positions::locate_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
             });
-            tally.summarise_pair(
+            tally.complete_with_purity(
                 &places.unwrap_or_default(),
                 &reference.map(Reference::contig_names).unwrap_or_default(),
                 Some(&changes),

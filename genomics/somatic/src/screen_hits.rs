@@ -26,7 +26,7 @@ pub struct ScreenHit {
     pub chrom: String,
     /// Position of the call (1-based).
     pub pos: u64,
-    /// Name of the screened sequence.
+    /// Name of the screened sequence: the first word of its FASTA header.
     pub name: String,
     /// Position in the screened sequence (1-based) of the base next to `pos`.
     pub sequence_pos: u64,

@@ -14,62 +14,64 @@ use crate::packed::OwnedRead;
 use crate::short_homopolymer::ShortHomopolymerRates;
 use crate::slippage::{RepeatSlippage, SlippageModel};
 
-/// Parameters of the error model. Numbers in parentheses are formulas of `docs/model/error_model.md`.
+/// Parameters of the error model. The formulas are those of `docs/model/error_model.md`.
 #[derive(Debug)]
 pub(crate) struct ErrorModelParams {
-    /// Minimum probability of a wrong base at any quality: damage, PCR errors (1). Unit: probability. Source:
+    /// Minimum probability of a wrong base at any quality: damage, PCR errors (formula 1). Unit: probability. Source:
     /// empirical; not fitted. If higher: bases of high quality weigh less.
     pub(crate) min_error_probability: f64,
-    /// Minimum probability of a wrong base where the reads show fewer, as consensus reads do (7). Unit: probability.
-    /// Source: chosen (errors before the first PCR cycle are not rarer). If higher: bases of consensus reads weigh less.
+    /// Minimum probability of a wrong base where the reads show fewer, as consensus reads do (formula 7). Unit:
+    /// probability. Source: chosen (errors before the first PCR cycle are not rarer). If higher: bases of consensus
+    /// reads weigh less.
     pub(crate) min_measured_error_probability: f64,
-    /// Number of wrong bases added to those found, so that few bases do not show a low rate (7). Unit: bases. Source:
-    /// definition (upper 95 % limit of none found). If higher: more bases are needed to lower the rate.
+    /// Number of wrong bases added to those found, so that few bases do not show a low rate (formula 7). Unit: bases.
+    /// Source: definition (upper 95 % limit of none found). If higher: more bases are needed to lower the rate.
     pub(crate) unseen_errors: f64,
-    /// Maximum probability of a wrong base (1). Unit: probability. Source: chosen (below the 0.75 of a random base).
-    /// If higher: bases of quality 0 and 1 weigh less.
+    /// Maximum probability of a wrong base (formula 1). Unit: probability. Source: chosen (below the 0.75 of a random
+    /// base). If higher: bases of quality 0 and 1 weigh less.
     pub(crate) max_error_probability: f64,
-    /// Number of bases that a wrong base may be (2). Unit: bases. Source: definition. If higher: not to be changed.
+    /// Number of bases that a wrong base may be (formula 2). Unit: bases. Source: definition. If higher: not to be
+    /// changed.
     pub(crate) num_wrong_bases: f64,
-    /// Minimum number of bases of one quality to estimate its error rate (1). Unit: bases. Source: empirical; not
-    /// fitted. If higher: reported qualities are used more often.
+    /// Minimum number of bases of one quality to estimate its error rate (formula 1). Unit: bases. Source: empirical;
+    /// not fitted. If higher: reported qualities are used more often.
     pub(crate) min_bases_per_quality: u64,
-    /// Minimum number of reference bases of one kind to estimate the rate of a substitution (3). Unit: bases. Source:
-    /// empirical; not fitted. If higher: damage is estimated in fewer samples.
+    /// Minimum number of reference bases of one kind to estimate the rate of a substitution (formula 3). Unit: bases.
+    /// Source: empirical; not fitted. If higher: damage is estimated in fewer samples.
     pub(crate) min_bases_per_substitution: u64,
-    /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (3). Unit: Phred.
-    /// Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
+    /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (formula 3). Unit:
+    /// Phred. Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
     pub(crate) min_damage_quality: u8,
     /// Quality of the bases whose error rate is measured before selection, and by which alleles of few reads are
-    /// recognised (8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer bases, fewer columns with
-    /// such alleles.
+    /// recognised (formula 8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer bases, fewer
+    /// columns with such alleles.
     pub(crate) min_good_quality: u8,
-    /// Minimum damage rate; keeps its logarithm finite (3). Unit: probability. Source: chosen (lower than any real
-    /// rate). If higher: no effect unless rates are that low.
+    /// Minimum damage rate; keeps its logarithm finite (formula 3). Unit: probability. Source: chosen (lower than any
+    /// real rate). If higher: no effect unless rates are that low.
     pub(crate) min_damage_rate: f64,
     /// Share of mismatches above which a read does not belong to the locus. Unit: share of the compared bases.
     /// Source: empirical; not fitted. If higher: more reads of other loci are admitted.
     pub(crate) max_mismatch_share: f64,
-    /// Share of the reads of a column above which mismatches are an allele or a paralogue, not errors. Unit: share of
+    /// Share of the reads of a column above which mismatches are an allele or a paralog, not errors. Unit: share of
     /// reads. Source: empirical; not fitted. If higher: more alleles are counted as errors.
     pub(crate) min_allele_share: f64,
-    /// Probability of each base of a read beyond the end of a haplotype (4). Unit: probability. Source: definition
-    /// (one of four bases). If higher: reads beyond the end of a haplotype fit it better.
+    /// Probability of each base of a read beyond the end of a haplotype (formula 4). Unit: probability. Source:
+    /// definition (one of four bases). If higher: reads beyond the end of a haplotype fit it better.
     pub(crate) uncovered_base_probability: f64,
     /// Minimum quality of the mismatches that decide whether a read belongs to the locus. Unit: Phred. Source:
     /// empirical; not fitted. If higher: fewer reads are left out.
     pub(crate) min_mismatch_quality: u8,
-    /// Probability that a molecule shows an allele that it does not have although its bases are good, for
-    /// substitutions and length changes of repeats: damage, PCR errors (6). Unit: probability. Source: empirical; not
-    /// fitted. If higher: each molecule weighs less.
+    /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
+    /// and length changes of repeats: damage, PCR errors (formula 6). Unit: probability. Source: empirical; not fitted.
+    /// If higher: each molecule weighs less.
     pub(crate) common_error_probability: f64,
     /// Probability that a molecule shows an allele that it does not have, for changes that sequencers and PCR hardly
-    /// ever make: indels outside repeats, junctions (6). Unit: probability. Source: empirical; not fitted. If higher:
-    /// each molecule weighs less.
+    /// ever make: indels outside repeats, junctions (formula 6). Unit: probability. Source: empirical; not fitted. If
+    /// higher: each molecule weighs less.
     pub(crate) rare_error_probability: f64,
 }
 
-/// Values of the parameters of the error model.
+/// The parameters that all calls use. `docs/model/error_model.md` lists each with its source.
 pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
     min_error_probability: 1e-4,
     min_measured_error_probability: 1e-6,
@@ -111,7 +113,7 @@ impl Default for BaseErrorCounts {
 /// A read placed on a sequence.
 #[derive(Debug, Clone)]
 pub struct ReadOnContig<'a> {
-    /// Number of the read's sample.
+    /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
     pub sample: u8,
     /// Whether read 1 of the pair has the sequence's orientation and read 2 the opposite one (F1R2).
     pub is_f1r2: bool,
@@ -128,7 +130,7 @@ impl BaseErrorCounts {
     }
 
     /// Compares reads with the sequence that they are placed on, without the columns that are `left_out`. Columns in
-    /// which several reads differ contain a variant or a paralogue, not errors; they do not count. In a deep library also
+    /// which several reads differ contain a variant or a paralog, not errors; they do not count. In a deep library also
     /// fewer reads are a variant: those that `error_rate` does not explain, the measured probability of one given wrong
     /// base of good quality.
     pub fn count_errors(
@@ -250,7 +252,7 @@ fn min_error_probability(mismatches: u64, bases: u64) -> f64 {
 /// Measured error rate of one base quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QualityErrorRate {
-    /// Phred quality.
+    /// Phred quality that the sequencer gave to the bases.
     pub quality: u8,
     /// Share of the bases with this quality that differ from the contig.
     pub share: f64,
@@ -376,7 +378,7 @@ impl ErrorModel {
         self.measured_error_rate.map_or(self.common_error_probability, |rate| rate.min(self.common_error_probability))
     }
 
-    /// Number of samples.
+    /// Number of samples, the normal included.
     pub fn num_samples(&self) -> usize {
         self.log_damage.len()
     }

@@ -12,55 +12,55 @@ use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 /// Largest number of copies with a rate of its own. Longer repeats use the rate of this number.
 const MAX_COPIES: usize = 40;
 
-/// Parameters of the slippage model. Numbers in parentheses are formulas of `docs/model/slippage.md`.
+/// Parameters of the slippage model. The formulas are those of `docs/model/slippage.md`.
 #[derive(Debug)]
 pub(crate) struct SlippageModelParams {
-    /// Weight of the prior rate (3). Unit: reads. Source: chosen (a repeat class with more than 100 reads is
+    /// Weight of the prior rate (formula 3). Unit: reads. Source: chosen (a repeat class with more than 100 reads is
     /// dominated by its own counts). If higher: the prior is trusted more.
     pub(crate) prior_weight_reads: f64,
-    /// Slippage rate of PCR-free libraries at the number of copies `pcr_free_copies` and below: of units of 1 bp, of
-    /// 2 bp, and longer ones (1). Unit: share of reads. Source: empirical; not fitted. If higher: more length changes
-    /// are explained by slippage.
+    /// Slippage rate of PCR-free libraries at the number of copies `pcr_free_copies` and below: of units of 1 bp, of 2
+    /// bp, and longer ones (formula 1). Unit: share of reads. Source: empirical; not fitted. If higher: more length
+    /// changes are explained by slippage.
     pub(crate) pcr_free_rate: [f64; 3],
-    /// Growth of the natural logarithm of `pcr_free_rate` with each further copy (1). Unit: natural-log units per
-    /// copy. Source: empirical; not fitted. If higher: long repeats slip more often.
+    /// Growth of the natural logarithm of `pcr_free_rate` with each further copy (formula 1). Unit: natural-log units
+    /// per copy. Source: empirical; not fitted. If higher: long repeats slip more often.
     pub(crate) pcr_free_growth: [f64; 3],
-    /// Number of copies from which `pcr_free_rate` grows (1). Unit: copies. Source: empirical; not fitted. If higher:
-    /// repeats slip less often.
+    /// Number of copies from which `pcr_free_rate` grows (formula 1). Unit: copies. Source: empirical; not fitted. If
+    /// higher: repeats slip less often.
     pub(crate) pcr_free_copies: [f64; 3],
-    /// Maximum slippage rate of PCR-free libraries, both directions together (1). Unit: share of reads. Source:
+    /// Maximum slippage rate of PCR-free libraries, both directions together (formula 1). Unit: share of reads. Source:
     /// empirical; not fitted. If higher: very long repeats slip more often.
     pub(crate) pcr_free_max_rate: f64,
-    /// Shares of the slips that shorten and that lengthen a repeat (1). Unit: share of slips. Source: empirical; not
-    /// fitted. If higher: not to be changed alone, because the sum is 1.
+    /// Shares of the slips that shorten and that lengthen a repeat (formula 1). Unit: share of slips. Source:
+    /// empirical; not fitted. If higher: not to be changed alone, because the sum is 1.
     pub(crate) direction_shares: [f64; 2],
-    /// Share of slips by two or more units among all slips, and of slips by one more unit among those (6). Unit:
-    /// share of slips. Source: empirical; not fitted. If higher: more length changes of several units are explained
-    /// as slips.
+    /// Share of slips by two or more units among all slips, and of slips by one more unit among those (formula 6).
+    /// Unit: share of slips. Source: empirical; not fitted. If higher: more length changes of several units are
+    /// explained as slips.
     pub(crate) further_unit_share: f64,
-    /// Probability that a read shows a length that no slip explains (6). Unit: probability. Source: empirical; not
-    /// fitted. If higher: single reads weigh less.
+    /// Probability that a read shows a length that no slip explains (formula 6). Unit: probability. Source: empirical;
+    /// not fitted. If higher: single reads weigh less.
     pub(crate) unexplained_length_probability: f64,
-    /// Maximum slippage rate of a library in one direction (2). Unit: share of reads. Source: empirical; not fitted.
-    /// If higher: very long repeats slip more often.
+    /// Maximum slippage rate of a library in one direction (formula 2). Unit: share of reads. Source: empirical; not
+    /// fitted. If higher: very long repeats slip more often.
     pub(crate) max_rate: f64,
-    /// Number of expected slips that the default scale factor 1 of a library counts for (2). Unit: slips. Source:
-    /// empirical; not fitted. If higher: more slips are needed to change the factor.
+    /// Number of expected slips that the default scale factor 1 of a library counts for (formula 2). Unit: slips.
+    /// Source: empirical; not fitted. If higher: more slips are needed to change the factor.
     pub(crate) scale_prior_slips: f64,
-    /// Minimum and maximum ratio of the slippage rate of a library to that of PCR-free libraries (2). Unit: ratio.
-    /// Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
+    /// Minimum and maximum ratio of the slippage rate of a library to that of PCR-free libraries (formula 2). Unit:
+    /// ratio. Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
     pub(crate) scale_range: [f64; 2],
-    /// Rate of shortening in PCR-free libraries from which a repeat is a long one (2). Unit: share of reads. Source:
-    /// empirical; not fitted. If higher: fewer repeats count as long.
+    /// Rate of shortening in PCR-free libraries from which a repeat is a long one (formula 2). Unit: share of reads.
+    /// Source: empirical; not fitted. If higher: fewer repeats count as long.
     pub(crate) min_long_repeat_rate: f64,
-    /// Standard deviation of the natural logarithm of the true rate around the prior rate (4). Unit: natural-log
-    /// units. Source: empirical; not fitted. If higher: rates of rare repeats are more uncertain, calls need more
-    /// reads.
+    /// Standard deviation of the natural logarithm of the true rate around the prior rate (formula 4). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: rates of rare repeats are more uncertain, calls
+    /// need more reads.
     pub(crate) prior_rate_spread: f64,
-    /// Prior standard deviation of the natural logarithm of the rates of repeats of one class (5). Unit: natural-log
-    /// units. Source: empirical; not fitted. If higher: rates are more uncertain.
+    /// Prior standard deviation of the natural logarithm of the rates of repeats of one class (formula 5). Unit:
+    /// natural-log units. Source: empirical; not fitted. If higher: rates are more uncertain.
     pub(crate) prior_site_spread: f64,
-    /// Maximum standard deviation of the natural logarithm of the rates of repeats of one class (5). Unit:
+    /// Maximum standard deviation of the natural logarithm of the rates of repeats of one class (formula 5). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: rates may be more uncertain.
     pub(crate) max_site_spread: f64,
     /// Probability of the slips of a site below which the site is an outlier of its class and left out. Unit:
@@ -90,21 +90,21 @@ pub(crate) struct SlippageModelParams {
     /// Minimum share of the reads of the normal with the length of a germline allele. Unit: share of reads. Source:
     /// chosen (below the 0.5 of a heterozygous allele). If higher: more lengths count as slips.
     pub(crate) min_germline_share: f64,
-    /// Maximum number of homopolymers of each length from 2 to 5 bases of which reads are counted, by contig (9). Unit:
-    /// homopolymers. Source: chosen (for speed). If higher: slower, more reads.
+    /// Maximum number of homopolymers of each length from 2 to 5 bases of which reads are counted, by contig (formula
+    /// 9). Unit: homopolymers. Source: chosen (for speed). If higher: slower, more reads.
     pub(crate) max_short_homopolymers_per_contig: usize,
-    /// Maximum number of reads of a short homopolymer that are counted (9). Unit: reads. Source: chosen (for speed). If
-    /// higher: slower, more reads.
+    /// Maximum number of reads of a short homopolymer that are counted (formula 9). Unit: reads. Source: chosen (for
+    /// speed). If higher: slower, more reads.
     pub(crate) max_reads_per_short_homopolymer: usize,
-    /// Minimum number of reads of homopolymers of one length to estimate its rates (9). Unit: reads. Source: chosen. If
-    /// higher: rates are estimated in fewer samples.
+    /// Minimum number of reads of homopolymers of one length to estimate its rates (formula 9). Unit: reads. Source:
+    /// chosen. If higher: rates are estimated in fewer samples.
     pub(crate) min_short_homopolymer_reads: u64,
-    /// Share of reads with another length below which a library has no length errors of short homopolymers (9). Unit:
-    /// share of reads. Source: chosen; reads of sequencing by synthesis have fewer than one in ten thousand. If
+    /// Share of reads with another length below which a library has no length errors of short homopolymers (formula 9).
+    /// Unit: share of reads. Source: chosen; reads of sequencing by synthesis have fewer than one in ten thousand. If
     /// higher: fewer libraries are modelled.
     pub(crate) min_short_homopolymer_rate: f64,
-    /// Weight of the general slippage rate against the reads of the normal at the locus (8). Unit: reads. Source:
-    /// empirical; not fitted. If higher: the locus weighs less.
+    /// Weight of the general slippage rate against the reads of the normal at the locus (formula 8). Unit: reads.
+    /// Source: empirical; not fitted. If higher: the locus weighs less.
     pub(crate) general_rate_weight_reads: f64,
 }
 
@@ -334,9 +334,9 @@ pub struct SlippageRate {
 /// Slippage rates of all repeat classes of a pair of samples.
 #[derive(Debug, Clone)]
 pub struct SlippageModel {
-    /// By unit and copies: rates of shorter and of longer reads.
+    /// Rates at which a repeat is read too short, and too long; indexed by repeat class (unit length, copies).
     rates: Vec<[SlippageRate; 2]>,
-    /// By unit and copies: number of reads of the normal.
+    /// Number of reads of the normal from which these rates were estimated; indexed by repeat class.
     reads: Vec<u64>,
 }
 
@@ -495,7 +495,7 @@ impl RepeatRange {
         found
     }
 
-    /// Length in bases.
+    /// Number of bases between start and end of the repeat.
     pub fn len(&self) -> usize {
         self.end - self.start
     }

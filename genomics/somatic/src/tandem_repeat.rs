@@ -160,7 +160,8 @@ fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     }
 }
 
-/// Extends a repeat with units of `unit` bp in both directions from the block at `at`.
+/// Bounds of the repeat with units of `unit` bp that contains the block at `at`: as far as bases equal those one unit
+/// away.
 fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
     let mut start = at;
     while start > 0 && seq[start - 1] == seq[start - 1 + unit] {

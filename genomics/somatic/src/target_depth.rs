@@ -91,7 +91,6 @@ fn hash_kmer(kmer: u64) -> u64 {
 struct CandidateMarker {
     target: u32,
     hash: u64,
-    /// The canonical k-mer.
     kmer: u64,
     /// Root and counter slot.
     key: u64,
@@ -291,7 +290,7 @@ impl TargetDepth {
     }
 }
 
-/// Depths of all targets.
+/// Depth of each target in each sample, and the callable bases.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepths {
     /// In the order of the targets.
@@ -413,7 +412,7 @@ pub struct TargetCoverage {
 /// Summary of the targets of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetSummary {
-    /// Path of the targets file.
+    /// Path of the BED file or interval list, as the user gave it.
     pub path: String,
     /// Number of bases by which targets were extended on both sides to decide which calls are written.
     pub padding_bp: usize,
@@ -448,17 +447,17 @@ impl TargetSummary {
 /// The targets of a finished call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedTargets {
-    /// The targets.
+    /// The targets on the reference, without padding.
     pub targets: Targets,
-    /// Their depths.
+    /// Depth of each target in each sample.
     pub depths: TargetDepths,
-    /// Summary for the reports.
+    /// Coverage and callable bases of all targets, for `summary.json`, the report and MultiQC.
     pub summary: TargetSummary,
 }
 
 impl FinishedTargets {
     /// Summarises the targets of a call from which `calls_outside` calls were removed.
-    pub(crate) fn new(
+    pub(crate) fn summarise(
         option: &TargetsOption,
         targets: Targets,
         depths: TargetDepths,

@@ -269,7 +269,7 @@ impl TumourAlleleCollector {
         }
     }
 
-    /// All collected statistics.
+    /// The tumour alleles that all threads collected, equal ones merged.
     pub fn collected_alleles(&self) -> TumourAlleles {
         let (mut all, mut seen) = (TumourAlleles::default(), Vec::new());
         for part in &self.0 {

@@ -38,82 +38,83 @@ impl NotEstimatedReason {
     }
 }
 
-/// Parameters of the model of tumour in normal. Numbers in parentheses are formulas of
+/// Parameters of the model of tumour in normal. The formulas are those of
 /// `docs/model/tumor_in_normal.md`.
 #[derive(Debug)]
 pub(crate) struct TumourInNormalModelParams {
     /// Minimum number of alleles, each observed at two roots, for an estimate. Unit: alleles. Source: empirical; not
     /// fitted. If higher: more tumours without an estimate.
     pub(crate) min_alleles: u64,
-    /// Number of roots that count as one observation: both roots of an allele are on mostly the same reads (4). Unit:
-    /// roots. Source: definition. If higher: wider interval.
+    /// Number of roots that count as one observation: both roots of an allele are on mostly the same reads (formula 4).
+    /// Unit: roots. Source: definition. If higher: wider interval.
     pub(crate) roots_per_observation: f64,
-    /// Overdispersion up to which each count is one molecule (5). Unit: ratio of observed to binomial standard
+    /// Overdispersion up to which each count is one molecule (formula 5). Unit: ratio of observed to binomial standard
     /// deviation. Source: empirical; not fitted. If higher: counts are divided less often.
     pub(crate) max_single_molecule_overdispersion: f64,
     /// Maximum depth of a root that occurs once in the genome. Unit: multiples of the modal depth of the normal.
     /// Source: empirical; not fitted. If higher: more repeats are used.
     pub(crate) max_single_copy_depth_ratio: f64,
-    /// Smallest and largest depth at which the balance of inherited alleles is measured (5). Unit: multiples of the
-    /// modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher: first value:
+    /// Smallest and largest depth at which the balance of inherited alleles is measured (formula 5). Unit: multiples of
+    /// the modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher: first value:
     /// fewer sites; second value: more repeats.
     pub(crate) single_copy_range: [f64; 2],
     /// Number of steps of the ratio on the grid, and the largest ratio: half of that of an inherited allele, beyond
-    /// which no counts are collected (2). Unit: steps; ratio. Source: empirical; not fitted. If higher: finer grid.
+    /// which no counts are collected (formula 2). Unit: steps; ratio. Source: empirical; not fitted. If higher: finer
+    /// grid.
     pub(crate) ratio_grid: (usize, f64),
-    /// Exponent of the spacing of the ratios on the grid: above 1 they are denser near 0 (2). Unit: none. Source:
-    /// empirical; not fitted. If higher: denser near 0.
+    /// Exponent of the spacing of the ratios on the grid: above 1 they are denser near 0 (formula 2). Unit: none.
+    /// Source: empirical; not fitted. If higher: denser near 0.
     pub(crate) ratio_grid_exponent: f64,
     /// Largest ratio that is reported: above it the normal has too much tumour. Unit: ratio. Source: empirical; not
     /// fitted. If higher: higher tumour in normal is reported.
     pub(crate) max_ratio: f64,
-    /// Number of allele fractions of the tumour on the grid (1). Unit: fractions. Source: empirical; not fitted. If
-    /// higher: finer and slower.
+    /// Number of allele fractions of the tumour on the grid (formula 1). Unit: fractions. Source: empirical; not
+    /// fitted. If higher: finer and slower.
     pub(crate) num_fractions: usize,
-    /// Number of expectation–maximisation rounds of the weights of the fractions (1). Unit: rounds. Source:
+    /// Number of expectation–maximisation rounds of the weights of the fractions (formula 1). Unit: rounds. Source:
     /// empirical; not fitted. If higher: slower.
     pub(crate) num_fraction_rounds: usize,
-    /// Largest allele fraction of the tumour (1). Unit: share of reads. Source: chosen (a read may be wrong). If
-    /// higher: other alleles in a tumour with all reads weigh more.
+    /// Largest allele fraction of the tumour (formula 1). Unit: share of reads. Source: chosen (a read may be wrong).
+    /// If higher: other alleles in a tumour with all reads weigh more.
     pub(crate) max_fraction: f64,
-    /// Minimum probability to observe an allele by which its likelihood is divided (1). Unit: probability. Source:
-    /// chosen (keeps the quotient finite). If higher: rarely seen fractions become less likely.
+    /// Minimum probability to observe an allele by which its likelihood is divided (formula 1). Unit: probability.
+    /// Source: chosen (keeps the quotient finite). If higher: rarely seen fractions become less likely.
     pub(crate) min_detection_probability: f64,
-    /// Number of expectation–maximisation rounds of the second component at each ratio (3). Unit: rounds. Source:
-    /// empirical; not fitted. If higher: slower.
+    /// Number of expectation–maximisation rounds of the second component at each ratio (formula 3). Unit: rounds.
+    /// Source: empirical; not fitted. If higher: slower.
     pub(crate) num_component_rounds: usize,
-    /// First value of the share of the second component (3). Unit: share of alleles. Source: empirical; not fitted.
-    /// If higher: no visible effect.
+    /// First value of the share of the second component (formula 3). Unit: share of alleles. Source: empirical; not
+    /// fitted. If higher: no visible effect.
     pub(crate) first_component_share: f64,
-    /// Smallest and largest share of the second component (3). Unit: share of alleles. Source: chosen (keeps the
-    /// likelihood finite). If higher: a larger share may be the second component.
+    /// Smallest and largest share of the second component (formula 3). Unit: share of alleles. Source: chosen (keeps
+    /// the likelihood finite). If higher: a larger share may be the second component.
     pub(crate) component_share_limits: [f64; 2],
-    /// Gain of the log-likelihood from which the second component is used (3). Unit: natural-log units. Source:
+    /// Gain of the log-likelihood from which the second component is used (formula 3). Unit: natural-log units. Source:
     /// empirical; not fitted. If higher: the second component is used less often.
     pub(crate) min_component_log_gain: f64,
-    /// Largest expected allele fraction in the normal (2). Unit: share of reads. Source: chosen (keeps the likelihood
-    /// finite). If higher: no visible effect.
+    /// Largest expected allele fraction in the normal (formula 2). Unit: share of reads. Source: chosen (keeps the
+    /// likelihood finite). If higher: no visible effect.
     pub(crate) max_normal_fraction: f64,
-    /// Largest observed fraction of an allele that is equally frequent in both samples (3). Unit: share of reads.
-    /// Source: chosen (keeps the likelihood finite). If higher: no visible effect.
+    /// Largest observed fraction of an allele that is equally frequent in both samples (formula 3). Unit: share of
+    /// reads. Source: chosen (keeps the likelihood finite). If higher: no visible effect.
     pub(crate) max_observed_fraction: f64,
-    /// Minimum error rate of the normal (2). Unit: probability. Source: chosen (keeps the likelihood finite). If
-    /// higher: single reads in the normal weigh less.
+    /// Minimum error rate of the normal (formula 2). Unit: probability. Source: chosen (keeps the likelihood finite).
+    /// If higher: single reads in the normal weigh less.
     pub(crate) min_error_rate: f64,
-    /// Number of rounds that estimate the overdispersion (5). Unit: rounds. Source: empirical; not fitted. If higher:
-    /// slower.
+    /// Number of rounds that estimate the overdispersion (formula 5). Unit: rounds. Source: empirical; not fitted. If
+    /// higher: slower.
     pub(crate) num_overdispersion_rounds: usize,
-    /// Minimum number of roots for the ratio of the sums (7). Unit: roots. Source: chosen (four alleles). If higher: fewer
-    /// small samples get a ratio.
+    /// Minimum number of roots for the ratio of the sums (formula 7). Unit: roots. Source: chosen (four alleles). If
+    /// higher: fewer small samples get a ratio.
     pub(crate) min_few_roots: f64,
-    /// Share of the inherited alleles at the depth of usual normals that look like the tumour's own (7). Unit: share of
-    /// alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get a ratio.
+    /// Share of the inherited alleles at the depth of usual normals that look like the tumour's own (formula 7). Unit:
+    /// share of alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get a ratio.
     pub(crate) inherited_leak: f64,
-    /// Share of the alleles that may be inherited ones for the ratio of the sums (7). Unit: share of alleles. Source:
-    /// chosen. If higher: more samples get a ratio, with more bias.
+    /// Share of the alleles that may be inherited ones for the ratio of the sums (formula 7). Unit: share of alleles.
+    /// Source: chosen. If higher: more samples get a ratio, with more bias.
     pub(crate) max_inherited_share_of_few: f64,
-    /// Width of the interval of the ratio of the sums (7). Unit: standard deviations. Source: definition (95 %). If
-    /// higher: wider interval.
+    /// Width of the interval of the ratio of the sums (formula 7). Unit: standard deviations. Source: definition (95
+    /// %). If higher: wider interval.
     pub(crate) few_alleles_deviations: f64,
     /// Share of the observed alleles that may be inherited alleles with few reads in the normal by chance. Unit:
     /// share of alleles. Source: empirical; not fitted. If higher: more alleles of low depth are used.

@@ -14,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::recruit::RecruitingKmers;
 use crate::variant_trace::VariantTracer;
 
-/// Result of the assembly unit.
+/// What the unit `assemble` stores: the contigs and its ledger lines.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigAssemblyResult {
     /// The contigs, in the order of their groups.
@@ -57,7 +57,7 @@ impl ContigAssemblyResult {
     }
 }
 
-/// Result of the placement unit.
+/// What the placement of contigs stores: contigs with changes, and the k-mers that recruit their reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigPlacementResult {
     /// Contigs for which reads are recruited, with their findings.
@@ -76,7 +76,7 @@ pub(crate) struct PlacementInputs<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Memory in bytes for seeds and alignments.
+    /// Memory budget (bytes) for seeds and alignments.
     pub memory_bytes: u64,
     /// Thresholds that depend on the libraries.
     pub thresholds: CallThresholds,

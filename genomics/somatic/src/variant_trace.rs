@@ -22,7 +22,7 @@ use crate::labelled_pair::find_candidates_in_read;
 use crate::locus::{Locus, VariantCall};
 use crate::tandem_repeat;
 
-/// A variant to trace.
+/// A variant given with `--why` that is followed through all stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedVariant {
     /// The variant as the user wrote it.
@@ -42,7 +42,7 @@ pub struct TraceReport {
 
 /// Length in bp of the flanks of a change from which its k-mers are made.
 const FLANK_BP: usize = 150;
-/// Maximum distance in bp between two ends of a junction that are the same.
+/// Maximum distance (bp) between the breakends of two junctions that count as the same junction.
 const MAX_END_DISTANCE_BP: usize = 20;
 
 /// A variant while it is traced.

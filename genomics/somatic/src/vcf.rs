@@ -15,9 +15,9 @@ use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfReco
 pub struct HeaderContent<'a> {
     /// The sequences of the records.
     pub genome: &'a Reference,
-    /// Names of the samples.
+    /// Names of normal and tumours, in the order of the columns.
     pub samples: &'a SampleNames,
-    /// Identity of the reference.
+    /// URL, assembly and MD5 sums of the reference, for `##reference` and `##contig`.
     pub reference: &'a ReferenceIdentity,
     /// The parameters that the records depend on: equal for equal calls.
     pub settings: &'a str,

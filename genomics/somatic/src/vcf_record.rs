@@ -14,7 +14,7 @@ use crate::locus::VariantCall;
 /// One VCF record. Positions are 1-based.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VcfRecord {
-    /// Index of the event.
+    /// Index of the event in the events of the call, from 0.
     pub event: usize,
     /// VCF ID: that of the event, or of one of its breakends.
     pub id: String,
@@ -28,7 +28,7 @@ pub struct VcfRecord {
     pub reference: String,
     /// ALT: the alternative allele.
     pub alternative: AltAllele,
-    /// Class of the event.
+    /// INFO/CLASS: SNV, MNV, indel or kind of structural variant.
     pub class: EventClass,
     /// Fields of structural variants; `None` for other records.
     pub structural: Option<StructuralVariantFields>,
@@ -68,7 +68,7 @@ pub struct RecordAnnotation {
 pub struct GeneEffect {
     /// Symbol of the gene; of a fusion both, joined by `::`.
     pub gene: String,
-    /// Transcript, with version.
+    /// Name of the transcript with its version, such as `ENST00000269305.9`.
     pub transcript: String,
     /// Sequence Ontology terms, joined by `&`.
     pub consequence: String,

@@ -164,7 +164,7 @@ fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair])
         assert_eq!((&pair.mates, pair.sample), (&mates, original.sample));
     }
     let deep = index.compute_locus_depths(&seen, 1);
-    kept.iter_mut().for_each(|pair| index.downsample_pair(pair, &deep, &mut looking, &mut found));
+    kept.iter_mut().for_each(|pair| index.downsample_contigs_of_pair(pair, &deep, &mut looking, &mut found));
     kept.retain(|pair| !pair.contigs.is_empty());
     kept.sort_unstable();
     let members: Vec<u32> = (0..kept.len() as u32).collect();

@@ -42,7 +42,7 @@ pub struct BackgroundErrors {
     pub flank_molecules: [u64; 2],
 }
 
-/// Error rates at one junction.
+/// How often molecules without a change look like it by error, and how much this rate may vary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JunctionErrorRates {
     /// Share of molecules that look like the change by error, if read 1 is oriented against the junction, and if it

@@ -10,17 +10,17 @@ pub const MAX_SMALL_CHANGE_BP: usize = 50;
 /// One alternate allele of a VCF record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VcfRecord {
-    /// CHROM column.
+    /// CHROM column: name of the contig.
     pub chrom: String,
     /// POS column, 1-based.
     pub pos: usize,
-    /// ID column.
+    /// ID column; `.` if missing.
     pub id: String,
     /// REF column, upper case.
     pub reference: String,
-    /// ALT column.
+    /// One allele of the ALT column: bases, a symbolic allele, or a breakend.
     pub alternate: String,
-    /// END of INFO.
+    /// END of INFO, 1-based, inclusive; `None` if missing.
     pub end: Option<usize>,
     /// Bases inserted at the junction (SVINSSEQ), and the known bases at either side of a long insertion
     /// (LEFT_SVINSSEQ, RIGHT_SVINSSEQ).
@@ -113,8 +113,8 @@ pub enum ChangeClass {
 }
 
 impl ChangeClass {
-    /// Name of the class in tables.
-    pub fn name(self) -> &'static str {
+    /// Name of the class in tables: SNV, MNV, INDEL or SV.
+    pub fn class_name(self) -> &'static str {
         match self {
             ChangeClass::Snv => "SNV",
             ChangeClass::Mnv => "MNV",
@@ -124,12 +124,12 @@ impl ChangeClass {
     }
 }
 
-/// A change to track.
+/// A change of the VCF file with its junctions, as it is searched for in later samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChange {
-    /// The VCF record of the change.
+    /// The record of the VCF file, with one ALT allele.
     pub record: VcfRecord,
-    /// Class of the change.
+    /// SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The junctions of the change. Molecules with any of them support the change.
     pub junctions: Vec<Junction>,

@@ -1,6 +1,6 @@
 //! The error type of the crate.
 
-/// Error of tracking.
+/// Why the changes cannot be tracked in the samples.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reads or a reference cannot be read.

@@ -17,7 +17,7 @@ const HASHED_START_BASES: usize = 12;
 pub(crate) struct WrongBase {
     /// Position, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
     pub position: u8,
-    /// Base code.
+    /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
     /// Reliability of the base: hundredths of a natural logarithm.
     pub log_odds: i16,
@@ -100,7 +100,7 @@ impl MatePair for MateStartLetters {
 pub(crate) struct PairEvidence {
     /// Index of the junction.
     pub junction: u32,
-    /// Number of the sample.
+    /// Number of the sample, from 0; `TrackingJob::samples` has the names.
     pub sample: u8,
     /// Sequence of the first bases of both mates, which identifies the molecule.
     pub starts: MateStartBases,
@@ -128,7 +128,6 @@ fn downsampling_level(pairs: u32) -> u32 {
 }
 
 impl JunctionDepths {
-    /// Zero counts.
     pub(crate) fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }

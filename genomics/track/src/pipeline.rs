@@ -27,7 +27,7 @@ use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 pub struct TrackingJob {
     /// VCF records of the changes to track.
     pub records: Vec<VcfRecord>,
-    /// Reference of the records.
+    /// FASTA file of the genome to which the VCF records refer.
     pub reference: PathBuf,
     /// Reads of all samples. The number of a sample is its index in [`TrackingJob::samples`].
     pub lanes: Vec<Lane>,
@@ -44,7 +44,7 @@ pub struct TrackingJob {
 /// A change that cannot be tracked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntrackedChange {
-    /// The record of the change.
+    /// The record of the VCF file.
     pub record: VcfRecord,
     /// Why the change cannot be tracked.
     pub reason: &'static str,
@@ -53,30 +53,30 @@ pub struct UntrackedChange {
 /// Results of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleTracking {
-    /// Name of the sample.
+    /// Name of the sample, as given with `--sample`.
     pub name: String,
     /// Whether the sample is the patient's normal.
     pub is_normal: bool,
     /// Results of the tracked changes, in their order.
     pub changes: Vec<ChangeResult>,
-    /// Result of the whole sample.
+    /// Whether the sample has tumour DNA, and how much, from all changes together.
     pub result: SampleResult,
-    /// Estimated error rates.
+    /// Rates at which errors look like a change, estimated from bases near the changes.
     pub background: BackgroundErrors,
     /// Number of pairs read.
     pub pairs: u64,
 }
 
-/// Results of a tracking run.
+/// Which changes were tracked, and what each later sample shows of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
-    /// The tracked changes.
+    /// The changes of the VCF file that can be tracked, in its order.
     pub changes: Vec<KnownChange>,
     /// The changes that cannot be tracked.
     pub untracked: Vec<UntrackedChange>,
     /// Records that repeat another record's change: file position of the record and of the other record.
     pub duplicate_records: Vec<[(usize, usize); 2]>,
-    /// Results of the samples.
+    /// Results for each later sample, in the given order.
     pub samples: Vec<SampleTracking>,
     /// Number of mates that fit neither allele of their junction.
     pub unassigned_mates: u64,

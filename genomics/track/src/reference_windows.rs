@@ -24,7 +24,7 @@ pub struct WindowRequest {
 pub struct ReferenceWindow {
     /// Position of the first base, 0-based.
     pub start: usize,
-    /// Upper-case bases.
+    /// Letters of the reference in the window, upper case.
     pub bases: Vec<u8>,
     /// Whether the reference has the sequence.
     pub is_present: bool,

@@ -73,7 +73,7 @@ pub struct WeightedCount {
     pub expected: f64,
     /// Weight of one observation, at least 0.
     pub weight: f64,
-    /// Observed count.
+    /// Number of molecules that show the change.
     pub found: u64,
     /// Shape of the gamma distribution of the expectation; a large number means that the expectation is exact.
     pub shape: f64,

@@ -15,9 +15,9 @@ pub const JUNCTION_FLANK_BASES: usize = 160;
 /// A junction of a tracked change, with the sequences of both alleles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackedJunction {
-    /// Index of the change.
+    /// Index of its change in the tracked changes, from 0.
     pub change: usize,
-    /// Class of the change.
+    /// SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The sequence with the change.
     pub alternative: Vec<u8>,

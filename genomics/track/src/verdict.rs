@@ -69,7 +69,7 @@ impl Verdict {
 /// Result for one change in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeResult {
-    /// Index of the change.
+    /// Index of the change in the tracked changes, from 0.
     #[serde(skip)]
     pub change: usize,
     /// Number of molecules with the change.
@@ -88,7 +88,7 @@ pub struct ChangeResult {
     pub expected: f64,
     /// Probability that errors alone give as many molecules or more.
     pub p: f64,
-    /// The verdict.
+    /// Whether the molecules show the change, or errors explain them.
     pub verdict: Verdict,
     /// Number of duplicate pairs.
     pub duplicates: u64,
@@ -115,7 +115,7 @@ struct JunctionCounts {
 /// An estimate with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Maximum-likelihood value.
+    /// Maximum-likelihood value, between `low` and `high`.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -146,17 +146,18 @@ pub struct SampleResult {
     pub tumour_fraction: Estimate,
 }
 
-/// Observations of a change's junction in a sample.
+/// What one sample shows of one junction of a change: the input of [`judge_change`].
 pub struct JunctionObservations<'a> {
-    /// Molecule counts of the junction.
+    /// Number of molecules with and without the change, by orientation of the pair.
     pub molecules: &'a MoleculeCounts,
-    /// Error rates at the junction.
+    /// Probability that a molecule without the change shows it, and the uncertainty of this probability.
     pub error_rates: JunctionErrorRates,
     /// Downsampling factor: one molecule in this number was used.
     pub downsampling_factor: u32,
 }
 
-/// Converts counts to a weighted count. `share` is the allele fraction in the first tumour.
+/// Counts with expected errors, and the weight of one molecule: the log-likelihood ratio (natural logarithm) of tumour
+/// DNA against error. `share` is the allele fraction of the change in the first tumour.
 fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedCount {
     let expected = (of.all * of.rate).max(1e-12);
     let weight = if of.all > 0.0 { (1.0 + WEIGHTING_TUMOUR_FRACTION * share / of.rate).ln() } else { 0.0 };

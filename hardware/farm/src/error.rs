@@ -13,9 +13,9 @@ pub enum Error<E> {
     /// The farm has no workers, or no tasks per worker.
     #[error("a farm needs at least one worker and one task for each: it was given {workers} and {tasks_per_worker}")]
     NoWorkersOrTasks {
-        /// Number of workers.
+        /// Number of workers that was asked for.
         workers: usize,
-        /// Tasks per worker.
+        /// Number of tasks for each worker that was asked for.
         tasks_per_worker: usize,
     },
     /// A worker cannot be pinned to its CPU.
@@ -57,7 +57,7 @@ pub enum Error<E> {
     ClosurePanicked {
         /// The closure that panicked, and for which task or worker.
         place: FarmStage,
-        /// Panic message.
+        /// Text of the panic.
         message: String,
     },
 }
@@ -73,7 +73,7 @@ pub enum FarmStage {
     Source(u64),
     /// `work`, for a task on a worker.
     Work {
-        /// Number of the task.
+        /// Number of the task in the order of the source, from 0.
         task: u64,
         /// Index of the worker.
         worker: usize,

@@ -69,7 +69,6 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
     }
 }
 
-/// A running master.
 pub(crate) struct Master<'a, T, E, I, O> {
     /// Index of this master among all masters.
     index: usize,

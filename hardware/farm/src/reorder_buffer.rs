@@ -38,7 +38,6 @@ impl<J> ReorderBuffer<J> {
         job
     }
 
-    /// Whether the buffer is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.num_held == 0
     }

@@ -14,7 +14,6 @@ pub(crate) struct NumberedSource<I> {
 pub(crate) struct SharedSourceAndSink<'a, I, O> {
     input: TryLock<NumberedSource<I>>,
     sink: TryLock<O>,
-    /// Number of tasks read.
     tasks_read: AtomicU64,
     /// Number of the task whose result goes to the sink next.
     next_in_order: AtomicU64,

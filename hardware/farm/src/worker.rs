@@ -14,7 +14,6 @@ use crate::{CpuSlot, Error, FarmStage};
 
 /// A task object with the farm's bookkeeping.
 pub(crate) struct TaskEnvelope<T, E> {
-    /// The caller's task.
     pub(crate) task: T,
     /// Number of the task in the input.
     pub(crate) number: u64,

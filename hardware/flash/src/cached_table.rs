@@ -13,7 +13,6 @@ use crate::hash::{hash_key, map_hash_to_range};
 use crate::lookup_results::LookupResults;
 use crate::table::Table;
 
-/// Entries per set.
 const ENTRIES_PER_SET: usize = 8;
 /// Number of keys whose sets are prefetched together.
 const PREFETCH_KEYS: usize = 16;
@@ -25,7 +24,6 @@ const SLOT_UNREFERENCED: u8 = 1;
 /// State of a slot: its entry was requested since the clock hand passed.
 const SLOT_REFERENCED: u8 = 2;
 
-/// Keys of a set.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct SetKeys([u64; ENTRIES_PER_SET]);

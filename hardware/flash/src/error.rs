@@ -30,7 +30,7 @@ pub enum Error {
         before: u64,
     },
     /// A value has another size than the table's values.
-    #[error("{path}: entry {entry}: has a value of {given} bytes, but values of this table have {wanted}", path = path.display())]
+    #[error("internal error, please report: {path}: entry {entry} has a value of {given} bytes, but values of this table have {wanted}", path = path.display())]
     WrongValueSize {
         /// Path of the finished table.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum Error {
         wanted: usize,
     },
     /// More entries were added than the specification allows.
-    #[error("{path}: more than the {most} entries that were announced: announce the largest possible number", path = path.display())]
+    #[error("internal error, please report: {path}: more than the {most} entries that were announced", path = path.display())]
     TooManyEntries {
         /// Path of the finished table.
         path: PathBuf,
@@ -99,9 +99,9 @@ pub enum Error {
     Damaged {
         /// Path of the table.
         path: PathBuf,
-        /// The damaged part.
+        /// Which part of the file cannot be used.
         part: TablePart,
-        /// What is wrong.
+        /// Which check failed.
         what: &'static str,
     },
     /// A part of the table could not be read.
@@ -125,7 +125,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A reading thread could not be started.
-    #[error("{path}: cannot start a thread to read with, use fewer: {source}", path = path.display())]
+    #[error("{path}: cannot start a thread that reads: {source}; lower --threads", path = path.display())]
     CannotStartThread {
         /// Path of the table.
         path: PathBuf,
@@ -151,9 +151,9 @@ pub enum TablePart {
     Page(u64),
     /// The index: the first key of each page.
     Index,
-    /// The Bloom filter.
+    /// The Bloom filters of the page groups.
     Filter,
-    /// The hot entries.
+    /// The copy of the entries that are looked up most often.
     HotEntries,
 }
 

@@ -161,7 +161,6 @@ impl TableFileWriter {
         &mut self.buffer[self.num_full_pages]
     }
 
-    /// Number of the current page in the file.
     pub(crate) fn current_page_number(&self) -> u64 {
         self.first_page + self.num_full_pages as u64
     }

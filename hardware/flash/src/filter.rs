@@ -18,7 +18,6 @@ use crate::hash::{hash_key, map_hash_to_range};
 
 pub(crate) use filter_layout::FilterLayout;
 
-/// Number of pages per group.
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
 /// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
 pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
@@ -70,7 +69,6 @@ impl BloomBlock {
 /// result does not depend on the order of keys.
 #[derive(Debug)]
 pub(crate) struct FilterGroups {
-    /// Blocks of a full group.
     blocks_per_full_group: usize,
     /// Blocks of the first groups; empty for a group without keys so far. Groups that do not fit in memory are
     /// missing.
@@ -194,7 +192,6 @@ fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
     }
 }
 
-/// Prefetches a block.
 #[inline(always)]
 pub(crate) fn prefetch_block(blocks: &[BloomBlock], block: usize) {
     if let Some(block) = blocks.get(block) {

@@ -15,7 +15,6 @@ compile_error!("tables are little-endian and are read where they lie");
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Bytes of a page that its checksum covers.
 const CHECKSUMMED_BYTES: usize = PAGE_BYTES - 8;
-/// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
@@ -157,7 +156,7 @@ impl FileSection {
 pub(crate) struct TableHeader {
     /// Layout of entries in pages.
     pub page_layout: PageLayout,
-    /// Number of entries.
+    /// Number of keys with their values.
     pub entries: u64,
     /// Smallest key; 0 in an empty table.
     pub first_key: u64,
@@ -202,7 +201,6 @@ impl TableHeader {
         FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), self.num_pages())
     }
 
-    /// Number of hot entries.
     pub(crate) fn num_hot_entries(&self) -> u64 {
         self.hot.bytes / (KEY_BYTES + self.page_layout.value_bytes) as u64
     }

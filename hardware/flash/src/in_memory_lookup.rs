@@ -17,7 +17,7 @@ pub(crate) struct PageLookup {
     pub key_index: usize,
 }
 
-/// Lookup counts of a reader.
+/// How many keys a reader looked up, and how many of them needed a page from flash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookupCounts {
     /// Number of keys requested.

@@ -9,7 +9,7 @@ pub struct LookupResults {
 }
 
 impl LookupResults {
-    /// Creates empty results.
+    /// Creates a buffer that look-ups fill and reuse.
     pub fn new() -> LookupResults {
         LookupResults::default()
     }

@@ -20,12 +20,12 @@ use crate::table::read_header;
 pub struct EntryBatch<V> {
     /// Keys, in ascending order.
     pub keys: Vec<u64>,
-    /// Values, concatenated.
+    /// Values of the entries one after another; each takes the table's value size.
     pub values: Vec<V>,
 }
 
 impl<V> EntryBatch<V> {
-    /// Removes all entries.
+    /// Makes the batch empty and keeps its memory.
     pub fn remove_all_entries(&mut self) {
         self.keys.clear();
         self.values.clear();
@@ -88,17 +88,17 @@ impl TableScan {
         Ok(TableScan { path, header, direct_file: file, buffered_file: plain, is_cached: cached })
     }
 
-    /// Path of the table.
+    /// Path of the table file, as it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of entries.
+    /// Number of keys in the table.
     pub fn len(&self) -> u64 {
         self.header.entries
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -133,7 +133,7 @@ impl TableScan {
         self.header.file_bytes()
     }
 
-    /// Number of hot entries.
+    /// Number of entries that the file has a second time, because they are looked up often.
     pub fn num_hot_entries(&self) -> u64 {
         self.header.num_hot_entries()
     }
@@ -257,9 +257,7 @@ impl TableScan {
 pub struct EntryBatchReader<'s> {
     scan: &'s TableScan,
     raw: UncheckedPages,
-    /// Pages per batch.
     pages_per_batch: u64,
-    /// Number of the next page.
     next_page: u64,
     page_first_keys: Vec<u64>,
 }

@@ -18,7 +18,7 @@ use crate::hot_entries::HotEntries;
 use crate::index::PageIndex;
 use crate::queue::PageAccess;
 
-/// Options for opening a table.
+/// How the pages of a table are read, and which parts are kept in memory on which nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
     /// How pages are read.
@@ -40,9 +40,9 @@ impl Default for TableOptions {
 /// Memory of an open table in bytes, by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableMemoryBytes {
-    /// Bytes of the index.
+    /// Size in memory of the first keys of all pages.
     pub index: u64,
-    /// Bytes of the filter.
+    /// Size in memory of the Bloom filters.
     pub filter: u64,
     /// Bytes of the hot entries.
     pub hot: u64,
@@ -127,12 +127,12 @@ impl Table {
         Ok(table)
     }
 
-    /// Number of entries.
+    /// Number of keys in the table.
     pub fn len(&self) -> u64 {
         self.header.entries
     }
 
-    /// Whether the table is empty.
+    /// Whether the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -223,7 +223,6 @@ impl<'p> CheckedPage<'p> {
     }
 }
 
-/// Reads and checks the header of a table.
 pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error> {
     let unread = |source| Error::Read { path: path.to_path_buf(), part: TablePart::Header, source };
     let found = file.metadata().map_err(unread)?.len();

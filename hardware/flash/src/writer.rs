@@ -106,11 +106,11 @@ impl TableSpec {
 /// Sizes of a finished table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSummary {
-    /// Number of entries.
+    /// Number of keys that were written.
     pub entries: u64,
     /// Number of pages of entries.
     pub pages: u64,
-    /// Number of hot entries.
+    /// Number of entries that were written a second time, because they are looked up often.
     pub hot_entries: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,

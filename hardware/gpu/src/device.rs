@@ -252,7 +252,7 @@ pub struct DeviceKernel {
     _program: Arc<DeviceResource<Program>>,
 }
 
-/// An argument of a kernel.
+/// A value that is passed to an OpenCL kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum KernelArg<'a> {
     /// A `__global` buffer.

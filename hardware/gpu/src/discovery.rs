@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::pci_node;
 
-/// Type of a device.
+/// OpenCL type of a device: GPU, CPU or accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
-    /// A graphics processor.
+    /// A graphics card, or the graphics part of a processor.
     Gpu,
-    /// Another accelerator.
+    /// An OpenCL accelerator that is neither CPU nor GPU.
     Accelerator,
     /// The CPUs of this machine as an OpenCL device: no faster than threads, but useful for tests.
     Cpu,
@@ -29,15 +29,15 @@ pub enum DeviceKind {
 pub struct DeviceDescription {
     /// Number that selects the device, from 0.
     pub number: usize,
-    /// Device name.
+    /// Name of the device, as its driver reports it.
     pub name: String,
-    /// Device type.
+    /// GPU, CPU or accelerator.
     pub kind: DeviceKind,
-    /// Vendor of the device.
+    /// Vendor, as the driver reports it.
     pub vendor: String,
     /// Name of the platform (the driver) and version of the driver.
     pub driver: String,
-    /// OpenCL version.
+    /// OpenCL version that the device supports, as the driver reports it.
     #[serde(rename = "opencl")]
     pub opencl_version: String,
     /// Global memory in bytes.
@@ -49,7 +49,7 @@ pub struct DeviceDescription {
     /// Local memory per work-group in bytes.
     #[serde(rename = "local")]
     pub local_memory_bytes: u64,
-    /// Number of compute units.
+    /// Number of parallel compute units: multiprocessors of a GPU, cores of a CPU.
     #[serde(rename = "units")]
     pub compute_units: u32,
     /// Whether device and host share the same memory.
@@ -71,7 +71,7 @@ pub struct DeviceDescription {
 /// Devices that were found, and problems.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DiscoveredDevices {
-    /// Usable devices.
+    /// Devices that genuma can use, in the order of their numbers.
     pub devices: Vec<DeviceDescription>,
     /// Missing drivers and unusable devices, one line each.
     pub missing: Vec<String>,

@@ -26,7 +26,7 @@ pub enum Error {
     UnsuitableDevice {
         /// Name of the device.
         device: String,
-        /// The missing feature.
+        /// The OpenCL feature that the device lacks.
         what: String,
     },
     /// An earlier error made the device unusable.

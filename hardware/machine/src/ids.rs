@@ -46,7 +46,7 @@ impl IdSet {
         self.0.len()
     }
 
-    /// Whether the set is empty.
+    /// Whether no number is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

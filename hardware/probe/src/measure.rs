@@ -28,17 +28,17 @@ const REPETITIONS_WHEN_LATE: u32 = 3;
 /// What is known about a machine without measuring.
 #[derive(Debug, Clone)]
 pub struct MachineDescription {
-    /// Topology of the machine.
+    /// NUMA nodes, CPUs, caches and memory of the machine.
     pub topology: Topology,
     /// Theoretical bandwidth of the memory modules.
     pub theory: TheoreticalBandwidth,
-    /// Host name.
+    /// Host name; `None` if it was left out.
     pub host: Option<String>,
     /// Time of the measurement, in seconds since 1970-01-01 UTC.
     pub unix_time_s: Option<u64>,
 }
 
-/// Progress of the measurement.
+/// How far the measurements are: the next job, and the expected seconds of the jobs that are done and of all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasurementProgress {
     /// Description of the job that is measured next.

@@ -25,7 +25,7 @@ pub struct PlacementReport {
 /// Result for memory under one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryPlacementRow {
-    /// The requested placement.
+    /// Nodes, policy and page size that were asked for.
     #[serde(rename = "asked")]
     pub requested: MemoryPlacement,
     /// The placement that was applied. It differs from the requested one where the kernel refuses it, or there is
@@ -44,7 +44,7 @@ pub struct MemoryPlacementRow {
 /// Result for a thread pinned to one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadPinningRow {
-    /// The requested CPU.
+    /// Number of the CPU to which the thread was pinned.
     pub cpu: u32,
     /// NUMA node of the requested CPU.
     pub node: u32,

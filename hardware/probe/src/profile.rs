@@ -52,7 +52,7 @@ pub struct MachineProfile {
 /// A GPU or another OpenCL device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
-    /// Device name.
+    /// Name of the device, as its driver reports it.
     pub name: String,
     /// Device type: `gpu`, `accelerator`, `cpu` or `other`.
     pub kind: String,
@@ -95,14 +95,14 @@ pub struct Measurement {
     pub unit: MeasurementUnit,
     /// Median of the repetitions.
     pub median: f64,
-    /// Smallest repetition.
+    /// Smallest value of all repetitions.
     pub min: f64,
-    /// Largest repetition.
+    /// Largest value of all repetitions.
     pub max: f64,
-    /// Median absolute deviation from the median.
+    /// Median of the distances of the repetitions from their median: how much they vary.
     #[serde(rename = "mad")]
     pub median_absolute_deviation: f64,
-    /// Number of repetitions.
+    /// How many times the quantity was measured.
     pub repetitions: u32,
 }
 
@@ -117,7 +117,7 @@ pub enum MeasurementUnit {
     GigabytesPerSecond,
 }
 
-/// Page kind of a buffer.
+/// In which page size the measured memory was allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BufferPageKind {
@@ -134,7 +134,7 @@ pub struct TheoreticalBandwidth {
     pub peak_gbs: Option<f64>,
     /// Number of memory channels in use. `None` if unknown.
     pub channels: Option<u32>,
-    /// Installed memory modules.
+    /// Memory modules that SMBIOS lists as installed.
     pub modules: Vec<MemoryModule>,
     /// Why the theoretical bandwidth is unknown, one sentence. `None` if it is known.
     pub unknown_because: Option<String>,
@@ -178,7 +178,7 @@ pub struct LatencyCurve {
     pub cpu_node: u32,
     /// NUMA node of the memory.
     pub memory_node: u32,
-    /// Page kind of the buffer.
+    /// In which page size the memory was allocated.
     pub pages: BufferPageKind,
     /// Points, in ascending order of the chain size.
     pub points: Vec<LatencyPoint>,
@@ -215,7 +215,7 @@ pub struct NodePairLatency {
     pub cpu_node: u32,
     /// NUMA node of the memory.
     pub memory_node: u32,
-    /// Page kind of the buffer.
+    /// In which page size the memory was allocated.
     pub pages: BufferPageKind,
     /// Size of the pointer chain in bytes.
     pub bytes: u64,
@@ -271,7 +271,7 @@ pub struct BandwidthMeasurement {
     pub kernel: BandwidthKernel,
     /// NUMA node of the threads. `None` if they are on several nodes.
     pub cpu_node: Option<u32>,
-    /// Location of the memory.
+    /// NUMA nodes on which the memory was.
     pub memory: MemoryLocation,
     /// Page kind of the memory.
     pub pages: BufferPageKind,
@@ -328,7 +328,7 @@ pub struct ContentionCurve {
 /// One point of a [`ContentionCurve`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContentionPoint {
-    /// Number of threads.
+    /// Number of threads that read the memory at the same time.
     pub threads: u32,
     /// CPUs of the threads: one hardware thread of each core first, the cores of the memory's node first.
     pub cpus: IdSet,
@@ -344,7 +344,7 @@ pub struct BufferCheck {
     /// The requested memory policy as text.
     #[serde(rename = "asked")]
     pub requested_policy: String,
-    /// Page kind of the buffers.
+    /// In which page size the memory was allocated.
     #[serde(rename = "pages")]
     pub page_kind: BufferPageKind,
     /// Bytes of all buffers placed with this policy and page kind.

@@ -11,7 +11,7 @@ use crate::backend::{Error, LoadedLatencySample, MeasurementBackend};
 use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
 use crate::profile::{BufferCheck, BufferPageKind, MemoryLocation};
 
-/// A simulated machine.
+/// A measurement backend that computes results from given latencies and bandwidths; for tests.
 #[derive(Debug, Clone)]
 pub struct SimulatedMachine {
     /// Topology with the distances between nodes.

@@ -80,7 +80,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     };
     Ok(InvocationFacts {
         determinism,
-        extra: vec![CommandWord::from_text("--reorder")],
+        extra: vec![CommandWord::literal("--reorder")],
         ..InvocationFacts::read_by_read(Some(index), sketch.read_files_and_input(false, ReadFiles::Single)?)
     })
 }

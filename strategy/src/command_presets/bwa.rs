@@ -122,7 +122,7 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         depends: ReadDependence::Blocks { bases, per_thread, even: true, min_reads: 0, numbered: true },
         // With -p bwa compares names to find mates.
         strays: true,
-        extra: vec![CommandWord::from_text("-K"), CommandWord(vec![WordPart::Block])],
+        extra: vec![CommandWord::literal("-K"), CommandWord(vec![WordPart::Block])],
         ..InvocationFacts::read_by_read(Some(index), reads)
     })
 }

@@ -18,7 +18,7 @@ pub(super) enum OptionArgument {
     Value,
     /// A value in the same word behind `=`, or none.
     OptionalValue,
-    /// Anything in the same word; only for programs whose options are whole words.
+    /// The rest of the word is the value, as in `-t8`; only for programs whose options are whole words.
     Attached,
     /// A value, optionally preceded by a word such as `-sam` that gives its type.
     TypedValue,
@@ -33,13 +33,10 @@ pub(super) enum OptionRole {
     Pass,
     /// Dropped for instances: for the plain run only, or handled by genuma.
     Drop,
-    /// Number of threads.
     Threads,
-    /// Output file.
     Output,
     /// Bases of a block.
     Block,
-    /// Index.
     Index,
     /// Files of read 1, separated by commas.
     Reads1,
@@ -69,18 +66,15 @@ pub(super) enum CommandItem {
     Option {
         /// Main name of the option.
         name: &'static str,
-        /// Role of the option.
         means: OptionRole,
         /// The option as the program reads it, without its value: `-t`, `--cs=`.
         spelled: OsString,
-        /// Value of the option.
         value: Option<OsString>,
         /// Word before the value that gives its type.
         kind: Option<OsString>,
     },
     /// `--`: operands follow.
     DoubleDash,
-    /// An operand.
     Operand(OsString),
 }
 

@@ -12,7 +12,6 @@ use crate::invocation::{CommandWord, Error, InputMode, OutputTarget, ReadFiles, 
 /// Number of threads of a plain run as the command line gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadSetting {
-    /// A number.
     Given(usize),
     /// The placeholder `{threads}`.
     Placeholder,
@@ -20,7 +19,7 @@ pub(super) enum ThreadSetting {
     ProgramDefault,
 }
 
-/// A parsed command line.
+/// The aligner's command divided into options, index, reads and output.
 pub(super) struct ParsedCommand {
     pub aligner: &'static str,
     /// Words of an instance's command behind the program and its subcommand, without those that genuma adds.
@@ -62,7 +61,7 @@ impl ParsedCommand {
         };
         for item in items {
             match item {
-                CommandItem::DoubleDash => sketch.words.push(CommandWord::from_text("--")),
+                CommandItem::DoubleDash => sketch.words.push(CommandWord::literal("--")),
                 CommandItem::Operand(word) => sketch.add_operand(program, word)?,
                 CommandItem::Option { name, means, spelled, value, kind } => {
                     sketch.options.push((name, value.clone(), kind.clone()));
@@ -81,15 +80,15 @@ impl ParsedCommand {
                 );
             }
             OperandKinds::IndexReads { .. } | OperandKinds::IndexStdin(_) if self.index.is_none() => {
-                self.words.push(CommandWord::from_text(&word));
+                self.words.push(CommandWord::literal(&word));
                 self.index = Some(word);
                 if let OperandKinds::IndexStdin(stdin) = program.operands {
-                    self.words.extend(stdin.iter().map(CommandWord::from_text));
+                    self.words.extend(stdin.iter().map(CommandWord::literal));
                 }
             }
             OperandKinds::IndexReads { between } if self.between < between => {
                 self.between += 1;
-                self.words.push(CommandWord::from_text(word));
+                self.words.push(CommandWord::literal(word));
             }
             OperandKinds::IndexReads { .. } => {
                 match self.read_operands.len() {
@@ -128,7 +127,7 @@ impl ParsedCommand {
                 self.output = if value_or == "-" { OutputTarget::Stdout } else { OutputTarget::File(value_or.into()) };
             }
             OptionRole::Index => {
-                self.words.extend([CommandWord::from_text(spelled), CommandWord::from_text(&value_or)]);
+                self.words.extend([CommandWord::literal(spelled), CommandWord::literal(&value_or)]);
                 self.index = Some(value_or);
             }
             OptionRole::Pass => match value {
@@ -136,7 +135,7 @@ impl ParsedCommand {
                     self.words.push(CommandWord(vec![WordPart::Text(spelled), WordPart::Text(value)]));
                 }
                 value => {
-                    self.words.extend([Some(spelled), kind, value].into_iter().flatten().map(CommandWord::from_text))
+                    self.words.extend([Some(spelled), kind, value].into_iter().flatten().map(CommandWord::literal))
                 }
             },
             OptionRole::Reads1 | OptionRole::Reads2 | OptionRole::Reads | OptionRole::Interleaved => {
@@ -147,7 +146,7 @@ impl ParsedCommand {
                     _ => (&mut self.interleaved, program.named[3], WordPart::Reads1),
                 };
                 if files.is_empty() {
-                    self.words.extend([CommandWord::from_text(name), CommandWord(vec![piece])]);
+                    self.words.extend([CommandWord::literal(name), CommandWord(vec![piece])]);
                 }
                 let part = |part: &[u8]| PathBuf::from(OsStr::from_bytes(part));
                 match program.commas {

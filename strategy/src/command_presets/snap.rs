@@ -81,7 +81,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     Ok(InvocationFacts {
         determinism,
         order: RecordOrder::AsReadByOneThread,
-        extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::from_text).to_vec(),
+        extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::literal).to_vec(),
         ..InvocationFacts::read_by_read(Some(index), (reads(sketch)?, InputMode::Stdin))
     })
 }

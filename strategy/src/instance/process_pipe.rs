@@ -30,8 +30,8 @@ impl<T: AsFd> ProcessPipe<T> {
         Ok(ProcessPipe { pipe, process })
     }
 
-    /// Returns the pipe.
-    pub(crate) fn pipe(&self) -> &T {
+    /// Returns the pipe without the process that holds its other end.
+    pub(crate) fn inner(&self) -> &T {
         &self.pipe
     }
 

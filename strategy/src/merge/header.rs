@@ -5,9 +5,9 @@
 pub struct HeaderProgram {
     /// Name, also used as identifier.
     pub name: String,
-    /// Version.
+    /// Version of genuma, for VN of the `@PG` line.
     pub version: String,
-    /// Command line.
+    /// Command line of genuma, for CL of the `@PG` line.
     pub line: String,
 }
 
@@ -40,7 +40,7 @@ impl CommandLines {
     }
 }
 
-/// Header of an instance.
+/// The SAM header that an instance of the aligner wrote, in the form in which genuma writes and compares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InstanceHeader {
     /// The header to write.

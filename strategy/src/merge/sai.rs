@@ -99,7 +99,7 @@ impl SaiParser {
     }
 
     /// Returns whether the process has written its header.
-    pub(crate) fn has_parsed_output(&self) -> bool {
+    pub(crate) fn has_parsed_header(&self) -> bool {
         self.header_done
     }
 
@@ -111,7 +111,7 @@ impl SaiParser {
             (true, Some(batch)) => {
                 let first = batch
                     .wait_for_chunk(0)
-                    .map_or_else(String::new, |chunk| name_for_message(chunk.template_name_at(0)));
+                    .map_or_else(String::new, |chunk| name_for_message(chunk.name_of_template(0)));
                 Err(AlignerOutputError::MissingRecords { templates: batch.wait_for_reads() - self.reads, first })
             }
             (false, _) => {

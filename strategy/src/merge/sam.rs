@@ -95,7 +95,7 @@ impl SamParser {
     }
 
     /// Returns whether the process has written records.
-    pub(crate) fn has_parsed_output(&self) -> bool {
+    pub(crate) fn has_parsed_header(&self) -> bool {
         self.header.is_none()
     }
 
@@ -132,7 +132,7 @@ struct OpenBatch {
 
 impl OpenBatch {
     fn name(&self) -> &[u8] {
-        self.chunk.template_name_at(self.at)
+        self.chunk.name_of_template(self.at)
     }
 
     /// Returns the number of reads of the template, which is its number of primary records.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Model of a machine. Nodes next to each other in `nodes` are near, and instances use consecutive nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineModel {
-    /// Name of the machine.
+    /// Name of the machine, for tables and messages.
     pub name: String,
-    /// NUMA nodes.
+    /// The NUMA nodes, in the order of their numbers.
     pub nodes: Vec<NodeModel>,
     /// Load latency (ns) from CPUs of the first index to memory of the second.
     pub latency_ns: Vec<Vec<f64>>,
@@ -30,7 +30,7 @@ pub struct MachineModel {
 /// Cores and memory of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeModel {
-    /// Number of cores.
+    /// Number of physical cores of the node that the process may use, at least 1.
     pub cores: u32,
     /// Number of hardware threads of all cores.
     pub threads: u32,

@@ -15,11 +15,11 @@ pub struct PublishedRun {
     pub server: String,
     /// Name of the data set.
     pub dataset: String,
-    /// The strategy.
+    /// Number of instances and memory policy of the run.
     pub strategy: Strategy,
     /// Threads of all instances together.
     pub threads: u32,
-    /// Mean time, s.
+    /// Mean wall-clock time of the repeated runs, s.
     pub seconds: f64,
     /// Relative error: 0.1 is 10 %.
     pub error: f64,

@@ -13,7 +13,7 @@ pub struct RaceOutcome {
     pub regret: f64,
     /// Time of all trials relative to the best strategy's time.
     pub cost: f64,
-    /// Number of trials.
+    /// Number of simulated trials until the race ended.
     pub trials: u32,
 }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
     BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_from_other_aligners, fit_server,
-    published_runs, replay_cases, server_model,
+    list_replay_cases, published_runs, server_model,
 };
 use crate::model::predict_run;
 use crate::strategy::Strategy;
@@ -18,7 +18,7 @@ pub(crate) const RACES_PER_CASE: u64 = 1000;
 /// The advisor's choice for one published case, with model parameters fitted on the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
-    /// The case.
+    /// Aligner, server and data set with their measured runs.
     pub case: ReplayCase,
     /// Server on which the parameters were fitted.
     pub learnt_on: String,
@@ -52,14 +52,14 @@ impl EvaluatedCase {
     }
 }
 
-/// Result of a replay.
+/// How well the model chooses strategies for the published runs of one server after it was fitted to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayReport {
     /// All cases, by fitted server, aligner and data set.
     pub judged: Vec<EvaluatedCase>,
     /// Plain runs with fewer threads: fitted server, and sorted ratios of measured to predicted time.
     pub(crate) fewer_threads: Vec<(String, Vec<f64>)>,
-    /// Rules of the races.
+    /// How many trials the simulated races have, and how uncertain each trial is.
     pub rules: RaceRules,
 }
 
@@ -77,7 +77,7 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
     let mut report = ReplayReport { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
         let fitted = fit_server(&runs, from)?;
-        report.judged.extend(evaluate_cases(&fitted, from, replay_cases(&runs, to)?, rules)?);
+        report.judged.extend(evaluate_cases(&fitted, from, list_replay_cases(&runs, to)?, rules)?);
         report.fewer_threads.push((from.to_owned(), fewer_threads(&fitted, &runs, to)?));
     }
     Ok(report)

@@ -32,7 +32,6 @@ struct ProcessState {
     unfinished: BTreeMap<u64, Arc<InstanceBatch>>,
     /// Batches of the previous process that are assigned first.
     requeued: VecDeque<Arc<InstanceBatch>>,
-    /// Process ID.
     process: Option<u32>,
     /// Whether the process has ended.
     ended: bool,

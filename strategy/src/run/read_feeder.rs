@@ -12,7 +12,7 @@ const PLACEHOLDERS_PER_BLOCK: u64 = 4 << 20;
 
 /// Options for writing reads to one input pipe of an aligner process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PipeFeed {
+pub(crate) struct PipeFeedOptions {
     /// Index of the instance.
     pub instance: usize,
     /// Index of this pipe among the `pipes` input pipes of the process.
@@ -26,16 +26,16 @@ pub(crate) struct PipeFeed {
 }
 
 /// Writes all assigned batches to a pipe, until there are no more or the process stops reading.
-pub(crate) fn feed_reads(broker: &BatchBroker, feeding: PipeFeed, to: ProcessPipe<PipeWriter>) {
+pub(crate) fn feed_reads(broker: &BatchBroker, feeding: PipeFeedOptions, to: ProcessPipe<PipeWriter>) {
     // A process that stops reading has ended or will end. Its exit status tells more.
     let _ = write_batches(broker, feeding, to);
 }
 
-fn write_batches(broker: &BatchBroker, feeding: PipeFeed, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
+fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
     let mut counted = 0;
     for index in 0.. {
         // The process has read all its input and may wait for more before it answers.
-        let is_starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
+        let is_starved = || ioctl_fionread(to.inner()).is_ok_and(|unread| unread == 0);
         let Some(batch) = broker.take_batch(feeding.instance, index, is_starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };
@@ -65,7 +65,7 @@ const EMPTY_READ: &[u8] = b">x\n";
 
 impl PlaceholderWriter {
     /// Writes this pipe's share of `reads` placeholders, an even number.
-    fn write_placeholders(&self, reads: u64, feeding: PipeFeed, to: &mut impl Write) -> io::Result<()> {
+    fn write_placeholders(&self, reads: u64, feeding: PipeFeedOptions, to: &mut impl Write) -> io::Result<()> {
         let many = EMPTY_READ.repeat(4096);
         let pipes = feeding.pipes as u64;
         // The last placeholder of each group has as many bases as a block, so that the aligner's block ends behind
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn written(reads: u64, pipe: usize, pipes: usize, apart: bool) -> String {
-        let feeding = PipeFeed { instance: 0, pipe, pipes, numbered: Some(5), own_block: apart };
+        let feeding = PipeFeedOptions { instance: 0, pipe, pipes, numbered: Some(5), own_block: apart };
         let mut out = Vec::new();
         PlaceholderWriter { block: 5, apart, at_once: 4 }
             .write_placeholders(reads, feeding, &mut out)

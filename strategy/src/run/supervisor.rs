@@ -18,7 +18,7 @@ use crate::merge::{
 use crate::page_placement::{self, IndexFiles, PagePlacement};
 use crate::thread_placement::{self, ThreadPlacement};
 
-use super::read_feeder::{PipeFeed, feed_reads};
+use super::read_feeder::{PipeFeedOptions, feed_reads};
 use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 
 /// Maximum bytes read from an instance at once.
@@ -109,7 +109,8 @@ impl InstanceSupervisor<'_> {
         let pipes = feeds.len();
         thread::scope(|scope| {
             for (pipe, feed) in feeds.into_iter().enumerate() {
-                let feeding = PipeFeed { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
+                let feeding =
+                    PipeFeedOptions { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
                 scope.spawn(move || feed_reads(self.broker, feeding, feed));
             }
             let heard = stderr
@@ -263,8 +264,8 @@ impl<'a> OutputReader<'a> {
                 OutputParser::Sai(sai) => sai.parse_bytes(&bytes[..n], &given)?,
             }
             self.answered |= match &self.parser {
-                OutputParser::Sam(sam) => sam.has_parsed_output(),
-                OutputParser::Sai(sai) => sai.has_parsed_output(),
+                OutputParser::Sam(sam) => sam.has_parsed_header(),
+                OutputParser::Sai(sai) => sai.has_parsed_header(),
             };
             if self.answered {
                 self.sample_placement();

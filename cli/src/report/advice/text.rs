@@ -107,7 +107,7 @@ pub(crate) fn describe_decision(advice: &Advice) -> String {
     let sure = match (verdict.low >= 1.0, advice.num_trials() > 0, advice.stopped) {
         (true, true, _) => "",
         (true, false, _) => " This is a prediction of the model without trials.",
-        (false, true, StopReason::Spent) => " There may be no gain: run more trials (--pilot-budget) to find out.",
+        (false, true, StopReason::Spent) => " There may be no gain: run more trials (--trial-budget) to find out.",
         (false, true, _) => " There may be no gain.",
         (false, false, _) => " There may be no gain; this is a prediction of the model without trials.",
     };

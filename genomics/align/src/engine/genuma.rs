@@ -16,7 +16,7 @@ use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_work::publish::FileSet;
 
 use super::file_image::FileImage;
-use super::seal::{Checksum, ChecksummedFile, IndexSeal};
+use super::seal::{Checksum, ChecksummingWriter, IndexSeal};
 use super::{BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
@@ -82,7 +82,7 @@ pub struct Genuma {
     vectors: SimdLevel,
 }
 
-/// Buffers of a worker.
+/// Buffers that a worker reuses for mapping, pairing and records, and its count of reads that are too long.
 #[derive(Default)]
 pub struct WorkerState {
     mapping: mapper::MapperState,
@@ -123,7 +123,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         FastaEvent::Bases(bases) => built.add_bases(bases),
     })?;
     let path = index_path(prefix);
-    let mut file = ChecksummedFile::create(&path)?;
+    let mut file = ChecksummingWriter::create(&path)?;
     index::build_index(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(
         |error| match error {
             IndexBuildError::Write(error) => error,

@@ -41,7 +41,7 @@ pub fn seal_path(file: &Path) -> PathBuf {
 /// Size and CRC-32 of a file or memory area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum {
-    /// Size (bytes).
+    /// Size of the file in bytes.
     pub size: u64,
     /// CRC-32 of all bytes.
     pub crc: u32,
@@ -104,7 +104,7 @@ impl Checksum {
 }
 
 /// A file that is written atomically, with the checksum of the bytes given to it.
-pub(super) struct ChecksummedFile {
+pub(super) struct ChecksummingWriter {
     path: PathBuf,
     file: AtomicFile,
     /// Bytes that are not yet written to the file.
@@ -113,11 +113,11 @@ pub(super) struct ChecksummedFile {
     hasher: crc32fast::Hasher,
 }
 
-impl ChecksummedFile {
+impl ChecksummingWriter {
     /// Creates the temporary file of `path`, with the checksum of no bytes.
-    pub(super) fn create(path: &Path) -> Result<ChecksummedFile, Error> {
+    pub(super) fn create(path: &Path) -> Result<ChecksummingWriter, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
-        Ok(ChecksummedFile { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
+        Ok(ChecksummingWriter { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
     }
 
     /// Appends bytes to the file and to the checksum.
@@ -159,7 +159,7 @@ fn index_error(path: &Path, reason: impl Into<String>) -> Error {
     Error::Index { path: path.to_path_buf(), reason: reason.into() }
 }
 
-/// Content of a seal.
+/// Checksums of an index and of its reference, as the file `NAME.seal` stores them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexSeal {
     path: PathBuf,
@@ -186,7 +186,7 @@ impl IndexSeal {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "file {} {}", file_name(file), line(sum));
         }
-        let mut seal = ChecksummedFile::create(&seal_path(&files[0].0))?;
+        let mut seal = ChecksummingWriter::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
         seal.complete_file(&mut set)?;
         Ok(set.publish_all()?)

@@ -14,7 +14,7 @@ const FLAG_SUPPLEMENTARY: u16 = 0x800;
 /// Counts of reads, records, mapped reads and pairs, for the summary of an alignment run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignmentCounts {
-    /// Number of records.
+    /// Number of SAM records, secondary and supplementary ones included.
     pub records: u64,
     /// Number of reads: records that are neither secondary nor supplementary.
     pub reads: u64,
@@ -22,13 +22,13 @@ pub struct AlignmentCounts {
     pub bases: u64,
     /// Number of reads with a mate.
     pub paired_reads: u64,
-    /// Number of mapped reads.
+    /// Number of reads with at least one alignment.
     pub mapped_reads: u64,
     /// Number of reads in proper pairs.
     pub properly_paired_reads: u64,
-    /// Number of secondary records.
+    /// Number of records of further positions of a read (flag 0x100).
     pub secondary_records: u64,
-    /// Number of supplementary records.
+    /// Number of records of further segments of split reads (flag 0x800).
     pub supplementary_records: u64,
     /// Number of proper pairs by insert size (bp).
     insert_size_counts: Vec<u64>,

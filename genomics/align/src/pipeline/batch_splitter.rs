@@ -21,11 +21,13 @@ pub(super) struct BatchSplitter {
 /// Whether a batch is a whole block or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchRole {
-    /// The batch is a whole block.
     WholeBlock,
     /// The block has several batches: whether this batch is the first, and whether it is known to be the last. A
     /// block also ends when the next block begins, and at the end of the reads.
-    PartOfBlock { is_first: bool, is_last: bool },
+    PartOfBlock {
+        is_first: bool,
+        is_last: bool,
+    },
 }
 
 impl BatchSplitter {

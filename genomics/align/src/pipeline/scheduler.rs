@@ -16,7 +16,6 @@ const MAX_BLOCKS_IN_PROGRESS: usize = 2;
 
 /// A block whose batches are being mapped.
 struct MappingBlock<E: Engine> {
-    /// Number of batches handed out.
     num_batches_handed_out: usize,
     /// Whether all batches of the block have been handed out.
     has_all_batches: bool,

@@ -144,9 +144,9 @@ pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize
 /// Result of [`extend_gapped`]: the alignment with gaps, its score and its CIGAR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GappedAlignment {
-    /// First base of the sequence and end (exclusive).
+    /// Aligned range of the sequence: start, end (exclusive); 0-based.
     pub(super) query: (usize, usize),
-    /// First base of the reference and end (exclusive).
+    /// Aligned range of the reference: start, end (exclusive); 0-based.
     pub(super) target: (usize, usize),
     pub(super) score: i32,
     pub(super) cigar: Vec<CigarOp>,

@@ -74,13 +74,12 @@ pub(super) struct SeedPosition {
     /// Position of the first base in the concatenated sequences, shifted left by one. The lowest bit is set if the
     /// reverse complement is the canonical k-mer.
     at: u32,
-    /// Number of the sequence.
     sequence: u32,
 }
 
 impl SeedPosition {
     /// The occurrence of a seed in sequence number `sequence`.
-    pub(super) fn new(seed: Seed, sequence: u32) -> SeedPosition {
+    pub(super) fn from_seed(seed: Seed, sequence: u32) -> SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
@@ -95,7 +94,7 @@ impl SeedPosition {
     }
 
     /// Whether the reverse complement is the canonical k-mer.
-    pub(super) fn is_reverse(self) -> bool {
+    pub(super) fn is_canonical_reverse(self) -> bool {
         self.at & 1 == 1
     }
 }
@@ -152,7 +151,6 @@ impl SeedIndex {
         SeedIndex { positions, hashes, first_positions, bucket_starts, bucket_bits, filter, filter_bits }
     }
 
-    /// Number of distinct seeds.
     pub(super) fn num_distinct_seeds(&self) -> usize {
         self.hashes.len()
     }
@@ -255,12 +253,13 @@ mod tests {
         };
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
-        let seeds = SeedIndex::new(of(&bases).into_iter().map(|seed| SeedPosition::new(seed, 0)).collect());
+        let seeds = SeedIndex::new(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
         assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
         for (number, seed) in found {
-            let positions = seeds.positions_of_seed(number).iter().map(|p| (p.base_position() as u32, p.is_reverse()));
+            let positions =
+                seeds.positions_of_seed(number).iter().map(|p| (p.base_position() as u32, p.is_canonical_reverse()));
             let there = expected[&seed.hash].iter().map(|seed| (seed.at, seed.reverse));
             assert!(positions.eq(there), "{seed:?}");
         }

@@ -84,7 +84,7 @@ impl Header {
         text
     }
 
-    /// Number of reference sequences.
+    /// Number of `@SQ` lines.
     pub fn num_sequences(&self) -> usize {
         self.sequences.len()
     }

@@ -12,7 +12,6 @@ use super::spill_file::{Extent, SpillFile};
 
 /// A kind of item that can be sorted. Its bytes begin with the ordinal of its template: 8 bytes, little-endian.
 pub(crate) trait SortItem {
-    /// The key by which the items are sorted.
     type Key: Copy + Ord;
     /// The largest possible key.
     const MAX_KEY: Self::Key;
@@ -20,7 +19,6 @@ pub(crate) trait SortItem {
     /// Length (bytes) of the first item in `bytes`.
     fn encoded_len(bytes: &[u8]) -> usize;
 
-    /// Sort key of the item.
     fn key(item: &[u8]) -> Self::Key;
 }
 

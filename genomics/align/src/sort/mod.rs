@@ -42,7 +42,7 @@ pub use block_sorter::{BlockSorter, SortedBlock};
 pub use cram::CramFile;
 pub use header::Header;
 
-/// Why sorting failed.
+/// Why records cannot be sorted or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The BAM file or its index cannot be written.
@@ -63,7 +63,7 @@ pub enum Error {
     /// A header line that BAM cannot hold.
     #[error("header line '{line}' has no name or no length from 1 to 2147483647")]
     Header {
-        /// The header line.
+        /// The line of the SAM header, without its line end.
         line: String,
     },
     /// The reference that is needed for CRAM cannot be read.
@@ -74,7 +74,7 @@ pub enum Error {
     ReadAheadStopped,
 }
 
-/// Options of sorting.
+/// Memory, work folder and threads for sorting, and what is done with duplicates.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Memory (bytes) for records and for the read ends of duplicate marking.
@@ -90,7 +90,7 @@ pub struct Options {
 /// Result of sorting: numbers of records and duplicates, and the use of the spill file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of records written.
+    /// Number of SAM records written, secondary and supplementary ones included.
     pub records: u64,
     /// Number of templates of the records.
     pub templates: u64,

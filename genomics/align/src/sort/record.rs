@@ -18,13 +18,11 @@ pub(crate) mod flag {
     pub(crate) const READ1: u16 = 0x40;
     /// The record is of read 2.
     pub(crate) const READ2: u16 = 0x80;
-    /// A secondary alignment.
     pub(crate) const SECONDARY: u16 = 0x100;
     /// The read failed the quality control of the sequencer.
     pub(crate) const QC_FAIL: u16 = 0x200;
     /// A PCR or optical duplicate.
     pub(crate) const DUPLICATE: u16 = 0x400;
-    /// A supplementary alignment.
     pub(crate) const SUPPLEMENTARY: u16 = 0x800;
 }
 
@@ -115,7 +113,6 @@ impl<'a> Record<'a> {
         u32_at(self.0, 8) as i32
     }
 
-    /// The FLAG field.
     pub(crate) fn flags(self) -> u16 {
         u16_at(self.0, 18)
     }
@@ -143,7 +140,6 @@ impl<'a> Record<'a> {
         out.truncate(end);
     }
 
-    /// The MAPQ field.
     pub(crate) fn mapping_quality(self) -> u8 {
         self.0[13]
     }

@@ -4,7 +4,7 @@ use super::KmerSpectra;
 
 /// Spectra, number of distinct k-mers, and number of passes over bins, as counted by a thread or device.
 pub(crate) struct CountTotals<const S: usize> {
-    /// k-mer spectra.
+    /// Number of distinct k-mers by number of occurrences, for each sample.
     pub spectra: KmerSpectra<S>,
     /// Number of distinct k-mers.
     pub distinct: u64,

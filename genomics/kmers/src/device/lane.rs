@@ -27,7 +27,7 @@ pub(super) type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 pub(crate) struct DeviceLane {
     /// Index among all lanes.
     pub number: usize,
-    /// The device of the lane.
+    /// The OpenCL device whose table this host thread fills.
     pub device: Arc<Device>,
     /// Maximum device memory in bytes.
     pub(crate) device_bytes: u64,
@@ -40,7 +40,6 @@ pub(crate) struct DeviceLane {
 /// Reason why a bin was not counted.
 #[derive(Debug)]
 pub(super) enum LaneError {
-    /// The device failed.
     Device(genuma_gpu::Error),
     /// The count itself failed.
     Counting(Error),

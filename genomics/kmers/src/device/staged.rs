@@ -31,7 +31,6 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         Self { bytes, len: 0, starts, max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
-    /// Discards the staged records.
     pub(super) fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();

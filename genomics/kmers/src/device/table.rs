@@ -87,7 +87,6 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
 }
 
 impl TableSizes {
-    /// Bytes of the state and the spectra.
     pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
     }

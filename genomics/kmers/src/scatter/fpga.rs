@@ -30,7 +30,7 @@ const BIN_MEMORY_FACTOR: usize = 4;
 /// more for smaller k, which the factor above covers.
 const EXPECTED_BYTES_PER_BASE: f64 = 1.5;
 
-/// Scatters on a simulated FPGA.
+/// Scatters the k-mers of one thread on a simulated FPGA, or on the CPU if the simulator fails.
 pub(super) struct FpgaScatter {
     layout: BinLayout,
     fpga: SimulatedFpga,
@@ -43,7 +43,7 @@ pub(super) struct FpgaScatter {
     cpu: CpuScatter,
 }
 
-/// The device of a thread.
+/// Whether the simulator of this thread runs.
 enum DeviceState {
     NotStarted,
     Running(DeviceProcess),

@@ -19,7 +19,6 @@ pub struct SimulatedFpga {
     statistics: Arc<BatchStatistics>,
 }
 
-/// Numbers of batches.
 #[derive(Debug, Default)]
 struct BatchStatistics {
     total: AtomicU64,
@@ -116,7 +115,6 @@ pub(super) struct Reply {
     pub(super) bins: Vec<Vec<u8>>,
 }
 
-/// A running simulator.
 pub(super) struct DeviceProcess {
     child: Child,
     input: Option<ChildStdin>,

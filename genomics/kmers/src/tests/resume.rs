@@ -1,20 +1,21 @@
 //! Tests of counts that resume from a checkpoint.
 
 use super::*;
-use crate::{CountCheckpoint, ReadCheckpoint, SortedKmers};
+use crate::{BinnedReadsCheckpoint, CountedKmersCheckpoint, SortedKmers};
 
 /// Paths of the spill files of bins and of sort ranges.
 fn spills(files: &Files) -> [PathBuf; 2] {
     ["read.bins", "count.bins"].map(|name| files.dir.path().join(name))
 }
 
-fn read(files: &Files, params: &CountParams) -> ReadCheckpoint {
-    ReadCheckpoint::create::<2>(&files.lanes, params, &ProgressCounters::default(), &spills(files)[0]).expect("read")
+fn read(files: &Files, params: &CountParams) -> BinnedReadsCheckpoint {
+    BinnedReadsCheckpoint::create::<2>(&files.lanes, params, &ProgressCounters::default(), &spills(files)[0])
+        .expect("read")
 }
 
-fn count_on(files: &Files, read: ReadCheckpoint, params: &CountParams) -> Result<CountCheckpoint, Error> {
+fn count_on(files: &Files, read: BinnedReadsCheckpoint, params: &CountParams) -> Result<CountedKmersCheckpoint, Error> {
     let [bins, parts] = spills(files);
-    CountCheckpoint::create::<2>(read, &bins, params, 2, &parts)
+    CountedKmersCheckpoint::create::<2>(read, &bins, params, 2, &parts)
 }
 
 fn all_of(sorted: &SortedKmers<2>) -> Result<Vec<(u64, [u32; 2])>, Error> {
@@ -104,7 +105,7 @@ fn damage_between_runs_is_reported() {
             spoil(path);
             let said = if path == &bins {
                 let to = parts.with_extension("other");
-                CountCheckpoint::create::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
+                CountedKmersCheckpoint::create::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
             } else {
                 sort()
             };
@@ -123,7 +124,7 @@ fn a_full_disk_is_reported_with_the_file_name() {
     let files = Files::new(&awkward_reads(200, 11));
     let full = files.dir.path().join("full.bins");
     std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
-    let said = ReadCheckpoint::create::<2>(&files.lanes, &files.params(31), &ProgressCounters::default(), &full);
+    let said = BinnedReadsCheckpoint::create::<2>(&files.lanes, &files.params(31), &ProgressCounters::default(), &full);
     let said = said.expect_err("no room").to_string();
     let expected = format!("cannot write the k-mer spill file {} (0.", full.display());
     assert!(said.starts_with(&expected) && said.contains("No space left"), "{said}");

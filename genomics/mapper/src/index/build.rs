@@ -24,7 +24,7 @@ use genuma_machine::processor::SimdLevel;
 const TASK_BASES: u64 = 1 << 16;
 /// Mean number of used slots in a bucket.
 const MEAN_SLOTS_USED: u64 = 8;
-/// Maximum length of a reference in packed bases.
+/// Maximum length (bp) of a reference: positions have 34 bits.
 const MAX_REFERENCE_BP: u64 = 1 << 34;
 
 /// Bases that replace ambiguous letters: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the

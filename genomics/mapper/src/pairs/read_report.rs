@@ -9,7 +9,7 @@ use crate::quality;
 /// Report of a read: all its placements and the reported segments.
 #[derive(Debug, Default)]
 pub struct ReadReport {
-    /// All placements of the read.
+    /// All placements of the read that were found, the best first.
     pub places: Vec<Placement>,
     /// Reported segments of the read: the primary segment, then segments of other parts of the read, then segments on
     /// ALT contigs that are better than these.
@@ -24,7 +24,7 @@ pub struct ReadReport {
 pub struct ReportedSegment {
     /// Number of the segment's placement among the placements of the read.
     pub place: usize,
-    /// Mapping quality.
+    /// Phred-scaled probability that the position is wrong (MAPQ), 0 to 60.
     pub mapq: u8,
     /// Best score of another placement of the same bases; 0 if there is none.
     pub next_score: i32,

@@ -45,7 +45,7 @@ impl CycleTally {
         self.error_halves += other.error_halves;
     }
 
-    /// Number of all bases.
+    /// Number of bases read in this cycle, N included.
     pub fn total_bases(&self) -> u64 {
         self.base_counts.iter().sum()
     }
@@ -57,7 +57,7 @@ impl CycleTally {
 pub(crate) struct MateDisagreements {
     /// Number of bases compared, in both mates.
     pub compared_bases: u64,
-    /// Number of errors, in halves.
+    /// Number of errors, in halves: 2 for an error, 1 if either mate may be wrong.
     pub error_halves: u64,
     /// Sum over pairs of the squared number of errors, as errors cluster in poor pairs.
     pub squared_errors: u64,
@@ -88,7 +88,7 @@ impl MateDisagreements {
 /// Tallies of all cycles of both mates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CycleTallies {
-    /// Cycle tallies, by mate.
+    /// Tally of each cycle of read 1 and of read 2, from the first cycle on.
     pub by_mate: [Vec<CycleTally>; 2],
     /// Disagreements between overlapping mates.
     pub(crate) disagreements: MateDisagreements,
@@ -115,7 +115,7 @@ fn quality_of_letter(letter: u8) -> usize {
 }
 
 impl CycleTallies {
-    /// Adds untrimmed mates.
+    /// Adds the bases and qualities of a read pair before trimming.
     pub fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
         for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
             let seen = mate.seq.len().min(MAX_CYCLES);

@@ -84,7 +84,7 @@ impl DuplicateKeys {
     }
 
     /// Adds the keys of another thread.
-    pub fn add_keys(&mut self, other: &DuplicateKeys) {
+    pub fn merge(&mut self, other: &DuplicateKeys) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
             if key <= u64::MAX >> self.halvings {
@@ -103,7 +103,7 @@ impl DuplicateKeys {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
-    /// Counts the pairs and keys.
+    /// Number of pairs, of different keys, and of pairs whose key other pairs have too.
     pub fn count_pairs_and_keys(&self) -> KeyCounts {
         let mut counts = KeyCounts { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {
@@ -114,7 +114,7 @@ impl DuplicateKeys {
     }
 }
 
-/// Counts of pairs and keys.
+/// How many read pairs share their key (the start of both mates) with others: duplicates or coincidences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCounts {
     /// Number of pairs with a kept key.
@@ -146,7 +146,7 @@ mod tests {
                 tallies.reverse();
             }
             let mut all = DuplicateKeys::default();
-            tallies.iter().for_each(|tally| all.add_keys(tally));
+            tallies.iter().for_each(|tally| all.merge(tally));
             all
         };
         let whole = split(1, false);

@@ -12,21 +12,21 @@ use crate::interval::Estimate;
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryMetrics {
-    /// Number of read pairs.
+    /// Number of read pairs, duplicates included.
     pub pairs: u64,
     /// Number of bases before trimming.
     pub bases: u64,
     /// Number of pairs examined base by base, sampled by name; the basis of the metrics of mates, inserts and errors.
     pub examined_pairs: u64,
-    /// Metrics of each mate.
+    /// Lengths, qualities and composition of read 1 and of read 2.
     pub mates: [MateMetrics; 2],
     /// GC content: share of G and C among the known bases (0 to 1).
     pub gc: Option<f64>,
     /// Share of pairs whose fragment is shorter than a read, so that the adapter was sequenced.
     pub adapter_share: Option<Estimate>,
-    /// Insert sizes.
+    /// Distribution of insert sizes, as far as overlapping mates show them.
     pub insert: InsertSizeMetrics,
-    /// Sequencing errors.
+    /// Error rates, measured where both mates of a pair cover the same base.
     pub errors: ErrorMetrics,
     /// Shares of duplicates, and the number of distinct molecules.
     pub duplicates: DuplicateMetrics,
@@ -34,12 +34,12 @@ pub struct LibraryMetrics {
     pub telomeres: TelomereMetrics,
 }
 
-/// Metrics of one mate.
+/// Lengths, qualities and composition of all first reads, or of all second reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MateMetrics {
     /// Length in bases of the shortest, the most frequent and the longest read; lengths over 1024 count as 1024.
     pub lengths: [u64; 3],
-    /// Mean Phred quality.
+    /// Mean Phred quality of all bases; `None` without bases.
     pub quality: Option<f64>,
     /// Share of bases with quality 30 or more.
     pub q30: Option<f64>,
@@ -51,10 +51,10 @@ pub struct MateMetrics {
     pub cycles: Vec<CycleMetrics>,
 }
 
-/// Metrics of one cycle.
+/// Quality, composition and errors of the bases at one position of the reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CycleMetrics {
-    /// Mean Phred quality.
+    /// Mean Phred quality of the bases of this cycle.
     pub quality: f64,
     /// Share of bases with quality 30 or more.
     pub q30: f64,
@@ -105,14 +105,14 @@ pub struct ErrorMetrics {
 pub struct Substitution {
     /// True base and read base, such as `A>C`.
     pub change: String,
-    /// Share of all errors.
+    /// Share of this substitution among all errors, 0 to 1.
     pub share: Estimate,
 }
 
 /// Error rate of the bases of one Phred quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct QualityMetrics {
-    /// Phred quality.
+    /// Phred quality that the sequencer gave to these bases.
     pub quality: usize,
     /// Number of bases of this quality that were compared with the other mate.
     pub compared: u64,
@@ -160,9 +160,9 @@ pub struct TelomereMetrics {
 /// Library metrics of both samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PairLibraryMetrics {
-    /// Metrics of the normal.
+    /// Metrics of the normal's reads.
     pub normal: LibraryMetrics,
-    /// Metrics of the tumour.
+    /// Metrics of the tumour's reads.
     pub tumor: LibraryMetrics,
     /// Telomere content of the tumour over that of the normal, each as the share of pairs.
     pub telomeres: Option<Estimate>,
@@ -297,11 +297,11 @@ fn biased_start(cycles: &[CycleTally]) -> usize {
     cycles.iter().take(MAX_BIASED_CYCLES).rposition(biased).map_or(0, |last| last + 1)
 }
 
-/// Quantiles of the fragment length that are reported.
+/// Quantiles of the insert size that are reported.
 const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
 /// Minimum number of pairs to report quantiles and duplicates.
 const MIN_PAIRS: u64 = 100;
-/// Step of the fragment length histogram in bases.
+/// Width of a class of the insert size histogram in bases.
 const HISTOGRAM_STEP_BP: usize = 10;
 
 fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
@@ -327,7 +327,7 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
     }
 }
 
-/// Assumed standard deviation, in bases, of the lengths of fragments that cannot be measured. Chosen; a higher value
+/// Assumed standard deviation, in bases, of the insert sizes that cannot be measured. Chosen; a higher value
 /// expects fewer coincidental duplicates.
 const UNSEEN_INSERT_SD_BP: f64 = 80.0;
 
@@ -353,7 +353,6 @@ fn quality_calibration(detail: &DetailTally) -> f64 {
     }
 }
 
-/// Error rate of a cycle.
 fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
     match cycle.compared_bases {
         MIN_COMPARED_BASES.. => cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64,
@@ -503,7 +502,7 @@ fn duplicate_note(counts: &KeyCounts, amplicons: bool, copied: Option<Estimate>)
     };
     match copied.value {
         _ if amplicons => {
-            "amplicons? nearly all pairs start at a few positions, where duplicates look like independent molecules"
+            "probably amplicons: nearly all pairs start at a few positions, so duplicates cannot be counted"
         }
         0.0..SOME_DUPLICATES => "few duplicates",
         SOME_DUPLICATES..MANY_DUPLICATES => "some duplicates",

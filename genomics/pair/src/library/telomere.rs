@@ -129,7 +129,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
 
 /// Returns the index of the motif that a pair contains often enough, if any.
 #[inline]
-pub fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
+pub fn telomere_motif_of_pair(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());
     if pair.mates.iter().zip(packed).any(may) { find_longest_motif(pair) } else { None }
 }
@@ -209,7 +209,7 @@ mod tests {
             codes.encode_bases(seq, seq, 0);
             codes
         });
-        find_telomere_motif(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
+        telomere_motif_of_pair(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
     }
 
     #[test]

@@ -39,9 +39,9 @@ pub struct Karyotype {
 /// Relative copy number of a contig.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContigCopies {
-    /// Name of the contig.
+    /// Name of the contig in the reference.
     pub name: String,
-    /// Length in bases.
+    /// Length of the sequence in bases, N included.
     pub bases: u64,
     /// Number of marker k-mers.
     pub marker_kmers: u64,
@@ -56,7 +56,7 @@ pub struct ContigCopies {
 /// Result of screening both samples for known sequences.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScreenResult {
-    /// Number of screened sequences.
+    /// Number of sequences that the samples were screened for, found or not.
     pub sequences: u64,
     /// Share of the sequences' k-mers that were searched for (0 to 1).
     pub searched_share: f64,
@@ -71,9 +71,9 @@ pub struct ScreenResult {
 /// A screened sequence that was detected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DetectedSequence {
-    /// Name of the sequence.
+    /// Name of the sequence: the first word of its FASTA header.
     pub name: String,
-    /// Length in bases.
+    /// Length of the sequence in bases, N included.
     pub bases: u64,
     /// Number of marker k-mers, and of candidate markers that were not used because the reference or an earlier
     /// sequence has them too.
@@ -99,10 +99,10 @@ pub struct SampleDetection {
     pub note: String,
 }
 
-/// Number of reads of a sample.
+/// How many reads and k-mers a sample has, to convert marker counts to numbers of reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadTotals {
-    /// Total number of reads.
+    /// Number of reads, both mates of a pair counted.
     pub num_reads: f64,
     /// Mean number of k-mers of a read.
     pub kmers_per_read: f64,

@@ -11,7 +11,6 @@ use super::eof_marker::check_eof_marker;
 use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
-/// Magic number of BAM.
 pub(super) const MAGIC: &[u8] = b"BAM\x01";
 /// The empty block at the end of a file (SAM specification, section 4.1.2).
 const EOF_BLOCK: [u8; 28] =

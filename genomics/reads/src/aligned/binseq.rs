@@ -11,7 +11,7 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
-use crate::input_file::InputFile;
+use crate::input_file::RawInputFile;
 use crate::umi::UmiTag;
 
 use super::record_buffer::{RecordBuffer, SamFields, flag};
@@ -30,7 +30,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// A BINSEQ file that is being read.
 pub(super) struct BinseqFile<M> {
     path: PathBuf,
-    reader: BufReader<InputFile<M>>,
+    reader: BufReader<RawInputFile<M>>,
     /// Number of reads or pairs in the blocks read so far.
     pub(super) records_read: u64,
 }
@@ -41,7 +41,7 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
     /// # Errors
     /// The file cannot be opened.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
-        let reader = BufReader::with_capacity(DISK_CHUNK_BYTES, InputFile::open(path, None, progress, None)?);
+        let reader = BufReader::with_capacity(DISK_CHUNK_BYTES, RawInputFile::open(path, None, progress, None)?);
         Ok(BinseqFile { path: path.into(), reader, records_read: 0 })
     }
 

@@ -21,7 +21,7 @@ use noodles_sam::header::record::value::map::read_group::tag::{PLATFORM, SAMPLE}
 use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
-use crate::input_file::InputFile;
+use crate::input_file::RawInputFile;
 use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
@@ -53,7 +53,7 @@ const DISK_CHUNK_BYTES: usize = 256 << 10;
 /// A CRAM file from which containers are read.
 pub(super) struct CramFile<M> {
     path: PathBuf,
-    reader: Reader<BufReader<InputFile<M>>>,
+    reader: Reader<BufReader<RawInputFile<M>>>,
     context: Arc<DecodeContext>,
     records_read: u64,
     /// Bytes of the last container.
@@ -148,7 +148,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         pipes: Option<&Arc<PipeReader>>,
     ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, InputFile::open(path, None, progress, pipes)?);
+        let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, RawInputFile::open(path, None, progress, pipes)?);
         let head = disk.fill_buf().map_err(unreadable)?;
         if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
             && (major != 3 || minor > 1)

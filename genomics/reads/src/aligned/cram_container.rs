@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The parts of a container.
+/// The header of a CRAM container, and the blocks that follow it.
 struct ContainerHeader<'a> {
     /// The numbers between the length and the landmarks.
     numbers: &'a [u8],
@@ -248,8 +248,8 @@ impl ContainerLayout {
         Ok(layout)
     }
 
-    /// Adds an empty block for each data series without one: writers leave out the blocks of series without data, and the
-    /// decoder wants them all the same, for a record without bases.
+    /// Adds an empty block for each data series that has none. Writers omit the blocks of series without data, but the
+    /// decoder requires a block for each series.
     pub(super) fn add_missing_blocks(&self, blocks: &mut Vec<(i32, Cow<'_, [u8]>)>) {
         for id in &self.block_ids {
             if !blocks.iter().any(|(other, _)| other == id) {

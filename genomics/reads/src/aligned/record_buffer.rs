@@ -277,7 +277,6 @@ impl RecordBuffer {
         &self.bytes[read.name.0 as usize..][..usize::from(read.name.1)]
     }
 
-    /// UMI of a read from the tags of its record.
     pub(super) fn umi(&self, read: &ReadLocation) -> UmiTag<'_> {
         let value = |at: u32, len: u8| &self.bytes[at as usize..][..usize::from(len)];
         match read.umi {
@@ -316,13 +315,12 @@ impl RecordBuffer {
         }
     }
 
-    /// An error in the record of a read.
     pub(super) fn read_error(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
         Error::in_record(path, self.record_number(read.record), fault)
     }
 }
 
-/// Properties of a primary record.
+/// Name and read number of a primary record, and whether it lacks qualities.
 struct PrimaryRead<'a> {
     name: &'a [u8],
     read_number: ReadNumber,

@@ -25,13 +25,11 @@ use crate::record_counts::RecordCounts;
 
 /// Magic number of VBQ.
 pub(super) const MAGIC: &[u8] = b"VSEQ";
-/// Magic number of BQ.
 pub(super) const BQ_MAGIC: &[u8] = b"BSEQ";
 /// First bytes of the index of VBQ.
 const INDEX_MAGIC: &[u8; 8] = b"VBQINDEX";
 /// Last bytes of a VBQ file.
 const INDEX_END: &[u8; 8] = b"INDEXEND";
-/// The supported version.
 const VERSION: u8 = 1;
 /// Size in bytes of the header of a file, of a block and of the index, and of an index entry.
 const HEADER_BYTES: usize = 32;
@@ -41,7 +39,6 @@ const MAX_BLOCK_BYTES: u64 = MAX_COLUMN_BYTES / 8;
 /// Bytes of BQ that are processed together, unless a single record is longer.
 const BQ_CHUNK_BYTES: u64 = 128 << 10;
 
-/// Layout of the records.
 #[derive(Debug, Clone, Copy, Default)]
 struct RecordLayout {
     is_paired: bool,

@@ -60,7 +60,6 @@ fn partition_of_hash(hash: u64, n: usize) -> usize {
     ((u128::from(hash) * n as u128) >> 64) as usize
 }
 
-/// The shard of a hash.
 pub(super) fn shard_of_hash(hash: u64) -> usize {
     partition_of_hash(hash, NUM_SHARDS)
 }

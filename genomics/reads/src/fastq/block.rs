@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 
-/// Number of lines of a record.
 pub(super) const LINES_PER_RECORD: usize = 4;
 
 /// Consecutive whole records of one file, four lines each. A FASTA record is stored as header, bases on one line, and
@@ -102,7 +101,7 @@ impl Block {
     }
 
     /// The four lines of record `i`, without line ends.
-    pub(super) fn lines(&self, i: usize) -> [&[u8]; LINES_PER_RECORD] {
+    pub(super) fn record_lines(&self, i: usize) -> [&[u8]; LINES_PER_RECORD] {
         let ends = &self.line_ends[i * LINES_PER_RECORD..(i + 1) * LINES_PER_RECORD];
         let mut start = if i == 0 { 0 } else { self.line_ends[i * LINES_PER_RECORD - 1] + 1 };
         std::array::from_fn(|line| {

@@ -48,7 +48,7 @@ impl<'a> RecordPosition<'a> {
 
     /// Checks everything that does not depend on the mate.
     fn check_record(&self) -> Result<(), Error> {
-        let [header, seq, plus, qual] = self.block.lines(self.index);
+        let [header, seq, plus, qual] = self.block.record_lines(self.index);
         let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
         if !header.starts_with(&[self.block.header_mark]) {
             return Err(self.error_at(RecordFault::MissingHeaderMark(first(header))));
@@ -93,7 +93,7 @@ impl<'a> RecordPosition<'a> {
 
     /// Splits a record into its fields. The record must be valid.
     pub(crate) fn parse(&self) -> Record<'a> {
-        let [header, seq, _, qual] = self.block.lines(self.index);
+        let [header, seq, _, qual] = self.block.record_lines(self.index);
         let header = header.get(1..).unwrap_or_default();
         let (word, comment) = split_header(header);
         let (name, number) = parse_template_name(word, comment);

@@ -202,7 +202,7 @@ fn joined(path: &Path, terms: &FastqOptions, limit: BlockLimit) -> (Vec<[Vec<u8>
     loop {
         stream.fill_block(&mut block, limit);
         for index in 0..block.num_records() {
-            let [header, seq, plus, qual] = block.lines(index);
+            let [header, seq, plus, qual] = block.record_lines(index);
             assert!(plus.is_empty() && qual.is_empty());
             records.push([header.to_vec(), seq.to_vec()]);
         }

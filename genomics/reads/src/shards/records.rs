@@ -11,7 +11,6 @@ use crate::fastq::{is_printable, is_read_base, template_name};
 pub(super) struct FoundRecord {
     /// Start of the record in the text.
     pub(super) start: usize,
-    /// Template name.
     pub(super) name: Vec<u8>,
 }
 

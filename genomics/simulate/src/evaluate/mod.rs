@@ -36,7 +36,7 @@ use crate::variant::Span;
 pub struct EvaluationInputs<'a> {
     /// VCF of the truth, as `genuma simulate` writes it.
     pub truth: &'a Path,
-    /// VCF of the calls of any caller, plain or gzip'd.
+    /// VCF of the calls of any caller, plain or gzipped.
     pub calls: &'a Path,
     /// FASTA of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
     /// calls, if it exists.
@@ -54,7 +54,7 @@ pub struct EvaluationInputs<'a> {
 pub enum FilterMode {
     /// Only calls that passed all filters (FILTER is PASS or missing).
     PassOnly,
-    /// All calls.
+    /// Calls count whatever their FILTER is.
     All,
 }
 

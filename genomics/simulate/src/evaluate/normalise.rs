@@ -5,9 +5,9 @@
 pub(super) struct NormalisedAllele {
     /// First replaced reference base, 0-based; for an insertion, the base to the right.
     pub start: usize,
-    /// Removed bases.
+    /// Bases of the reference that the variant removes; empty for an insertion.
     pub removed: Vec<u8>,
-    /// Added bases.
+    /// Bases that the variant has in their place; empty for a deletion.
     pub added: Vec<u8>,
 }
 

@@ -16,11 +16,11 @@ const INDEL_TOLERANCE_BP: usize = 25;
 /// Maximum distance of a nearby record that is reported for a miss or a false call, bp.
 const NEARBY_BP: usize = 100;
 
-/// Class of a variant.
+/// Class by which recall and precision are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VariantClass {
-    /// A single-nucleotide variant.
+    /// One base is substituted.
     Snv,
     /// A length change of less than 50 bp.
     Indel,
@@ -85,7 +85,7 @@ impl std::ops::Add for VariantScores {
 /// A false negative: a variant of the truth that was not called.
 #[derive(Debug, Clone, Serialize)]
 pub struct MissedVariant {
-    /// Class of the variant.
+    /// SNV, indel or kind of structural variant.
     pub class: VariantClass,
     /// Unique or repeated sequence.
     pub part: RegionType,
@@ -100,15 +100,15 @@ pub struct MissedVariant {
 /// A false positive: a call that matches no variant of the truth.
 #[derive(Debug, Clone, Serialize)]
 pub struct FalseCall {
-    /// Class of the call.
+    /// SNV, indel or kind of structural variant.
     pub class: VariantClass,
     /// Unique or repeated sequence; `Unique` if no reference was given.
     pub part: RegionType,
     /// CHROM, POS, REF and ALT of the first record.
     pub place: VariantSite,
-    /// QUAL.
+    /// QUAL as in the VCF; `.` if missing.
     pub quality: String,
-    /// FILTER.
+    /// FILTER as in the VCF.
     pub filter: String,
     /// `germline`, or a nearby variant of the truth or the germline; else empty.
     pub note: String,
@@ -117,9 +117,9 @@ pub struct FalseCall {
 /// The VCF columns that identify a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VariantSite {
-    /// CHROM.
+    /// CHROM: name of the contig.
     pub chrom: String,
-    /// POS.
+    /// POS, 1-based.
     pub pos: usize,
     /// REF; long alleles are shortened.
     pub reference: String,
@@ -141,12 +141,12 @@ impl VariantSite {
     }
 }
 
-/// Result of an evaluation.
+/// Recall and precision of a set of calls, and the missed variants and false calls.
 #[derive(Debug, Clone, Default)]
 pub struct EvaluationResult {
     /// Notes for the user about how far the scores can be trusted.
     pub notes: Vec<String>,
-    /// Scores by variant class and region type.
+    /// Counts from which recall and precision follow, by variant class and region type.
     pub scores: BTreeMap<(VariantClass, RegionType), VariantScores>,
     /// Events found and all events of the truth, by CLASS of the truth.
     pub structural: BTreeMap<String, [usize; 2]>,

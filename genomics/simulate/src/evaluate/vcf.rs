@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 /// One alternate allele of one VCF record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VcfRecord {
-    /// CHROM.
+    /// CHROM: name of the contig.
     pub chrom: String,
     /// POS, 1-based.
     pub pos: usize,
     /// ID; `.` if missing.
     pub id: String,
-    /// REF.
+    /// REF: bases of the reference from POS on.
     pub reference: String,
     /// One allele of ALT.
     pub alternate: String,
-    /// QUAL as text.
+    /// QUAL as text; `.` if missing.
     pub quality: String,
-    /// FILTER as text.
+    /// FILTER as text: `PASS`, `.`, or names joined by `;`.
     pub filter: String,
     /// INFO; flags have an empty value.
     pub info: HashMap<String, String>,
@@ -47,12 +47,12 @@ impl VcfRecord {
     }
 }
 
-/// Reads a VCF file, plain or gzip'd. A record with several alternate alleles gives several records.
+/// Reads a VCF file, plain or gzipped. A record with several alternate alleles gives several records.
 pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
     parse_vcf(&read_text(path)?, path)
 }
 
-/// Reads the text of a VCF file, plain or gzip'd.
+/// Reads the text of a VCF file, plain or gzipped.
 pub fn read_text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::with_path(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {

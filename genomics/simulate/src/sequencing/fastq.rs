@@ -1,4 +1,4 @@
-//! Writes read pairs as gzip'd FASTQ or as an interleaved stream. Threads generate the blocks in any order.
+//! Writes read pairs as gzipped FASTQ or as an interleaved stream. Threads generate the blocks in any order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,7 +33,7 @@ pub(crate) struct FastqOptions<'a> {
     pub interleaved: bool,
     /// Sample name, used in read names.
     pub sample: &'a str,
-    /// Contig names.
+    /// Names of the contigs, for the true positions in read names.
     pub contigs: &'a [String],
     /// Whether read names report the true origin of both mates.
     pub true_positions: bool,

@@ -18,7 +18,7 @@ pub(crate) struct CellChromosome<'a> {
     pub sequence: ChromosomeSequence<'a>,
     /// Reference origin of its bases.
     pub(crate) origins: ReferenceOrigins,
-    /// Number of copies in the cell.
+    /// How many copies of the chromosome a cell has.
     pub copies: usize,
     /// Whether the chromosome is circular.
     pub(crate) circular: bool,
@@ -26,7 +26,6 @@ pub(crate) struct CellChromosome<'a> {
     pub(crate) carried_variants: Vec<CarriedVariant>,
 }
 
-/// A variant on a chromosome.
 #[derive(Debug, Clone)]
 pub(crate) struct CarriedVariant {
     /// Bases of the chromosome that show the variant, with one base on either side.
@@ -57,7 +56,6 @@ impl<'a> Fragment<'a> {
         self.end - self.start
     }
 
-    /// Returns the sequence.
     pub(crate) fn to_bases(self) -> Vec<u8> {
         self.chromosome.sequence.bases_in_range(self.start..self.end)
     }

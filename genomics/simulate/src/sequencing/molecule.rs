@@ -47,7 +47,7 @@ pub(crate) struct Molecule<'a> {
     pub(crate) prefix_bp: [usize; 2],
     /// Tandem repeats of `bases`, if slippage is simulated.
     pub repeats: Vec<TandemRepeat>,
-    /// DNA source of the molecule.
+    /// Whether the DNA is from the patient's chromosomes, mitochondria, or another person.
     pub source: DnaSource,
     /// Whether a target captured the molecule.
     pub(crate) captured: bool,

@@ -52,7 +52,7 @@ impl Default for SequencingParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adapter {
-    /// Ligated TruSeq adapters.
+    /// Adapters of Illumina TruSeq, which are ligated to the fragments.
     Truseq,
     /// Nextera adapters, inserted by a transposase.
     Nextera,

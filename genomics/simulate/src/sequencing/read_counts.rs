@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Counts of the molecules, reads and artefacts of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ReadCounts {
-    /// Molecules sequenced.
+    /// Number of different molecules that were sequenced.
     pub molecules: u64,
     /// Pairs that are duplicates of an earlier molecule.
     pub duplicate_pairs: u64,
@@ -19,7 +19,7 @@ pub struct ReadCounts {
     pub short_inserts: u64,
     /// Molecules that consist of adapters only.
     pub(crate) adapter_dimers: u64,
-    /// Fold-back molecules.
+    /// Molecules whose second half is the reverse complement of their first half.
     pub fold_backs: u64,
     /// Chimeric molecules of two fragments.
     pub chimeras: u64,

@@ -34,13 +34,13 @@ impl AffectedStrand {
 pub(crate) struct RecurrentError {
     /// Position of the site.
     pub position: GenomePosition,
-    /// Base of the reference.
+    /// Letter of the reference at the site, on the forward strand.
     pub reference_base: u8,
-    /// Wrong base.
+    /// Letter that molecules with the error have, on the forward strand.
     pub error_base: u8,
     /// Mean share over libraries of the molecules (of the affected strand) that show the error.
     pub molecule_share: f64,
-    /// Affected strand.
+    /// Which reads show the error, by the strand of the molecule.
     pub strand: AffectedStrand,
 }
 

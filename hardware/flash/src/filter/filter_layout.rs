@@ -37,7 +37,6 @@ impl FilterLayout {
             .min(self.num_groups())
     }
 
-    /// The pages of a group.
     pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
         group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
     }

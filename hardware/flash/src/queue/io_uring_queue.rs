@@ -67,7 +67,6 @@ impl IoUringQueue {
         }
     }
 
-    /// Collects completed reads.
     fn collect_completions(&mut self, done: &mut Vec<CompletedRead>) {
         for entry in self.ring.completion() {
             let slot = entry.user_data() as usize;

@@ -33,7 +33,7 @@ pub enum PageAccess {
 }
 
 impl PageAccess {
-    /// Name for messages.
+    /// Name of the way of reading, such as `io_uring`.
     pub fn name(self) -> &'static str {
         match self {
             PageAccess::Auto => "auto",

@@ -32,7 +32,6 @@ impl ReadBuffers {
         Ok(ReadBuffers { first, is_lent: vec![false; len], _pages: pages })
     }
 
-    /// Number of pages.
     pub(super) fn len(&self) -> usize {
         self.is_lent.len()
     }

@@ -22,7 +22,7 @@ const MAX_FILL_THREADS: usize = 8;
 /// Memory that was mapped, placed and faulted in.
 #[derive(Debug)]
 pub(super) struct FaultedInRegion {
-    /// The mapped memory.
+    /// The memory, all of whose pages exist.
     pub region: MappedRegion,
     /// The placement that was applied, which may differ from the requested one.
     pub actual_placement: MemoryPlacement,

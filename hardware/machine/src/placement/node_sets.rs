@@ -17,7 +17,7 @@ const TRANSPARENT_HUGE_PAGE_FOLDER: &str = "/sys/kernel/mm/transparent_hugepage"
 /// The machine's NUMA nodes, by what they can be used for.
 #[derive(Debug, Clone)]
 pub(super) struct NumaNodeSets {
-    /// Online nodes.
+    /// NUMA nodes that the kernel uses (`/sys/devices/system/node/online`).
     pub online: IdSet,
     /// Online nodes with memory that is not a GPU's.
     pub with_memory: IdSet,

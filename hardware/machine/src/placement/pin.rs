@@ -21,7 +21,7 @@ pub struct PinnedThread {
 /// CPU and NUMA node on which a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadLocation {
-    /// CPU number.
+    /// Number of the CPU on which the thread runs, as Linux has it.
     pub cpu: u32,
     /// NUMA node of the CPU.
     pub node: u32,

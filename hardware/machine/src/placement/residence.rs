@@ -149,7 +149,7 @@ pub(super) fn count_misplaced_pages(
 /// Result of comparing a requested placement with the nodes on which the pages are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementCheck {
-    /// The requested placement.
+    /// Nodes, policy and page size that were asked for.
     #[serde(rename = "asked")]
     pub requested: MemoryPlacement,
     /// Number of bytes that were placed.

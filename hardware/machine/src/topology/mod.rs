@@ -96,7 +96,7 @@ pub enum TransparentHugePageMode {
 /// A CPU as Linux counts them: one hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// CPU number.
+    /// Number of the CPU (hardware thread), as Linux has it.
     pub id: u32,
     /// NUMA node of the CPU.
     pub node: u32,
@@ -112,15 +112,15 @@ pub struct Cpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
-    /// Data cache.
+    /// Data only (L1d).
     Data,
-    /// Instruction cache.
+    /// Instructions only (L1i).
     Instruction,
     /// Cache for data and instructions.
     Unified,
 }
 
-/// One CPU cache.
+/// One cache, and the CPUs that share it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCache {
     /// Cache level; level 1 is nearest to the core.
@@ -139,7 +139,7 @@ pub struct CpuCache {
 /// A NUMA node. It may have only CPUs or only memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaNode {
-    /// Node number.
+    /// Number of the NUMA node, as Linux has it.
     pub id: u32,
     /// Online CPUs of the node; empty for memory-only nodes (CXL, HBM).
     pub cpus: IdSet,
@@ -167,10 +167,10 @@ pub struct HugePagePool {
     /// Size of one huge page in bytes.
     #[serde(rename = "bytes")]
     pub page_bytes: u64,
-    /// Huge pages in the pool.
+    /// Number of huge pages in the pool, used or not.
     #[serde(rename = "total")]
     pub total_pages: u64,
-    /// Free huge pages in the pool.
+    /// Number of huge pages in the pool that nothing uses.
     #[serde(rename = "free")]
     pub free_pages: u64,
 }
@@ -231,7 +231,7 @@ pub enum Error {
     /// A machine description is invalid.
     #[error("'{text}' is not a valid machine description: {why}")]
     Description {
-        /// The description.
+        /// The description of the machine, as the user gave it.
         text: String,
         /// What is wrong with the description.
         why: String,

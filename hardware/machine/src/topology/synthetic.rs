@@ -44,7 +44,7 @@ const MAX_CPUS: u32 = 1 << 16;
 pub struct SyntheticMachine {
     /// Number of nodes with CPUs and memory.
     pub nodes: u32,
-    /// Cores per node.
+    /// Number of physical cores of each node with CPUs.
     pub cores_per_node: u32,
     /// Hardware threads per core.
     pub threads_per_core: u32,

@@ -55,7 +55,7 @@ impl InstructionSet {
     }
 
     /// Name of the instruction set in a machine profile.
-    pub fn profile_name(self) -> &'static str {
+    pub fn instruction_set_name(self) -> &'static str {
         match self {
             InstructionSet::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]

@@ -168,7 +168,7 @@ impl MeasurementBackend for LocalMachine {
     }
 
     fn instruction_set(&self) -> &'static str {
-        self.instructions.profile_name()
+        self.instructions.instruction_set_name()
     }
 
     fn clock_s(&self) -> f64 {

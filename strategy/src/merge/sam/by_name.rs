@@ -59,7 +59,7 @@ struct BatchByName {
 }
 
 fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'a [u8] {
-    batches[due.batch as usize].chunks[due.chunk as usize].template_name_at(due.at as usize)
+    batches[due.batch as usize].chunks[due.chunk as usize].name_of_template(due.at as usize)
 }
 
 impl NameMatcher {
@@ -124,7 +124,7 @@ impl NameMatcher {
                 let hash = |due: &PendingTemplate| self.hasher.hash_one(name_of_template(&self.batches, due));
                 for at in 0..chunk.num_templates() {
                     let due = PendingTemplate { batch: (number - 1) as u32, chunk: of as u32, at: at as u32 };
-                    self.due.insert_unique(self.hasher.hash_one(chunk.template_name_at(at)), due, hash);
+                    self.due.insert_unique(self.hasher.hash_one(chunk.name_of_template(at)), due, hash);
                 }
                 return true;
             }

@@ -31,7 +31,7 @@ pub(super) struct RecordWriter<'a> {
     pub group: &'a [u8],
 }
 
-/// Buffers of a worker.
+/// Buffers that a worker reuses to make SAM records of placements.
 #[derive(Default)]
 pub(super) struct RecordBuffers {
     fields: [Vec<AlignmentFields>; 2],

@@ -84,7 +84,6 @@ pub(super) struct ReferenceSpan {
     pub(super) sequence: i32,
     /// First base, 1-based.
     pub(super) start: i32,
-    /// Number of bases.
     pub(super) span: i32,
 }
 
@@ -102,7 +101,6 @@ impl ReferenceSpan {
     }
 }
 
-/// Header of a container.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContainerHeader {
     pub(super) bytes: usize,

@@ -110,7 +110,6 @@ pub(super) struct SliceValues {
 }
 
 impl SliceValues {
-    /// Removes all values.
     pub(super) fn clear_values(&mut self) {
         self.series.iter_mut().for_each(Vec::clear);
         // Buffers of tags are kept for reuse; tags without values are not written.

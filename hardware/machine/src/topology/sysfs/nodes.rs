@@ -139,7 +139,6 @@ pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
     gpus.iter().filter_map(status).collect()
 }
 
-/// Reads all nodes.
 pub(super) fn read_nodes(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
