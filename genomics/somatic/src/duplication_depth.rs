@@ -25,51 +25,51 @@ const COMPARED_BASES: usize = 20;
 /// Maximum number of different bases of good quality among the compared bases.
 const MAX_DIFFERENCES: usize = 2;
 
-/// One end of the duplicated stretch, on a sequence without the duplication.
+/// One end of a duplicated or deleted stretch, on a sequence without the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct StretchEnd<'a> {
-    /// The sequence without the duplication.
+struct AlleleEnd<'a> {
+    /// The sequence without the change.
     normal: &'a [u8],
     /// Index in `normal` of the first base after the end.
     at: usize,
 }
 
-/// Both ends of a duplicated stretch.
+/// Both ends of a duplicated or deleted stretch, at which molecules show the unchanged allele.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DuplicatedStretch<'a> {
-    ends: [StretchEnd<'a>; 2],
+pub(crate) struct UnchangedAlleleEnds<'a> {
+    ends: [AlleleEnd<'a>; 2],
     /// Number of bases by which the ends may be shifted.
     homology: usize,
-    /// Numbers added to a contig coordinate to get coordinates of the sequences without the duplication.
+    /// Numbers added to a contig coordinate to get coordinates of the sequences without the change.
     shifts: [i32; 2],
     /// Whether the contig is too short to show both copies, so that reads show the unchanged allele at each end.
     pub(crate) is_junction: bool,
 }
 
-impl<'a> DuplicatedStretch<'a> {
-    /// The stretch that change `f` duplicates; `None` if the change is no tandem duplication of at least
+impl<'a> UnchangedAlleleEnds<'a> {
+    /// The ends of the stretch that change `f` duplicates; `None` if the change is no tandem duplication of at least
     /// [`MIN_DUPLICATION_BP`].
-    pub(crate) fn from_change(f: &'a ContigChange, contig: &'a AlignedContig) -> Option<DuplicatedStretch<'a>> {
+    pub(crate) fn from_change(f: &'a ContigChange, contig: &'a AlignedContig) -> Option<UnchangedAlleleEnds<'a>> {
         match &f.change {
             Change::Junction { ends, homology, .. } if event_model::is_tandem_duplication(ends) => {
                 // The contig may show both copies.
-                if let Some(stretch) = DuplicatedStretch::from_insertion(f, &contig.seq) {
+                if let Some(stretch) = UnchangedAlleleEnds::from_insertion(f, &contig.seq) {
                     return Some(stretch);
                 }
                 let after = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
                 let ends = [
-                    StretchEnd { normal: &f.right_normal, at: after },
-                    StretchEnd { normal: &f.left_normal, at: f.contig_range.start },
+                    AlleleEnd { normal: &f.right_normal, at: after },
+                    AlleleEnd { normal: &f.left_normal, at: f.contig_range.start },
                 ];
-                Some(DuplicatedStretch { ends, homology: *homology, shifts: [f.right_shift, 0], is_junction: true })
+                Some(UnchangedAlleleEnds { ends, homology: *homology, shifts: [f.right_shift, 0], is_junction: true })
             }
-            Change::Allele { .. } => DuplicatedStretch::from_insertion(f, &contig.seq),
+            Change::Allele { .. } => UnchangedAlleleEnds::from_insertion(f, &contig.seq),
             _ => None,
         }
     }
 
     /// The stretch that an insertion on the contig copies, next to it.
-    fn from_insertion(f: &'a ContigChange, seq: &[u8]) -> Option<DuplicatedStretch<'a>> {
+    fn from_insertion(f: &'a ContigChange, seq: &[u8]) -> Option<UnchangedAlleleEnds<'a>> {
         let (at, len) = (&f.contig_range, f.contig_range.len());
         if len < MIN_DUPLICATION_BP || f.right_shift != -(i32::try_from(len).ok()?) {
             return None;
@@ -81,8 +81,8 @@ impl<'a> DuplicatedStretch<'a> {
         }
         let homology = copied.saturating_sub(len);
         let start = at.start - before;
-        let ends = [start, start + copied - homology].map(|at| StretchEnd { normal: &f.left_normal, at });
-        Some(DuplicatedStretch { ends, homology, shifts: [0, f.right_shift], is_junction: false })
+        let ends = [start, start + copied - homology].map(|at| AlleleEnd { normal: &f.left_normal, at });
+        Some(UnchangedAlleleEnds { ends, homology, shifts: [0, f.right_shift], is_junction: false })
     }
 
     /// Bases around both ends on the sequences without the duplication, up to `reach` bases on each side.
@@ -100,7 +100,7 @@ impl<'a> DuplicatedStretch<'a> {
         self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))
     }
 
-    fn bases_beside_end(&self, end: &StretchEnd<'_>, read: &OwnedRead, start: i32) -> Option<usize> {
+    fn bases_beside_end(&self, end: &AlleleEnd<'_>, read: &OwnedRead, start: i32) -> Option<usize> {
         let place = usize::try_from(end.at as i32 - start).ok()?;
         let after = read.seq.len().checked_sub(place + self.homology)?;
         let beside = place.min(after);
@@ -126,7 +126,7 @@ impl<'a> DuplicatedStretch<'a> {
 
 /// The unchanged sequence at both ends of a deletion or of a junction that is no tandem duplication. `None` for other
 /// changes.
-pub(crate) fn unchanged_ends(f: &ContigChange) -> Option<DuplicatedStretch<'_>> {
+pub(crate) fn unchanged_ends(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
         Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
@@ -134,10 +134,10 @@ pub(crate) fn unchanged_ends(f: &ContigChange) -> Option<DuplicatedStretch<'_>> 
     };
     let after = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
     let ends = [
-        StretchEnd { normal: &f.left_normal, at: f.contig_range.start },
-        StretchEnd { normal: &f.right_normal, at: after },
+        AlleleEnd { normal: &f.left_normal, at: f.contig_range.start },
+        AlleleEnd { normal: &f.right_normal, at: after },
     ];
-    Some(DuplicatedStretch { ends, homology, shifts: [0, f.right_shift], is_junction: true })
+    Some(UnchangedAlleleEnds { ends, homology, shifts: [0, f.right_shift], is_junction: true })
 }
 
 /// Whether change `f` inserts [`MIN_DUPLICATION_BP`] bases or more, so that molecules may cross only one of their two ends.
@@ -231,7 +231,7 @@ mod tests {
             let new = s + filler.len();
             for at in [l, l + s] {
                 let contig = contig_with(&[LEFT, STRETCH, filler, STRETCH, RIGHT], insertion(at..at + new));
-                let found = DuplicatedStretch::from_change(&contig.changes[0], &contig).unwrap();
+                let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
                 let ends = found.ends.each_ref().map(|end| end.at);
                 assert!(ends[0].abs_diff(l) <= 1 && ends[1].abs_diff(l + s) <= 1, "{ends:?}");
                 assert!(!found.is_junction);
@@ -247,9 +247,9 @@ mod tests {
             }
         }
         let other = contig_with(&[LEFT, STRETCH, RIGHT, STRETCH, RIGHT], insertion(34..68));
-        assert_eq!(DuplicatedStretch::from_change(&other.changes[0], &other).map(|found| found.homology), None);
+        assert_eq!(UnchangedAlleleEnds::from_change(&other.changes[0], &other).map(|found| found.homology), None);
         let short = contig_with(&[LEFT, b"AC", STRETCH, RIGHT], insertion(34..36));
-        assert_eq!(DuplicatedStretch::from_change(&short.changes[0], &short), None);
+        assert_eq!(UnchangedAlleleEnds::from_change(&short.changes[0], &short), None);
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         };
         let duplication = [end(1000, Side::Right), end(1299, Side::Left)];
         let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
-        let found = DuplicatedStretch::from_change(&contig.changes[0], &contig).unwrap();
+        let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
         assert!(found.is_junction);
         let crossed = |parts: &[&[u8]]| found.crossed_ends(&read(parts), &[4]).map(|beside| beside.is_some());
         assert_eq!(crossed(&[&STRETCH[4..], &RIGHT[..12]]), [false, true]);
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(found.bases_around_ends(5)[1], [&STRETCH[29..], &RIGHT[..5]].concat());
         let deletion = [end(1000, Side::Left), end(1299, Side::Right)];
         let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
-        assert_eq!(DuplicatedStretch::from_change(&contig.changes[0], &contig), None);
+        assert_eq!(UnchangedAlleleEnds::from_change(&contig.changes[0], &contig), None);
     }
 
     #[test]

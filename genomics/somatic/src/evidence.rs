@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_substitution};
-use crate::duplication_depth::{self, DuplicatedStretch, is_kept_evenly, keep_evenly, num_unchanged_molecules};
+use crate::duplication_depth::{self, UnchangedAlleleEnds, is_kept_evenly, keep_evenly, num_unchanged_molecules};
 use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::Haplotype;
 use crate::molecule::MoleculeAssignment;
@@ -202,7 +202,7 @@ impl<'a> LocusEvidence<'a> {
         };
         let mut votes: Vec<Vec<MoleculeVote>> = (0..).zip(votes).map(by_molecule).collect();
         if length.is_none() {
-            if let Some(stretch) = DuplicatedStretch::from_change(contig_change, self.contig) {
+            if let Some(stretch) = UnchangedAlleleEnds::from_change(contig_change, self.contig) {
                 self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
             } else {
                 self.count_at_one_end(contig_change, &mut votes);
@@ -250,7 +250,7 @@ impl<'a> LocusEvidence<'a> {
     /// the ends of the duplicated stretch show. `votes` are the votes of the molecules, by sample.
     fn count_unchanged_molecules(
         &self,
-        stretch: &DuplicatedStretch<'_>,
+        stretch: &UnchangedAlleleEnds<'_>,
         error_probability: f64,
         votes: &mut [Vec<MoleculeVote>],
     ) {
@@ -279,7 +279,7 @@ impl<'a> LocusEvidence<'a> {
     /// sorted by pair.
     fn votes_across_ends(
         &self,
-        stretch: &DuplicatedStretch<'_>,
+        stretch: &UnchangedAlleleEnds<'_>,
         error_probability: f64,
         num_samples: usize,
     ) -> Vec<[Vec<MoleculeVote>; 2]> {

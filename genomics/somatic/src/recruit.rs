@@ -20,7 +20,7 @@ use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
-use crate::duplication_depth::DuplicatedStretch;
+use crate::duplication_depth::UnchangedAlleleEnds;
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
@@ -300,7 +300,7 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
             }
         }
         // The depth of a duplication is counted at the ends of the duplicated stretch.
-        if let Some(stretch) = DuplicatedStretch::from_change(f, contig) {
+        if let Some(stretch) = UnchangedAlleleEnds::from_change(f, contig) {
             for bases in stretch.bases_around_ends(k as usize - 1) {
                 take(bases, bases.len() / 2, bases.len() / 2, &[]);
             }
