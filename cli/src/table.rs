@@ -35,8 +35,9 @@ use write::SharedOutput;
 const BASE_MEMORY_BYTES: u64 = 40 << 20;
 /// Memory of each thread with its output buffers (bytes). Measured.
 const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
-/// Maximum number of pages of all tables together in one k-mer range, if each table has at least one page.
-const MAX_PAGES_PER_RANGE: u64 = 128;
+/// Bytes of the entries of all tables together in one k-mer range, if each table has at least one page: a core's own
+/// cache holds them with the result.
+const RANGE_ENTRY_BYTES: u64 = 512 << 10;
 /// Size of a table page (bytes).
 const PAGE_BYTES: u64 = 4096;
 
@@ -308,28 +309,31 @@ fn num_range_slots(threads: usize) -> usize {
     threads + NUM_READING_THREADS + 1
 }
 
-/// How many times the pages of one k-mer range are in memory: as read, and in each thread unpacked, partly merged and
-/// merged.
-fn num_range_copies(threads: usize) -> u64 {
-    (num_range_slots(threads) + 3 * threads) as u64
+/// Maximum memory of one page of a table in all k-mer ranges: as read, and in each thread unpacked, partly merged and
+/// merged (bytes).
+fn page_memory_bytes(scan: &TableScan, threads: usize) -> u64 {
+    num_range_slots(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
 }
 
 /// Maximum pages of each table in a k-mer range, with `memory` bytes for all ranges. Proportional to the tables'
 /// sizes, so that all tables end together.
 fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64> {
     let all: u64 = scans.iter().map(TableScan::num_pages).sum();
-    let max_pages = (memory / 2 / (num_range_copies(threads) * PAGE_BYTES)).min(MAX_PAGES_PER_RANGE);
+    let entry_bytes: u64 = scans.iter().map(|scan| scan.len() * (8 + scan.value_bytes() as u64)).sum();
+    let pages_in_cache = (RANGE_ENTRY_BYTES * all).div_ceil(entry_bytes.max(1));
+    let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads)).max().unwrap_or(PAGE_BYTES);
+    let max_pages = (memory / 2 / page_bytes).min(pages_in_cache);
     let step = |scan: &TableScan| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
     scans.iter().map(|scan| (step(scan) as u64).max(1)).collect()
 }
 
 impl ResourceArgs {
-    /// Memory for reading and writing (bytes).
-    fn usable_memory_bytes(self, tables: usize) -> Result<u64, UsageError> {
+    /// Memory for reading and writing (bytes). `page_bytes` is the memory of one page of each table in all k-mer ranges.
+    fn usable_memory_bytes(self, tables: usize, page_bytes: u64) -> Result<u64, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
         let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
         let reserve = BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64;
-        let min_memory_bytes = reserve + (16 << 20) + 2 * tables as u64 * num_range_copies(threads) * PAGE_BYTES;
+        let min_memory_bytes = reserve + (16 << 20) + 2 * page_bytes;
         if memory < min_memory_bytes {
             let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
             return Err(UsageError(format!(
@@ -342,7 +346,8 @@ impl ResourceArgs {
 
 /// Opens tables, which must have the same k.
 fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec<OpenTable>> {
-    resources.usable_memory_bytes(paths.len())?;
+    // Refuses too little memory before many tables are opened.
+    resources.usable_memory_bytes(paths.len(), paths.len() as u64 * PAGE_BYTES)?;
     let mut tables = Vec::<OpenTable>::with_capacity(paths.len());
     for path in paths {
         let scan = TableScan::open(path)?;
@@ -458,12 +463,13 @@ impl CombineJob<'_> {
         }
         keep_finished_steps_on_interruption(None);
         let n = tables.len();
-        let usable_bytes = means.usable_memory_bytes(n)?;
         let scans: Vec<TableScan> = tables.into_iter().map(|table| table.scan).collect();
         let all: u64 = scans.iter().map(TableScan::len).sum();
         let threads = command_line::threads_or_all_cpus(means.threads);
+        let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads));
+        let usable_bytes = means.usable_memory_bytes(n, page_bytes.clone().sum())?;
         let steps = pages_per_range(&scans, threads, usable_bytes);
-        let range_bytes = num_range_copies(threads) * steps.iter().sum::<u64>() * PAGE_BYTES;
+        let range_bytes = page_bytes.zip(&steps).map(|(bytes, pages)| bytes * pages).sum();
         let spec = genuma_flash::TableSpec {
             memory_bytes: usable_bytes.saturating_sub(range_bytes),
             ..table_spec(&note, all)?

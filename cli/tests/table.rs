@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use genuma_flash::{EntryBatch, PageEncoding, TableScan, TableSpec, TableWriter};
+
 use crate::common::{installed, names, run, scratch};
 
 /// Counts of each k-mer, by sample.
@@ -223,6 +225,52 @@ fn threads_and_memory_do_not_show() {
         answers.lines().skip(1).map(|l| l.rsplit('\t').next().expect("a count").parse().expect("a number")).collect();
     assert_eq!(counts.len(), 2000 * 70);
     assert!(counts.iter().all(|n| (1..=3).contains(n)));
+}
+
+/// Rewrites a table with a fixed layout: version 2.
+fn in_version_2(table: &Path) -> PathBuf {
+    let path = table.with_extension("v2.gkt");
+    let scan = TableScan::open(table).expect("a table");
+    let spec = TableSpec {
+        encoding: PageEncoding::Fixed,
+        note: scan.note().to_vec(),
+        ..TableSpec::new(scan.value_bytes(), scan.len())
+    };
+    let mut writer = TableWriter::create(&path, spec).expect("a table");
+    let (mut batch, mut walk) = (EntryBatch::<u8>::default(), scan.read_entry_batches(100).expect("memory"));
+    loop {
+        walk.next_batch(&mut batch).expect("entries");
+        if batch.keys.is_empty() {
+            break;
+        }
+        writer.push_entries(&batch.keys, &batch.values, |_| 0).expect("written");
+    }
+    writer.finish_and_publish().expect("written");
+    path
+}
+
+#[test]
+fn tables_of_version_2_are_read() {
+    let folder = scratch("version-2");
+    let [a, b] = [0, 1].map(|i| count(&folder, &format!("t{i}"), &fastq(60_000, i, 9000), &["--min-count", "1"]));
+    let old = [&a, &b].map(|table| in_version_2(table));
+    let version = |table: &Path| fs::read(table).expect("a table")[8];
+    assert_eq!([&a, &old[0]].map(|table| version(table)), [3, 2]);
+    let bytes = |table: &Path| fs::metadata(table).expect("a table").len();
+    assert!(bytes(&a) * 10 < bytes(&old[0]) * 6, "{} and {} bytes", bytes(&a), bytes(&old[0]));
+    let (fasta, out) = (folder.join("reads.fq"), folder.join("out.gkt"));
+    fs::write(&fasta, fastq(60_000, 5, 300)).expect("written");
+    for what in [&["union"][..], &["intersect", "--counts", "columns", "--names", "x,y"], &["subtract"]] {
+        let made = [[&a, &b], [&old[0], &b], [&a, &old[1]], [&old[0], &old[1]]].map(|tables| {
+            let tables = tables.map(|table| text(table));
+            run(["table"].iter().chain(what).chain(&tables).chain(&["-q", "-o", text(&out)])).assert_success();
+            assert_eq!(version(&out), 3);
+            fs::read(&out).expect("a table")
+        });
+        assert!(made.windows(2).all(|two| two[0] == two[1]), "{what:?}");
+    }
+    let answers = [&a, &old[0]].map(|table| run(["query", text(table), text(&fasta)]).assert_success().stdout);
+    assert!(answers[0] == answers[1] && answers[0].lines().count() > 10_000);
 }
 
 /// `n` reads of 31 bases, each one k-mer, with the given begin and end.

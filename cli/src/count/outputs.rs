@@ -86,7 +86,7 @@ pub(crate) fn table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<Tab
         hot_entries,
         min_entries_per_hot_entry: HOT_KMER_ONE_IN,
         note: bytes,
-        ..TableSpec::new(note.value_bytes(), max_kmers)
+        ..TableSpec::new_counts(note.samples.len(), max_kmers)
     })
 }
 

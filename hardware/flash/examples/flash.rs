@@ -4,15 +4,19 @@
 //!        flash get TABLE ACCESS THREADS DEPTH SECONDS
 //!        flash absent TABLE KEYS
 //!        flash memory TABLE ENTRIES KEYS
+//!        flash counts TABLE FOLDER ROUNDS
 //!
 //! `build` writes entries of 128 bytes; `get` looks random ones up and prints lookups a second and CPU µs a lookup; `absent` prints which share of
-//! absent keys reads flash; `memory` makes a set of keys without values, brings it into memory and prints CPU ns an absent and a present key.
+//! absent keys reads flash; `counts` rewrites a table of counts with fixed layout and with compact pages, and prints the bytes of each part and
+//! CPU ns a key of writing, of reading all entries, and of lookups in memory; `memory` makes a set of keys without values, brings it into memory and prints CPU ns an absent and a present key.
 //! Keys are spread evenly with a random offset each, so key number i is known without a list.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use genuma_flash::{LookupResults, PageAccess, Table, TableOptions, TableSpec, TableWriter};
+use genuma_flash::{
+    EntryBatch, LookupResults, PageAccess, PageEncoding, Table, TableOptions, TableScan, TableSpec, TableWriter,
+};
 
 const VALUE: usize = 128;
 /// Keys of one call.
@@ -144,6 +148,96 @@ fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
     Ok(())
 }
 
+/// Looks up random keys on flash, with 128 reads in flight. Describes the rate, the CPU time and the page reads.
+fn measure_flash_lookups(path: &str, entry: impl Fn(u64) -> u64) -> Result<String> {
+    let table = Table::open(path, &TableOptions::default())?;
+    let (mut reader, mut results) = (table.new_reader(128)?, LookupResults::new());
+    let (before, begin, mut calls) = (cpu()?, Instant::now(), 0);
+    let mut made = Duration::ZERO;
+    while begin.elapsed().as_secs_f64() < 3.0 {
+        let start = cpu()?;
+        let keys: Vec<u64> = (0..BATCH as u64).map(|i| entry(mix(calls << 32) ^ i)).collect();
+        made += cpu()? - start;
+        reader.get_many(&keys, &mut results)?;
+        ensure!(results.iter().all(|answer| answer.is_some()), "a key was not found");
+        calls += 1;
+    }
+    let lookups = (calls * BATCH as u64) as f64;
+    Ok(format!(
+        "from flash {:.0} a second, {:.2} CPU us, {:.4} pages each",
+        lookups / begin.elapsed().as_secs_f64(),
+        (cpu()? - before - made).as_secs_f64() * 1e6 / lookups,
+        reader.lookup_counts().pages_read as f64 / lookups
+    ))
+}
+
+/// Writes entries as a table, reads all, and looks some up. Prints what each takes.
+fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Result<()> {
+    let (name, n) = (spec.encoding, entries.keys.len() as f64);
+    let ns = |spent: Duration, keys: f64| spent.as_secs_f64() * 1e9 / keys;
+    let before = cpu()?;
+    let mut writer = TableWriter::create(path, spec)?;
+    writer.push_entries(&entries.keys, bytemuck::cast_slice(&entries.values), |_| 0)?;
+    let written = writer.finish_and_publish()?;
+    let write_ns = ns(cpu()? - before, n);
+    let (scan, mut batch) = (TableScan::open(path)?, EntryBatch::<u32>::default());
+    let (before, mut walk) = (cpu()?, scan.read_entry_batches(256)?);
+    let mut sum = 0_u64;
+    loop {
+        walk.next_batch(&mut batch)?;
+        let Some(last) = batch.keys.last() else { break };
+        sum = sum.wrapping_add(*last);
+    }
+    let scan_ns = ns(cpu()? - before, n);
+    let table = Table::open(path, &TableOptions { access: PageAccess::Memory, ..TableOptions::default() })?;
+    let mut reader = table.new_reader(1)?;
+    let (mut results, mut lookup_ns) = (LookupResults::new(), [0.0; 2]);
+    for (absent, lookup_ns) in lookup_ns.iter_mut().enumerate() {
+        let entry = |i: u64| entries.keys[(mix(i) % entries.keys.len() as u64) as usize];
+        let keys: Vec<u64> = (0..1 << 20).map(|i| entry(i) ^ absent as u64).collect();
+        let before = cpu()?;
+        (0..2).try_for_each(|_| reader.get_many(&keys, &mut results))?;
+        *lookup_ns = ns(cpu()? - before, 2.0 * keys.len() as f64);
+    }
+    let entry = |i: u64| entries.keys[(mix(i) % entries.keys.len() as u64) as usize];
+    let from_flash = measure_flash_lookups(path, entry)?;
+    let (pages, bytes) = (written.pages * 4096, written.file_bytes);
+    let memory = table.memory_bytes_by_part();
+    println!(
+        "{name:?}: {:.3} bytes a key: pages {:.3}, filter {:.3}, index {:.3}; write {write_ns:.1} ns, scan {scan_ns:.1} ns, \
+         present {:.0} ns, absent or beside {:.0} ns; {from_flash}; check {sum:x}",
+        bytes as f64 / n,
+        pages as f64 / n,
+        memory.filter as f64 / n,
+        memory.index as f64 / n,
+        lookup_ns[0],
+        lookup_ns[1]
+    );
+    Ok(())
+}
+
+fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
+    let scan = TableScan::open(path)?;
+    let counts = scan.value_bytes() / 4;
+    let mut entries = EntryBatch::<u32>::default();
+    let (mut batch, mut walk) = (EntryBatch::default(), scan.read_entry_batches(256)?);
+    loop {
+        walk.next_batch(&mut batch)?;
+        if batch.keys.is_empty() {
+            break;
+        }
+        entries.keys.append(&mut batch.keys);
+        entries.values.append(&mut batch.values);
+    }
+    for _ in 0..rounds {
+        for encoding in [PageEncoding::Fixed, PageEncoding::Compact] {
+            let spec = TableSpec { encoding, ..TableSpec::new_counts(counts, entries.keys.len() as u64) };
+            measure_counts(&format!("{folder}/measured"), spec, &entries)?;
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -153,7 +247,8 @@ fn main() -> Result<()> {
             get(path, access, threads.parse()?, depth.parse()?, seconds.parse()?)
         }
         ["absent", path, keys] => absent(path, keys.parse()?),
+        ["counts", path, folder, rounds] => counts(path, folder, rounds.parse()?),
         ["memory", path, entries, keys] => memory(path, entries.parse()?, keys.parse()?),
-        _ => bail!("usage: flash build|get|absent|memory ...: see the head of the file"),
+        _ => bail!("usage: flash build|get|absent|memory|counts ...: see the head of the file"),
     }
 }

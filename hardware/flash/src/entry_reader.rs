@@ -3,6 +3,7 @@
 use genuma_machine::placement::PlacedSlice;
 
 use crate::Error;
+use crate::error::TablePart;
 use crate::file;
 use crate::format::Page;
 use crate::table::{CheckedPage, Table};
@@ -15,9 +16,14 @@ const PAGES_PER_READ: u64 = 256;
 pub struct EntryReader<'t> {
     table: &'t Table,
     buffer: PlacedSlice<Page>,
-    /// Number of the current page in the table, from 0; `entry` is the number of the next entry on that page.
+    /// Number of the next page to be decoded, from 0.
     page: u64,
+    /// Entries of the page before, and the number of the next of them.
+    keys: Vec<u64>,
+    values: Vec<u8>,
     entry: usize,
+    /// Number of entries decoded so far.
+    entries: u64,
     /// Number of pages read so far.
     pages_read: u64,
 }
@@ -37,7 +43,8 @@ impl<'t> EntryReader<'t> {
         let memory = |source| Error::NotEnoughMemory { path: table.path.clone(), source };
         let pages = PAGES_PER_READ.min(table.num_pages()) as usize;
         let buffer = PlacedSlice::new_zeroed(pages, &table.placement).map_err(memory)?;
-        Ok(EntryReader { table, buffer, page: 0, entry: 0, pages_read: 0 })
+        let (keys, values) = (Vec::new(), Vec::new());
+        Ok(EntryReader { table, buffer, page: 0, keys, values, entry: 0, entries: 0, pages_read: 0 })
     }
 
     /// The next entry, or `None` at the end. The value is valid until the next call.
@@ -45,21 +52,33 @@ impl<'t> EntryReader<'t> {
     /// # Errors
     /// When a page cannot be read or is damaged.
     pub fn next_entry(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
-        let shape = self.table.header.page_layout;
-        if self.entry == shape.entries_per_page {
-            (self.page, self.entry) = (self.page + 1, 0);
+        if self.entry == self.keys.len() {
+            if self.page == self.table.num_pages() {
+                return if self.entries == self.table.len() { Ok(None) } else { Err(self.wrong_number_of_entries()) };
+            }
+            self.decode_next_page()?;
         }
-        if self.page * shape.entries_per_page as u64 + self.entry as u64 >= self.table.len() {
-            return Ok(None);
-        }
+        let (entry, bytes) = (self.entry, self.table.value_bytes());
+        self.entry += 1;
+        Ok(Some((self.keys[entry], &self.values[entry * bytes..(entry + 1) * bytes])))
+    }
+
+    fn wrong_number_of_entries(&self) -> Error {
+        let (path, part) = (self.table.path.clone(), TablePart::Header);
+        Error::Damaged { path, part, what: "its number of entries is not that of the pages" }
+    }
+
+    fn decode_next_page(&mut self) -> Result<(), Error> {
         if self.page == self.pages_read {
             self.read_next_pages()?;
         }
         let page = &self.buffer[(self.page % PAGES_PER_READ) as usize];
         let page = CheckedPage::from_checked(self.table, self.page, page);
-        let entry = self.entry;
-        self.entry += 1;
-        Ok(Some((page.keys()[entry], page.value_of_entry(entry))))
+        let decoded = page.decode_entries(&mut self.keys, &mut self.values);
+        decoded.map_err(|what| self.table.damaged_page(self.page, what))?;
+        self.entries += self.keys.len() as u64;
+        (self.page, self.entry) = (self.page + 1, 0);
+        Ok(())
     }
 
     /// Reads and checks the next pages.

@@ -19,6 +19,8 @@ use crate::hash::{hash_key, map_hash_to_range};
 pub(crate) use filter_layout::FilterLayout;
 
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
+/// Number of entries per group of a table with compact pages, whose number of entries varies.
+pub(crate) const ENTRIES_PER_COMPACT_GROUP: u64 = 1 << 14;
 /// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
 pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
 /// 64-bit words per block.
@@ -70,17 +72,19 @@ impl BloomBlock {
 #[derive(Debug)]
 pub(crate) struct FilterGroups {
     blocks_per_full_group: usize,
+    /// Entries of a full group.
+    entries_per_group: u64,
     /// Blocks of the first groups; empty for a group without keys so far. Groups that do not fit in memory are
     /// missing.
     kept: Vec<Mutex<Vec<BloomBlock>>>,
 }
 
 impl FilterGroups {
-    /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages
-    /// in memory, as many as fit in `bytes` bytes.
-    pub(crate) fn new(most: FilterLayout, bytes: u64) -> FilterGroups {
+    /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages,
+    /// of `entries_per_group` entries each, in memory, as many as fit in `bytes` bytes.
+    pub(crate) fn new(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
         let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
-        FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, kept }
+        FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
     }
 
     /// Maximum memory in bytes of the stored groups, given the memory limit `bytes`.
@@ -114,16 +118,32 @@ pub(crate) struct FilterGroupBuilder {
 }
 
 impl FilterGroupBuilder {
-    /// Starts a page (numbered from 0). Stores the blocks if the page belongs to the next group.
-    #[inline]
-    pub(crate) fn start_page(&mut self, groups: &FilterGroups, page: u64) {
-        if page / PAGES_PER_FILTER_GROUP != self.group {
-            self.merge_into_groups(groups);
-            self.group = page / PAGES_PER_FILTER_GROUP;
+    /// Adds consecutive keys, the first of which is entry number `entry` of the table. Stores the blocks of a group when
+    /// a key belongs to another one. Appends the groups that begin among these keys, with their first keys, to
+    /// `begun`.
+    pub(crate) fn add_entries(
+        &mut self,
+        groups: &FilterGroups,
+        mut entry: u64,
+        mut keys: &[u64],
+        begun: &mut Vec<(u64, u64)>,
+    ) {
+        while let Some(&first) = keys.first() {
+            let (group, in_group) = (entry / groups.entries_per_group, entry % groups.entries_per_group);
+            if group != self.group {
+                self.merge_into_groups(groups);
+                self.group = group;
+            }
+            if in_group == 0 {
+                begun.push((group, first));
+            }
+            let fit = keys.len().min((groups.entries_per_group - in_group) as usize);
+            self.add_keys(&keys[..fit]);
+            (entry, keys) = (entry + fit as u64, &keys[fit..]);
         }
     }
 
-    /// Adds keys of the current page.
+    /// Adds keys of the current group.
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
@@ -140,16 +160,6 @@ impl FilterGroupBuilder {
                 }
             },
         );
-    }
-
-    /// Adds one key of the current page.
-    #[inline]
-    pub(crate) fn add_key(&mut self, key: u64) {
-        let (hash, all) = (hash_key(key), self.blocks.len());
-        if let Some(block) = self.blocks.get_mut(map_hash_to_range(hash, all)) {
-            block.add(hash);
-            self.is_dirty = true;
-        }
     }
 
     /// Merges the added keys into the stored groups and clears the builder.
@@ -246,17 +256,17 @@ mod tests {
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
         let layout = FilterLayout::new(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = FilterGroups::new(FilterLayout::new(each, layout.pages + 1000), bytes);
+        let mut groups = FilterGroups::new(FilterLayout::new(each, layout.pages + 1000), 64 * per_page as u64, bytes);
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let groups = &groups;
                 scope.spawn(move || {
                     let mut filling = groups.new_builder();
                     for (page, keys) in keys.chunks(per_page).enumerate().skip(thread).step_by(threads) {
-                        filling.start_page(groups, page as u64);
-                        let (one, others) = keys.split_first().unwrap();
-                        filling.add_key(*one);
-                        filling.add_keys(others);
+                        let mut begun = Vec::new();
+                        filling.add_entries(groups, (page * per_page) as u64, keys, &mut begun);
+                        let first = (page % 64 == 0).then(|| (page as u64 / 64, keys[0]));
+                        assert_eq!(begun, Vec::from_iter(first));
                     }
                     filling.merge_into_groups(groups);
                 });
@@ -308,7 +318,7 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = FilterGroups::new(FilterLayout::new(11, 64), u64::MAX);
+            let groups = FilterGroups::new(FilterLayout::new(11, 64), 64, u64::MAX);
             let mut filling = groups.new_builder();
             filling.add_keys(&own);
             let folded = filling.into_folded_blocks(11 * pages);
@@ -325,10 +335,10 @@ mod tests {
         assert_eq!((FilterLayout::new(0, 70).num_blocks(), FilterLayout::new(11, 0).num_blocks()), (0, 0));
         assert_eq!((FilterLayout::new(11, 1).num_blocks(), FilterLayout::new(11, 64).num_blocks()), (11, 704));
         assert_eq!((FilterLayout::new(11, 65).num_blocks(), FilterLayout::new(11, 67).num_blocks()), (715, 748));
-        let groups = FilterGroups::new(FilterLayout::new(0, 70), u64::MAX);
+        let groups = FilterGroups::new(FilterLayout::new(0, 70), 64, u64::MAX);
         let mut filling = groups.new_builder();
-        filling.add_keys(&[3]);
-        filling.add_key(4);
+        filling.add_entries(&groups, 0, &[3], &mut Vec::new());
+        filling.add_entries(&groups, 1, &[4], &mut Vec::new());
         filling.merge_into_groups(&groups);
     }
 }

@@ -2,55 +2,35 @@
 
 use std::hash::Hasher;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 use twox_hash::XxHash3_64;
 
+use crate::compact_page::{self, CompactPage, PageCode};
 use crate::error::TablePart;
-use crate::filter::{self, FilterLayout};
+use crate::filter::{self, ENTRIES_PER_COMPACT_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
+
+pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
 
-/// Bytes of a page, the unit of reading.
-pub(crate) const PAGE_BYTES: usize = 4096;
-/// Bytes of a page that its checksum covers.
-const CHECKSUMMED_BYTES: usize = PAGE_BYTES - 8;
+/// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
 /// Maximum size of the note in a header, in bytes.
 pub const MAX_NOTE_BYTES: usize = 2048;
-/// Format version that is written.
-pub(crate) const TABLE_FORMAT_VERSION: u32 = 2;
+/// Bytes of a count of a compact page.
+pub(crate) const COUNT_BYTES: usize = 4;
+/// Newest format version: compact pages.
+pub(crate) const TABLE_FORMAT_VERSION: u32 = 3;
+/// Format version with a fixed layout of entries in pages.
+const FIXED_LAYOUT_VERSION: u32 = 2;
 /// Format version with a single filter for all pages. It is still read, but without its filter.
 const SINGLE_FILTER_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
 /// Byte offset of the note in the header.
 const NOTE_OFFSET: usize = 192;
-
-/// One page, aligned for direct I/O.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(4096))]
-pub(crate) struct Page(pub [u8; PAGE_BYTES]);
-
-impl Page {
-    /// Checksum of the page's bytes before the checksum field. The page number is part of it, so a page at a wrong
-    /// place is detected.
-    fn checksum(&self, number: u64) -> u64 {
-        XxHash3_64::oneshot_with_seed(number, &self.0[..CHECKSUMMED_BYTES])
-    }
-
-    /// Writes the checksum of page number `number` into the page.
-    pub(crate) fn write_checksum(&mut self, number: u64) {
-        let checksum = self.checksum(number);
-        self.0[CHECKSUMMED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
-    }
-
-    /// Whether the checksum is that of page number `number`.
-    pub(crate) fn has_valid_checksum(&self, number: u64) -> bool {
-        self.0[CHECKSUMMED_BYTES..] == self.checksum(number).to_le_bytes()
-    }
-}
 
 /// Running checksum of a section, which is not made of pages.
 #[derive(Default)]
@@ -68,30 +48,122 @@ impl SectionChecksum {
     }
 }
 
-/// Layout of entries in a page: first all keys in order, then all values in order.
+/// How entries are stored in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageEncoding {
+    /// First all keys in order, then all values in order, as they are. A page has a given number of entries.
+    Fixed,
+    /// For values that are counts of 32 bits: distances between keys, and counts, in as many bits as they need.
+    Compact,
+}
+
+/// Layout of entries in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLayout {
     /// Size of a value in bytes.
     pub value_bytes: usize,
-    /// Entries per full page. All pages but the last are full.
+    /// Maximum entries of a page. With a fixed layout all pages but the last have as many.
     pub entries_per_page: usize,
+    /// How entries are stored.
+    pub encoding: PageEncoding,
 }
 
 impl PageLayout {
-    /// Layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
+    /// Fixed layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
     pub(crate) fn new(value: usize) -> PageLayout {
-        PageLayout { value_bytes: value, entries_per_page: CHECKSUMMED_BYTES / (KEY_BYTES + value) }
+        let entries_per_page = CHECKSUMMED_BYTES / (KEY_BYTES + value);
+        PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Fixed }
     }
 
-    /// Number of pages that `entries` entries need.
-    pub(crate) fn count_pages(&self, entries: u64) -> u64 {
-        entries.div_ceil(self.entries_per_page as u64)
+    /// Compact pages with values of `value` bytes.
+    pub(crate) fn new_compact(value: usize) -> PageLayout {
+        let entries_per_page = compact_page::MAX_ENTRIES_PER_PAGE;
+        PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
+    }
+
+    /// Number of counts in a value.
+    pub(crate) fn counts_per_entry(&self) -> usize {
+        self.value_bytes / COUNT_BYTES
+    }
+
+    /// Maximum number of pages that `entries` entries need; with a fixed layout exactly that number.
+    pub(crate) fn max_pages(&self, entries: u64) -> u64 {
+        match self.encoding {
+            PageEncoding::Fixed => entries.div_ceil(self.entries_per_page as u64),
+            // The code of a page may be a poor one, so a page may have few entries.
+            PageEncoding::Compact => entries.div_ceil(compact_page::min_entries_per_full_page(self.counts_per_entry())),
+        }
+    }
+
+    /// Number of entries whose filter is one group.
+    pub(crate) fn entries_per_filter_group(&self) -> u64 {
+        match self.encoding {
+            PageEncoding::Fixed => PAGES_PER_FILTER_GROUP * self.entries_per_page as u64,
+            PageEncoding::Compact => ENTRIES_PER_COMPACT_GROUP,
+        }
+    }
+
+    /// Entries of a unit of filter blocks: a group has 64 units.
+    pub(crate) fn entries_per_filter_unit(&self) -> u64 {
+        self.entries_per_filter_group() / PAGES_PER_FILTER_GROUP
+    }
+
+    /// Number of keys of the index that begin groups. Groups of a fixed layout begin with pages.
+    pub(crate) fn num_group_keys(&self, entries: u64) -> u64 {
+        match self.encoding {
+            PageEncoding::Fixed => 0,
+            PageEncoding::Compact => entries.div_ceil(ENTRIES_PER_COMPACT_GROUP),
+        }
+    }
+
+    /// Number of entries on page number `number` (from 0) of a table with `entries` entries. `None` for a compact page
+    /// that is damaged.
+    pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
+        match self.encoding {
+            PageEncoding::Fixed => Some(self.entries_in_page(number, entries)),
+            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.entries()),
+        }
+    }
+
+    /// Encodes the entries of a complete page, without its checksum.
+    /// `code` is that of a compact page.
+    pub(crate) fn encode_page(&self, code: Option<&PageCode>, keys: &[u64], values: &[u8], page: &mut Page) {
+        match code {
+            None => self.write_entries(page, keys, values),
+            Some(code) => compact_page::encode_page(code, keys, values.as_chunks().0, page),
+        }
+    }
+
+    /// Decodes the entries of a page into `keys` and `values`, which have room for exactly these. `None` if they do not
+    /// fit together. The checksum is not checked.
+    pub(crate) fn decode_entries(&self, page: &Page, keys: &mut [u64], values: &mut [u8]) -> Option<()> {
+        match self.encoding {
+            PageEncoding::Fixed => {
+                keys.copy_from_slice(self.keys_of_page(page, keys.len()));
+                values.copy_from_slice(self.values_of_page(page, keys.len()));
+                Some(())
+            }
+            PageEncoding::Compact => {
+                let compact = CompactPage::parse(page, self.counts_per_entry())?;
+                compact.decode_keys(keys)?;
+                compact.decode_counts(values.as_chunks_mut().0)
+            }
+        }
     }
 
     /// Number of entries on page `page` (from 0) of a table with `entries` entries.
     pub(crate) fn entries_in_page(&self, page: u64, entries: u64) -> usize {
         let before = page * self.entries_per_page as u64;
         (entries - before).min(self.entries_per_page as u64) as usize
+    }
+
+    /// The first key of a page.
+    pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
+        let at = match self.encoding {
+            PageEncoding::Fixed => 0,
+            PageEncoding::Compact => compact_page::FIRST_KEY_OFFSET,
+        };
+        u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
 
     /// The keys of a page with this number of entries.
@@ -110,26 +182,12 @@ impl PageLayout {
         &page.0[self.entries_per_page * KEY_BYTES..][..entries * self.value_bytes]
     }
 
-    /// Writes consecutive entries into a page, starting at entry number `first`.
-    #[inline]
-    pub(crate) fn write_entries(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
+    /// Writes the entries of a page with a fixed layout, without its checksum.
+    pub(crate) fn write_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
+        page.0.fill(0);
         let bytes: &[u8] = bytemuck::cast_slice(keys);
-        page.0[first * KEY_BYTES..][..bytes.len()].copy_from_slice(bytes);
-        page.0[self.entries_per_page * KEY_BYTES + first * self.value_bytes..][..values.len()].copy_from_slice(values);
-    }
-
-    /// Writes one entry into a page.
-    #[inline]
-    pub(crate) fn write_entry(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {
-        page.0[entry * KEY_BYTES..][..KEY_BYTES].copy_from_slice(&key.to_le_bytes());
-        let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
-        let room = &mut page.0[start..start + self.value_bytes];
-        // Common sizes are copied without a function call.
-        match value.len() {
-            4 => room[..4].copy_from_slice(&value[..4]),
-            8 => room[..8].copy_from_slice(&value[..8]),
-            _ => room.copy_from_slice(value),
-        }
+        page.0[..bytes.len()].copy_from_slice(bytes);
+        page.0[self.entries_per_page * KEY_BYTES..][..values.len()].copy_from_slice(values);
     }
 }
 
@@ -158,11 +216,13 @@ pub(crate) struct TableHeader {
     pub page_layout: PageLayout,
     /// Number of keys with their values.
     pub entries: u64,
+    /// Number of pages of entries.
+    pub pages: u64,
     /// Smallest key; 0 in an empty table.
     pub first_key: u64,
     /// Largest key; 0 in an empty table.
     pub last_key: u64,
-    /// Section with the first key of each page.
+    /// Section with the first key of each page. With compact pages the first key of each filter group follows.
     pub index: FileSection,
     /// Section with the blocks of the Bloom filter.
     pub filter: FileSection,
@@ -188,7 +248,16 @@ pub(crate) enum HeaderError {
 impl TableHeader {
     /// Number of pages of entries.
     pub(crate) fn num_pages(&self) -> u64 {
-        self.page_layout.count_pages(self.entries)
+        self.pages
+    }
+
+    /// Format version.
+    fn version(&self) -> u32 {
+        match (self.page_layout.encoding, self.filter_blocks_per_page) {
+            (PageEncoding::Compact, _) => TABLE_FORMAT_VERSION,
+            (PageEncoding::Fixed, Some(_)) => FIXED_LAYOUT_VERSION,
+            (PageEncoding::Fixed, None) => SINGLE_FILTER_VERSION,
+        }
     }
 
     /// Length of the whole file in bytes.
@@ -198,7 +267,8 @@ impl TableHeader {
 
     /// Layout of the filter blocks. It has no blocks if the filter cannot be used.
     pub(crate) fn filter_layout(&self) -> FilterLayout {
-        FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), self.num_pages())
+        let units = self.entries.div_ceil(self.page_layout.entries_per_filter_unit());
+        FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), units)
     }
 
     pub(crate) fn num_hot_entries(&self) -> u64 {
@@ -210,9 +280,12 @@ impl TableHeader {
         let mut page = Page::zeroed();
         let mut put = |at: usize, bytes: &[u8]| page.0[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
-        let version = if self.filter_blocks_per_page.is_some() { TABLE_FORMAT_VERSION } else { SINGLE_FILTER_VERSION };
-        let words =
-            [version, PAGE_BYTES as u32, self.page_layout.value_bytes as u32, self.page_layout.entries_per_page as u32];
+        let words = [
+            self.version(),
+            PAGE_BYTES as u32,
+            self.page_layout.value_bytes as u32,
+            self.page_layout.entries_per_page as u32,
+        ];
         put(8, bytemuck::cast_slice(&words));
         let section = |part: &FileSection| [part.offset, part.bytes, part.checksum];
         let [index, filter, hot] = [&self.index, &self.filter, &self.hot].map(section);
@@ -231,14 +304,21 @@ impl TableHeader {
         if page.0[..8] != MAGIC {
             return Err(HeaderError::NotATable);
         }
-        if !matches!(half(8), TABLE_FORMAT_VERSION | SINGLE_FILTER_VERSION) {
-            return Err(HeaderError::Version(half(8)));
+        let version = half(8);
+        if !(SINGLE_FILTER_VERSION..=TABLE_FORMAT_VERSION).contains(&version) {
+            return Err(HeaderError::Version(version));
         }
         let fits = |fits: bool, what| if fits { Ok(()) } else { Err(HeaderError::Damaged(what)) };
         fits(page.has_valid_checksum(0), "its checksum does not match")?;
         fits(half(12) as usize == PAGE_BYTES, "pages are not of 4096 bytes")?;
         fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
-        let shape = PageLayout::new(half(16) as usize);
+        let is_compact = version == TABLE_FORMAT_VERSION;
+        let value_bytes = half(16) as usize;
+        let shape = if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::new(value_bytes) };
+        let max_counts = compact_page::MAX_COUNTS_PER_ENTRY;
+        let are_counts =
+            value_bytes.is_multiple_of(COUNT_BYTES) && (1..=max_counts).contains(&shape.counts_per_entry());
+        fits(!is_compact || are_counts, "values are no counts")?;
         fits(half(20) as usize == shape.entries_per_page, "the number of entries per page does not match their size")?;
         let section = |at| FileSection { offset: word(at), bytes: word(at + 8), checksum: word(at + 16) };
         let note = word(128);
@@ -246,20 +326,25 @@ impl TableHeader {
         let header = TableHeader {
             page_layout: shape,
             entries: word(24),
+            pages: word(32),
             first_key: word(40),
             last_key: word(48),
             index: section(56),
             filter: section(80),
-            filter_blocks_per_page: (half(8) == TABLE_FORMAT_VERSION).then(|| word(136)),
+            filter_blocks_per_page: (version != SINGLE_FILTER_VERSION).then(|| word(136)),
             hot: section(104),
             note: page.0[NOTE_OFFSET..NOTE_OFFSET + note as usize].to_vec(),
         };
         fits(header.entries < 1 << 56, "there are too many entries")?;
-        fits(word(32) == header.num_pages(), "the number of pages does not match the number of entries")?;
+        let min_pages = header.entries.div_ceil(shape.entries_per_page as u64);
+        let max_pages = if is_compact { header.entries } else { min_pages };
+        let num_pages_fits = (min_pages..=max_pages).contains(&header.pages) && header.pages < 1 << 48;
+        fits(num_pages_fits, "the number of pages does not match the number of entries")?;
         fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
         fits(index.offset == (1 + header.num_pages()) * PAGE_BYTES as u64, "the index has a wrong offset")?;
-        fits(index.bytes == header.num_pages() * KEY_BYTES as u64, "the index has a wrong length")?;
+        let index_keys = header.pages + shape.num_group_keys(header.entries);
+        fits(index.bytes == index_keys * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
         fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;
         fits(
@@ -287,7 +372,7 @@ mod tests {
 
     fn header() -> TableHeader {
         let shape = PageLayout::new(128);
-        let pages = shape.count_pages(1000);
+        let pages = shape.max_pages(1000);
         let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
         let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
         let hot = FileSection { offset: filter.end_offset(), bytes: 136 * 7, checksum: 3 };
@@ -295,6 +380,7 @@ mod tests {
         TableHeader {
             page_layout: shape,
             entries: 1000,
+            pages,
             first_key: 5,
             last_key: u64::MAX,
             index,
@@ -325,7 +411,8 @@ mod tests {
             let said = TableHeader::parse(&other);
             match bit / 8 {
                 0..8 => assert_eq!(said, Err(HeaderError::NotATable)),
-                8..12 => assert!(matches!(said, Err(HeaderError::Version(_)))),
+                // One bit makes it version 3, whose checksum is then wrong.
+                8..12 => assert!(matches!(said, Err(HeaderError::Version(_) | HeaderError::Damaged(_)))),
                 _ => assert!(matches!(said, Err(HeaderError::Damaged(_))), "bit {bit}: {said:?}"),
             }
         }
@@ -365,9 +452,8 @@ mod tests {
             assert_eq!(shape.entries_per_page, per_page);
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];
-            for entry in 0..per_page {
-                shape.write_entry(&mut page, entry, u64::MAX - entry as u64, &bytes);
-            }
+            let keys: Vec<u64> = (0..per_page as u64).map(|entry| u64::MAX - entry).collect();
+            shape.write_entries(&mut page, &keys, &bytes.repeat(per_page));
             page.write_checksum(3);
             assert!(page.has_valid_checksum(3) && !page.has_valid_checksum(4));
             assert_eq!(shape.keys_of_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));

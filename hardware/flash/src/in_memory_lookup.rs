@@ -102,7 +102,10 @@ impl HashedKeys {
         }
         run_with_widest_simd(
             #[inline(always)]
-            || table.index.find_groups(&inside[..keys.len()], &mut self.groups),
+            || match &table.group_index {
+                Some(groups) => groups.find_pages_from_top(&inside[..keys.len()], &mut self.groups),
+                None => table.index.find_groups(&inside[..keys.len()], &mut self.groups),
+            },
         );
         for (i, &key) in keys.iter().enumerate() {
             self.hashes[i] = hash_key(key);
@@ -134,7 +137,10 @@ impl UnresolvedKeys {
     fn find_pages(mut self, table: &Table, wanted: &mut Vec<PageLookup>) {
         run_with_widest_simd(
             #[inline(always)]
-            || table.index.find_pages(&self.keys[..self.len], &mut self.groups),
+            || match &table.group_index {
+                Some(_) => table.index.find_pages_from_top(&self.keys[..self.len], &mut self.groups),
+                None => table.index.find_pages(&self.keys[..self.len], &mut self.groups),
+            },
         );
         let own = self.numbers.iter().zip(self.groups).take(self.len);
         wanted.extend(own.map(|(&key, page)| PageLookup { page: page as u64, key_index: key }));

@@ -84,6 +84,13 @@ impl PageIndex {
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
 
+    /// Finds the last page whose first key is at most the key, as [`PageIndex::find_pages`] without groups.
+    #[inline(always)]
+    pub(crate) fn find_pages_from_top(&self, keys: &[u64], pages: &mut [usize; KEYS_PER_BATCH]) {
+        pages.fill(0);
+        self.descend(0..self.levels.len(), keys, pages);
+    }
+
     /// Finds the last page whose first key is at most the key. `groups` has the result of [`PageIndex::find_groups`]
     /// for these keys and is replaced by page numbers.
     #[inline(always)]
@@ -143,6 +150,9 @@ mod tests {
                 index.find_groups(keys, &mut groups);
                 let mut found = groups;
                 index.find_pages(keys, &mut found);
+                let mut from_top = [0; KEYS_PER_BATCH];
+                index.find_pages_from_top(keys, &mut from_top);
+                assert_eq!(from_top[..keys.len()], found[..keys.len()]);
                 for (i, &key) in keys.iter().enumerate() {
                     let page = firsts.partition_point(|&first| first <= key) - 1;
                     assert_eq!((groups[i], found[i]), (page / 64, page), "{pages} pages, {key}");

@@ -67,6 +67,16 @@ impl<'a> LookupResultsMut<'a> {
         )
     }
 
+    /// Stores the value of a key that a page may have: `copy_value` writes it and returns whether the key was found.
+    pub(crate) fn fill_value<E>(
+        &mut self,
+        key: usize,
+        copy_value: impl FnOnce(&mut [u8]) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        self.is_found[key] = copy_value(&mut self.values[key * self.value_bytes..(key + 1) * self.value_bytes])?;
+        Ok(())
+    }
+
     /// Stores the value of a key.
     pub(crate) fn set_value(&mut self, key: usize, value: &[u8]) {
         self.is_found[key] = true;

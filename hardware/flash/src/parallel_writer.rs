@@ -15,13 +15,18 @@ use crate::file_writer::SharedBufferQueue;
 use crate::filter::{FilterGroupBuilder, FilterGroups};
 use crate::format::{Page, PageLayout};
 use crate::hot_entries::HotEntrySelector;
+use crate::page_cutter::{PageCut, PageCutter};
 use crate::writer::TableWriter;
 
 /// State that is passed from one key range to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct WriteState {
     /// Number of entries before the key range.
     entries: u64,
+    /// Number of complete pages before the key range.
+    pages: u64,
+    /// Divides entries into pages.
+    cutter: PageCutter,
     /// Keys of the entries on the page that is not yet full.
     keys: Vec<u64>,
     /// Values of the entries on the page that is not yet full.
@@ -45,6 +50,8 @@ pub struct ParallelTableWriter<'w> {
     buffers: SharedBufferQueue<'w>,
     /// First key of each full page.
     firsts: Mutex<Vec<u64>>,
+    /// Filter groups and their first keys.
+    group_first_keys: Mutex<Vec<(u64, u64)>>,
     choosers: Mutex<Vec<HotEntrySelector>>,
     has_write_failed: AtomicBool,
 }
@@ -56,6 +63,11 @@ pub struct KeyRangeWriter<'t, 'w> {
     _watch: PanicGuard<'t, WriteState>,
     buffer: PlacedSlice<Page>,
     firsts: Vec<u64>,
+    /// Filter groups that begin in the key ranges of this thread, and their first keys.
+    group_first_keys: Vec<(u64, u64)>,
+    /// Entries of a page that come from several runs.
+    page_keys: Vec<u64>,
+    page_values: Vec<u8>,
     filling: FilterGroupBuilder,
     chooser: HotEntrySelector,
 }
@@ -75,6 +87,9 @@ impl<'w> ParallelTableWriter<'w> {
             _watch: self.ordered_state.stop_on_panic(),
             buffer: SharedBufferQueue::allocate_write_buffer().map_err(memory)?,
             firsts: Vec::new(),
+            group_first_keys: Vec::new(),
+            page_keys: Vec::new(),
+            page_values: Vec::new(),
             filling: self.groups.new_builder(),
             chooser: HotEntrySelector::new(self.num_hot_entries, self.shape.value_bytes),
         })
@@ -143,6 +158,13 @@ fn copy_last_entries(
     }
 }
 
+/// Splits off the first `n` of `entries`.
+fn split_entries<'a>(entries: &mut EntrySlices<'a>, n: usize, shape: PageLayout) -> EntrySlices<'a> {
+    let ((keys, more_keys), (values, more_values)) = (entries.0.split_at(n), entries.1.split_at(n * shape.value_bytes));
+    *entries = (more_keys, more_values);
+    (keys, values)
+}
+
 impl KeyRangeWriter<'_, '_> {
     /// Adds the entries of key range number `number`, counted from 0. Each key range must be added exactly once, by any
     /// thread; a call waits until all earlier key ranges were added. `weight` returns the weight of a value, as for
@@ -166,35 +188,36 @@ impl KeyRangeWriter<'_, '_> {
                 turn.error = self.table.find_error(turn, runs);
                 return None;
             }
-            let (before, on_page) = (turn.entries, turn.keys.len());
+            let before = turn.entries;
             if before == 0 {
                 turn.first = first.unwrap_or(0);
             }
             turn.entries += entries as u64;
             turn.last = last.unwrap_or(turn.last);
-            let carried = if on_page + entries < shape.entries_per_page {
+            let mut cuts = Vec::new();
+            runs.iter().for_each(|(keys, values)| turn.cutter.add_entries(keys, values, &mut cuts));
+            if cuts.is_empty() {
                 copy_last_entries(runs, entries, shape, &mut turn.keys, &mut turn.values);
-                None
-            } else {
-                let carried = (std::mem::take(&mut turn.keys), std::mem::take(&mut turn.values));
-                let left = (on_page + entries) % shape.entries_per_page;
-                copy_last_entries(runs, left, shape, &mut turn.keys, &mut turn.values);
-                Some((carried, entries - left))
-            };
-            Some((before, carried))
+                return Some((before, None));
+            }
+            let carried = (std::mem::take(&mut turn.keys), std::mem::take(&mut turn.values));
+            let on_pages: usize = cuts.iter().map(|cut| cut.entries).sum();
+            let left = carried.0.len() + entries - on_pages;
+            copy_last_entries(runs, left, shape, &mut turn.keys, &mut turn.values);
+            turn.pages += cuts.len() as u64;
+            Some((before, Some((turn.pages - cuts.len() as u64, carried, cuts))))
         });
-        let go_on = match begun {
-            None => false,
-            Some(None) => {
-                turns.close();
-                false
-            }
-            Some(Some((_, None))) => true,
-            Some(Some((before, Some(((keys, values), now))))) => {
-                let page = before / shape.entries_per_page as u64;
-                self.write_pages(page, (&keys, &values), runs, now)
-            }
+        let Some(begun) = begun else { return false };
+        let Some((mut entry, complete)) = begun else {
+            turns.close();
+            return false;
         };
+        for (keys, _) in runs {
+            self.filling.add_entries(self.table.groups, entry, keys, &mut self.group_first_keys);
+            entry += keys.len() as u64;
+        }
+        let go_on =
+            complete.is_none_or(|(page, carried, cuts)| self.write_pages(page, (&carried.0, &carried.1), runs, &cuts));
         if go_on && self.table.num_hot_entries > 0 {
             for (keys, values) in runs {
                 for (entry, &key) in keys.iter().enumerate() {
@@ -206,48 +229,45 @@ impl KeyRangeWriter<'_, '_> {
         go_on
     }
 
-    /// Writes full pages, starting at page `page` (from 0): from the entries carried over, and from the first
-    /// `entries` entries of `runs`.
-    fn write_pages(
-        &mut self,
-        page: u64,
-        carried: EntrySlices<'_>,
-        runs: &[EntrySlices<'_>],
-        mut entries: usize,
-    ) -> bool {
+    /// Writes complete pages, starting at page `page` (from 0): from the entries carried over, and from `runs`.
+    fn write_pages(&mut self, page: u64, carried: EntrySlices<'_>, runs: &[EntrySlices<'_>], cuts: &[PageCut]) -> bool {
         let shape = self.table.shape;
         self.firsts.clear();
         // Page numbers in the file include the header.
-        let (mut number, mut full, mut on_page) = (page + 1, 0, 0);
-        let mut first = number;
-        let full_pages = runs.iter().map(|&(keys, values)| {
-            let now = keys.len().min(entries);
-            entries -= now;
-            (&keys[..now], &values[..now * shape.value_bytes])
-        });
-        for (mut keys, mut values) in [carried].into_iter().chain(full_pages) {
-            while let Some(&key) = keys.first() {
-                if on_page == 0 {
-                    self.filling.start_page(self.table.groups, number - 1);
-                    self.firsts.push(key);
-                }
-                let now = keys.len().min(shape.entries_per_page - on_page);
-                let (page_keys, page_values) = (&keys[..now], &values[..now * shape.value_bytes]);
-                self.filling.add_keys(page_keys);
-                let page = &mut self.buffer[full];
-                shape.write_entries(page, on_page, page_keys, page_values);
-                (keys, values) = (&keys[now..], &values[now * shape.value_bytes..]);
-                on_page += now;
-                if on_page == shape.entries_per_page {
-                    page.write_checksum(number);
-                    (number, full, on_page) = (number + 1, full + 1, 0);
-                    if full == self.buffer.len() {
-                        if !self.write_buffer(full, first) {
-                            return false;
-                        }
-                        (full, first) = (0, number);
+        let (mut first, mut full) = (page + 1, 0);
+        let mut pieces = [carried].into_iter().chain(runs.iter().copied());
+        let mut rest: EntrySlices<'_> = (&[], &[]);
+        for cut in cuts {
+            while rest.0.is_empty() {
+                rest = pieces.next().expect("complete pages have entries");
+            }
+            let page = &mut self.buffer[full];
+            if rest.0.len() >= cut.entries {
+                let (keys, values) = split_entries(&mut rest, cut.entries, shape);
+                self.firsts.push(keys[0]);
+                shape.encode_page(cut.code.as_deref(), keys, values, page);
+            } else {
+                self.page_keys.clear();
+                self.page_values.clear();
+                while self.page_keys.len() < cut.entries {
+                    if rest.0.is_empty() {
+                        rest = pieces.next().expect("complete pages have entries");
                     }
+                    let now = rest.0.len().min(cut.entries - self.page_keys.len());
+                    let (keys, values) = split_entries(&mut rest, now, shape);
+                    self.page_keys.extend_from_slice(keys);
+                    self.page_values.extend_from_slice(values);
                 }
+                self.firsts.push(self.page_keys[0]);
+                shape.encode_page(cut.code.as_deref(), &self.page_keys, &self.page_values, page);
+            }
+            page.write_checksum(first + full as u64);
+            full += 1;
+            if full == self.buffer.len() {
+                if !self.write_buffer(full, first) {
+                    return false;
+                }
+                (first, full) = (first + full as u64, 0);
             }
         }
         let mut firsts = self.table.firsts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,6 +297,9 @@ impl KeyRangeWriter<'_, '_> {
     /// Ends this thread's work: it has no more key ranges.
     pub fn finish_thread(mut self) {
         self.filling.merge_into_groups(self.table.groups);
+        let mut group_keys = self.table.group_first_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        group_keys.append(&mut self.group_first_keys);
+        drop(group_keys);
         self.table.choosers.lock().unwrap_or_else(PoisonError::into_inner).push(self.chooser);
     }
 }
@@ -295,28 +318,45 @@ impl TableWriter {
             shape,
             max_entries: self.spec.max_entries,
             num_hot_entries: wanted_hot,
-            ordered_state: OrderedSection::new(WriteState::default()),
+            ordered_state: OrderedSection::new(WriteState {
+                entries: 0,
+                pages: 0,
+                cutter: PageCutter::new(shape),
+                keys: Vec::new(),
+                values: Vec::new(),
+                first: 0,
+                last: 0,
+                error: None,
+            }),
             groups: &self.filter_groups,
             buffers: self.file_writer.share_writer_thread()?,
             firsts: Mutex::default(),
+            group_first_keys: Mutex::default(),
             choosers: Mutex::default(),
             has_write_failed: AtomicBool::new(false),
         };
         let done = work(&together);
-        let ParallelTableWriter { ordered_state: turns, firsts, choosers, has_write_failed: refused, .. } = together;
+        let ParallelTableWriter {
+            ordered_state: turns,
+            firsts,
+            group_first_keys,
+            choosers,
+            has_write_failed: refused,
+            ..
+        } = together;
         let turn = turns.into_inner();
         if let Some(fault) = turn.error {
             return Err(fault);
         }
         self.page_first_keys = firsts.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.file_writer.skip_pages_of_other_threads(self.page_first_keys.len() as u64, refused.into_inner())?;
-        if let Some(&key) = turn.keys.first() {
-            self.begin_page(key);
-            self.filter_builder.add_keys(&turn.keys);
-            shape.write_entries(self.file_writer.current_page(), 0, &turn.keys, &turn.values);
-        }
-        (self.entries, self.entries_on_page, self.first_key, self.last_key) =
-            (turn.entries, turn.keys.len(), turn.first, turn.last);
+        self.group_first_keys = group_first_keys.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.group_first_keys.sort_unstable();
+        (self.entries, self.first_key, self.last_key) = (turn.entries, turn.first, turn.last);
+        self.page_cutter = turn.cutter;
+        self.num_filter_entries = turn.entries;
+        self.num_cut_entries = turn.keys.len();
+        (self.keys, self.values) = (turn.keys, turn.values);
         self.hot_selector = HotEntrySelector::merge_selectors(
             choosers.into_inner().unwrap_or_else(PoisonError::into_inner),
             wanted_hot,

@@ -135,9 +135,9 @@ impl<'t> TableReader<'t> {
                 Some(pages) => {
                     for wanted in &self.lookups {
                         let page = CheckedPage::from_checked(self.table, wanted.page, &pages[wanted.page as usize]);
-                        if let Some(value) = page.get(keys[wanted.key_index]) {
-                            room.set_value(wanted.key_index, value);
-                        }
+                        let filled =
+                            room.fill_value(wanted.key_index, |value| page.copy_value(keys[wanted.key_index], value));
+                        filled.map_err(|what| self.table.damaged_page(wanted.page, what))?;
                     }
                 }
                 None => {
@@ -188,17 +188,15 @@ impl<'t> TableReader<'t> {
                 };
                 let part = format::table_part_of_page(number);
                 let page = bytes.map_err(|source| Error::Read { path: table.path.clone(), part, source });
-                match page.and_then(|page| table.check_page(number, page)) {
-                    Ok(page) => {
-                        for wanted in &self.lookups[asked] {
-                            if let Some(value) = page.get(keys[wanted.key_index]) {
-                                room.set_value(wanted.key_index, value);
-                            }
-                        }
-                    }
-                    // The reads in flight must be complete before the function returns.
-                    Err(error) => failed = failed.or(Some(error)),
-                }
+                let filled = page.and_then(|page| table.check_page(number, page)).and_then(|page| {
+                    self.lookups[asked].iter().try_for_each(|wanted| {
+                        let key = keys[wanted.key_index];
+                        let filled = room.fill_value(wanted.key_index, |value| page.copy_value(key, value));
+                        filled.map_err(|what| table.damaged_page(number, what))
+                    })
+                });
+                // The reads in flight must be complete before the function returns.
+                failed = failed.or(filled.err());
             }
         }
     }

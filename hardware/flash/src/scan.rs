@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bytemuck::Pod;
 use genuma_machine::placement::{self, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
 
+use crate::compact_page;
 use crate::error::{Error, TablePart};
 use crate::file;
 use crate::format::{self, KEY_BYTES, PAGE_BYTES, Page, TableHeader};
@@ -123,9 +124,14 @@ impl TableScan {
         self.header.num_pages()
     }
 
-    /// Entries per page; the last page may have fewer.
-    pub fn entries_per_page(&self) -> u64 {
+    /// Maximum number of entries on a page. With a fixed layout all pages but the last have as many.
+    pub fn max_entries_per_page(&self) -> u64 {
         self.header.page_layout.entries_per_page as u64
+    }
+
+    /// Maximum bytes of the entries of a page in an [`EntryBatch`].
+    pub fn max_unpacked_page_bytes(&self) -> u64 {
+        self.max_entries_per_page() * (KEY_BYTES + self.value_bytes()) as u64
     }
 
     /// Size of the file in bytes.
@@ -230,25 +236,46 @@ impl TableScan {
         firsts: &[u64],
         batch: &mut EntryBatch<V>,
     ) -> Result<(), Error> {
-        let shape = self.header.page_layout;
         for (at, (page, number)) in raw.pages[..raw.num_pages].iter().zip(raw.first_page..).enumerate() {
-            let entries = shape.entries_in_page(number, self.header.entries);
-            let keys = shape.keys_of_page(page, entries);
-            let what = if !page.has_valid_checksum(number + 1) {
-                "its checksum does not match"
-            } else if keys[0] != firsts[at] {
-                "its first key differs from the index"
-            } else if !(is_strictly_ascending(keys) && firsts.get(at + 1).is_none_or(|next| keys[entries - 1] < *next))
-            {
-                "its keys are not in order"
-            } else {
-                batch.keys.extend_from_slice(keys);
-                batch.values.extend_from_slice(bytemuck::cast_slice(shape.values_of_page(page, entries)));
-                continue;
-            };
-            return Err(Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what });
+            let unpacked = self.unpack_page(page, number, firsts[at], firsts.get(at + 1).copied(), batch);
+            unpacked.map_err(|what| {
+                let (path, part) = (self.path.clone(), format::table_part_of_page(number));
+                Error::Damaged { path, part, what }
+            })?;
         }
         Ok(())
+    }
+
+    /// Checks a page and appends its entries to `batch`. `first` and `next` are the first keys of this page and the
+    /// next according to the index.
+    fn unpack_page<V: Pod>(
+        &self,
+        page: &Page,
+        number: u64,
+        first: u64,
+        next: Option<u64>,
+        batch: &mut EntryBatch<V>,
+    ) -> Result<(), &'static str> {
+        let shape = self.header.page_layout;
+        if !page.has_valid_checksum(number + 1) {
+            return Err("its checksum does not match");
+        }
+        let entries =
+            shape.num_entries_of_page(page, number, self.header.entries).ok_or(compact_page::DAMAGED_STREAMS)?;
+        if shape.first_key_of_page(page) != first {
+            return Err("its first key differs from the index");
+        }
+        let (old_keys, old_values) = (batch.keys.len(), batch.values.len());
+        batch.keys.resize(old_keys + entries, 0);
+        let units = (entries * shape.value_bytes).checked_div(size_of::<V>()).unwrap_or(0);
+        batch.values.resize(old_values + units, V::zeroed());
+        let (keys, values) = (&mut batch.keys[old_keys..], bytemuck::cast_slice_mut(&mut batch.values[old_values..]));
+        shape.decode_entries(page, keys, values).ok_or(compact_page::DAMAGED_STREAMS)?;
+        if is_strictly_ascending(keys) && next.is_none_or(|next| keys[entries - 1] < next) {
+            Ok(())
+        } else {
+            Err("its keys are not in order")
+        }
     }
 }
 

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use bytemuck::{Pod, Zeroable};
 use genuma_machine::placement::{self, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
 
+use crate::compact_page::{self, CompactPage};
 use crate::error::{Error, TablePart};
 use crate::file;
 use crate::filter::{BloomBlock, FilterLayout};
 use crate::format::{
-    self, FileSection, HeaderError, PAGE_BYTES, Page, PageLayout, SectionChecksum, TABLE_FORMAT_VERSION, TableHeader,
+    self, FileSection, HeaderError, PAGE_BYTES, Page, PageEncoding, PageLayout, SectionChecksum, TABLE_FORMAT_VERSION,
+    TableHeader,
 };
 use crate::hot_entries::HotEntries;
 use crate::index::PageIndex;
@@ -56,6 +58,8 @@ pub struct Table {
     pub(crate) path: PathBuf,
     pub(crate) header: TableHeader,
     pub(crate) index: PageIndex,
+    /// First keys of the filter groups, if these do not begin with pages.
+    pub(crate) group_index: Option<PageIndex>,
     pub(crate) filter: PlacedSlice<BloomBlock>,
     pub(crate) filter_layout: FilterLayout,
     pub(crate) hot: HotEntries,
@@ -104,23 +108,34 @@ impl Table {
         let plain = File::open(path).map_err(opened)?;
         let header = read_header(path, &plain)?;
         let at = &options.placement;
-        let (index, filter, hot) = (|| {
-            let index = read_index(&plain, &header, at)?;
+        let (index, group_index, filter, hot) = (|| {
+            let (index, group_index) = read_index(&plain, &header, at)?;
             // The filter of a table of version 1 is not used: every key may be present.
             let filter = match header.filter_blocks_per_page {
                 Some(_) => read_section(&plain, &header.filter, TablePart::Filter, at)?,
                 None => PlacedSlice::new_zeroed(0, at)?,
             };
             let hot = read_hot(&plain, &header, options.load_hot_entries, at)?;
-            Ok((index, filter, hot))
+            Ok((index, group_index, filter, hot))
         })()
         .map_err(|fault: OpenFault| fault.with_path(path))?;
         let file = file::open_for_direct_reading(path).map_err(opened)?;
         let (access, placement) = (options.access, at.clone());
         let path = path.to_path_buf();
         let layout = header.filter_layout();
-        let mut table =
-            Table { path, header, index, filter, filter_layout: layout, hot, pages: None, file, access, placement };
+        let mut table = Table {
+            path,
+            header,
+            index,
+            group_index,
+            filter,
+            filter_layout: layout,
+            hot,
+            pages: None,
+            file,
+            access,
+            placement,
+        };
         if access == PageAccess::Memory {
             table.pages = Some(table.read_pages()?);
         }
@@ -161,21 +176,29 @@ impl Table {
     pub fn memory_bytes_by_part(&self) -> TableMemoryBytes {
         let pages = self.pages.as_ref().map_or(0, |pages| size_of_val(&pages[..]) as u64);
         let filter = size_of_val(&self.filter[..]) as u64;
-        TableMemoryBytes { index: self.index.memory_bytes() as u64, filter, hot: self.hot.memory_bytes() as u64, pages }
+        let group_index_bytes = self.group_index.as_ref().map_or(0, PageIndex::memory_bytes);
+        let index = (self.index.memory_bytes() + group_index_bytes) as u64;
+        TableMemoryBytes { index, filter, hot: self.hot.memory_bytes() as u64, pages }
     }
 
     /// Checks a page of entries after reading it. `number` counts from 0.
     pub(crate) fn check_page<'p>(&self, number: u64, page: &'p Page) -> Result<CheckedPage<'p>, Error> {
         let shape = self.header.page_layout;
-        let keys = shape.keys_of_page(page, shape.entries_in_page(number, self.header.entries));
         let what = if !page.has_valid_checksum(number + 1) {
             "its checksum does not match"
-        } else if keys[0] != self.index.first_keys()[number as usize] {
+        } else if shape.num_entries_of_page(page, number, self.header.entries).is_none() {
+            compact_page::DAMAGED_STREAMS
+        } else if shape.first_key_of_page(page) != self.index.first_keys()[number as usize] {
             "its first key differs from the index"
         } else {
-            return Ok(CheckedPage { page, keys, shape });
+            return Ok(CheckedPage::from_checked(self, number, page));
         };
-        Err(Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what })
+        Err(self.damaged_page(number, what))
+    }
+
+    /// The error of a damaged page. `number` counts from 0.
+    pub(crate) fn damaged_page(&self, number: u64, what: &'static str) -> Error {
+        Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what }
     }
 
     /// Reads and checks all pages.
@@ -196,7 +219,7 @@ impl Table {
 /// A page whose checksum is valid.
 pub(crate) struct CheckedPage<'p> {
     page: &'p Page,
-    keys: &'p [u64],
+    entries: usize,
     shape: PageLayout,
 }
 
@@ -204,22 +227,39 @@ impl<'p> CheckedPage<'p> {
     /// Wraps a page that was checked before.
     pub(crate) fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
-        CheckedPage { page, keys: shape.keys_of_page(page, shape.entries_in_page(number, table.header.entries)), shape }
+        let entries = shape.num_entries_of_page(page, number, table.header.entries).unwrap_or(0);
+        CheckedPage { page, entries, shape }
     }
 
-    /// The keys of the page in order.
-    pub(crate) fn keys(&self) -> &'p [u64] {
-        self.keys
+    /// Decodes all entries of the page into `keys` and `values`, whose content is replaced.
+    ///
+    /// # Errors
+    /// The entries do not fit together.
+    pub(crate) fn decode_entries(&self, keys: &mut Vec<u64>, values: &mut Vec<u8>) -> Result<(), &'static str> {
+        keys.resize(self.entries, 0);
+        values.resize(self.entries * self.shape.value_bytes, 0);
+        self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_STREAMS)
     }
 
-    /// The value of entry number `entry` of the page.
-    pub(crate) fn value_of_entry(&self, entry: usize) -> &'p [u8] {
-        self.shape.value_of_entry(self.page, entry)
-    }
-
-    /// The value of `key`, if the page has it.
-    pub(crate) fn get(&self, key: u64) -> Option<&'p [u8]> {
-        self.keys.binary_search(&key).ok().map(|entry| self.value_of_entry(entry))
+    /// Writes the value of `key` to `value`. Returns whether the page has the key.
+    ///
+    /// # Errors
+    /// The entries do not fit together.
+    #[inline]
+    pub(crate) fn copy_value(&self, key: u64, value: &mut [u8]) -> Result<bool, &'static str> {
+        match self.shape.encoding {
+            PageEncoding::Fixed => {
+                let found = self.shape.keys_of_page(self.page, self.entries).binary_search(&key);
+                Ok(found.map(|entry| value.copy_from_slice(self.shape.value_of_entry(self.page, entry))).is_ok())
+            }
+            PageEncoding::Compact => {
+                let damaged = compact_page::DAMAGED_STREAMS;
+                let page = CompactPage::parse(self.page, self.shape.counts_per_entry()).ok_or(damaged)?;
+                let Some(entry) = page.find_entry(key) else { return Ok(false) };
+                page.decode_counts_of_entry(entry, value.as_chunks_mut().0).ok_or(damaged)?;
+                Ok(true)
+            }
+        }
     }
 }
 
@@ -265,21 +305,31 @@ fn read_section<T: Pod>(
     Ok(elements)
 }
 
-fn read_index(file: &File, header: &TableHeader, at: &MemoryPlacement) -> Result<PageIndex, OpenFault> {
-    let index = PageIndex::new(header.num_pages() as usize, at, |keys| {
-        read_and_check(file, &header.index, TablePart::Index, bytemuck::cast_slice_mut(keys))
-    })?;
-    let firsts = index.first_keys();
-    if !firsts.is_sorted_by(|a, b| a < b) {
-        return Err(OpenFault::Damaged(TablePart::Index, "its keys are not in order"));
+/// Reads and checks the index: first keys of pages, and of filter groups if these do not begin with pages.
+fn read_index(
+    file: &File,
+    header: &TableHeader,
+    at: &MemoryPlacement,
+) -> Result<(PageIndex, Option<PageIndex>), OpenFault> {
+    let keys: PlacedSlice<u64> = read_section(file, &header.index, TablePart::Index, at)?;
+    let (pages, groups) = keys.split_at(header.num_pages() as usize);
+    for firsts in [pages, groups] {
+        if !firsts.is_sorted_by(|a, b| a < b) {
+            return Err(OpenFault::Damaged(TablePart::Index, "its keys are not in order"));
+        }
+        let ends = (firsts.first().copied(), firsts.last().copied());
+        if ends.0.is_some_and(|first| first != header.first_key) || ends.1.is_some_and(|last| last > header.last_key) {
+            return Err(OpenFault::Damaged(TablePart::Index, "its first or last key differs from the header"));
+        }
     }
-    let ends = (firsts.first().copied().unwrap_or(0), firsts.last().copied().unwrap_or(0));
-    let fits = ends.0 == header.first_key && ends.1 <= header.last_key;
-    if fits {
-        Ok(index)
-    } else {
-        Err(OpenFault::Damaged(TablePart::Index, "its first or last key differs from the header"))
-    }
+    let new_index = |firsts: &[u64]| {
+        PageIndex::new(firsts.len(), at, |keys| {
+            keys.copy_from_slice(firsts);
+            Ok::<(), OpenFault>(())
+        })
+    };
+    let group_index = if groups.is_empty() { None } else { Some(new_index(groups)?) };
+    Ok((new_index(pages)?, group_index))
 }
 
 /// Reads and checks the hot entries. Keeps none of them unless `wanted`.

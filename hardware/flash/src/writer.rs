@@ -7,19 +7,27 @@ use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize, PlacedS
 use genuma_work::publish::PartialFile;
 
 use crate::Error;
+use crate::compact_page::{self, MAX_COUNTS_PER_ENTRY};
 use crate::file;
 use crate::file_writer::TableFileWriter;
 use crate::filter::{BloomBlock, FilterGroupBuilder, FilterGroups, FilterLayout, PAGES_PER_FILTER_GROUP};
 use crate::format::{
-    self, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageLayout, TableHeader,
+    self, COUNT_BYTES, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageEncoding,
+    PageLayout, TableHeader,
 };
 use crate::hot_entries::{HotEntries, HotEntrySelector};
+use crate::page_cutter::{PageCut, PageCutter};
+
+/// Number of entries that are divided into pages at once.
+const ENTRIES_PER_CUT: usize = 1024;
 
 /// Specification of a table to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSpec {
     /// Size of every value in bytes: 0 to [`MAX_VALUE_BYTES`].
     pub value_bytes: usize,
+    /// How entries are stored in pages.
+    pub encoding: PageEncoding,
     /// Maximum number of entries.
     pub max_entries: u64,
     /// Bits of the Bloom filter per entry, up to 64; 0 for no filter. With 12 bits about 3 of 1000 absent keys are
@@ -37,12 +45,19 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// Specification for at most `entries` entries with values of `value_bytes` bytes: a filter of 12 bits per key,
+    /// Specification for at most `entries` entries with `counts` counts of 32 bits each (1 to 64), in compact pages.
+    /// Otherwise as [`TableSpec::new`].
+    pub fn new_counts(counts: usize, entries: u64) -> TableSpec {
+        TableSpec { encoding: PageEncoding::Compact, ..TableSpec::new(counts * COUNT_BYTES, entries) }
+    }
+
+    /// Specification for at most `entries` entries with values of `value_bytes` bytes: fixed layout, a filter of 12 bits per key,
     /// no hot entries, no note, unlimited memory.
     pub fn new(value_bytes: usize, entries: u64) -> TableSpec {
         let (filter_bits, hot_entries, hot_one_in, note, memory) = (12, 0, 1, Vec::new(), u64::MAX);
         TableSpec {
             value_bytes,
+            encoding: PageEncoding::Fixed,
             max_entries: entries,
             filter_bits,
             hot_entries,
@@ -60,20 +75,25 @@ impl TableSpec {
     }
 
     fn shape(&self) -> PageLayout {
-        PageLayout::new(self.value_bytes.min(MAX_VALUE_BYTES))
+        match self.encoding {
+            PageEncoding::Fixed => PageLayout::new(self.value_bytes.min(MAX_VALUE_BYTES)),
+            PageEncoding::Compact => PageLayout::new_compact(self.value_bytes.min(MAX_COUNTS_PER_ENTRY * COUNT_BYTES)),
+        }
     }
 
     /// Layout of the filter with the maximum number of entries.
     pub(crate) fn max_filter_layout(&self) -> FilterLayout {
         let shape = self.shape();
+        let per_unit = shape.entries_per_filter_unit();
         FilterLayout::new(
-            FilterLayout::compute_blocks_per_page(shape.entries_per_page, self.filter_bits),
-            shape.count_pages(self.max_entries),
+            FilterLayout::compute_blocks_per_page(per_unit as usize, self.filter_bits),
+            self.max_entries.div_ceil(per_unit),
         )
     }
 
     fn non_filter_bytes(&self) -> u64 {
-        let index = self.shape().count_pages(self.max_entries) * KEY_BYTES as u64;
+        let index_keys = self.shape().max_pages(self.max_entries) + self.shape().num_group_keys(self.max_entries);
+        let index = index_keys * KEY_BYTES as u64;
         let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
         index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + PAGES_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
@@ -88,6 +108,11 @@ impl TableSpec {
     fn check(&self, path: &Path) -> Result<(), Error> {
         let what = if self.value_bytes > MAX_VALUE_BYTES {
             format!("values of {} bytes, a page has room for {MAX_VALUE_BYTES}", self.value_bytes)
+        } else if self.encoding == PageEncoding::Compact
+            && !(self.value_bytes.is_multiple_of(COUNT_BYTES)
+                && (1..=MAX_COUNTS_PER_ENTRY).contains(&(self.value_bytes / COUNT_BYTES)))
+        {
+            format!("values of {} bytes, compact pages have 1 to {MAX_COUNTS_PER_ENTRY} counts of 4", self.value_bytes)
         } else if self.note.len() > MAX_NOTE_BYTES {
             format!("a note of {} bytes, the header has room for {MAX_NOTE_BYTES}", self.note.len())
         } else if self.hot_entries > HotEntries::MAX_ENTRIES {
@@ -140,12 +165,21 @@ pub struct TableWriter {
     pub(crate) spec: TableSpec,
     pub(crate) shape: PageLayout,
     pub(crate) entries: u64,
-    /// Number of entries on the current page.
-    pub(crate) entries_on_page: usize,
+    pub(crate) page_cutter: PageCutter,
+    /// Entries that are not in pages yet: those of the page that is not complete, and others that have not been given
+    /// to the cutter.
+    pub(crate) keys: Vec<u64>,
+    pub(crate) values: Vec<u8>,
+    /// Number of these entries that have been given to the cutter.
+    pub(crate) num_cut_entries: usize,
     pub(crate) first_key: u64,
     pub(crate) last_key: u64,
     pub(crate) page_first_keys: Vec<u64>,
+    /// Filter groups and their first keys.
+    pub(crate) group_first_keys: Vec<(u64, u64)>,
     pub(crate) filter_groups: FilterGroups,
+    /// Number of entries that have been added to the filter.
+    pub(crate) num_filter_entries: u64,
     pub(crate) filter_builder: FilterGroupBuilder,
     pub(crate) hot_selector: HotEntrySelector,
 }
@@ -158,8 +192,9 @@ impl TableWriter {
     pub fn create(path: impl AsRef<Path>, spec: TableSpec) -> Result<TableWriter, Error> {
         let path = path.as_ref();
         spec.check(path)?;
-        let shape = PageLayout::new(spec.value_bytes);
-        let groups = FilterGroups::new(spec.max_filter_layout(), spec.filter_memory_bytes());
+        let shape = spec.shape();
+        let groups =
+            FilterGroups::new(spec.max_filter_layout(), shape.entries_per_filter_group(), spec.filter_memory_bytes());
         let filling = groups.new_builder();
         let chooser = HotEntrySelector::new(spec.hot_entries, spec.value_bytes);
         let mut sink = TableFileWriter::create(path)?;
@@ -171,11 +206,16 @@ impl TableWriter {
             spec,
             shape,
             entries: 0,
-            entries_on_page: 0,
+            page_cutter: PageCutter::new(shape),
+            keys: Vec::new(),
+            values: Vec::new(),
+            num_cut_entries: 0,
             first_key: 0,
             last_key: 0,
             page_first_keys: Vec::new(),
+            group_first_keys: Vec::new(),
             filter_groups: groups,
+            num_filter_entries: 0,
             filter_builder: filling,
             hot_selector: chooser,
         })
@@ -206,17 +246,12 @@ impl TableWriter {
                 before: self.last_key,
             });
         }
-        let place = self.entries_on_page;
-        if place == 0 {
-            self.begin_page(key);
-        }
-        self.filter_builder.add_key(key);
-        self.shape.write_entry(self.file_writer.current_page(), place, key, value);
-        self.entries_on_page += 1;
+        self.keys.push(key);
+        self.values.extend_from_slice(value);
         self.last_key = key;
         self.entries += 1;
         self.hot_selector.offer_entry(key, value, weight);
-        if self.entries_on_page == self.shape.entries_per_page { self.end_page() } else { Ok(()) }
+        if self.keys.len() - self.num_cut_entries == ENTRIES_PER_CUT { self.write_complete_pages() } else { Ok(()) }
     }
 
     /// Adds entries with concatenated values, faster than one by one. `weight` returns the weight of the entry with
@@ -240,22 +275,6 @@ impl TableWriter {
                 |(entry, &key): (usize, &u64)| self.push_entry(key, &values[entry * value..][..value], weight(entry));
             return keys.iter().enumerate().try_for_each(each);
         }
-        let (mut keys_left, mut values_left) = (keys, values);
-        while let Some(&next) = keys_left.first() {
-            let now = keys_left.len().min(self.shape.entries_per_page - self.entries_on_page);
-            let (page_keys, keys_after) = keys_left.split_at(now);
-            let (page_values, values_after) = values_left.split_at(now * value);
-            if self.entries_on_page == 0 {
-                self.begin_page(next);
-            }
-            self.filter_builder.add_keys(page_keys);
-            self.shape.write_entries(self.file_writer.current_page(), self.entries_on_page, page_keys, page_values);
-            self.entries_on_page += now;
-            if self.entries_on_page == self.shape.entries_per_page {
-                self.end_page()?;
-            }
-            (keys_left, values_left) = (keys_after, values_after);
-        }
         if self.entries == 0 {
             self.first_key = first;
         }
@@ -264,20 +283,43 @@ impl TableWriter {
         for (entry, &key) in keys.iter().enumerate() {
             self.hot_selector.offer_entry(key, &values[entry * value..][..value], weight(entry));
         }
+        for (keys, first) in keys.chunks(ENTRIES_PER_CUT).zip((0..).step_by(ENTRIES_PER_CUT)) {
+            self.keys.extend_from_slice(keys);
+            self.values.extend_from_slice(&values[first * value..][..keys.len() * value]);
+            self.write_complete_pages()?;
+        }
         Ok(())
     }
 
-    /// Begins a page whose first key is `key`.
-    pub(crate) fn begin_page(&mut self, key: u64) {
-        self.filter_builder.start_page(&self.filter_groups, self.page_first_keys.len() as u64);
-        self.page_first_keys.push(key);
+    /// Divides the entries that are new into pages, and writes those that are complete.
+    fn write_complete_pages(&mut self) -> Result<(), Error> {
+        let value = self.shape.value_bytes;
+        let (new_keys, new_values) = (&self.keys[self.num_cut_entries..], &self.values[self.num_cut_entries * value..]);
+        let mut cuts = Vec::new();
+        self.page_cutter.add_entries(new_keys, new_values, &mut cuts);
+        let first = self.num_filter_entries;
+        self.filter_builder.add_entries(&self.filter_groups, first, new_keys, &mut self.group_first_keys);
+        self.num_filter_entries += new_keys.len() as u64;
+        let mut written = 0;
+        for cut in &cuts {
+            self.write_page(cut, written)?;
+            written += cut.entries;
+        }
+        self.keys.drain(..written);
+        self.values.drain(..written * value);
+        self.num_cut_entries = self.keys.len();
+        Ok(())
     }
 
-    /// Writes the page's checksum and goes on to the next page.
-    fn end_page(&mut self) -> Result<(), Error> {
+    /// Writes a page with the entries from number `first` of those that are not in pages yet.
+    fn write_page(&mut self, cut: &PageCut, first: usize) -> Result<(), Error> {
+        let (keys, value) = (&self.keys[first..first + cut.entries], self.shape.value_bytes);
+        let values = &self.values[first * value..][..cut.entries * value];
+        self.page_first_keys.push(keys[0]);
         let number = self.file_writer.current_page_number();
-        self.file_writer.current_page().write_checksum(number);
-        self.entries_on_page = 0;
+        let page = self.file_writer.current_page();
+        self.shape.encode_page(cut.code.as_deref(), keys, values, page);
+        page.write_checksum(number);
         self.file_writer.finish_page()
     }
 
@@ -297,11 +339,19 @@ impl TableWriter {
     /// # Errors
     /// When the disk is full or writing fails. The partial file is then removed.
     pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
-        if self.entries_on_page > 0 {
-            self.end_page()?;
+        self.write_complete_pages()?;
+        if let Some(cut) = self.page_cutter.last_page() {
+            self.write_page(&cut, 0)?;
         }
-        let index = self.file_writer.write_section(&[bytemuck::cast_slice(&self.page_first_keys)])?;
-        let layout = FilterLayout { pages: self.page_first_keys.len() as u64, ..self.spec.max_filter_layout() };
+        let group_keys: Vec<u64> = match self.shape.encoding {
+            PageEncoding::Fixed => Vec::new(),
+            PageEncoding::Compact => self.group_first_keys.iter().map(|&(_, key)| key).collect(),
+        };
+        let index = self
+            .file_writer
+            .write_section(&[bytemuck::cast_slice(&self.page_first_keys), bytemuck::cast_slice(&group_keys)])?;
+        let units = self.entries.div_ceil(self.shape.entries_per_filter_unit());
+        let layout = FilterLayout { pages: units, ..self.spec.max_filter_layout() };
         let filter = self.write_filter(layout)?;
         let most = self.entries / self.spec.min_entries_per_hot_entry.max(1);
         let (keys, values) = self.hot_selector.into_selected_entries(most.min(self.spec.hot_entries as u64) as usize);
@@ -311,6 +361,7 @@ impl TableWriter {
         let header = TableHeader {
             page_layout: shape,
             entries,
+            pages: self.page_first_keys.len() as u64,
             first_key: first,
             last_key: last,
             index,
@@ -361,16 +412,33 @@ impl TableWriter {
         file: &File,
         pages: &mut [Page],
     ) -> Result<Vec<BloomBlock>, Error> {
-        let (path, own) = (self.file_writer.path(), layout.pages_of_group(group));
-        let pages = &mut pages[..(own.end - own.start) as usize];
-        file::read_pages(path, file, pages, own.start)?;
+        let (path, all) = (self.file_writer.path(), self.page_first_keys.len());
+        let group_key = |group: u64| self.group_first_keys.get(group as usize).map(|&(_, key)| key);
+        let (first, next) = (group_key(group).unwrap_or(0), group_key(group + 1));
+        let begin = self.page_first_keys.partition_point(|&key| key <= first).saturating_sub(1);
+        let end = next.map_or(all, |next| self.page_first_keys.partition_point(|&key| key < next));
         let mut filling = self.filter_groups.new_builder();
-        for (page, number) in pages.iter().zip(own) {
-            if !page.has_valid_checksum(number + 1) {
-                let (path, part) = (path.to_path_buf(), format::table_part_of_page(number));
-                return Err(Error::Damaged { path, part, what: "its checksum does not match" });
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for chunk in (begin..end).step_by(pages.len()) {
+            let pages = &mut pages[..(end - chunk).min(PAGES_PER_FILTER_GROUP as usize)];
+            file::read_pages(path, file, pages, chunk as u64)?;
+            for (page, number) in pages.iter().zip(chunk as u64..) {
+                let damaged = |what| {
+                    let (path, part) = (path.to_path_buf(), format::table_part_of_page(number));
+                    Error::Damaged { path, part, what }
+                };
+                if !page.has_valid_checksum(number + 1) {
+                    return Err(damaged("its checksum does not match"));
+                }
+                let entries = self.shape.num_entries_of_page(page, number, self.entries).unwrap_or(0);
+                keys.resize(entries, 0);
+                values.resize(entries * self.shape.value_bytes, 0);
+                let decoded = self.shape.decode_entries(page, &mut keys, &mut values);
+                decoded.ok_or_else(|| damaged(compact_page::DAMAGED_STREAMS))?;
+                let own = keys.partition_point(|&key| key < first)
+                    ..next.map_or(entries, |next| keys.partition_point(|&key| key < next));
+                filling.add_keys(&keys[own]);
             }
-            filling.add_keys(self.shape.keys_of_page(page, self.shape.entries_in_page(number, self.entries)));
         }
         Ok(filling.into_folded_blocks(layout.blocks_of_group(group)))
     }

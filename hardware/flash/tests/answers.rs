@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use genuma_flash::{
-    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageAccess, Table, TableOptions, TableSpec, TableWriter,
+    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageAccess, PageEncoding, Table, TableOptions, TableSpec,
+    TableWriter,
 };
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use proptest::prelude::*;
@@ -98,7 +99,16 @@ proptest! {
     fn answers_are_those_of_a_map(
         weights in proptest::collection::btree_map(keys(), 0_u64..50, 0..2500),
         others in proptest::collection::vec(keys(), 1..500),
-        bytes in prop_oneof![Just(0), Just(1), Just(2), Just(128), Just(700)],
+        (bytes, encoding) in prop_oneof![
+            Just((0, PageEncoding::Fixed)),
+            Just((1, PageEncoding::Fixed)),
+            Just((2, PageEncoding::Fixed)),
+            Just((128, PageEncoding::Fixed)),
+            Just((700, PageEncoding::Fixed)),
+            Just((4, PageEncoding::Compact)),
+            Just((8, PageEncoding::Compact)),
+            Just((256, PageEncoding::Compact)),
+        ],
         filter_bits in prop_oneof![Just(0), Just(4), Just(12)],
         hot_entries in prop_oneof![Just(0), Just(10), Just(4000)],
         loose in 0_u64..20_000,
@@ -107,7 +117,7 @@ proptest! {
         let path = folder.path().join("t.table");
         let entries = weights.len() as u64 + loose;
         let note = vec![7; bytes];
-        let spec = TableSpec { filter_bits, hot_entries, note: note.clone(), ..TableSpec::new(bytes, entries) };
+        let spec = TableSpec { encoding, filter_bits, hot_entries, note: note.clone(), ..TableSpec::new(bytes, entries) };
         let written = write(&path, spec, &weights);
         let chosen = weights.values().filter(|weight| **weight > 0).count().min(hot_entries);
         prop_assert_eq!((written.entries, written.hot_entries), (weights.len() as u64, chosen as u64));

@@ -164,12 +164,12 @@ fn other_files_and_versions_are_refused() {
     let folder = TempDir::new().unwrap();
     let path = made(folder.path());
     let mut bytes = fs::read(&path).unwrap();
-    bytes[8] = 3;
+    bytes[8] = 4;
     fs::write(&path, &bytes).unwrap();
     assert_eq!(
         open(&path, PageAccess::Auto).unwrap_err().to_string(),
         format!(
-            "{}: has table version 3, but this program reads versions up to 2: create the table again",
+            "{}: has table version 4, but this program reads versions up to 3: create the table again",
             path.display()
         )
     );

@@ -17,6 +17,11 @@ fn entries(n: u64) -> (Vec<u64>, Vec<u32>) {
     (keys, values)
 }
 
+/// Both ways of storing one count: with a fixed layout, and in compact pages.
+fn specs(n: u64) -> [TableSpec; 2] {
+    [TableSpec::new(4, n), TableSpec::new_counts(1, n)]
+}
+
 fn write(path: &Path, spec: TableSpec, keys: &[u64], values: &[u32], at_once: usize) {
     let mut writer = TableWriter::create(path, spec).unwrap();
     for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once)) {
@@ -33,9 +38,10 @@ fn write(path: &Path, spec: TableSpec, keys: &[u64], values: &[u32], at_once: us
 fn pieces_hold_all_entries() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
-    for n in [0, 1, 340, 341, 5000] {
+    for spec in [0, 1, 340, 341, 5000].into_iter().flat_map(specs) {
+        let n = spec.max_entries;
         let (keys, values) = entries(n);
-        write(&path, TableSpec::new(4, n), &keys, &values, 777);
+        write(&path, spec, &keys, &values, 777);
         for pages in [1, 3, 100] {
             let scan = TableScan::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
@@ -46,7 +52,7 @@ fn pieces_hold_all_entries() {
                 if piece.keys.is_empty() {
                     break;
                 }
-                assert!(piece.keys.len() as u64 <= pages as u64 * scan.entries_per_page());
+                assert!(piece.keys.len() as u64 <= pages as u64 * scan.max_entries_per_page());
                 found.keys.extend(&piece.keys);
                 found.values.extend(&piece.values);
             }
@@ -115,8 +121,8 @@ fn several_threads_write_what_one_does() {
     let (one, many) = (folder.path().join("one"), folder.path().join("many"));
     for n in [0, 1, 339, 340, 341, 5000, 200_000] {
         let (keys, values) = entries(n);
-        for memory in [0, u64::MAX] {
-            let spec = TableSpec { hot_entries: 60, memory_bytes: memory, ..TableSpec::new(4, n) };
+        for (memory, spec) in [0, u64::MAX].into_iter().flat_map(|memory| specs(n).map(|spec| (memory, spec))) {
+            let spec = TableSpec { hot_entries: 60, memory_bytes: memory, ..spec };
             write(&one, spec.clone(), &keys, &values, 340);
             let whole = fs::read(&one).unwrap();
             for sizes in [&[1_000_000][..], &[340], &[1, 0, 339, 341], &[90_000, 7, 1000], &[3]] {
@@ -137,6 +143,10 @@ fn several_threads_are_told_what_is_wrong() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     let (mut keys, values) = entries(5000);
+    for spec in specs(4000) {
+        let most = together(&path, spec, &keys, &values, &[700], 2);
+        assert!(matches!(most, Err(Error::TooManyEntries { most: 4000, .. })), "{most:?}");
+    }
     let most = together(&path, TableSpec::new(4, 4000), &keys, &values, &[700], 2);
     assert!(matches!(most, Err(Error::TooManyEntries { most: 4000, .. })), "{most:?}");
     // Within a run, where two runs meet, and where two stretches do.

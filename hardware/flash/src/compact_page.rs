@@ -1,0 +1,596 @@
+//! Compact pages of a table of counts: the distances of the keys in as many bits as they need, and the counts in a
+//! separate stream for each sample. A page can be decoded without any other. Documented in `docs/formats/table.md`.
+//!
+//! The distance of a key has one of eight widths, which are chosen for a page: three bits select the width, and the
+//! distance follows in another stream. Most counts of a sample have a fixed width; a bit can distinguish them from the
+//! most frequent count, and larger counts are stored in full at the end.
+
+use genuma_machine::processor::SimdLevel;
+
+use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
+
+/// Maximum number of entries on a page. It bounds the memory of decoded pages.
+pub(crate) const MAX_ENTRIES_PER_PAGE: usize = 2048;
+/// Maximum number of counts of an entry.
+pub(crate) const MAX_COUNTS_PER_ENTRY: usize = 64;
+/// Number of widths that the distances on a page can have.
+pub(crate) const KEY_WIDTHS: usize = 8;
+/// Bits that select a width.
+const SELECTOR_BITS: usize = 3;
+/// Selectors that are read at once: six bytes.
+const SELECTORS_PER_READ: usize = 16;
+/// Bytes of the page header: entries, offset of the counts, first key, widths.
+const HEADER_BYTES: usize = 24;
+/// Byte of the page at which its first key is.
+pub(crate) const FIRST_KEY_OFFSET: usize = 8;
+/// Bytes of the header of each sample: most frequent count, base, width, whether there are flags, full counts.
+const COUNT_HEADER_BYTES: usize = 12;
+/// End of the last stream. Up to 16 bytes are read from any byte of a stream.
+const STREAMS_END: usize = CHECKSUMMED_BYTES - 16;
+/// Last byte from which 16 bytes are read.
+const LAST_WIDE_READ: usize = PAGE_BYTES - 16;
+/// Flags that are read at once: four bytes.
+const FLAGS_PER_READ: usize = 32;
+/// Bits of a count that is stored in full.
+const FULL_COUNT_BITS: u32 = 32;
+
+/// Why a page with a valid checksum is no compact page.
+pub(crate) const DAMAGED_STREAMS: &str = "its entries do not fit together";
+
+/// Code of the counts of one sample on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CountCode {
+    /// The most frequent count, if one bit tells it from all others.
+    pub common: Option<u32>,
+    /// Smallest count of the fixed width.
+    pub base: u32,
+    /// Width of counts, 1 to 32 bits. The largest number of this width stands for a count that is stored in full.
+    pub width: u8,
+}
+
+impl CountCode {
+    /// The number that stands for a count stored in full.
+    #[inline(always)]
+    fn escape(self) -> u32 {
+        u32::MAX >> (u32::BITS - u32::from(self.width))
+    }
+
+    /// Bits of a count.
+    #[inline(always)]
+    pub(crate) fn bits(self, count: u32) -> u32 {
+        let is_full = count.wrapping_sub(self.base) >= self.escape();
+        let coded = u32::from(self.width) + FULL_COUNT_BITS * u32::from(is_full);
+        u32::from(self.common.is_some()) + coded * u32::from(self.common != Some(count))
+    }
+}
+
+/// How the entries of a page are coded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PageCode {
+    /// Widths of distances in bits, in ascending order. The last is 64.
+    pub key_widths: [u8; KEY_WIDTHS],
+    /// Code of each sample's counts.
+    pub count_codes: Vec<CountCode>,
+}
+
+impl PageCode {
+    /// A code for entries that are not known yet, with `counts` counts each.
+    pub(crate) fn for_unknown_entries(counts: usize) -> PageCode {
+        let code = CountCode { common: Some(1), base: 0, width: 8 };
+        PageCode { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_codes: vec![code; counts] }
+    }
+
+    /// For each length of a distance in bits (0 to 64) the number of the narrowest width that holds it.
+    pub(crate) fn selectors(&self) -> [u8; 65] {
+        let mut selectors = [0; 65];
+        for (length, selector) in selectors.iter_mut().enumerate() {
+            let narrower = self.key_widths.iter().filter(|&&width| usize::from(width) < length).count();
+            *selector = narrower.min(KEY_WIDTHS - 1) as u8;
+        }
+        selectors
+    }
+
+    /// For each length of a distance in bits (0 to 64) the bits that its key takes.
+    pub(crate) fn key_bits(&self) -> [u32; 65] {
+        self.selectors().map(|selector| SELECTOR_BITS as u32 + u32::from(self.key_widths[usize::from(selector)]))
+    }
+
+    /// Bits that the streams of a page have. The end of each stream is padded to a byte.
+    pub(crate) fn stream_bits(counts: usize) -> u32 {
+        let bytes = STREAMS_END - HEADER_BYTES - counts * COUNT_HEADER_BYTES;
+        (8 * bytes - 7 * (2 + 2 * counts)) as u32
+    }
+}
+
+/// Smallest number of entries of a full page whose entries have `counts` counts.
+pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
+    let most = SELECTOR_BITS as u64 + 64 + counts as u64 * (1 + 32 + u64::from(FULL_COUNT_BITS));
+    (u64::from(PageCode::stream_bits(counts)) / most).max(1)
+}
+
+/// Number of bits of the distance between consecutive keys, less one.
+#[inline(always)]
+pub(crate) fn distance_length(before: u64, key: u64) -> usize {
+    (u64::BITS - key.wrapping_sub(before).wrapping_sub(1).leading_zeros()) as usize
+}
+
+/// Writes bits to a page, from the lowest to the highest. What follows them on the page is set to zero, up to 16 bytes.
+struct BitWriter<'p> {
+    page: &'p mut Page,
+    /// Byte that is being filled.
+    at: usize,
+    /// Its lowest `filled` bits, fewer than 8.
+    bits: u64,
+    filled: u32,
+}
+
+impl<'p> BitWriter<'p> {
+    fn new(page: &'p mut Page, at: usize) -> BitWriter<'p> {
+        BitWriter { page, at, bits: 0, filled: 0 }
+    }
+
+    /// Writes the lowest `width` bits, at most 56; the others have to be zero. Without a branch, which would be
+    /// unpredictable.
+    #[inline(always)]
+    fn write(&mut self, bits: u64, width: u32) {
+        let word = self.bits | bits << self.filled;
+        self.page.0[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
+        let filled = self.filled + width;
+        self.at += (filled / 8) as usize;
+        self.bits = word >> (filled / 8 * 8);
+        self.filled = filled % 8;
+    }
+
+    /// Writes the lowest `width` bits, at most 64; the others have to be zero.
+    #[inline(always)]
+    fn write_wide(&mut self, bits: u64, width: u32) {
+        if width <= 56 {
+            self.write(bits, width);
+        } else {
+            self.write(bits & u64::from(u32::MAX), 32);
+            self.write(bits >> 32, width - 32);
+        }
+    }
+
+    /// The byte after the bits, the last of which is padded.
+    fn end(&self) -> usize {
+        self.at + usize::from(self.filled > 0)
+    }
+}
+
+fn put(page: &mut Page, at: usize, bytes: &[u8]) {
+    page.0[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// Encodes entries as a page, without its checksum. `counts` has those of each key one after the other. They fit if
+/// their bits are at most [`PageCode::stream_bits`].
+pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], page: &mut Page) {
+    page.0.fill(0);
+    let samples = code.count_codes.len();
+    let mut at = SimdLevel::widest_available().run_at_level(
+        #[inline(always)]
+        || encode_keys(code, keys, page),
+    );
+    put(page, 0, &(keys.len() as u16).to_le_bytes());
+    put(page, 2, &(at as u16).to_le_bytes());
+    put(page, FIRST_KEY_OFFSET, &keys[0].to_le_bytes());
+    put(page, 16, &code.key_widths);
+    for (sample, &count_code) in code.count_codes.iter().enumerate() {
+        let (end, num_full) = SimdLevel::widest_available().run_at_level(
+            #[inline(always)]
+            || match samples {
+                1 => encode_counts(count_code, counts.iter(), page, at),
+                _ => encode_counts(count_code, counts.iter().skip(sample).step_by(samples), page, at),
+            },
+        );
+        let full = (num_full as u16).to_le_bytes();
+        let header = HEADER_BYTES + sample * COUNT_HEADER_BYTES;
+        put(page, header, &count_code.common.unwrap_or(0).to_le_bytes());
+        put(page, header + 4, &count_code.base.to_le_bytes());
+        put(page, header + 8, &[count_code.width, u8::from(count_code.common.is_some()), full[0], full[1]]);
+        at = end;
+    }
+}
+
+/// Writes the streams of the keys. Returns their end.
+#[inline(always)]
+fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
+    let selector_of_length = code.selectors();
+    let mut selected = [0_u8; MAX_ENTRIES_PER_PAGE];
+    let selectors_at = HEADER_BYTES + code.count_codes.len() * COUNT_HEADER_BYTES;
+    let mut selectors = BitWriter::new(page, selectors_at);
+    let selected = &mut selected[..keys.len() - 1];
+    for (pair, place) in keys.windows(2).zip(&mut *selected) {
+        *place = selector_of_length[distance_length(pair[0], pair[1])];
+    }
+    for some in selected.chunks(SELECTORS_PER_READ) {
+        let word = some.iter().rev().fold(0, |word, &selector| word << SELECTOR_BITS | u64::from(selector));
+        selectors.write(word, (some.len() * SELECTOR_BITS) as u32);
+    }
+    let distances_at = selectors.end();
+    let mut distances = BitWriter::new(page, distances_at);
+    for (pair, &selector) in keys.windows(2).zip(&*selected) {
+        distances.write_wide(pair[1] - pair[0] - 1, u32::from(code.key_widths[usize::from(selector) % KEY_WIDTHS]));
+    }
+    distances.end()
+}
+
+/// Writes the streams of one sample's counts from byte `at`. Returns their end and the number of counts in full.
+#[inline(always)]
+fn encode_counts<'c>(
+    code: CountCode,
+    counts: impl Iterator<Item = &'c [u8; 4]> + Clone,
+    page: &mut Page,
+    mut at: usize,
+) -> (usize, usize) {
+    let counts = counts.map(|&count| u32::from_le_bytes(count));
+    if let Some(common) = code.common {
+        let (mut flags, mut word, mut num_flags) = (BitWriter::new(page, at), 0, 0);
+        for count in counts.clone() {
+            word |= u64::from(count != common) << num_flags;
+            num_flags += 1;
+            if num_flags == FLAGS_PER_READ {
+                flags.write(word, FLAGS_PER_READ as u32);
+                (word, num_flags) = (0, 0);
+            }
+        }
+        flags.write(word, num_flags as u32);
+        at = flags.end();
+    }
+    let (mut numbers, mut full) = (BitWriter::new(page, at), Vec::new());
+    for count in counts {
+        let number = count.wrapping_sub(code.base).min(code.escape());
+        let is_coded = code.common.is_none_or(|common| count != common);
+        // A width of zero writes nothing.
+        let mask = u32::from(is_coded).wrapping_neg();
+        numbers.write(u64::from(number & mask), u32::from(code.width) & mask);
+        if number == code.escape() && is_coded {
+            full.push(count);
+        }
+    }
+    at = numbers.end();
+    for count in &full {
+        put(page, at, &count.to_le_bytes());
+        at += 4;
+    }
+    (at, full.len())
+}
+
+/// Reads 64 bits from any bit. Beyond the streams the result is undefined.
+#[inline(always)]
+fn read_bits(page: &Page, bit: usize) -> u64 {
+    let at = (bit / 8).min(LAST_WIDE_READ);
+    let bytes: [u8; 16] = page.0[at..at + 16].try_into().unwrap_or_default();
+    (u128::from_le_bytes(bytes) >> (bit % 8)) as u64
+}
+
+/// Reads 57 bits or more from any bit, as [`read_bits`].
+#[inline(always)]
+fn read_57_bits(page: &Page, bit: usize) -> u64 {
+    let at = (bit / 8).min(LAST_WIDE_READ);
+    let bytes: [u8; 8] = page.0[at..at + 8].try_into().unwrap_or_default();
+    u64::from_le_bytes(bytes) >> (bit % 8)
+}
+
+/// Reads up to 64 bits from any bit, as [`read_bits`].
+#[inline(always)]
+fn read_distance(page: &Page, bit: usize, width: usize, mask: u64) -> u64 {
+    (if width <= 57 { read_57_bits(page, bit) } else { read_bits(page, bit) }) & mask
+}
+
+/// The lowest `width` bits.
+#[inline(always)]
+fn low_bits(width: usize) -> u64 {
+    if width == 0 { 0 } else { u64::MAX >> (64 - width) }
+}
+
+/// The streams of a page, found by its header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompactPage<'p> {
+    page: &'p Page,
+    entries: usize,
+    samples: usize,
+    counts_at: usize,
+    widths: [usize; KEY_WIDTHS],
+}
+
+/// The streams of one sample's counts.
+struct CountStreams {
+    code: CountCode,
+    flags_at: usize,
+    numbers_at: usize,
+    full_at: usize,
+    num_full: usize,
+    end: usize,
+}
+
+impl<'p> CompactPage<'p> {
+    /// Reads the header of a page whose entries have `samples` counts. `None` if it is no compact page.
+    #[inline]
+    pub(crate) fn parse(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
+        let half = |at: usize| usize::from(u16::from_le_bytes([page.0[at], page.0[at + 1]]));
+        let (entries, counts_at) = (half(0), half(2));
+        let mut widths = [0; KEY_WIDTHS];
+        for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + KEY_WIDTHS]) {
+            *width = usize::from(byte);
+        }
+        let fits = (1..=MAX_ENTRIES_PER_PAGE).contains(&entries)
+            && counts_at <= STREAMS_END
+            && widths.iter().all(|&width| width <= 64)
+            && page.0[4..8] == [0; 4];
+        fits.then_some(CompactPage { page, entries, samples, counts_at, widths })
+    }
+
+    /// Number of entries.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// First key.
+    fn first_key(&self) -> u64 {
+        u64::from_le_bytes(self.page.0[FIRST_KEY_OFFSET..16].try_into().unwrap_or_default())
+    }
+
+    fn selectors_at(&self) -> usize {
+        HEADER_BYTES + self.samples * COUNT_HEADER_BYTES
+    }
+
+    fn distances_at(&self) -> usize {
+        self.selectors_at() + ((self.entries - 1) * SELECTOR_BITS).div_ceil(8)
+    }
+
+    /// Decodes the keys into `keys`, which has as many places as the page has entries. `None` if the page is damaged.
+    pub(crate) fn decode_keys(&self, keys: &mut [u64]) -> Option<()> {
+        let (bits, rises) = SimdLevel::widest_available().run_at_level(
+            #[inline(always)]
+            || self.decode_keys_inline(keys),
+        );
+        (rises && bits.div_ceil(8) == self.counts_at).then_some(())
+    }
+
+    /// Returns the bit after the last distance, and whether the keys rise.
+    #[inline(always)]
+    fn decode_keys_inline(&self, keys: &mut [u64]) -> (usize, bool) {
+        let masks = self.widths.map(low_bits);
+        let (mut bit, mut key, mut rises) = (8 * self.distances_at(), self.first_key(), true);
+        keys[0] = key;
+        for (block, keys) in keys[1..].chunks_mut(SELECTORS_PER_READ).enumerate() {
+            let mut selectors =
+                read_57_bits(self.page, 8 * self.selectors_at() + block * SELECTORS_PER_READ * SELECTOR_BITS);
+            for place in keys {
+                let selector = selectors as usize % KEY_WIDTHS;
+                selectors >>= SELECTOR_BITS;
+                let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
+                bit += self.widths[selector];
+                let next = key.wrapping_add(distance).wrapping_add(1);
+                rises &= next > key;
+                key = next;
+                *place = key;
+            }
+        }
+        (bit, rises)
+    }
+
+    /// Finds the number of the entry with `key`.
+    pub(crate) fn find_entry(&self, key: u64) -> Option<usize> {
+        SimdLevel::widest_available().run_at_level(
+            #[inline(always)]
+            || self.find_entry_inline(key),
+        )
+    }
+
+    #[inline(always)]
+    fn find_entry_inline(&self, wanted: u64) -> Option<usize> {
+        let masks = self.widths.map(low_bits);
+        let (mut bit, mut key) = (8 * self.distances_at(), self.first_key());
+        for first in (0..self.entries - 1).step_by(SELECTORS_PER_READ) {
+            if key >= wanted {
+                break;
+            }
+            let mut selectors = read_57_bits(self.page, 8 * self.selectors_at() + first * SELECTOR_BITS);
+            for entry in first..(first + SELECTORS_PER_READ).min(self.entries - 1) {
+                let selector = selectors as usize % KEY_WIDTHS;
+                selectors >>= SELECTOR_BITS;
+                let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
+                bit += self.widths[selector];
+                key = key.wrapping_add(distance).wrapping_add(1);
+                if key == wanted {
+                    return Some(entry + 1);
+                }
+            }
+        }
+        (self.first_key() == wanted).then_some(0)
+    }
+
+    /// Finds the streams of a sample whose flags, or counts, begin at byte `at`.
+    fn count_streams(&self, sample: usize, at: usize) -> Option<CountStreams> {
+        let header = HEADER_BYTES + sample * COUNT_HEADER_BYTES;
+        let word = |at: usize| u32::from_le_bytes(self.page.0[at..at + 4].try_into().unwrap_or_default());
+        let (width, has_flags) = (self.page.0[header + 8], self.page.0[header + 9]);
+        let num_full = usize::from(u16::from_le_bytes([self.page.0[header + 10], self.page.0[header + 11]]));
+        if !(1..=32).contains(&width) || has_flags > 1 {
+            return None;
+        }
+        let common = (has_flags == 1).then(|| word(header));
+        let (numbers_at, num_numbers) = match common {
+            Some(_) => (at + self.entries.div_ceil(8), self.count_flags(at, self.entries)?),
+            None => (at, self.entries),
+        };
+        let full_at = numbers_at + (num_numbers * usize::from(width)).div_ceil(8);
+        let end = full_at + 4 * num_full;
+        let code = CountCode { common, base: word(header + 4), width };
+        (end <= STREAMS_END).then_some(CountStreams { code, flags_at: at, numbers_at, full_at, num_full, end })
+    }
+
+    /// Number of flags set among the first `entries` of the stream at byte `at`.
+    fn count_flags(&self, at: usize, entries: usize) -> Option<usize> {
+        let flags = self.page.0[..STREAMS_END].get(at..at + entries.div_ceil(8))?;
+        let (words, bytes) = flags.as_chunks::<8>();
+        let (last, rest) = (flags.last().copied().unwrap_or(0), entries % 8);
+        let beyond = if rest == 0 { 0 } else { (last >> rest).count_ones() };
+        let in_words: u32 = words.iter().map(|&word| u64::from_le_bytes(word).count_ones()).sum();
+        let in_bytes: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
+        Some((in_words + in_bytes - beyond) as usize)
+    }
+
+    /// Decodes the counts, those of each key one after the other. `None` if the page is damaged.
+    pub(crate) fn decode_counts(&self, counts: &mut [[u8; 4]]) -> Option<()> {
+        let mut at = self.counts_at;
+        for sample in 0..self.samples {
+            let streams = self.count_streams(sample, at)?;
+            at = streams.end;
+            let counts = &mut *counts;
+            let full = SimdLevel::widest_available().run_at_level(
+                #[inline(always)]
+                || match (streams.code.common, streams.num_full) {
+                    (None, 0) => self.decode_stream::<false, false>(&streams, counts, sample),
+                    (None, _) => self.decode_stream::<false, true>(&streams, counts, sample),
+                    (Some(_), 0) => self.decode_stream::<true, false>(&streams, counts, sample),
+                    (Some(_), _) => self.decode_stream::<true, true>(&streams, counts, sample),
+                },
+            );
+            if full != streams.num_full {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Decodes the counts of a sample. Returns the number of counts that are stored in full.
+    #[inline(always)]
+    fn decode_stream<const HAS_FLAGS: bool, const HAS_FULL: bool>(
+        &self,
+        streams: &CountStreams,
+        counts: &mut [[u8; 4]],
+        sample: usize,
+    ) -> usize {
+        let CountStreams { code, flags_at, numbers_at, full_at, .. } = *streams;
+        let (escape, width, common) = (code.escape(), usize::from(code.width), code.common.unwrap_or(0));
+        let (mut bit, mut num_full) = (8 * numbers_at, 0);
+        for (block, counts) in counts.chunks_mut(FLAGS_PER_READ * self.samples).enumerate() {
+            let mut flags = if HAS_FLAGS { read_57_bits(self.page, 8 * flags_at + block * FLAGS_PER_READ) } else { 0 };
+            for counts in counts.chunks_mut(self.samples) {
+                // Masks instead of branches, which would be unpredictable.
+                let coded = if HAS_FLAGS { (flags as u32 & 1).wrapping_neg() } else { u32::MAX };
+                flags >>= 1;
+                let number = read_57_bits(self.page, bit) as u32 & escape;
+                bit += width & coded as usize;
+                let mut count = code.base.wrapping_add(number);
+                let is_full = coded != 0 && number == escape;
+                if HAS_FULL && is_full {
+                    count = read_57_bits(self.page, 8 * (full_at + 4 * num_full)) as u32;
+                }
+                num_full += usize::from(is_full);
+                counts[sample] = (common ^ (common ^ count) & coded).to_le_bytes();
+            }
+        }
+        num_full
+    }
+
+    /// Decodes the counts of one entry. `None` if the page is damaged.
+    pub(crate) fn decode_counts_of_entry(&self, entry: usize, counts: &mut [[u8; 4]]) -> Option<()> {
+        let mut at = self.counts_at;
+        for (sample, place) in counts.iter_mut().enumerate() {
+            let streams = self.count_streams(sample, at)?;
+            at = streams.end;
+            let rank = match streams.code.common {
+                Some(common) => {
+                    if self.page.0[streams.flags_at + entry / 8] >> (entry % 8) & 1 == 0 {
+                        *place = common.to_le_bytes();
+                        continue;
+                    }
+                    self.count_flags(streams.flags_at, entry)?
+                }
+                None => entry,
+            };
+            let (escape, width) = (streams.code.escape(), usize::from(streams.code.width));
+            let number = |rank: usize| read_57_bits(self.page, 8 * streams.numbers_at + rank * width) as u32 & escape;
+            let mut count = streams.code.base.wrapping_add(number(rank));
+            if number(rank) == escape {
+                let before = (0..rank).filter(|&rank| number(rank) == escape).count();
+                if before >= streams.num_full {
+                    return None;
+                }
+                count = read_57_bits(self.page, 8 * (streams.full_at + 4 * before)) as u32;
+            }
+            *place = count.to_le_bytes();
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+
+    fn example() -> (Vec<u64>, Vec<[u8; 4]>, Page) {
+        let keys: Vec<u64> = (0..500).map(|i| (i << 30) + i * i * i % 1009).collect();
+        let counts: Vec<[u8; 4]> =
+            (0..500_u32).map(|i| if i % 97 == 0 { u32::MAX - i } else { i % 40 / 20 * i % 90 }.to_le_bytes()).collect();
+        let common = CountCode { common: Some(0), base: 1, width: 6 };
+        let code = PageCode { key_widths: [5, 10, 20, 31, 33, 40, 50, 64], count_codes: vec![common] };
+        let mut page = Page::zeroed();
+        encode_page(&code, &keys, &counts, &mut page);
+        (keys, counts, page)
+    }
+
+    #[test]
+    fn every_instruction_set_decodes_the_same() {
+        let (keys, counts, page) = example();
+        let compact = CompactPage::parse(&page, 1).unwrap();
+        for level in SimdLevel::available_levels() {
+            let mut decoded = vec![0; keys.len()];
+            let (_, rises) = level.run_at_level(
+                #[inline(always)]
+                || compact.decode_keys_inline(&mut decoded),
+            );
+            assert!(rises && decoded == keys, "{level:?}");
+            let found = level.run_at_level(
+                #[inline(always)]
+                || compact.find_entry_inline(keys[77]),
+            );
+            assert_eq!(found, Some(77), "{level:?}");
+            let streams = compact.count_streams(0, compact.counts_at).unwrap();
+            let mut decoded = vec![[0; 4]; counts.len()];
+            let full = level.run_at_level(
+                #[inline(always)]
+                || compact.decode_stream::<true, true>(&streams, &mut decoded, 0),
+            );
+            assert!(full == streams.num_full && decoded == counts, "{level:?}");
+        }
+    }
+
+    /// The checksum is valid, as a faulty writer would leave it.
+    #[test]
+    fn any_bytes_are_decoded_or_refused() {
+        let (keys, _, whole) = example();
+        let mut refused = 0;
+        for byte in 0..PAGE_BYTES {
+            for change in [0x01, 0x80, 0xff] {
+                let mut page = whole;
+                page.0[byte] ^= change;
+                let Some(compact) = CompactPage::parse(&page, 1) else {
+                    refused += 1;
+                    continue;
+                };
+                let (mut decoded, mut counts) = (vec![0; compact.entries()], vec![[0; 4]; compact.entries()]);
+                let done = compact.decode_keys(&mut decoded).and_then(|()| compact.decode_counts(&mut counts));
+                refused += usize::from(done.is_none());
+                assert!(done.is_none() || decoded.is_sorted_by(|a, b| a < b), "byte {byte}");
+                compact.find_entry(keys[400]);
+                let _ = compact.decode_counts_of_entry(compact.entries() - 1, &mut counts[..1]);
+            }
+        }
+        assert!(refused > 100, "{refused}");
+        for samples in [2, 3, MAX_COUNTS_PER_ENTRY] {
+            if let Some(compact) = CompactPage::parse(&whole, samples) {
+                let mut decoded = vec![0; compact.entries()];
+                let mut counts = vec![[0; 4]; samples * compact.entries()];
+                let done = compact.decode_keys(&mut decoded).and_then(|()| compact.decode_counts(&mut counts));
+                assert!(done.is_none(), "{samples} samples");
+            }
+        }
+    }
+}
