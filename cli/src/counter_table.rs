@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use genuma_work::counters::{Count, ProcessCounters, VmCounters};
+use genuma_work::counters::{Count, ProcessCounters, RunCounters, VmCounters};
 use tracing::info;
 
 use crate::report::markup::group_thousands;
@@ -151,6 +151,13 @@ fn format_machine_line(machine: &VmCounters) -> String {
 pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&VmCounters>) {
     for line in format_counter_table(columns, machine) {
         info!("{line}");
+    }
+}
+
+/// Logs the table of a run in this process, if there is one.
+pub(crate) fn log_own_counters(counters: Option<&RunCounters>) {
+    if let Some(RunCounters { process, machine }) = counters {
+        log_counter_table(&[("genuma".to_owned(), process)], Some(machine));
     }
 }
 
