@@ -33,13 +33,14 @@ use genuma_reads::{
     StreamOptions,
 };
 use genuma_work::ProgressListener;
+use genuma_work::counters::RunCounting;
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;
 use crate::errors::{UsageError, require_folder};
 use crate::progress::UnitProgress;
-use crate::{aligned_files, command_line, logging, machine_profile, multiqc, size_format};
+use crate::{aligned_files, command_line, counter_table, logging, machine_profile, multiqc, size_format};
 use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
 use scoring::ScoringArgs;
 
@@ -127,6 +128,10 @@ pub(crate) struct Args {
     /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
+    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    #[arg(long, help_heading = "Output")]
+    counters: bool,
     /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
@@ -183,6 +188,7 @@ struct AlignRun<'a> {
     /// Memory for sorting (bytes).
     sort_memory_bytes: usize,
     progress: UnitProgress,
+    counting: Option<RunCounting>,
     started: Instant,
 }
 
@@ -197,6 +203,7 @@ struct OpenedReads {
 /// Aligns the reads and writes the records.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
+    let counting = args.counters.then(RunCounting::start);
     let target = args.parse_output()?;
     let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
     let genome = CramReference::new(Some(args.reference.clone()));
@@ -230,6 +237,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         threads,
         sort_memory_bytes: memory,
         progress,
+        counting,
         started: start,
     };
     let reads = OpenedReads { stream, first_batch: first, layouts, meter };
@@ -408,6 +416,7 @@ impl AlignRun<'_> {
             aligned,
             sorted,
             times: seconds,
+            counters: self.counting.map(RunCounting::finish),
         };
         drop(self.progress);
         if let Some(warning) = too_long_reads_warning(&outcome.aligned) {
@@ -422,6 +431,7 @@ impl AlignRun<'_> {
         }
         set.publish_all()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
+        counter_table::log_own_counters(outcome.counters.as_ref());
         info!("{}", outcome.format_summary_line(out));
         Ok(())
     }

@@ -36,6 +36,7 @@ use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::process_cost;
+use genuma_work::counters::RunCounting;
 use genuma_work::unit::UnitStore;
 use tracing::{debug, info, warn};
 
@@ -48,7 +49,7 @@ use crate::input_files::InputFiles;
 use crate::kmer_length::choose_kmer_length;
 use crate::read_layout::ReadLayoutArgs;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
-use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
+use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{CallInputs, PLATFORMS};
@@ -160,6 +161,10 @@ pub(crate) struct Args {
     /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
+    /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
+    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    #[arg(long, conflicts_with = "plan", help_heading = "Output")]
+    counters: bool,
     /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
     /// times. The explanations go to standard output and to why.txt. Needs --reference, and one more pass over the reads
     #[arg(long, value_name = "VARIANT", help_heading = "Output")]
@@ -282,6 +287,7 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 /// plan of a distributed call.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
+    let counting = args.counters.then(RunCounting::start);
     let mut job = args.build_job()?;
     let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
@@ -311,7 +317,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Ok(CallOutputs::create(&args.out, &args.table_paths())?)
     });
     let done = outputs.and_then(|outputs| {
-        let watched = CallWatcher::start();
+        let watched = CallWatcher::start(counting);
         let mut finished = job.run_call(&watched)?;
         gpu::log_device_counts(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
@@ -813,6 +819,7 @@ fn log_warnings(outcome: &CallSummary) {
 
 /// Logs the last line: number of calls, time, memory, and the path of the report.
 fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
+    counter_table::log_own_counters(outcome.counters.as_ref());
     let passed = result_files::count_passed_by_class(outcome);
     let classes: Vec<String> = passed.iter().map(|(class, n)| format!("{n} {class}")).collect();
     info!(

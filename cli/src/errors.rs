@@ -15,6 +15,12 @@ use crate::{allocator, logging, size_format};
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
+/// A program that genuma ran has failed. genuma ends with its exit code and adds no message, as the program has given
+/// its own.
+#[derive(Debug, thiserror::Error)]
+#[error("the program failed with exit code {0}")]
+pub(crate) struct ProgramExit(pub u8);
+
 /// An error of the list of files is an error of the command line, unless a file cannot be read.
 pub(crate) fn usage_or_read_error(error: genuma_reads::Error) -> anyhow::Error {
     match error {
@@ -37,8 +43,11 @@ pub(crate) fn require_folder(path: &Path, name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Prints an error in one line. Returns the exit code: 2 for wrong usage, else 1.
+/// Prints an error in one line. Returns the exit code: 2 for wrong usage, that of a program that genuma ran, else 1.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
+    if let Some(ProgramExit(code)) = error.downcast_ref() {
+        return ExitCode::from(*code);
+    }
     logging::log_line(&format!("genuma: error: {}{}", one_line(error), memory_advice(error)));
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }

@@ -30,6 +30,26 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// Whether `--reads` is given.
+    pub(crate) fn names_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
+    /// Checks that no option for reads is given, for a program whose input genuma does not read.
+    ///
+    /// # Errors
+    /// `--reference` is given; the other options need `--reads`.
+    pub(crate) fn check_unused(&self, program: &str) -> Result<(), UsageError> {
+        match &self.reference {
+            None => Ok(()),
+            Some(path) => Err(UsageError(format!(
+                "--reference {}: genuma does not know {program} and does not read its input: leave out --reference; if {program} \
+                 aligns reads, name them with --reads",
+                path.display()
+            ))),
+        }
+    }
+
     /// Parses the aligner's command and adds the reads of `--reads`, if any.
     ///
     /// # Errors

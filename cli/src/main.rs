@@ -10,6 +10,7 @@ mod check;
 mod command_line;
 mod completions;
 mod count;
+mod counter_table;
 mod evaluate;
 mod errors;
 mod fingerprint;

@@ -2,18 +2,21 @@
 
 mod outcome;
 
+mod placed;
+
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_reads::ProgressCounters;
 use genuma_strategy::instance::{StderrLogging, kill_all_instances};
 use genuma_strategy::invocation::{Determinism, OutputTarget, ReadFiles};
 use genuma_strategy::merge::HeaderProgram;
 use genuma_strategy::run::{Error, RunPlan, RunSummary};
-use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
+use genuma_strategy::{Invocation, Strategy, command_presets, cpu_layout, index_replicas};
 use genuma_work::ProgressListener;
 use genuma_work::publish::{AtomicFile, FileSet};
 use genuma_work::signals;
@@ -38,6 +41,9 @@ use outcome::RunOutcome;
 /// {threads} in the command is replaced by the number of threads. Any other program that reads FASTQ and writes SAM,
 /// one read after another in the order of the reads, can be run too: write {reads1} and {reads2}, or {reads}, where
 /// its input files belong, or nothing if it reads standard input, and name the files with --reads.
+///
+/// Without --reads, a program that genuma does not know runs as it is, in one instance: genuma places its threads and
+/// memory, and passes on its input, output, signals and exit code.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Run another aligner with threads and memory placed on the NUMA nodes",
@@ -49,7 +55,9 @@ use outcome::RunOutcome;
     Reads from a BAM file in any order:\n    \
     genuma run -- bwa mem -p -t {threads} ref.fa R.bam > out.sam\n  \
     A program that genuma does not know:\n    \
-    genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}"
+    genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}\n  \
+    Any other program, with memory spread over all nodes, and what it used:\n    \
+    genuma run --strategy interleave --counters -- samtools sort -@ {threads} -o sorted.bam in.bam"
 )]
 pub(crate) struct Args {
     /// Number of aligner instances, and the NUMA nodes of their memory. auto chooses a strategy for this machine. One
@@ -73,14 +81,21 @@ pub(crate) struct Args {
     /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Count what each instance uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults,
+    /// disk access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    #[arg(long, help_heading = "Output")]
+    counters: bool,
 
-    /// Command line of the aligner
+    /// Command line of the aligner or other program
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Runs the aligner's command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if !args.read_args.names_reads() && command_presets::is_unknown_without_reads(&args.command) {
+        return placed::run(args);
+    }
     let invocation = args.read_args.parse_command(&args.command)?;
     let out = args.output_path(&invocation)?;
     refuse_binary_output(out.as_deref())?;
@@ -88,17 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let topology = Sysfs::new().topology()?;
     let num_cpus = topology.allowed.cpus.len().max(1);
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(num_cpus);
-    let (strategy, why) = match args.strategy.as_str() {
-        "auto" => advise::choose_strategy(&invocation, &topology, threads)?,
-        word => (word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()),
-    };
-    RunPlan::check_strategy(&invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
-    if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
-        warn!(
-            "with several instances some records may differ from those of the command run alone: {why}; \
-             if they must be the same, use --strategy default"
-        );
-    }
+    let (strategy, why) = choose_strategy(&args.strategy, &invocation, &topology, threads)?;
     let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
     index_replicas::check_memory_fits(&invocation, &cpu_slots, invocation.depends.block_bases(threads).unwrap_or(0))?;
     signals::set_interrupt_handler(Some(Box::new(|| {
@@ -113,6 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     info!("strategy {strategy}: {why}");
     let alone = cpu_slots.len() == 1 && tracing::enabled!(tracing::Level::INFO);
     let plan = RunPlan {
+        has_counters: args.counters,
         strategy,
         why,
         cpu_slots,
@@ -130,25 +136,63 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut set = FileSet::default();
     let Some(summary) = run_plan(&plan, out.as_ref(), &mut set)? else { return Ok(()) };
     drop(prepared.replicas);
-    let outcome = RunOutcome { command: command_line::quoted_command_line(), plan: &plan, summary };
+    let outcome = RunOutcome {
+        command: command_line::quoted_command_line(),
+        program: plan.invocations[0].aligner.clone(),
+        strategy: plan.strategy,
+        why: plan.why.clone(),
+        threads: plan.threads,
+        cpu_slots: &plan.cpu_slots,
+        summary,
+    };
     outcome.warn_about_placement();
-    for (file, tally) in &outcome.summary.aligned {
+    warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
+    if let Some(path) = &args.json {
+        outcome.write_json(path, &mut set)?;
+    }
+    set.publish_all()?;
+    outcome.log_counters();
+    info!("{}", outcome.format_summary_line(out.as_deref()));
+    Ok(())
+}
+
+/// Chooses the strategy of `word`, and says why. Warns if records may differ from those of the plain run.
+///
+/// # Errors
+/// The word is not a strategy, the aligner allows one instance only, or `auto` fails.
+fn choose_strategy(
+    word: &str,
+    invocation: &Invocation,
+    topology: &Topology,
+    threads: usize,
+) -> anyhow::Result<(Strategy, String)> {
+    let (strategy, why) = match word {
+        "auto" => advise::choose_strategy(invocation, topology, threads)?,
+        word => (word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()),
+    };
+    RunPlan::check_strategy(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
+    if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
+        warn!(
+            "with several instances some records may differ from those of the command run alone: {why}; \
+             if they must be the same, use --strategy default"
+        );
+    }
+    Ok((strategy, why))
+}
+
+/// Reports the records of files of aligned reads, and mates that were aligned as single reads.
+fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
+    for (file, tally) in &summary.aligned {
         let file = file.display().to_string();
         aligned_files::log_record_counts_of_file(&file, tally);
         let with_mates = tally.records - tally.secondary - tally.supplementary - tally.unpaired;
-        if matches!(plan.invocations[0].reads, ReadFiles::Single(_)) && with_mates > 0 {
+        if matches!(reads, ReadFiles::Single(_)) && with_mates > 0 {
             warn!(
                 "{file}: {with_mates} reads have mates, and were aligned without them, as the command says; \
                  to align pairs, add the aligner's option for interleaved pairs (-p of bwa mem)"
             );
         }
     }
-    if let Some(path) = &args.json {
-        outcome.write_json(path, &mut set)?;
-    }
-    set.publish_all()?;
-    info!("{}", outcome.format_summary_line(out.as_deref()));
-    Ok(())
 }
 
 impl Args {

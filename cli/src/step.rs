@@ -154,7 +154,7 @@ fn run_step(
         scratch: u64::MAX,
         devices: Default::default(),
     };
-    let watched = CallWatcher::start();
+    let watched = CallWatcher::start(None);
     let runner =
         StepRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
     if step.kind != StepKind::Finish {

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::common::{SharedFixture, genuma, gzip, installed, run, scratch};
 
 /// A genome with repeats, so that alignments tie, with its indexes and reads.
@@ -395,4 +397,132 @@ fn sam_text_is_not_named_bam() {
         assert!(ended.stderr.contains("the aligner writes SAM text, and not "), "{}", ended.stderr);
         assert!(!out.exists());
     }
+}
+
+/// Asserts that a counter has a number or says why it has none, and that a lower bound says so.
+fn assert_counted(count: &Value) {
+    let (number, note) = (count["value"].is_u64(), count["note"].is_string());
+    assert!(number || note, "{count}");
+    assert!(!number || !count["at_least"].as_bool().expect("a boolean") || note, "{count}");
+}
+
+#[test]
+fn counters_of_instances_add_up() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    let folder = scratch("counters");
+    fixture.shell("cp g.fa n.fa; bwa index n.fa");
+    let run_with = |options: &[&str]| {
+        let (out, json) = (folder.join("out.sam"), folder.join("out.json"));
+        let output = genuma()
+            .args(["run", "--strategy", "2xdefault", "--threads", "2", "-o"])
+            .args([&out, Path::new("--json"), &json])
+            .args(options)
+            .args(["--", "bwa", "mem", "-t", "{threads}", "-K", "20000", "n.fa", "r1.fq", "r2.fq"])
+            .current_dir(&fixture.folder)
+            .output()
+            .expect("genuma starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let summary: Value = serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("valid JSON");
+        (without_programs(&fs::read(&out).expect("SAM")), summary["run"].clone(), said)
+    };
+    let (plain, without, quiet) = run_with(&[]);
+    assert!(without["own_counters"].is_null() && without["instances"][0]["counters"].is_null(), "{without}");
+    assert!(!quiet.contains("page faults"), "{quiet}");
+    let (records, counted, said) = run_with(&["--counters"]);
+    assert!(plain == records);
+    for line in ["user CPU time, s", "CPU migrations", "minor page faults", "cycles", "memory on node 0"] {
+        assert!(said.lines().any(|said| said.starts_with(&format!("genuma: {line}"))), "{line}: {said}");
+    }
+    let instances = counted["instances"].as_array().expect("instances");
+    assert_eq!(instances.len(), 2);
+    let mut cpu_s = 0.0;
+    for counters in instances.iter().map(|instance| &instance["counters"]).chain([&counted["own_counters"]]) {
+        for count in ["max_resident_bytes", "cpu_migrations", "disk_read_bytes", "disk_wait_ms", "cycles"] {
+            assert_counted(&counters[count]);
+        }
+        for count in ["instructions", "llc_misses", "remote_loads", "disk_write_bytes"] {
+            assert_counted(&counters[count]);
+        }
+        assert!(counters["minor_faults"].as_u64() > Some(50), "{counters}");
+    }
+    for counters in instances.iter().map(|instance| &instance["counters"]) {
+        let seconds = |key: &str| counters[key].as_f64().expect("seconds");
+        cpu_s += seconds("user_cpu_s") + seconds("system_cpu_s");
+    }
+    // The sum is in clock ticks of 10 ms.
+    let all = counted["instances_cpu_s"].as_f64().expect("seconds");
+    assert!((cpu_s - all).abs() < 0.1, "{cpu_s} {all}");
+    for count in ["numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated"] {
+        assert_counted(&counted["machine_counters"][count]);
+    }
+}
+
+/// genuma with a program that it does not know, and what that program is given.
+fn run_any(options: &[&str], script: &str, input: &str) -> (Option<i32>, String, String) {
+    let mut child = genuma()
+        .arg("run")
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), input.as_bytes()).expect("input is read");
+    let output = child.wait_with_output().expect("genuma ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn any_program_keeps_its_input_output_and_exit_code() {
+    let json = scratch("any").join("any.json");
+    let options = ["--strategy", "interleave", "--threads", "3", "--json", json.to_str().expect("UTF-8")];
+    let (code, out, said) = run_any(&options, "cat; echo {threads} threads; echo complaint >&2; exit 3", "hello\n");
+    assert_eq!((code, out.as_str()), (Some(3), "hello\n3 threads\n"), "{said}");
+    assert!(said.contains("complaint\n") && said.contains("sh ended with exit code 3 after "), "{said}");
+    assert!(!said.contains("error"), "{said}");
+    let summary: Value = serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("valid JSON");
+    assert_eq!(summary["run"]["exit_code"], 3);
+    assert!(summary["aligner"].is_null() && summary["run"]["reads"].is_null() && summary["reads_per_s"].is_null());
+    assert_eq!((&summary["strategy"], &summary["run"]["instances"][0]["threads"]), (&"interleave".into(), &3.into()));
+
+    let (code, _, said) = run_any(&[], "kill -KILL $$", "");
+    assert!(code == Some(137) && said.contains("strategy default: genuma has no model of sh"), "{code:?} {said}");
+    assert_eq!(run_any(&["-q"], "exit 0", ""), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn what_an_unknown_program_cannot_have_is_refused() {
+    for (options, words) in [
+        (&["--strategy", "4xbind"][..], "4xbind: genuma does not know true and cannot divide its input"),
+        (&["-o", "x.bam"], "-o x.bam: genuma does not know true and passes its output on"),
+        (&["--reference", "g.fa"], "--reference g.fa: genuma does not know true"),
+        (&["--strategy", "fast"], "fast: not a strategy"),
+    ] {
+        let ended = run(["run"].into_iter().chain(options.iter().copied()).chain(["--", "true"]));
+        assert!(ended.code == Some(2) && ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    let ended = run(["run", "--", "no-such-program"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("no such program on PATH"), "{}", ended.stderr);
+    // A word of a template needs reads.
+    let ended = run(["run", "--", "mapper", "{reads}"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("no reads are given: add --reads"), "{}", ended.stderr);
+}
+
+#[test]
+fn signals_reach_any_program() {
+    let script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut child =
+        genuma().args(["run", "--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("genuma starts");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("a pipe")));
+    assert_eq!(lines.next().expect("a line").expect("text"), "ready");
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill starts");
+    assert!(killed.success());
+    assert_eq!(lines.next().expect("a line").expect("text"), "caught");
+    assert_eq!(child.wait().expect("genuma ends").code(), Some(5));
 }

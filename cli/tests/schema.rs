@@ -305,9 +305,11 @@ fn summaries_of_calls_fit_their_schema() {
     let contigs = called().join("contigs.fa");
     let genome = data().folder.join("genome.fa");
     args.extend(["--reference", text(&genome), "--screen", text(&contigs), "-o", text(&out)].map(str::to_owned));
-    args.extend(["--targets", text(&whole_genome_bed())].map(str::to_owned));
-    run(args).assert_success();
+    args.extend(["--counters", "--targets", text(&whole_genome_bed())].map(str::to_owned));
+    let ended = run(args).assert_success();
+    assert!(ended.stderr.contains("genuma: voluntary context switches "), "{}", ended.stderr);
     let summary = read_json(&out.join("summary.json"));
+    assert!(summary["counters"]["process"]["user_cpu_s"].as_f64() > Some(0.0), "{}", summary["counters"]);
     assert_eq!(summary["targets"]["samples"].as_array().map(Vec::len), Some(3));
     assert!(summary["other_tumours"].is_array() && summary["known_sequences"]["screen"].is_object());
     assert!(summary["screened_calls"].as_array().is_some_and(|calls| !calls.is_empty()));
@@ -352,6 +354,9 @@ fn outputs_of_the_aligners_fit_their_schema() {
     let reads = &data().normal;
     let align = ["align", text(&genome), text(&reads[0]), text(&reads[1]), "--mark-duplicates", "-o", text(&sam)];
     assert_fits("align", &output_of("align", &align));
+    let counted = output_of("align", &[&align[..], &["--counters"]].concat());
+    assert!(counted["counters"]["process"]["minor_faults"].as_u64() > Some(0), "{}", counted["counters"]);
+    assert_fits("align", &counted);
 
     let few = folder.join("reads.fq");
     fs::write(&few, "@a\nACGT\n+\nFFFF\n").expect("a file");
@@ -360,6 +365,7 @@ fn outputs_of_the_aligners_fit_their_schema() {
     let out = folder.join("x.sam");
     for (name, verb) in [
         ("run", vec!["run", "--strategy", "default", "-o", text(&out)]),
+        ("run", vec!["run", "--strategy", "2xdefault", "--counters", "-o", text(&out)]),
         ("advise", vec!["advise", "--trial-budget", "0"]),
     ] {
         let json = folder.join(format!("{name}.json"));
@@ -367,6 +373,9 @@ fn outputs_of_the_aligners_fit_their_schema() {
         run(args).assert_success();
         assert_fits(name, &read_json(&json));
     }
+    let json = folder.join("placed.json");
+    run(["run", "--counters", "--json", text(&json), "--", "awk", "BEGIN { exit }"]).assert_success();
+    assert_fits("run", &read_json(&json));
 }
 
 #[test]

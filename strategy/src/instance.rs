@@ -8,6 +8,7 @@ mod parent_death;
 
 mod stderr_logging;
 
+pub(crate) use parent_death::kill_with_parent_thread;
 pub(crate) use pipe_pacing::PipePacing;
 pub(crate) use process_pipe::ProcessPipe;
 pub use stderr_logging::{STDERR_TARGET, StderrLogging};
@@ -22,12 +23,14 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::placement::{ScopedMemoryPolicy, pin};
+use genuma_work::counters::{ChildCounters, ProcessCounters, ResourceUsage, wait_for_child};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
 use crate::cpu_layout::CpuSlot;
 use crate::invocation::{InputMode, Invocation};
+use crate::page_placement::processes_of_group;
 
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
@@ -65,6 +68,14 @@ fn kill_group(group: i32) {
     }
 }
 
+/// Waits until a child process ends. Its ID stays reserved until it is waited for again.
+pub(crate) fn wait_until_ended(id: u32) {
+    if let Some(pid) = Pid::from_raw(id as i32) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
+    }
+}
+
 /// A living aligner process.
 pub(crate) struct Instance {
     child: Child,
@@ -80,6 +91,9 @@ pub(crate) struct Instance {
     pub command: Vec<OsString>,
     /// Paths of the pipes, as in the command line.
     pub pipes: Vec<PathBuf>,
+    /// How the process ended and what it used, once it has ended.
+    ended: Option<(ExitStatus, ResourceUsage)>,
+    counters: Option<ChildCounters>,
 }
 
 /// Command from which instances are started.
@@ -87,6 +101,8 @@ pub(crate) struct InstanceLauncher<'a> {
     pub invocation: &'a Invocation,
     /// Bases of a block of the plain run, bp; 0 without blocks.
     pub block: u64,
+    /// Whether to count what the instance uses.
+    pub has_counters: bool,
 }
 
 impl InstanceLauncher<'_> {
@@ -114,7 +130,7 @@ impl InstanceLauncher<'_> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        parent_death::kill_with_parent_thread(&mut command);
+        kill_with_parent_thread(&mut command);
         if feed == InputMode::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
@@ -130,6 +146,7 @@ impl InstanceLauncher<'_> {
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
+        let counters = self.has_counters.then(ChildCounters::before_start);
         let started = command.spawn();
         drop(readers);
         let mut child = started
@@ -145,19 +162,14 @@ impl InstanceLauncher<'_> {
             feeds: Vec::new(),
             command: words,
             pipes: named,
+            ended: None,
+            counters,
         };
         if let Some(stdout) = &stdout {
             let _ = fcntl_setpipe_size(stdout, PIPE_BYTES);
             instance.stdout_pipe_bytes = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        let process: Option<Arc<OwnedFd>> = Pid::from_raw(instance.process_id() as i32)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-            .map(Arc::new);
-        let patient = || process.clone();
-        let feeds = feeds.into_iter().map(|feed| ProcessPipe::new(feed, patient()));
-        instance.feeds = feeds.collect::<io::Result<_>>().map_err(StartError::Pipe)?;
-        instance.stdout = stdout.map(|out| ProcessPipe::new(out, patient())).transpose().map_err(StartError::Pipe)?;
-        instance.stderr = stderr.map(|err| ProcessPipe::new(err, patient())).transpose().map_err(StartError::Pipe)?;
+        instance.attach_pipes(feeds, stdout, stderr).map_err(StartError::Pipe)?;
         Ok(instance)
     }
 }
@@ -193,19 +205,52 @@ impl Instance {
         self.child.id()
     }
 
+    /// Attaches the pipes. Reading and writing end with the process, even if its children keep the pipes open.
+    fn attach_pipes(
+        &mut self,
+        feeds: Vec<PipeWriter>,
+        stdout: Option<ChildStdout>,
+        stderr: Option<ChildStderr>,
+    ) -> io::Result<()> {
+        let process: Option<Arc<OwnedFd>> = Pid::from_raw(self.process_id() as i32)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .map(Arc::new);
+        let patient = || process.clone();
+        self.feeds = feeds.into_iter().map(|feed| ProcessPipe::new(feed, patient())).collect::<io::Result<_>>()?;
+        self.stdout = stdout.map(|out| ProcessPipe::new(out, patient())).transpose()?;
+        self.stderr = stderr.map(|err| ProcessPipe::new(err, patient())).transpose()?;
+        Ok(())
+    }
+
+    /// Starts the samples of the counters, if there are any. The calling thread must not be pinned to the CPUs of the
+    /// instance, because the thread that samples inherits its CPUs.
+    pub(crate) fn start_sampling(&mut self) {
+        let group = self.process_id();
+        if let Some(counters) = &mut self.counters {
+            counters.started(move || processes_of_group(group));
+        }
+    }
+
+    /// Returns what the process used; `None` if it was not counted or has not ended.
+    pub(crate) fn take_counters(&mut self) -> Option<ProcessCounters> {
+        let (_, usage) = self.ended?;
+        self.counters.take().map(|counters| counters.finish(usage))
+    }
+
     /// Waits until the process exits, then kills children that it left behind.
     pub(crate) fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
-        let id = self.child.id() as i32;
-        if let Some(pid) = Pid::from_raw(id) {
-            // The process ID stays reserved until the second wait.
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
+        if let Some((status, _)) = self.ended {
+            return Ok(status);
         }
+        let id = self.child.id() as i32;
+        wait_until_ended(self.child.id());
         let mut live = lock_live_groups();
         if live.groups.remove(&id) {
             kill_group(id);
         }
-        self.child.wait()
+        let ended = wait_for_child(self.child.id())?;
+        self.ended = Some(ended);
+        Ok(ended.0)
     }
 
     /// Kills the process and its children.

@@ -328,10 +328,7 @@ impl Invocation {
     /// # Errors
     /// The program or a file of the index is missing.
     pub fn check_installed(&self) -> Result<(), Error> {
-        let program = self.given.first().map(OsString::as_os_str).unwrap_or_default();
-        if find_program(program).is_none() {
-            return Err(Error::NotInstalled { program: program.to_string_lossy().into_owned() });
-        }
+        check_program_installed(self.given.first().map(OsString::as_os_str).unwrap_or_default())?;
         let Some(index) = &self.index else { return Ok(()) };
         match index.files.iter().find(|path| !path.exists()) {
             None => Ok(()),
@@ -341,6 +338,17 @@ impl Invocation {
                 made_by: index.made_by.clone(),
             }),
         }
+    }
+}
+
+/// Checks that a program exists.
+///
+/// # Errors
+/// The program is missing.
+pub(crate) fn check_program_installed(program: &OsStr) -> Result<(), Error> {
+    match find_program(program) {
+        Some(_) => Ok(()),
+        None => Err(Error::NotInstalled { program: program.to_string_lossy().into_owned() }),
     }
 }
 

@@ -41,6 +41,8 @@ pub mod thread_placement;
 
 pub mod run;
 
+pub mod placed_command;
+
 pub use cpu_layout::CpuSlot;
 pub use invocation::Invocation;
 pub use strategy::{InstanceMemoryPolicy, Strategy};

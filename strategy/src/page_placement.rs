@@ -44,18 +44,40 @@ pub(crate) fn pages_of_group(group: u32, index: &IndexFiles) -> Option<PagePlace
 
 /// Returns the IDs of all processes of a process group.
 pub(crate) fn processes_of_group(group: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let within = |id: &u32| {
-        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok();
-        stat.and_then(|stat| parse_process_group(&stat)) == Some(group)
-    };
-    all.filter(within).collect()
+    processes().into_iter().filter(|process| process.group == group).map(|process| process.id).collect()
 }
 
-/// Parses the process group from `stat` (proc_pid_stat(5), field 5).
-fn parse_process_group(stat: &str) -> Option<u32> {
-    stat.rsplit(')').next()?.split_whitespace().nth(2)?.parse().ok()
+/// Returns the IDs of a process and of its descendants. A process whose parent has ended is no descendant any more.
+pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
+    let processes = processes();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        next += 1;
+        found.extend(processes.iter().filter(|process| process.parent == parent).map(|process| process.id));
+    }
+    found
+}
+
+/// A process, its parent and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    id: u32,
+    parent: u32,
+    group: u32,
+}
+
+/// Returns all processes.
+fn processes() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id: u32| parse_process(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)).collect()
+}
+
+/// Parses parent and process group from `stat` (proc_pid_stat(5), fields 4 and 5).
+fn parse_process(id: u32, stat: &str) -> Option<Process> {
+    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(1);
+    Some(Process { id, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
 }
 
 impl PagePlacement {
@@ -190,7 +212,7 @@ mod tests {
     #[test]
     fn this_process_is_found_in_its_group() {
         let stat = fs::read_to_string("/proc/self/stat").expect("a stat");
-        let group = parse_process_group(&stat).expect("a group");
+        let group = parse_process(std::process::id(), &stat).expect("a process").group;
         // The kernel may be built without NUMA.
         if fs::metadata("/proc/self/numa_maps").is_ok() {
             let pages = pages_of_group(group, &IndexFiles::default()).expect("pages of a living process");

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use genuma_reads::{ProgressCounters, ReadStream, RecordCounts, StreamLane, StreamOptions};
 use genuma_work::cost::process_cost;
+use genuma_work::counters::{ProcessCounters, RunCounting, VmCounters};
 use serde::Serialize;
 
 use crate::batching::{BatchCutter, CHUNK_LIMIT, lanes_of_read_files};
@@ -66,13 +67,17 @@ pub struct RunPlan {
     pub genuma: HeaderProgram,
     /// Where the standard error of instances is logged.
     pub stderr_logging: StderrLogging,
+    /// Whether to count what the instances and genuma use.
+    pub has_counters: bool,
 }
 
 /// Reads, time, CPU time and memory placement of a finished run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunSummary {
-    /// Number of reads that the instances aligned; a pair has two.
-    pub reads: u64,
+    /// Number of reads that the instances aligned; a pair has two. `None` for a program that is no aligner.
+    pub reads: Option<u64>,
+    /// Exit code of a program that is no aligner; `None` for an aligner.
+    pub exit_code: Option<i32>,
     /// Wall-clock time of the run, s.
     pub wall_s: f64,
     /// CPU time of the instances, s.
@@ -83,6 +88,10 @@ pub struct RunSummary {
     pub instances: Vec<InstanceSummary>,
     /// Files of aligned reads with the counts of their records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
+    /// What genuma itself used, if that was asked for.
+    pub own_counters: Option<ProcessCounters>,
+    /// Counters of the whole machine, if they were asked for.
+    pub machine_counters: Option<VmCounters>,
 }
 
 /// CPUs, memory policy, batches and processes of one instance.
@@ -90,6 +99,8 @@ pub struct RunSummary {
 pub struct InstanceSummary {
     /// CPUs on which it ran.
     pub cpus: String,
+    /// Memory nodes of these CPUs.
+    pub nodes: String,
     /// Number of threads that the instance was started with.
     pub threads: usize,
     /// Requested memory policy; `None` for the kernel's default.
@@ -104,6 +115,8 @@ pub struct InstanceSummary {
     pub as_asked: Option<bool>,
     /// Placement of its threads when its pages were sampled.
     pub threads_found: Option<ThreadPlacement>,
+    /// What its processes used, if that was asked for.
+    pub counters: Option<ProcessCounters>,
 }
 
 /// Reason why a run failed.
@@ -198,6 +211,7 @@ impl RunPlan {
         );
         let start = Instant::now();
         let before = process_cost();
+        let counters = self.has_counters.then(RunCounting::start);
         let invocation = &self.invocations[0];
         let inflaters = (self.threads / 8).clamp(1, 8);
         let options = StreamOptions {
@@ -243,19 +257,30 @@ impl RunPlan {
         }
         written.map_err(Error::Write)?;
         let cost = process_cost();
+        let (own_counters, machine_counters) = finish_counting(counters);
         Ok(RunSummary {
-            reads,
+            reads: Some(reads),
+            exit_code: None,
             wall_s: start.elapsed().as_secs_f64(),
             instances_cpu_s: cost.children_cpu_s - before.children_cpu_s,
             own_cpu_s: cost.cpu_s - before.cpu_s,
             instances,
-            aligned: lanes
-                .into_iter()
-                .filter_map(StreamLane::into_aligned)
-                .filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone())))
-                .collect(),
+            aligned: record_counts_of_lanes(lanes),
+            own_counters,
+            machine_counters,
         })
     }
+}
+
+/// Returns what genuma itself used, and the counters of the machine.
+pub(crate) fn finish_counting(counting: Option<RunCounting>) -> (Option<ProcessCounters>, Option<VmCounters>) {
+    counting.map(RunCounting::finish).map(|counters| (counters.process, counters.machine)).unzip()
+}
+
+/// The files of aligned reads with the counts of their records.
+fn record_counts_of_lanes(lanes: Vec<StreamLane>) -> Vec<(PathBuf, RecordCounts)> {
+    let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned);
+    aligned.filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone()))).collect()
 }
 
 fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
@@ -287,9 +312,9 @@ fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl RunSummary {
-    /// Returns the number of reads per second.
-    pub fn reads_per_s(&self) -> f64 {
-        self.reads as f64 / self.wall_s.max(1e-3)
+    /// Returns the number of reads per second; `None` for a program that is no aligner.
+    pub fn reads_per_s(&self) -> Option<f64> {
+        Some(self.reads? as f64 / self.wall_s.max(1e-3))
     }
 
     /// Returns the bytes of all instances' indexes by node.

@@ -48,14 +48,14 @@ pub fn process_cost() -> ProcessCost {
     ProcessCost {
         cpu_s: seconds(11) + seconds(12),
         children_cpu_s: seconds(13) + seconds(14),
-        peak_bytes: peak.map_or_else(|| rusage::own_usage().1, |kib| kib * 1024),
+        peak_bytes: peak.map_or_else(|| rusage::own_usage().max_resident_bytes, |kib| kib * 1024),
     }
 }
 
 /// [`process_cost`] by getrusage(2), for systems where `/proc` is not mounted.
 fn rusage_cost() -> ProcessCost {
-    let (cpu_s, peak_bytes) = rusage::own_usage();
-    ProcessCost { cpu_s, children_cpu_s: rusage::children_cpu_s(), peak_bytes }
+    let own = rusage::own_usage();
+    ProcessCost { cpu_s: own.cpu_s(), children_cpu_s: rusage::children_cpu_s(), peak_bytes: own.max_resident_bytes }
 }
 
 /// Measures the cost of one unit, from `start` to `stop`.

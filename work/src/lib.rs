@@ -6,9 +6,11 @@
 //! - [`spill`] writes blocks of data that exceed the memory budget to a temporary file; [`disk_buckets`] and [`spillable_buckets`] store serialised values in that file.
 //! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order of their work items.
 //! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
+//! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
 //! - [`signals`] ends an interrupted or failed run cleanly.
 
 pub mod cost;
+pub mod counters;
 pub mod folder;
 mod critical_section;
 pub mod progress;

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::exit;
@@ -24,8 +26,45 @@ type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 static INTERRUPT_HANDLER: Mutex<Option<InterruptHandler>> = Mutex::new(None);
+/// Child process to which signals are passed on, instead of ending this process.
+static FORWARD_TO: Mutex<Option<Pid>> = Mutex::new(None);
 /// Handle of the thread that waits for signals. Closing it makes that thread clean up and end the process.
 static SIGNAL_THREAD: OnceLock<Handle> = OnceLock::new();
+
+/// Passes signals on to a child process from now on, until [`stop_forwarding_signals`]. This process then ends when
+/// its child does.
+pub fn forward_signals_to(child: u32) {
+    *lock(&FORWARD_TO) = Pid::from_raw(child as i32);
+}
+
+/// Ends this process on signals again. The child may have been waited for, if no signal has come since.
+pub fn stop_forwarding_signals() {
+    *lock(&FORWARD_TO) = None;
+}
+
+/// Passes a signal on to the child process, unless the terminal has sent it to the whole process group. Returns
+/// whether there is such a child.
+fn forward_signal(signal: i32) -> bool {
+    let child = lock(&FORWARD_TO);
+    let Some(child) = *child else { return false };
+    let by_terminal = matches!(signal, SIGINT | SIGHUP) && is_in_foreground();
+    let named = match signal {
+        SIGINT => Signal::INT,
+        SIGHUP => Signal::HUP,
+        _ => Signal::TERM,
+    };
+    if !by_terminal {
+        // The child may just have ended.
+        let _ = kill_process(child, named);
+    }
+    true
+}
+
+/// Whether this process is in the foreground group of a terminal.
+fn is_in_foreground() -> bool {
+    let terminal = fs::File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp()))
+}
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -44,7 +83,7 @@ pub fn handle_signals() -> io::Result<()> {
     let wait = move || {
         drop(sender);
         // `None` if the handle was closed after a failure, which has already printed its error.
-        let signal = signals.forever().next();
+        let signal = signals.forever().find(|&signal| !forward_signal(signal));
         critical_section::wait_and_close();
         remove_partial_files();
         let message = lock(&INTERRUPT_HANDLER).take().and_then(|handler| handler());

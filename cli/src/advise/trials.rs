@@ -160,6 +160,7 @@ impl<'a> TrialRunner<'a> {
                 line: String::new(),
             },
             stderr_logging: StderrLogging::Debug,
+            has_counters: false,
         };
         let mut seconds = |reads: &ReadFiles| {
             for invocation in &mut plan.invocations {

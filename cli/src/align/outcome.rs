@@ -8,6 +8,7 @@ use genuma_align::pipeline::AlignSummary;
 use genuma_align::placement::{IndexResidence, PlacementPlan};
 use genuma_align::sort;
 use genuma_work::cost::process_cost;
+use genuma_work::counters::RunCounters;
 use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
 
@@ -39,6 +40,8 @@ pub(crate) struct AlignOutcome {
     pub(crate) aligned: AlignSummary,
     pub(crate) sorted: Option<sort::Summary>,
     pub(crate) times: StageTimes,
+    /// What the run used, if that was asked for.
+    pub(crate) counters: Option<RunCounters>,
 }
 
 impl IndexPlacementResult {
@@ -143,7 +146,7 @@ impl AlignOutcome {
     }
 
     fn to_json(&self) -> Value {
-        let AlignOutcome { command, program, placement: placed, aligned, sorted, times: seconds } = self;
+        let AlignOutcome { command, program, placement: placed, aligned, sorted, times: seconds, counters } = self;
         let counts = &aligned.counts;
         let cost = process_cost();
         let s = |time: Duration| json!(time.as_secs_f64());
@@ -185,6 +188,7 @@ impl AlignOutcome {
             "workers": workers,
             "cpu_seconds": cost.cpu_s,
             "peak_memory_bytes": cost.peak_bytes,
+            "counters": counters,
         })
     }
 }

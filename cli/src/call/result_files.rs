@@ -192,7 +192,8 @@ impl<'a> CallOutputs<'a> {
             RecordFindings { screened_calls, annotation },
             watched.timeline(),
         )?;
-        let outcome = CallSummary { warnings, reference_identity: reference, ..outcome };
+        let counters = watched.take_counters();
+        let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
             &JsonOutput::new(schema::SUMMARY_SCHEMA, summarize(&outcome)),

@@ -69,6 +69,7 @@ pub(crate) fn build_summary(
         resources: job.resources.clone(),
         units: finished.costs.clone(),
         timeline,
+        counters: None,
         bases: finished.bases.clone(),
         spectra: finished.spectra.clone(),
         depths: finished.depths.clone(),

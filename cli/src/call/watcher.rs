@@ -1,9 +1,10 @@
 //! Observes a call: shows its progress on stderr, and records its resource use over time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use genuma_reads::ProgressCounters;
 use genuma_work::ProgressListener;
+use genuma_work::counters::{RunCounters, RunCounting};
 use genuma_work::timeline::{Timeline, TimelineRecorder};
 
 use crate::allocator;
@@ -13,12 +14,23 @@ use crate::progress::UnitProgress;
 pub(crate) struct CallWatcher {
     progress: UnitProgress,
     recorder: TimelineRecorder,
+    counting: Mutex<Option<RunCounting>>,
 }
 
 impl CallWatcher {
-    /// Starts the progress display and the timeline recorder.
-    pub(crate) fn start() -> CallWatcher {
-        CallWatcher { progress: UnitProgress::start(), recorder: TimelineRecorder::start() }
+    /// Starts the progress display and the timeline recorder. `counting` has begun with the command.
+    pub(crate) fn start(counting: Option<RunCounting>) -> CallWatcher {
+        CallWatcher {
+            progress: UnitProgress::start(),
+            recorder: TimelineRecorder::start(),
+            counting: Mutex::new(counting),
+        }
+    }
+
+    /// Ends counting and returns the counters; `None` if they were not asked for.
+    pub(crate) fn take_counters(&self) -> Option<RunCounters> {
+        let counting = self.counting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        counting.map(RunCounting::finish)
     }
 
     /// The resource use of the call up to now.

@@ -3,25 +3,32 @@
 use std::path::Path;
 
 use genuma_strategy::page_placement::format_node_shares;
-use genuma_strategy::run::{RunPlan, RunSummary};
+use genuma_strategy::run::RunSummary;
+use genuma_strategy::{CpuSlot, Strategy};
+use genuma_work::counters::ProcessCounters;
 use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::json_file;
+use crate::{counter_table, json_file};
 
 /// A finished run.
 pub(crate) struct RunOutcome<'a> {
     pub(crate) command: String,
-    pub(crate) plan: &'a RunPlan,
+    /// Name of the aligner or other program.
+    pub(crate) program: String,
+    pub(crate) strategy: Strategy,
+    /// Why the strategy was chosen.
+    pub(crate) why: String,
+    pub(crate) threads: usize,
+    pub(crate) cpu_slots: &'a [CpuSlot],
     pub(crate) summary: RunSummary,
 }
 
 impl RunOutcome<'_> {
     /// Warns of instances whose index or threads are not where they were requested.
     pub(crate) fn warn_about_placement(&self) {
-        let cpu_slots = &self.plan.cpu_slots;
-        for (i, (instance, seat)) in self.summary.instances.iter().zip(cpu_slots).enumerate() {
+        for (i, (instance, seat)) in self.summary.instances.iter().zip(self.cpu_slots).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
                 warn!(
                     "instance {}: memory policy {policy} was requested, but the index is on {}: the records are the same, but may \
@@ -44,17 +51,20 @@ impl RunOutcome<'_> {
         }
     }
 
-    /// The summary line: number of reads, speed, and placement.
+    /// The summary line: number of reads and speed, or exit code; then CPU time and placement.
     pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
-        let mut line = format!(
-            "{} reads in {:.1} s ({:.0} reads/s), {:.1} s of CPU time; strategy {}",
-            summary.reads,
-            summary.wall_s,
-            summary.reads_per_s(),
-            summary.instances_cpu_s + summary.own_cpu_s,
-            self.plan.strategy
-        );
+        let mut line = match (summary.reads, summary.reads_per_s()) {
+            (Some(reads), Some(per_s)) => format!("{reads} reads in {:.1} s ({per_s:.0} reads/s)", summary.wall_s),
+            _ => format!(
+                "{} ended with exit code {} after {:.1} s",
+                self.program,
+                summary.exit_code.unwrap_or_default(),
+                summary.wall_s
+            ),
+        };
+        line +=
+            &format!(", {:.1} s of CPU time; strategy {}", summary.instances_cpu_s + summary.own_cpu_s, self.strategy);
         let index = summary.index_bytes_by_node();
         if !index.is_empty() {
             line += &format!(", index on {}", format_node_shares(&index));
@@ -63,6 +73,19 @@ impl RunOutcome<'_> {
             Some(path) => line + &format!("; see {}", path.display()),
             None => line,
         }
+    }
+
+    /// Logs the counters of the instances, of genuma itself and of the machine, if they were asked for.
+    pub(crate) fn log_counters(&self) {
+        let instances = &self.summary.instances;
+        let name = |n: usize| match instances.len() {
+            1 => self.program.clone(),
+            _ => format!("instance {}", n + 1),
+        };
+        let columns = instances.iter().enumerate().filter_map(|(n, i)| Some((name(n), i.counters.as_ref()?)));
+        let own = self.summary.own_counters.iter().map(|own| ("genuma".to_owned(), own));
+        let columns: Vec<(String, &ProcessCounters)> = columns.chain(own).collect();
+        counter_table::log_counter_table(&columns, self.summary.machine_counters.as_ref());
     }
 
     /// Adds all values as a JSON file to `set`.
@@ -74,10 +97,10 @@ impl RunOutcome<'_> {
         json!({
             "genuma": env!("CARGO_PKG_VERSION"),
             "command": self.command,
-            "aligner": self.plan.invocations.first().map(|invocation| &invocation.aligner),
-            "strategy": self.plan.strategy,
-            "why": self.plan.why,
-            "threads": self.plan.threads,
+            "aligner": self.summary.reads.map(|_| &self.program),
+            "strategy": self.strategy,
+            "why": self.why,
+            "threads": self.threads,
             "reads_per_s": self.summary.reads_per_s(),
             "run": self.summary,
         })

@@ -3,6 +3,7 @@
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
 use genuma_work::cost::UnitCost;
+use genuma_work::counters::RunCounters;
 use genuma_work::timeline::Timeline;
 use serde::{Serialize, Serializer};
 
@@ -59,6 +60,9 @@ pub struct CallSummary {
     pub units: Vec<UnitCost>,
     /// Resource use over time.
     pub timeline: Timeline,
+    /// What the run used, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<RunCounters>,
     /// Number of bases of each sample.
     pub bases: Vec<u64>,
     /// `spectra[sample][m]` is the number of distinct k-mers that occur `m` times in the sample: the normal (0) or a
@@ -121,6 +125,7 @@ impl CallSummary {
             resources: self.resources.clone(),
             units: Vec::new(),
             timeline: Timeline::default(),
+            counters: None,
             bases: Vec::new(),
             spectra: Vec::new(),
             depths: self.depths.clone(),

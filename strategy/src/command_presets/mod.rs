@@ -119,10 +119,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
         return Err(Error::Usage { aligner: "genuma".to_owned(), why: "no command; write it behind --".to_owned() });
     };
     let name = Path::new(file).file_name().unwrap_or_default();
-    let known: Vec<&AlignerProgram> = KNOWN_PROGRAMS
-        .into_iter()
-        .filter(|program| program.files.iter().any(|file| is_program_name(name, file)))
-        .collect();
+    let known = known_programs(name);
     if known.is_empty() {
         return template::parse_unknown_program(words);
     }
@@ -137,6 +134,18 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
         return Err(Error::Usage { aligner: name.to_string_lossy().into_owned(), why });
     };
     program.parse_invocation(words)
+}
+
+/// Returns whether a command is of a program that genuma does not know and that has no placeholder for reads.
+pub fn is_unknown_without_reads(words: &[OsString]) -> bool {
+    let name = words.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
+    known_programs(name).is_empty() && !template::has_read_placeholder(words)
+}
+
+/// Returns the known programs with a file name.
+fn known_programs(name: &OsStr) -> Vec<&'static AlignerProgram> {
+    let is_named = |program: &&AlignerProgram| program.files.iter().any(|file| is_program_name(name, file));
+    KNOWN_PROGRAMS.into_iter().filter(is_named).collect()
 }
 
 /// Returns whether a file is `program`, optionally with the suffix of an instruction set (`bwa-mem2.avx2`).

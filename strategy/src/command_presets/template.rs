@@ -22,13 +22,27 @@ const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
 /// Bases (bp) of a block per thread for `{block}`.
 const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 
+/// Returns whether a command line contains `place`.
+fn contains_placeholder(given: &[OsString], place: &str) -> bool {
+    given.iter().any(|word| word.as_bytes().windows(place.len()).any(|at| at == place.as_bytes()))
+}
+
+/// Returns whether a command line has a placeholder that only programs that read reads have.
+pub(super) fn has_read_placeholder(given: &[OsString]) -> bool {
+    ["{reads}", "{reads1}", "{reads2}", "{block}"].iter().any(|place| contains_placeholder(given, place))
+}
+
+/// Splits the words of a command line into text and placeholders.
+pub(crate) fn split_words(given: &[OsString]) -> Vec<CommandWord> {
+    given.iter().map(|word| split_placeholders(word)).collect()
+}
+
 /// Parses the command line of a program without a preset, in which placeholders such as `{threads}` stand for reads,
 /// threads and output.
 pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
     let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     let aligner = program.to_string_lossy().into_owned();
-    let has =
-        |place: &str| given.iter().any(|word| word.as_bytes().windows(place.len()).any(|at| at == place.as_bytes()));
+    let has = |place: &str| contains_placeholder(given, place);
     let feed = match ["{reads}", "{reads1}", "{reads2}"].map(has) {
         [false, false, false] => InputMode::Stdin,
         [false, true, true] => InputMode::Two,
@@ -52,7 +66,7 @@ pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Er
     Ok(Invocation {
         aligner,
         given: given.to_vec(),
-        words: given.iter().map(|word| split_placeholders(word)).collect(),
+        words: split_words(given),
         reads: ReadFiles::Unnamed,
         aligned: AlignedOptions::default(),
         feed,

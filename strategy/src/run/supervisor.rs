@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use genuma_machine::placement::MemoryPolicy;
+use genuma_work::counters::ProcessCounters;
 
 use crate::batching::InstanceBatch;
 use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
@@ -47,6 +48,7 @@ struct ProcessEnd {
     words: Vec<String>,
     pages: Option<PagePlacement>,
     threads: Option<ThreadPlacement>,
+    counters: Option<ProcessCounters>,
 }
 
 impl InstanceSupervisor<'_> {
@@ -55,6 +57,7 @@ impl InstanceSupervisor<'_> {
         let cpu_slot = &self.plan.cpu_slots[self.instance_index];
         let mut done = InstanceSummary {
             cpus: cpu_slot.cpus.to_string(),
+            nodes: cpu_slot.nodes.to_string(),
             threads: cpu_slot.threads,
             policy: cpu_slot.policy.as_ref().map(MemoryPolicy::to_string),
             ..InstanceSummary::default()
@@ -62,7 +65,11 @@ impl InstanceSupervisor<'_> {
         // Start the process only when there are reads, so that the index is not loaded in vain.
         while self.broker.take_batch(self.instance_index, 0, || false).is_some() {
             done.processes += 1;
-            let recipe = InstanceLauncher { invocation: self.invocation(), block: self.block.unwrap_or(0) };
+            let recipe = InstanceLauncher {
+                invocation: self.invocation(),
+                block: self.block.unwrap_or(0),
+                has_counters: self.plan.has_counters,
+            };
             let ended = match recipe.start_instance(cpu_slot) {
                 Ok(instance) => self.run_process(instance),
                 Err(error) => {
@@ -73,11 +80,18 @@ impl InstanceSupervisor<'_> {
             let again = self.handle_end(&ended);
             done.pages = ended.pages.or(done.pages);
             done.threads_found = ended.threads.or(done.threads_found);
+            done.counters = match (done.counters.take(), ended.counters) {
+                (Some(before), Some(later)) => Some(before.with_later_process(later)),
+                (before, later) => before.or(later),
+            };
             done.batches += self.broker.num_assigned_batches(self.instance_index);
             if !again {
                 break;
             }
             self.broker.requeue_unfinished(self.instance_index);
+        }
+        if let (Some(counters), Some(pages)) = (&mut done.counters, &done.pages) {
+            counters.include_resident_sample(&pages.all);
         }
         if let (Some(pages), Some(policy)) = (&done.pages, &cpu_slot.policy) {
             done.as_asked = Some(pages.is_index_on_requested_nodes(policy, &cpu_slot.nodes));
@@ -101,6 +115,7 @@ impl InstanceSupervisor<'_> {
     /// Runs one process from start to end.
     fn run_process(&self, mut instance: Instance) -> ProcessEnd {
         self.broker.register_process(self.instance_index, instance.process_id());
+        instance.start_sampling();
         let depends = self.invocation().depends;
         let feeds = std::mem::take(&mut instance.feeds);
         let numbered = matches!(depends, ReadDependence::Blocks { numbered: true, .. }).then_some(self.block).flatten();
@@ -128,7 +143,15 @@ impl InstanceSupervisor<'_> {
             // Feeder threads may wait for batches that the process will not read.
             self.broker.mark_process_ended(self.instance_index);
             let words = heard.map(join_thread).unwrap_or_default();
-            ProcessEnd { status, fault, answered: taker.answered, words, pages: taker.pages, threads: taker.threads }
+            ProcessEnd {
+                status,
+                fault,
+                answered: taker.answered,
+                words,
+                pages: taker.pages,
+                threads: taker.threads,
+                counters: instance.take_counters(),
+            }
         })
     }
 

@@ -114,6 +114,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
         units: vec![unit("count"), unit("assemble")],
         timeline: Timeline::default(),
+        counters: None,
         bases: vec![3_000_000, 3_100_000],
         spectra: vec![spectrum.clone(), spectrum],
         depths: KmerDepths { kmer: vec![30.0, 30.0], error_share: 0.05 },

@@ -1,0 +1,59 @@
+//! `genuma run` with a program that is no aligner: places it, and passes on all else.
+
+use genuma_machine::topology::{Sysfs, TopologySource};
+use genuma_strategy::placed_command::PlacedCommand;
+use genuma_strategy::{Strategy, cpu_layout};
+use genuma_work::publish::FileSet;
+use tracing::info;
+
+use super::Args;
+use super::outcome::RunOutcome;
+use crate::command_line;
+use crate::errors::{ProgramExit, UsageError};
+
+/// Runs the command in one process and ends with its exit code.
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let command = PlacedCommand::new(&args.command, args.counters);
+    let program = command.program_name();
+    if let Some(out) = &args.out {
+        return Err(UsageError(format!(
+            "-o {}: genuma does not know {program} and passes its output on: leave out -o and redirect the output, or name the \
+             file in the command; if {program} aligns reads, name them with --reads",
+            out.display()
+        ))
+        .into());
+    }
+    args.read_args.check_unused(&program)?;
+    command.check_installed()?;
+    let (strategy, why) = match args.strategy.as_str() {
+        "auto" => (Strategy::PLAIN, format!("genuma has no model of {program}, so choose another one with --strategy")),
+        word => (word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()),
+    };
+    command.check_strategy(strategy).map_err(|e| UsageError(e.to_string()))?;
+    let topology = Sysfs::new().topology()?;
+    let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
+    let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    info!("strategy {strategy}: {why}");
+    let summary = command.run(&cpu_slots[0])?;
+    let exit_code = summary.exit_code;
+    let outcome = RunOutcome {
+        command: command_line::quoted_command_line(),
+        program,
+        strategy,
+        why,
+        threads,
+        cpu_slots: &cpu_slots,
+        summary,
+    };
+    let mut set = FileSet::default();
+    if let Some(path) = &args.json {
+        outcome.write_json(path, &mut set)?;
+    }
+    set.publish_all()?;
+    outcome.log_counters();
+    info!("{}", outcome.format_summary_line(None));
+    match exit_code {
+        Some(0) => Ok(()),
+        code => Err(ProgramExit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)).into()),
+    }
+}

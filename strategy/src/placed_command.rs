@@ -1,0 +1,187 @@
+//! Any program in one process, with CPUs and memory placed. Its input is not divided; its standard input, output and
+//! error are those of genuma.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Instant;
+
+use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy, pin};
+use genuma_work::cost::process_cost;
+use genuma_work::counters::{ChildCounters, RunCounting, wait_for_child};
+use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
+
+use crate::cpu_layout::CpuSlot;
+use crate::instance::{StartError, kill_with_parent_thread, wait_until_ended};
+use crate::invocation::{Error, check_program_installed};
+use crate::page_placement::{PagePlacement, processes_of_tree};
+use crate::run::{InstanceSummary, RunSummary, finish_counting};
+use crate::strategy::Strategy;
+
+/// Placeholder for the number of threads.
+const THREADS_PLACEHOLDER: &str = "{threads}";
+/// What a shell adds to the number of the signal that killed a program, for the exit code.
+const EXIT_CODE_OF_SIGNAL: i32 = 128;
+
+/// A command line of any program.
+#[derive(Debug, Clone)]
+pub struct PlacedCommand {
+    words: Vec<OsString>,
+    /// Whether to count what the program and genuma use.
+    pub has_counters: bool,
+}
+
+/// Error: the strategy needs several instances.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{strategy}: genuma does not know {program} and cannot divide its input, so only one instance is possible: use --strategy \
+     default, local, interleave, weighted or bind; if it aligns reads, name them with --reads"
+)]
+pub struct OneInstanceOnly {
+    strategy: Strategy,
+    program: String,
+}
+
+impl PlacedCommand {
+    /// Creates the command from its words, the program first. `{threads}` stands for the number of threads.
+    pub fn new(words: &[OsString], has_counters: bool) -> PlacedCommand {
+        PlacedCommand { words: words.to_vec(), has_counters }
+    }
+
+    /// File name of the program.
+    pub fn program_name(&self) -> String {
+        Path::new(self.program()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn program(&self) -> &OsStr {
+        self.words.first().map(OsString::as_os_str).unwrap_or_default()
+    }
+
+    /// Checks that the program exists.
+    ///
+    /// # Errors
+    /// The program is missing.
+    pub fn check_installed(&self) -> Result<(), Error> {
+        check_program_installed(self.program())
+    }
+
+    /// Checks that the strategy has one instance.
+    ///
+    /// # Errors
+    /// It has several.
+    pub fn check_strategy(&self, strategy: Strategy) -> Result<(), OneInstanceOnly> {
+        match strategy.instances {
+            1 => Ok(()),
+            _ => Err(OneInstanceOnly { strategy, program: self.program_name() }),
+        }
+    }
+
+    /// Runs the program in its CPU slot until it ends. Signals to genuma are passed on to it.
+    ///
+    /// # Errors
+    /// The program cannot be started, or the CPUs or the memory policy are refused.
+    pub fn run(&self, cpu_slot: &CpuSlot) -> Result<RunSummary, StartError> {
+        let (start, before) = (Instant::now(), process_cost());
+        let own = self.has_counters.then(RunCounting::start);
+        let mut counters = self.has_counters.then(ChildCounters::before_start);
+        let id = self.start(cpu_slot)?.id();
+        if let Some(counters) = &mut counters {
+            counters.started(move || processes_of_tree(id));
+        }
+        wait_until_ended(id);
+        stop_forwarding_signals();
+        let (status, usage) = wait_for_child(id).map_err(|source| self.start_error(source))?;
+        let counters = counters.map(|counters| counters.finish(usage));
+        let (own_counters, machine_counters) = finish_counting(own);
+        let pages = counters.as_ref().map(|counters| counters.resident_bytes_by_node.clone());
+        Ok(RunSummary {
+            reads: None,
+            exit_code: Some(status.code().or(status.signal().map(|n| EXIT_CODE_OF_SIGNAL + n)).unwrap_or(1)),
+            wall_s: start.elapsed().as_secs_f64(),
+            instances_cpu_s: usage.cpu_s(),
+            own_cpu_s: process_cost().cpu_s - before.cpu_s,
+            instances: vec![InstanceSummary {
+                cpus: cpu_slot.cpus.to_string(),
+                nodes: cpu_slot.nodes.to_string(),
+                threads: cpu_slot.threads,
+                policy: cpu_slot.policy.as_ref().map(MemoryPolicy::to_string),
+                processes: 1,
+                pages: pages.filter(|all| !all.is_empty()).map(|all| PagePlacement { all, ..PagePlacement::default() }),
+                counters,
+                ..InstanceSummary::default()
+            }],
+            aligned: Vec::new(),
+            own_counters,
+            machine_counters,
+        })
+    }
+
+    /// Starts the program. It inherits CPUs and memory policy of this thread.
+    fn start(&self, cpu_slot: &CpuSlot) -> Result<Child, StartError> {
+        let threads = cpu_slot.threads.to_string();
+        let mut command = Command::new(self.program());
+        command.args(self.words.iter().skip(1).map(|word| replace_threads(word, &threads)));
+        kill_with_parent_thread(&mut command);
+        let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
+        let child = command.spawn().map_err(|source| self.start_error(source))?;
+        forward_signals_to(child.id());
+        Ok(child)
+    }
+
+    fn start_error(&self, source: std::io::Error) -> StartError {
+        StartError::Program { program: self.program().to_string_lossy().into_owned(), source }
+    }
+}
+
+/// Replaces `{threads}` in a word; words that are not UTF-8 stay as they are.
+fn replace_threads(word: &OsStr, threads: &str) -> OsString {
+    word.to_str().map_or_else(|| word.to_owned(), |text| text.replace(THREADS_PLACEHOLDER, threads).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str]) -> PlacedCommand {
+        PlacedCommand::new(&words.iter().map(OsString::from).collect::<Vec<_>>(), true)
+    }
+
+    fn slot() -> CpuSlot {
+        let cpus = pin::allowed_cpus();
+        CpuSlot { cpus, nodes: genuma_machine::IdSet::from([0]), policy: None, threads: 3 }
+    }
+
+    #[test]
+    fn the_exit_code_is_passed_on() {
+        let code = |script: &str| command(&["sh", "-c", script]).run(&slot()).expect("a run").exit_code;
+        assert_eq!(code("exit 0"), Some(0));
+        assert_eq!(code("exit 7"), Some(7));
+        assert_eq!(code("kill -TERM $$"), Some(128 + 15));
+        assert_eq!(code("test {threads} = 3"), Some(0));
+    }
+
+    #[test]
+    fn a_program_is_counted() {
+        let summary = command(&["sh", "-c", "sleep 0.5"]).run(&slot()).expect("a run");
+        let [instance] = &summary.instances[..] else { panic!("{summary:?}") };
+        let counters = instance.counters.as_ref().expect("counters");
+        assert!(counters.voluntary_switches > 0 && counters.minor_faults > 0, "{counters:?}");
+        assert!(summary.own_counters.is_some() && summary.machine_counters.is_some() && summary.reads.is_none());
+    }
+
+    #[test]
+    fn several_instances_of_an_unknown_program_are_refused() {
+        let samtools = command(&["/usr/bin/samtools", "sort"]);
+        assert_eq!(samtools.check_strategy("bind".parse().expect("a strategy")), Ok(()));
+        let error = samtools.check_strategy("4xbind".parse().expect("a strategy")).unwrap_err().to_string();
+        assert!(error.starts_with("4xbind: genuma does not know samtools") && error.contains("--reads"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        assert!(command(&["no-such-program"]).check_installed().is_err());
+        assert!(command(&["no-such-program"]).run(&slot()).is_err());
+    }
+}

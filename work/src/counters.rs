@@ -1,0 +1,288 @@
+//! Counts what a set of processes used: by wait4(2) and getrusage(2), by perf events, and by samples of `/proc`.
+//!
+//! A counter that cannot be had says why. A counter that may be too small says so, too.
+
+mod perf_events;
+
+mod proc_files;
+
+mod sampler;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::process::ExitStatus;
+
+use serde::Serialize;
+
+use crate::cost::process_cost;
+use crate::rusage;
+pub use crate::rusage::ResourceUsage;
+use perf_events::{PerfCounts, PerfEvents, PerfScope};
+pub use proc_files::VmCounters;
+use proc_files::{VmSnapshot, why_no_disk_wait};
+use sampler::{ProcSampler, ProcSamples};
+
+/// One counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The number; `None` if it could not be had.
+    pub value: Option<u64>,
+    /// Whether the true number may be higher.
+    pub at_least: bool,
+    /// Why there is no number, why it may be too small, or how it was estimated.
+    pub note: Option<String>,
+}
+
+impl Count {
+    /// An exact number.
+    pub fn exact(value: u64) -> Count {
+        Count { value: Some(value), at_least: false, note: None }
+    }
+
+    /// A number that may be too small, and why.
+    pub fn at_least(value: u64, note: impl Into<String>) -> Count {
+        Count { value: Some(value), at_least: true, note: Some(note.into()) }
+    }
+
+    /// A number that could not be had, and why.
+    pub fn missing(note: impl Into<String>) -> Count {
+        Count { value: None, at_least: false, note: Some(note.into()) }
+    }
+
+    /// Combines the counts of two processes. One that is missing leaves a lower bound.
+    fn combine(self, other: Count, add: impl Fn(u64, u64) -> u64) -> Count {
+        let note = self.note.or(other.note);
+        match (self.value, other.value) {
+            (Some(a), Some(b)) => Count { value: Some(add(a, b)), at_least: self.at_least || other.at_least, note },
+            (None, None) => Count { value: None, at_least: false, note },
+            (one, two) => Count { value: one.or(two), at_least: true, note },
+        }
+    }
+}
+
+/// What a set of processes used: an instance of a program, or genuma itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessCounters {
+    /// CPU time in user mode, s.
+    pub user_cpu_s: f64,
+    /// CPU time in the kernel, s.
+    pub system_cpu_s: f64,
+    /// Peak resident memory of the largest process, bytes.
+    pub max_resident_bytes: Count,
+    /// Context switches of threads that waited.
+    pub voluntary_switches: u64,
+    /// Context switches of threads that could have gone on.
+    pub involuntary_switches: u64,
+    /// Moves of threads to another CPU.
+    pub cpu_migrations: Count,
+    /// Page faults without access to a disk.
+    pub minor_faults: u64,
+    /// Page faults that read from a disk.
+    pub major_faults: u64,
+    /// Bytes read from disks.
+    pub disk_read_bytes: Count,
+    /// Bytes written to disks.
+    pub disk_write_bytes: Count,
+    /// Time that threads waited for disks, ms, summed over threads.
+    pub disk_wait_ms: Count,
+    /// CPU cycles.
+    pub cycles: Count,
+    /// Instructions.
+    pub instructions: Count,
+    /// Misses of the last-level cache.
+    pub llc_misses: Count,
+    /// Loads from the memory of other nodes.
+    pub remote_loads: Count,
+    /// Resident memory by node, bytes, in the sample with the most memory.
+    pub resident_bytes_by_node: BTreeMap<u32, u64>,
+    /// Why the resident memory is missing.
+    pub resident_missing: Option<String>,
+}
+
+/// Whether counters come from samples of the threads: CPU migrations without perf events, and time waited for disks.
+fn needs_thread_samples(perf: &PerfEvents) -> bool {
+    !perf.counts_migrations() || why_no_disk_wait().is_none()
+}
+
+/// Note of counts that come from samples of the threads in `/proc`.
+const SAMPLED_THREADS: &str = "from samples of /proc, which miss threads that ended between two samples";
+
+impl ProcessCounters {
+    fn new(usage: ResourceUsage, perf: PerfCounts, samples: ProcSamples) -> ProcessCounters {
+        let disk = |bytes: u64| match fs::exists("/proc/self/io") {
+            Ok(true) => Count::exact(bytes),
+            _ => Count::missing("the kernel does not account for disk access (no /proc/self/io)"),
+        };
+        let PerfCounts { cycles, instructions, llc_misses, remote_loads, cpu_migrations } = perf;
+        ProcessCounters {
+            user_cpu_s: usage.user_cpu_s,
+            system_cpu_s: usage.system_cpu_s,
+            max_resident_bytes: Count::exact(usage.max_resident_bytes),
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            // Exact by perf events; otherwise what the samples saw.
+            cpu_migrations: match (cpu_migrations.value, samples.migrations()) {
+                (None, Ok(sampled)) => Count::at_least(sampled, SAMPLED_THREADS),
+                (None, Err(why)) => {
+                    Count::missing(format!("{}; {why}", cpu_migrations.note.as_deref().unwrap_or_default()))
+                }
+                (Some(_), _) => cpu_migrations,
+            },
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            disk_read_bytes: disk(usage.disk_read_bytes),
+            disk_write_bytes: disk(usage.disk_write_bytes),
+            disk_wait_ms: match samples.disk_wait_ms() {
+                Ok(waited) => Count::at_least(waited, SAMPLED_THREADS),
+                Err(why) => Count::missing(why),
+            },
+            cycles,
+            instructions,
+            llc_misses,
+            remote_loads,
+            resident_missing: samples.resident.is_empty().then(|| samples.why_not_resident.clone()),
+            resident_bytes_by_node: samples.resident,
+        }
+    }
+
+    /// Takes the bytes by node of another sample if it has more memory.
+    pub fn include_resident_sample(&mut self, by_node: &BTreeMap<u32, u64>) {
+        if by_node.values().sum::<u64>() > self.resident_bytes_by_node.values().sum::<u64>() {
+            self.resident_bytes_by_node.clone_from(by_node);
+            self.resident_missing = None;
+        }
+    }
+
+    /// Adds the counters of a later process of the same instance.
+    #[must_use]
+    pub fn with_later_process(self, later: ProcessCounters) -> ProcessCounters {
+        let total = |by_node: &BTreeMap<u32, u64>| by_node.values().sum::<u64>();
+        let (resident, missing) = match total(&self.resident_bytes_by_node) > total(&later.resident_bytes_by_node) {
+            true => (self.resident_bytes_by_node, self.resident_missing),
+            false => (later.resident_bytes_by_node, later.resident_missing),
+        };
+        let sum = |one: Count, two: Count| one.combine(two, |a, b| a + b);
+        ProcessCounters {
+            user_cpu_s: self.user_cpu_s + later.user_cpu_s,
+            system_cpu_s: self.system_cpu_s + later.system_cpu_s,
+            max_resident_bytes: self.max_resident_bytes.combine(later.max_resident_bytes, u64::max),
+            voluntary_switches: self.voluntary_switches + later.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + later.involuntary_switches,
+            cpu_migrations: sum(self.cpu_migrations, later.cpu_migrations),
+            minor_faults: self.minor_faults + later.minor_faults,
+            major_faults: self.major_faults + later.major_faults,
+            disk_read_bytes: sum(self.disk_read_bytes, later.disk_read_bytes),
+            disk_write_bytes: sum(self.disk_write_bytes, later.disk_write_bytes),
+            disk_wait_ms: sum(self.disk_wait_ms, later.disk_wait_ms),
+            cycles: sum(self.cycles, later.cycles),
+            instructions: sum(self.instructions, later.instructions),
+            llc_misses: sum(self.llc_misses, later.llc_misses),
+            remote_loads: sum(self.remote_loads, later.remote_loads),
+            resident_bytes_by_node: resident,
+            resident_missing: missing,
+        }
+    }
+}
+
+/// Waits until the child process `id` ends. Returns its exit status, and the resources that the process and those of
+/// its own children for which it waited used.
+///
+/// # Errors
+/// There is no such child, for example because it has been waited for.
+pub fn wait_for_child(id: u32) -> io::Result<(ExitStatus, ResourceUsage)> {
+    rusage::wait_for_child(id)
+}
+
+/// Counters of the next process that this thread starts, and of its children.
+#[derive(Debug)]
+pub struct ChildCounters {
+    perf: PerfEvents,
+    /// Peak resident memory of this process before the start, bytes. The kernel counts it for the child, too.
+    own_peak_bytes: u64,
+    sampler: Option<ProcSampler>,
+}
+
+impl ChildCounters {
+    /// Prepares the counters. They count from the moment at which the child executes its program.
+    pub fn before_start() -> ChildCounters {
+        let perf = PerfEvents::open(PerfScope::NextChild);
+        ChildCounters { perf, own_peak_bytes: process_cost().peak_bytes, sampler: None }
+    }
+
+    /// Starts to sample `/proc` for the started processes, whose IDs `processes` returns.
+    pub fn started(&mut self, processes: impl FnMut() -> Vec<u32> + Send + 'static) {
+        self.sampler = Some(ProcSampler::start(Box::new(processes), needs_thread_samples(&self.perf)));
+    }
+
+    /// Returns the counters after the process has ended with `usage`.
+    pub fn finish(self, usage: ResourceUsage) -> ProcessCounters {
+        let samples = self.sampler.map(ProcSampler::finish).unwrap_or_default();
+        let (own, sampled) = (self.own_peak_bytes, samples.peak_bytes);
+        let mut counters = ProcessCounters::new(usage, self.perf.read(), samples);
+        if usage.max_resident_bytes <= own {
+            let why = "less than genuma itself had when it started the process, so from samples of /proc";
+            counters.max_resident_bytes = match sampled {
+                Some(bytes) => Count::at_least(bytes, why),
+                None => Count::missing("the process ended before the first sample, and had less memory than genuma"),
+            };
+        }
+        counters
+    }
+}
+
+/// Counters of this process.
+#[derive(Debug)]
+struct OwnCounters {
+    perf: PerfEvents,
+    sampler: ProcSampler,
+}
+
+impl OwnCounters {
+    /// Starts the counters. Perf events count this thread and threads that it and they start later; the others count
+    /// since the start of the process.
+    fn start() -> OwnCounters {
+        let own = std::process::id();
+        let perf = PerfEvents::open(PerfScope::ThisProcess);
+        let sampler = ProcSampler::start(Box::new(move || vec![own]), needs_thread_samples(&perf));
+        OwnCounters { perf, sampler }
+    }
+
+    /// Returns the counters up to now.
+    fn finish(self) -> ProcessCounters {
+        let samples = self.sampler.finish();
+        let usage = ResourceUsage { max_resident_bytes: process_cost().peak_bytes, ..rusage::own_usage() };
+        ProcessCounters::new(usage, self.perf.read(), samples)
+    }
+}
+
+/// Counters of a run in this process.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunCounters {
+    /// What this process used.
+    pub process: ProcessCounters,
+    /// Counters of the whole machine during the run.
+    pub machine: VmCounters,
+}
+
+/// Counts a run in this process.
+#[derive(Debug)]
+pub struct RunCounting {
+    own: OwnCounters,
+    machine: VmSnapshot,
+}
+
+impl RunCounting {
+    /// Starts to count.
+    pub fn start() -> RunCounting {
+        RunCounting { own: OwnCounters::start(), machine: VmSnapshot::read() }
+    }
+
+    /// Returns the counters up to now.
+    pub fn finish(self) -> RunCounters {
+        RunCounters { process: self.own.finish(), machine: self.machine.counts_until(&VmSnapshot::read()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Perf events of a process and those that it starts (perf_event_open(2)).
+
+use std::fs;
+use std::io;
+
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Software};
+use perf_event::{Builder, Counter};
+
+use super::Count;
+
+/// Which processes the events count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PerfScope {
+    /// The next process that this thread starts, from the moment at which it executes its program, and its children.
+    NextChild,
+    /// This thread, and threads that it and they start later.
+    ThisProcess,
+}
+
+/// Open events, or why they cannot be had.
+#[derive(Debug)]
+pub(super) struct PerfEvents {
+    cycles: OpenEvent,
+    instructions: OpenEvent,
+    llc_misses: OpenEvent,
+    remote_loads: OpenEvent,
+    cpu_migrations: OpenEvent,
+}
+
+/// Numbers of the events.
+#[derive(Debug, Clone)]
+pub(super) struct PerfCounts {
+    pub(super) cycles: Count,
+    pub(super) instructions: Count,
+    pub(super) llc_misses: Count,
+    pub(super) remote_loads: Count,
+    pub(super) cpu_migrations: Count,
+}
+
+#[derive(Debug)]
+enum OpenEvent {
+    Counting { counter: Counter, user_mode_only: bool },
+    Refused(String),
+}
+
+/// Whether an event has a meaning without the kernel's part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KernelPart {
+    Optional,
+    Essential,
+}
+
+impl PerfEvents {
+    /// Opens the events that the system permits.
+    pub(super) fn open(scope: PerfScope) -> PerfEvents {
+        let remote = Cache { which: CacheId::NODE, operation: CacheOp::READ, result: CacheResult::MISS };
+        PerfEvents {
+            cycles: OpenEvent::open(Hardware::CPU_CYCLES, scope, KernelPart::Optional),
+            instructions: OpenEvent::open(Hardware::INSTRUCTIONS, scope, KernelPart::Optional),
+            llc_misses: OpenEvent::open(Hardware::CACHE_MISSES, scope, KernelPart::Optional),
+            remote_loads: OpenEvent::open(remote, scope, KernelPart::Optional),
+            // The kernel moves threads, so that without its part the number would always be 0.
+            cpu_migrations: OpenEvent::open(Software::CPU_MIGRATIONS, scope, KernelPart::Essential),
+        }
+    }
+
+    /// Whether moves of threads to another CPU are counted.
+    pub(super) fn counts_migrations(&self) -> bool {
+        matches!(self.cpu_migrations, OpenEvent::Counting { .. })
+    }
+
+    /// Reads the events.
+    pub(super) fn read(self) -> PerfCounts {
+        PerfCounts {
+            cycles: self.cycles.read(),
+            instructions: self.instructions.read(),
+            llc_misses: self.llc_misses.read(),
+            remote_loads: self.remote_loads.read(),
+            cpu_migrations: self.cpu_migrations.read(),
+        }
+    }
+}
+
+impl OpenEvent {
+    fn open(event: impl Event + Clone, scope: PerfScope, kernel: KernelPart) -> OpenEvent {
+        let build = |user_mode_only: bool| {
+            let mut builder = Builder::new(event.clone());
+            builder.observe_self().any_cpu().inherit(true);
+            builder.exclude_kernel(user_mode_only).exclude_hv(user_mode_only);
+            match scope {
+                PerfScope::NextChild => builder.enabled(false).enable_on_exec(true),
+                PerfScope::ThisProcess => builder.enabled(true).inherit_thread(true),
+            };
+            builder.build()
+        };
+        let whole = build(false);
+        let refused = whole.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        let user_mode_only = refused && kernel == KernelPart::Optional;
+        match if user_mode_only { build(true) } else { whole } {
+            Ok(counter) => OpenEvent::Counting { counter, user_mode_only },
+            Err(error) => OpenEvent::Refused(explain_refusal(&error)),
+        }
+    }
+
+    fn read(self) -> Count {
+        let (mut counter, user_mode_only) = match self {
+            OpenEvent::Refused(why) => return Count::missing(why),
+            OpenEvent::Counting { counter, user_mode_only } => (counter, user_mode_only),
+        };
+        match counter.read_full() {
+            Ok(data) => {
+                let ns = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos());
+                scale_count(data.count(), ns(data.time_enabled()), ns(data.time_running()), user_mode_only)
+            }
+            Err(error) => Count::missing(format!("the counter cannot be read: {error}")),
+        }
+    }
+}
+
+/// Extrapolates a count to the whole time: a CPU with too few counters counts its events in turn.
+fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> Count {
+    if running_ns == 0 {
+        let why = if enabled_ns == 0 { "the counted process did not run" } else { "the CPU had no counter free" };
+        return Count::missing(why);
+    }
+    let value = u64::try_from(u128::from(count) * enabled_ns / running_ns).unwrap_or(u64::MAX);
+    let share = 100 * running_ns / enabled_ns.max(1);
+    match (running_ns < enabled_ns, user_mode_only) {
+        (false, false) => Count::exact(value),
+        (false, true) => Count::at_least(value, "in user mode only, as kernel.perf_event_paranoid allows no more"),
+        (true, false) => Count {
+            value: Some(value),
+            at_least: false,
+            note: Some(format!("extrapolated from {share} % of the time, as the CPU has too few counters")),
+        },
+        (true, true) => Count::at_least(
+            value,
+            format!("in user mode only, and extrapolated from {share} % of the time, as the CPU has too few counters"),
+        ),
+    }
+}
+
+/// Says why perf_event_open(2) failed, and what to do.
+fn explain_refusal(error: &io::Error) -> String {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level = paranoid.map_or_else(|_| "unknown".to_owned(), |level| level.trim().to_owned());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "perf events are not permitted (kernel.perf_event_paranoid is {level}): set it to 1 or lower, or run with \
+             CAP_PERFMON; in a container, also allow the system call perf_event_open"
+        ),
+        io::ErrorKind::NotFound => {
+            "the CPU offers no such counter to this system, as in most virtual machines".to_owned()
+        }
+        io::ErrorKind::Unsupported => "the kernel or the CPU does not support this perf event".to_owned(),
+        _ => format!("perf_event_open: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_ran_part_of_the_time_is_extrapolated() {
+        assert_eq!(scale_count(500, 100, 100, false), Count::exact(500));
+        let part = scale_count(500, 100, 25, false);
+        assert_eq!((part.value, part.at_least), (Some(2000), false));
+        assert!(part.note.is_some_and(|note| note.contains("25 %")));
+        assert!(scale_count(500, 100, 100, true).at_least);
+    }
+
+    #[test]
+    fn a_counter_that_never_ran_is_missing_and_not_zero() {
+        let missing = scale_count(0, 100, 0, false);
+        assert_eq!(missing, Count::missing("the CPU had no counter free"));
+    }
+
+    #[test]
+    fn refusals_are_explained() {
+        let explain = |number: i32| explain_refusal(&io::Error::from_raw_os_error(number));
+        assert!(explain(libc::EACCES).contains("perf_event_paranoid"));
+        assert!(explain(libc::EPERM).contains("perf_event_open"));
+        assert!(explain(libc::ENOENT).contains("virtual machines"));
+        assert!(explain(libc::EOPNOTSUPP).contains("support"));
+        assert!(explain(libc::EMFILE).contains("Too many open files"));
+    }
+}
