@@ -303,7 +303,7 @@ fn unusable_files_are_reported() {
         (
             "r.vbq",
             b"VSEQ\x01",
-            "is VBQ, not FASTQ: only FASTQ can be read from a pipe, and here: save it to a file, or convert it to FASTQ with bqtools decode",
+            "is VBQ, not FASTQ: here and from a pipe, only FASTQ can be read: save it to a file, or convert it to FASTQ with bqtools decode",
         ),
         ("r.fa", b">r\nACGT\n", "is a FASTA file, not FASTQ: give reads with qualities"),
         (

@@ -584,7 +584,7 @@ fn bgzf_files_that_changed_after_division_are_reported() {
     folder.write("a.gz", &other);
     for lane in [&slice, &first] {
         let changed = "a.gz: has changed since the call was planned (genuma call --plan; at";
-        assert_eq!(message(&folder, lane), format!("{changed} {place}): restore the file, or divide it again"));
+        assert_eq!(message(&folder, lane), format!("{changed} {place}): restore the file, or plan the call again"));
     }
     // The block has fewer bytes.
     let mut less = packed.clone();
